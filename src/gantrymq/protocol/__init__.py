@@ -1,1 +1,1 @@
-""""""
+"""Bytes and their meanings. Nothing here opens, waits, or asks for the time."""

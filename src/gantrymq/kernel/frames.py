@@ -1,0 +1,105 @@
+"""Frames in, answers out: the pure twin of what every request passes through."""
+
+import struct
+
+from gantrymq.base.errors import ProtocolError
+from gantrymq.protocol.codes import VERSION_4_9_8
+from gantrymq.protocol.command import (
+    BINARY_CODEC,
+    RESPONSE_FLAG,
+    Command,
+    decode_header,
+    encode,
+)
+
+_PREFIX = struct.Struct(">II")
+
+_SEND_TEMPLATE = (
+    b'{"code":%d,"extFields":{"MSG_REGION":"DefaultRegion","TRACE_ON":"true","msgId":"%b",'
+    b'"queueId":"%d","queueOffset":"%d"%b},"flag":1,"language":"PYTHON","opaque":%d,'
+    b'"serializeTypeCurrentRPC":"JSON","version":%d}'
+)
+_PULL_TEMPLATE = (
+    b'{"code":%d,"extFields":{"maxOffset":"%d","minOffset":"%d","nextBeginOffset":"%d",'
+    b'"suggestWhichBrokerId":"%d"},"flag":1,"language":"PYTHON","opaque":%d,"remark":"%b",'
+    b'"serializeTypeCurrentRPC":"JSON","version":%d}'
+)
+
+
+def cut_commands(
+    buffer: bytearray, size_max: int, count_max: int
+) -> tuple[list[Command], int, ProtocolError | None]:
+    """Decode whole frames from the front of `buffer`, at most `count_max` of them.
+
+    Returns the commands, how many bytes they took (the caller deletes them), and what was wrong
+    with the first bad frame: the good ones before it are still to be answered.
+    """
+    commands: list[Command] = []
+    at, end = 0, len(buffer)
+    with memoryview(buffer) as view:
+        while end - at >= 8 and len(commands) < count_max:
+            size, mark = _PREFIX.unpack_from(view, at)
+            frame_end, header_end = at + 4 + size, at + 8 + (mark & 0xFF_FFFF)
+            if 4 + size > size_max:
+                error = ProtocolError(f"frame of {4 + size} bytes is over the limit of {size_max}")
+                return commands, at, error
+            if header_end > frame_end:
+                error = ProtocolError(f"header of {mark & 0xFF_FFFF} bytes in {4 + size}")
+                return commands, at, error
+            if frame_end > end:
+                break
+            try:
+                command = decode_header(mark >> 24, bytes(view[at + 8 : header_end]))
+            except ProtocolError as bad:
+                return commands, at, bad
+            command.body = bytes(view[header_end:frame_end])
+            commands.append(command)
+            at = frame_end
+    return commands, at, None
+
+
+def send_answer(
+    codec: int, code: int, opaque: int, msg_id: str, queue_id: int, queue_offset: int,
+    transaction_id: str = "",
+) -> bytes:  # fmt: skip
+    """The answer to a stored message, as a whole frame."""
+    if codec == BINARY_CODEC:
+        ext = {
+            "MSG_REGION": "DefaultRegion", "TRACE_ON": "true", "msgId": msg_id,
+            "queueId": str(queue_id), "queueOffset": str(queue_offset),
+        }  # fmt: skip
+        if transaction_id:
+            ext["transactionId"] = transaction_id
+        return encode(
+            Command(code=code, ext=ext, flag=RESPONSE_FLAG, opaque=opaque, codec=BINARY_CODEC)
+        )
+    more = b',"transactionId":"%b"' % transaction_id.encode() if transaction_id else b""
+    header = _SEND_TEMPLATE % (
+        code, msg_id.encode(), queue_id, queue_offset, more, opaque, VERSION_4_9_8
+    )  # fmt: skip
+    return _PREFIX.pack(4 + len(header), len(header)) + header
+
+
+def pull_answer(
+    codec: int, code: int, opaque: int, remark: str, suggest: int, next_offset: int,
+    min_offset: int, max_offset: int, body_size: int,
+) -> bytes:  # fmt: skip
+    """The head of an answer to a pull; the body follows it on the wire untouched."""
+    if codec == BINARY_CODEC:
+        ext = {
+            "maxOffset": str(max_offset), "minOffset": str(min_offset),
+            "nextBeginOffset": str(next_offset), "suggestWhichBrokerId": str(suggest),
+        }  # fmt: skip
+        frame = encode(
+            Command(
+                code=code, ext=ext, flag=RESPONSE_FLAG, opaque=opaque, remark=remark,
+                codec=BINARY_CODEC,
+            )
+        )  # fmt: skip
+        header = frame[8:]
+    else:
+        header = _PULL_TEMPLATE % (
+            code, max_offset, min_offset, next_offset, suggest, opaque, remark.encode(),
+            VERSION_4_9_8,
+        )  # fmt: skip
+    return _PREFIX.pack(4 + len(header) + body_size, codec << 24 | len(header)) + header

@@ -1,0 +1,233 @@
+"""The nouns everybody speaks: messages, queues, topics, groups, subscriptions, routes.
+
+Structs that also travel as JSON carry RocketMQ's wire names by `rename`; the Python names are ours.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from gantrymq.base.errors import GantryError
+
+READ, WRITE, INHERIT, PRIORITY = 4, 2, 1, 8
+
+RETRY_PREFIX, DEAD_PREFIX = "%RETRY%", "%DLQ%"
+TOPIC_BYTES_MAX, GROUP_BYTES_MAX = 127, 255
+NAME_PATTERN = re.compile(r"[%|a-zA-Z0-9_-]+\Z")
+
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+TEMPLATE_TOPIC = "TBW102"
+HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_HALF_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+CHECK_MAX_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
+SELF_TEST_TOPIC = "SELF_TEST_TOPIC"
+OFFSET_MOVED_TOPIC = "OFFSET_MOVED_EVENT"
+BENCHMARK_TOPIC = "BenchmarkTest"
+
+SYSTEM_TOPICS = frozenset(
+    {
+        TEMPLATE_TOPIC,
+        SCHEDULE_TOPIC,
+        BENCHMARK_TOPIC,
+        HALF_TOPIC,
+        OP_HALF_TOPIC,
+        TRACE_TOPIC,
+        CHECK_MAX_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_TOPIC,
+    }
+)
+UNSENDABLE_TOPICS = frozenset(
+    {
+        SCHEDULE_TOPIC,
+        HALF_TOPIC,
+        OP_HALF_TOPIC,
+        CHECK_MAX_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_TOPIC,
+    }
+)
+"""Topics that clients may read but never send to."""
+
+
+class NameRefused(GantryError):
+    """A topic or group name that RocketMQ would not take."""
+
+
+def retry_topic(group: str) -> str:
+    return RETRY_PREFIX + group
+
+
+def dead_topic(group: str) -> str:
+    return DEAD_PREFIX + group
+
+
+def is_system_topic(topic: str) -> bool:
+    return topic in SYSTEM_TOPICS or topic.startswith("rmq_sys_")
+
+
+def check_topic_name(topic: str) -> str:
+    """Return the name, or say what is wrong with it. Names become folders: no path tricks."""
+    return _checked("topic", topic, TOPIC_BYTES_MAX)
+
+
+def check_group_name(group: str) -> str:
+    return _checked("group", group, GROUP_BYTES_MAX)
+
+
+def _checked(kind: str, name: str, size_max: int) -> str:
+    if not name or not name.strip():
+        raise NameRefused(f"The specified {kind} is blank.")
+    if len(name) > size_max:
+        raise NameRefused(
+            f"The specified {kind} is longer than {kind} max length {size_max}: "
+            f"it has {len(name)} characters."
+        )
+    if not NAME_PATTERN.match(name):
+        raise NameRefused(
+            f"The specified {kind}[{name[:64]}] contains illegal characters, "
+            "allowing only %|a-zA-Z0-9_-"
+        )
+    return name
+
+
+class Queue(msgspec.Struct, frozen=True, order=True, rename="camel"):
+    """One queue of one topic on one broker; sorts as RocketMQ's clients sort."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}@{self.broker_name}:{self.queue_id}"
+
+
+class TopicConfig(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=False):
+    """What a broker knows about a topic; the JSON shape of topics.json and of registration."""
+
+    order: bool = False
+    perm: int = READ | WRITE
+    read_queue_nums: int = 8
+    topic_filter_type: str = "SINGLE_TAG"
+    topic_name: str = ""
+    topic_sys_flag: int = 0
+    write_queue_nums: int = 8
+
+
+class GroupConfig(msgspec.Struct, kw_only=True, rename="camel"):
+    """A subscription group's settings (subscriptionGroup.json)."""
+
+    broker_id: int = 0
+    consume_broadcast_enable: bool = True
+    consume_enable: bool = True
+    consume_from_min_enable: bool = True
+    group_name: str
+    notify_consumer_ids_changed_enable: bool = True
+    retry_max_times: int = 16
+    retry_queue_nums: int = 1
+    which_broker_when_consume_slowly: int = 1
+
+
+class DataVersion(msgspec.Struct, kw_only=True, rename="camel"):
+    """Says whether two copies of a table are the same: equal on all three."""
+
+    counter: int = 0
+    state_version: int = 0
+    timestamp: int = 0
+
+    def next(self, now_ms: int) -> "DataVersion":
+        return DataVersion(
+            counter=self.counter + 1, state_version=self.state_version, timestamp=now_ms
+        )
+
+
+class Subscription(msgspec.Struct, kw_only=True, rename="camel"):
+    """What a consumer wants from a topic, as heartbeats carry it."""
+
+    class_filter_mode: bool = False
+    code_set: list[int] = []
+    expression_type: str = "TAG"
+    sub_string: str = "*"
+    sub_version: int = 0
+    tags_set: list[str] = []
+    topic: str
+
+
+class BrokerData(msgspec.Struct, kw_only=True, rename="camel"):
+    """The addresses behind one broker name; id 0 is the master."""
+
+    broker_addrs: dict[str, str]
+    broker_name: str
+    cluster: str = ""
+    enable_acting_master: bool = False
+
+    @property
+    def master(self) -> str | None:
+        return self.broker_addrs.get("0")
+
+
+class QueueData(msgspec.Struct, kw_only=True, rename="camel"):
+    """How many queues of a topic one broker offers, and what may be done with them."""
+
+    broker_name: str
+    perm: int = READ | WRITE
+    read_queue_nums: int = 4
+    topic_sys_flag: int = 0
+    write_queue_nums: int = 4
+
+
+class Route(msgspec.Struct, kw_only=True, rename="camel"):
+    """Where a topic lives."""
+
+    broker_datas: list[BrokerData] = []
+    filter_server_table: dict[str, Any] = {}
+    order_topic_conf: str | None = None
+    queue_datas: list[QueueData] = []
+
+
+class Message:
+    """A message to send. One tag, any number of keys, your own properties."""
+
+    __slots__ = ("body", "delay_level", "flag", "keys", "properties", "sharding_key", "tags",
+                 "topic", "wait_store_ok")  # fmt: skip
+
+    def __init__(
+        self,
+        topic: str,
+        body: bytes | str,
+        tags: str | None = None,
+        keys: Iterable[str] | str = (),
+        *,
+        properties: Mapping[str, str] | None = None,
+        flag: int = 0,
+        delay_level: int = 0,
+        wait_store_ok: bool = True,
+        sharding_key: str | None = None,
+    ) -> None:
+        self.topic = topic
+        self.body = body.encode() if isinstance(body, str) else bytes(body)
+        self.tags = tags
+        self.keys = (keys,) if isinstance(keys, str) else tuple(keys)
+        self.properties = dict(properties or {})
+        self.flag = flag
+        self.delay_level = delay_level
+        self.wait_store_ok = wait_store_ok
+        self.sharding_key = sharding_key
+
+    def __repr__(self) -> str:
+        return f"Message(topic={self.topic!r}, {len(self.body)} bytes, tags={self.tags!r})"
+
+
+class SendResult(NamedTuple):
+    """What became of a message that was sent."""
+
+    status: str
+    """SEND_OK, FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT, SLAVE_NOT_AVAILABLE: all are stored."""
+    msg_id: str
+    offset_msg_id: str
+    queue: Queue
+    offset: int
+    transaction_id: str | None = None

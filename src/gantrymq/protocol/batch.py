@@ -1,0 +1,46 @@
+"""The body of a batch send: what a client packs, what a broker unpacks."""
+
+import struct
+from typing import NamedTuple
+
+from gantrymq.base.errors import ProtocolError
+
+_HEAD = struct.Struct(">iiiii")
+_SIZE = struct.Struct(">h")
+FIXED_BYTES = 22
+
+
+class Item(NamedTuple):
+    """One message of a batch; properties are still encoded."""
+
+    flag: int
+    body: bytes
+    properties: bytes
+
+
+def encode(items: list[Item]) -> bytes:
+    parts: list[bytes] = []
+    for flag, body, properties in items:
+        total = FIXED_BYTES + len(body) + len(properties)
+        parts += (
+            _HEAD.pack(total, 0, 0, flag, len(body)), body, _SIZE.pack(len(properties)), properties
+        )  # fmt: skip
+    return b"".join(parts)
+
+
+def decode(data: bytes) -> list[Item]:
+    """All messages of a batch, or a ProtocolError: a batch is taken whole or not at all."""
+    items, at = [], 0
+    try:
+        while at < len(data):
+            total, _magic, _crc, flag, body_size = _HEAD.unpack_from(data, at)
+            body_end = at + 20 + body_size
+            (properties_size,) = _SIZE.unpack_from(data, body_end) if body_size >= 0 else (-1,)
+            end = body_end + 2 + properties_size
+            if properties_size < 0 or end - at != total or end > len(data):
+                raise ProtocolError(f"batch item at {at} does not add up")
+            items.append(Item(flag, data[at + 20 : body_end], data[body_end + 2 : end]))
+            at = end
+    except struct.error as error:
+        raise ProtocolError(f"batch body ends inside the item at {at}") from error
+    return items

@@ -1,0 +1,124 @@
+"""JSON bodies that several calls share. Fields are declared in Java's order: alphabetical."""
+
+from typing import Any
+
+import msgspec
+
+from gantrymq.model import BrokerData, DataVersion, Queue, Subscription, TopicConfig
+
+
+class ProducerData(msgspec.Struct, kw_only=True, rename="camel"):
+    group_name: str
+
+
+class ConsumerData(msgspec.Struct, kw_only=True, rename="camel"):
+    """One consumer group of one client, as its heartbeat tells it."""
+
+    consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
+    consume_type: str = "CONSUME_PASSIVELY"
+    group_name: str
+    message_model: str = "CLUSTERING"
+    subscription_data_set: list[Subscription] = []
+    unit_mode: bool = False
+
+
+class Heartbeat(msgspec.Struct, kw_only=True, rename="camel"):
+    client_id: str = msgspec.field(name="clientID")
+    consumer_data_set: list[ConsumerData] = []
+    heartbeat_fingerprint: int = 0
+    producer_data_set: list[ProducerData] = []
+    without_sub: bool = False
+
+
+class ConsumerIdList(msgspec.Struct, kw_only=True, rename="camel"):
+    consumer_id_list: list[str] = []
+
+
+class LockRequest(msgspec.Struct, kw_only=True, rename="camel"):
+    """LOCK_BATCH_MQ and UNLOCK_BATCH_MQ."""
+
+    client_id: str
+    consumer_group: str
+    mq_set: list[Queue] = []
+    only_this_broker: bool = False
+
+
+class LockResponse(msgspec.Struct, kw_only=True):
+    lock_ok: list[Queue] = msgspec.field(name="lockOKMQSet", default_factory=list)
+
+
+class TopicList(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+    broker_addr: str | None = None
+    topic_list: list[str] | msgspec.UnsetType = msgspec.UNSET
+
+
+class KvTable(msgspec.Struct, kw_only=True):
+    table: dict[str, str] = {}
+
+
+class ClusterInfo(msgspec.Struct, kw_only=True, rename="camel"):
+    broker_addr_table: dict[str, BrokerData] = {}
+    cluster_addr_table: dict[str, list[str]] = {}
+
+
+class TopicTable(msgspec.Struct, kw_only=True, rename="camel"):
+    """All topics of a broker with their version: registration and GET_ALL_TOPIC_CONFIG."""
+
+    data_version: DataVersion = msgspec.field(default_factory=DataVersion)
+    topic_config_table: dict[str, TopicConfig] = {}
+
+
+class RegisterBrokerBody(msgspec.Struct, kw_only=True, rename="camel"):
+    filter_server_list: list[str] = []
+    topics: TopicTable = msgspec.field(
+        name="topicConfigSerializeWrapper", default_factory=TopicTable
+    )
+
+
+class Connection(msgspec.Struct, kw_only=True, rename="camel"):
+    client_addr: str
+    client_id: str
+    language: str
+    version: int
+
+
+class ConsumerConnections(msgspec.Struct, kw_only=True, rename="camel"):
+    connection_set: list[Connection] = []
+    consume_from_where: str | None = None
+    consume_type: str | None = None
+    message_model: str | None = None
+    subscription_table: dict[str, Subscription] = {}
+
+
+class ProducerConnections(msgspec.Struct, kw_only=True, rename="camel"):
+    connection_set: list[Connection] = []
+
+
+class CheckClient(msgspec.Struct, kw_only=True, rename="camel"):
+    """CHECK_CLIENT_CONFIG: would this subscription work here?"""
+
+    client_id: str = ""
+    group: str = ""
+    subscription_data: Subscription | None = None
+
+
+class GroupList(msgspec.Struct, kw_only=True, rename="camel"):
+    group_list: list[str] = []
+
+
+class TopicOffset(msgspec.Struct, kw_only=True, rename="camel"):
+    last_update_timestamp: int = 0
+    max_offset: int = 0
+    min_offset: int = 0
+
+
+class OffsetWrapper(msgspec.Struct, kw_only=True, rename="camel"):
+    """One row of a group's progress."""
+
+    broker_offset: int = 0
+    consumer_offset: int = 0
+    last_timestamp: int = 0
+    pull_offset: int = 0
+
+
+Anything = dict[str, Any]

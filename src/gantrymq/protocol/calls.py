@@ -1,0 +1,98 @@
+"""Every remote call, declared once for server, client, commands and docs."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from gantrymq.protocol.codes import RequestCode
+from gantrymq.protocol.headers import clients as c
+from gantrymq.protocol.headers import messages as m
+from gantrymq.protocol.headers import topics as t
+from gantrymq.protocol.headers.base import Header, Nothing
+
+Q = TypeVar("Q", bound=Header)
+R = TypeVar("R", bound=Header)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Q, R]):
+    """One remote procedure: its code and the types of its two headers."""
+
+    code: RequestCode
+    request: type[Q]
+    response: type[R]
+
+
+_C = RequestCode
+
+SEND_MESSAGE = Call(_C.SEND_MESSAGE, m.SendRequest, m.SendResponse)
+SEND_MESSAGE_V2 = Call(_C.SEND_MESSAGE_V2, m.SendRequestV2, m.SendResponse)
+SEND_BATCH_MESSAGE = Call(_C.SEND_BATCH_MESSAGE, m.SendRequestV2, m.SendResponse)
+PULL_MESSAGE = Call(_C.PULL_MESSAGE, m.PullRequest, m.PullResponse)
+LITE_PULL_MESSAGE = Call(_C.LITE_PULL_MESSAGE, m.PullRequest, m.PullResponse)
+CONSUMER_SEND_MSG_BACK = Call(_C.CONSUMER_SEND_MSG_BACK, m.SendBackRequest, Nothing)
+QUERY_CONSUMER_OFFSET = Call(
+    _C.QUERY_CONSUMER_OFFSET, m.QueryConsumerOffsetRequest, m.OffsetResponse
+)
+UPDATE_CONSUMER_OFFSET = Call(_C.UPDATE_CONSUMER_OFFSET, m.UpdateConsumerOffsetRequest, Nothing)
+SEARCH_OFFSET_BY_TIMESTAMP = Call(
+    _C.SEARCH_OFFSET_BY_TIMESTAMP, m.SearchOffsetRequest, m.OffsetResponse
+)
+GET_MAX_OFFSET = Call(_C.GET_MAX_OFFSET, m.QueueRequest, m.OffsetResponse)
+GET_MIN_OFFSET = Call(_C.GET_MIN_OFFSET, m.QueueRequest, m.OffsetResponse)
+GET_EARLIEST_MSG_STORETIME = Call(
+    _C.GET_EARLIEST_MSG_STORETIME, m.QueueRequest, m.TimestampResponse
+)
+VIEW_MESSAGE_BY_ID = Call(_C.VIEW_MESSAGE_BY_ID, m.ViewMessageRequest, Nothing)
+QUERY_MESSAGE = Call(_C.QUERY_MESSAGE, m.QueryMessageRequest, m.QueryMessageResponse)
+
+HEART_BEAT = Call(_C.HEART_BEAT, Nothing, Nothing)
+UNREGISTER_CLIENT = Call(_C.UNREGISTER_CLIENT, c.UnregisterClientRequest, Nothing)
+GET_CONSUMER_LIST_BY_GROUP = Call(_C.GET_CONSUMER_LIST_BY_GROUP, c.GroupRequest, Nothing)
+NOTIFY_CONSUMER_IDS_CHANGED = Call(_C.NOTIFY_CONSUMER_IDS_CHANGED, c.GroupRequest, Nothing)
+CHECK_CLIENT_CONFIG = Call(_C.CHECK_CLIENT_CONFIG, Nothing, Nothing)
+LOCK_BATCH_MQ = Call(_C.LOCK_BATCH_MQ, Nothing, Nothing)
+UNLOCK_BATCH_MQ = Call(_C.UNLOCK_BATCH_MQ, Nothing, Nothing)
+
+UPDATE_AND_CREATE_TOPIC = Call(_C.UPDATE_AND_CREATE_TOPIC, t.CreateTopicRequest, Nothing)
+DELETE_TOPIC_IN_BROKER = Call(_C.DELETE_TOPIC_IN_BROKER, t.TopicRequest, Nothing)
+GET_ALL_TOPIC_CONFIG = Call(_C.GET_ALL_TOPIC_CONFIG, Nothing, Nothing)
+GET_TOPIC_CONFIG = Call(_C.GET_TOPIC_CONFIG, t.TopicRequest, Nothing)
+GET_SYSTEM_TOPIC_LIST_FROM_BROKER = Call(_C.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, Nothing, Nothing)
+GET_TOPIC_STATS_INFO = Call(_C.GET_TOPIC_STATS_INFO, t.TopicRequest, Nothing)
+QUERY_TOPIC_CONSUME_BY_WHO = Call(_C.QUERY_TOPIC_CONSUME_BY_WHO, t.TopicRequest, Nothing)
+UPDATE_AND_CREATE_SUBSCRIPTIONGROUP = Call(_C.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, Nothing, Nothing)
+GET_ALL_SUBSCRIPTIONGROUP_CONFIG = Call(_C.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, Nothing, Nothing)
+GET_SUBSCRIPTIONGROUP_CONFIG = Call(_C.GET_SUBSCRIPTIONGROUP_CONFIG, c.NamedGroupRequest, Nothing)
+DELETE_SUBSCRIPTIONGROUP = Call(_C.DELETE_SUBSCRIPTIONGROUP, c.DeleteGroupRequest, Nothing)
+GET_CONSUMER_CONNECTION_LIST = Call(_C.GET_CONSUMER_CONNECTION_LIST, c.GroupRequest, Nothing)
+GET_PRODUCER_CONNECTION_LIST = Call(
+    _C.GET_PRODUCER_CONNECTION_LIST, c.ProducerGroupRequest, Nothing
+)
+GET_CONSUME_STATS = Call(_C.GET_CONSUME_STATS, c.ConsumeStatsRequest, Nothing)
+GET_BROKER_CONFIG = Call(_C.GET_BROKER_CONFIG, Nothing, t.BrokerConfigResponse)
+UPDATE_BROKER_CONFIG = Call(_C.UPDATE_BROKER_CONFIG, Nothing, Nothing)
+GET_BROKER_RUNTIME_INFO = Call(_C.GET_BROKER_RUNTIME_INFO, Nothing, Nothing)
+
+PUT_KV_CONFIG = Call(_C.PUT_KV_CONFIG, t.PutKvRequest, Nothing)
+GET_KV_CONFIG = Call(_C.GET_KV_CONFIG, t.KvRequest, t.KvResponse)
+DELETE_KV_CONFIG = Call(_C.DELETE_KV_CONFIG, t.KvRequest, Nothing)
+GET_KVLIST_BY_NAMESPACE = Call(_C.GET_KVLIST_BY_NAMESPACE, t.NamespaceRequest, Nothing)
+REGISTER_BROKER = Call(_C.REGISTER_BROKER, t.RegisterBrokerRequest, t.RegisterBrokerResponse)
+UNREGISTER_BROKER = Call(_C.UNREGISTER_BROKER, t.BrokerIdentity, Nothing)
+GET_ROUTEINFO_BY_TOPIC = Call(_C.GET_ROUTEINFO_BY_TOPIC, t.RouteRequest, Nothing)
+GET_BROKER_CLUSTER_INFO = Call(_C.GET_BROKER_CLUSTER_INFO, Nothing, Nothing)
+GET_BROKER_MEMBER_GROUP = Call(_C.GET_BROKER_MEMBER_GROUP, t.MemberGroupRequest, Nothing)
+BROKER_HEARTBEAT = Call(_C.BROKER_HEARTBEAT, t.BrokerHeartbeatRequest, Nothing)
+WIPE_WRITE_PERM_OF_BROKER = Call(_C.WIPE_WRITE_PERM_OF_BROKER, t.BrokerNameRequest, t.WipeResponse)
+ADD_WRITE_PERM_OF_BROKER = Call(_C.ADD_WRITE_PERM_OF_BROKER, t.BrokerNameRequest, t.AddPermResponse)
+GET_ALL_TOPIC_LIST_FROM_NAMESERVER = Call(_C.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, Nothing, Nothing)
+DELETE_TOPIC_IN_NAMESRV = Call(_C.DELETE_TOPIC_IN_NAMESRV, t.DeleteTopicInNamesrvRequest, Nothing)
+REGISTER_TOPIC_IN_NAMESRV = Call(_C.REGISTER_TOPIC_IN_NAMESRV, t.TopicRequest, Nothing)
+GET_TOPICS_BY_CLUSTER = Call(_C.GET_TOPICS_BY_CLUSTER, t.ClusterRequest, Nothing)
+GET_SYSTEM_TOPIC_LIST_FROM_NS = Call(_C.GET_SYSTEM_TOPIC_LIST_FROM_NS, Nothing, Nothing)
+GET_UNIT_TOPIC_LIST = Call(_C.GET_UNIT_TOPIC_LIST, Nothing, Nothing)
+GET_HAS_UNIT_SUB_TOPIC_LIST = Call(_C.GET_HAS_UNIT_SUB_TOPIC_LIST, Nothing, Nothing)
+GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST = Call(_C.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST, Nothing, Nothing)
+UPDATE_NAMESRV_CONFIG = Call(_C.UPDATE_NAMESRV_CONFIG, Nothing, Nothing)
+GET_NAMESRV_CONFIG = Call(_C.GET_NAMESRV_CONFIG, Nothing, Nothing)
+QUERY_DATA_VERSION = Call(_C.QUERY_DATA_VERSION, t.BrokerIdentity, t.DataVersionResponse)

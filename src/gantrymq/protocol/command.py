@@ -1,0 +1,207 @@
+"""A command: one frame's header and body, in either of the two header codecs.
+
+frame  = size(4) mark(4) header body        size counts everything after itself
+mark   = codec << 24 | header size          codec 0 is JSON, 1 is ROCKETMQ's binary header
+
+Reading is as lenient as wire.md says peers need; writing is strict: extension values are strings,
+keys are in Java's order, nulls are left out.
+"""
+
+import struct
+from typing import Any, Final
+
+import msgspec
+
+from gantrymq.base.errors import ProtocolError
+from gantrymq.protocol.codes import LANGUAGE_CODES, LANGUAGES, VERSION_4_9_8
+
+JSON_CODEC: Final = 0
+BINARY_CODEC: Final = 1
+RESPONSE_FLAG: Final = 1
+ONEWAY_FLAG: Final = 2
+FRAME_BYTES_MAX: Final = 16_777_216
+
+_PREFIX = struct.Struct(">II")
+_BINARY_HEAD = struct.Struct(">hBhiii")
+_INT = struct.Struct(">i")
+_KEY_SIZE = struct.Struct(">h")
+
+_HIDDEN = {"body": "\x00body", "codec": "\x00codec", "ext": "extFields"}
+
+
+class Command(msgspec.Struct, rename=_HIDDEN, gc=False):
+    """A request or a response. `ext` holds the raw extension fields exactly as received."""
+
+    code: int
+    ext: dict[str, str] = {}
+    flag: int = 0
+    language: str | None = "PYTHON"
+    opaque: int = 0
+    remark: str | None = None
+    version: int = VERSION_4_9_8
+    body: bytes = b""
+    codec: int = JSON_CODEC
+
+    @property
+    def is_response(self) -> bool:
+        return bool(self.flag & RESPONSE_FLAG)
+
+    @property
+    def is_oneway(self) -> bool:
+        return bool(self.flag & ONEWAY_FLAG)
+
+
+class _LenientHeader(msgspec.Struct):
+    """What ali-ons and Go may send: numbers as extension values, missing members, nulls."""
+
+    code: int
+    extFields: dict[str, Any] | None = None  # noqa: N815
+    flag: int | None = 0
+    language: Any = None
+    opaque: int | None = 0
+    remark: str | None = None
+    version: int | None = 0
+
+
+class _JsonHeader(msgspec.Struct, omit_defaults=True):
+    """What we write: Java's alphabetical order, nothing that is null."""
+
+    code: int
+    extFields: dict[str, str] | None = None  # noqa: N815
+    flag: int | msgspec.UnsetType = msgspec.UNSET
+    language: str | msgspec.UnsetType = msgspec.UNSET
+    opaque: int | msgspec.UnsetType = msgspec.UNSET
+    remark: str | None = None
+    serializeTypeCurrentRPC: str | msgspec.UnsetType = msgspec.UNSET  # noqa: N815
+    version: int | msgspec.UnsetType = msgspec.UNSET
+
+
+_strict_decoder = msgspec.json.Decoder(Command)
+_lenient_decoder = msgspec.json.Decoder(_LenientHeader)
+_encoder = msgspec.json.Encoder()
+
+
+def java_text(value: Any) -> str:
+    """A JSON scalar as Java would print it; ali-ons never quotes its extension values."""
+    if isinstance(value, str):
+        return value
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    if isinstance(value, dict | list):
+        return _encoder.encode(value).decode()
+    return str(value)
+
+
+def decode_header(codec: int, header: bytes | memoryview) -> Command:
+    """Parse a header; the body is the caller's to set. Raises ProtocolError and nothing else."""
+    if codec == JSON_CODEC:
+        try:
+            return _strict_decoder.decode(header)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return _decode_lenient_json(header)
+    if codec == BINARY_CODEC:
+        return _decode_binary(bytes(header))
+    raise ProtocolError(f"header codec {codec} is neither 0 (JSON) nor 1 (ROCKETMQ)")
+
+
+def _decode_lenient_json(header: bytes | memoryview) -> Command:
+    try:
+        raw = _lenient_decoder.decode(header)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProtocolError(f"header is not a command: {error}") from error
+    ext = {k: java_text(v) for k, v in (raw.extFields or {}).items() if v is not None}
+    language = raw.language
+    if isinstance(language, int):
+        language = LANGUAGES[language] if 0 <= language < len(LANGUAGES) else None
+    elif not isinstance(language, str):
+        language = None
+    return Command(
+        code=raw.code, ext=ext, flag=raw.flag or 0, language=language, opaque=raw.opaque or 0,
+        remark=raw.remark, version=raw.version or 0,
+    )  # fmt: skip
+
+
+def _decode_binary(data: bytes) -> Command:
+    try:
+        code, language, version, opaque, flag, remark_size = _BINARY_HEAD.unpack_from(data)
+        at = _BINARY_HEAD.size
+        remark, at = _text(data, at, remark_size)
+        (ext_size,) = _INT.unpack_from(data, at)
+        ext = _decode_ext(data, at + 4, ext_size) if ext_size else {}
+    except (struct.error, UnicodeDecodeError) as error:
+        raise ProtocolError(f"binary header of {len(data)} bytes: {error}") from error
+    name = LANGUAGES[language] if language < len(LANGUAGES) else None
+    return Command(
+        code=code, ext=ext, flag=flag, language=name, opaque=opaque, remark=remark or None,
+        version=version, codec=BINARY_CODEC,
+    )  # fmt: skip
+
+
+def _text(data: bytes, at: int, size: int) -> tuple[str, int]:
+    if size < 0 or at + size > len(data):
+        raise ProtocolError(f"binary header: {size} bytes of text at {at} of {len(data)}")
+    return data[at : at + size].decode(), at + size
+
+
+def _decode_ext(data: bytes, at: int, size: int) -> dict[str, str]:
+    end = at + size
+    if size < 0 or end > len(data):
+        raise ProtocolError(f"binary header: {size} bytes of fields at {at} of {len(data)}")
+    ext = {}
+    while at < end:
+        key, at = _text(data, at + 2, _KEY_SIZE.unpack_from(data, at)[0])
+        value, at = _text(data, at + 4, _INT.unpack_from(data, at)[0])
+        if key and value:
+            ext[key] = value
+    return ext
+
+
+def encode(command: Command) -> bytes:
+    """The whole frame, in the command's own codec."""
+    to_bytes = _encode_binary if command.codec == BINARY_CODEC else _encode_json
+    header = to_bytes(command)
+    body = command.body
+    size = 4 + len(header) + len(body)
+    return _PREFIX.pack(size, command.codec << 24 | len(header)) + header + body
+
+
+def _encode_json(command: Command) -> bytes:
+    return _encoder.encode(
+        _JsonHeader(
+            command.code, command.ext or None, command.flag, command.language or "OTHER",
+            command.opaque, command.remark, "JSON", command.version,
+        )
+    )  # fmt: skip
+
+
+def _encode_binary(command: Command) -> bytes:
+    if not -32768 <= command.code <= 32767:
+        raise ProtocolError(f"code {command.code} needs a JSON header: binary ones carry 16 bits")
+    remark = (command.remark or "").encode()
+    parts: list[bytes] = []
+    for name, value in command.ext.items():
+        key, text = name.encode(), value.encode()
+        parts += (_KEY_SIZE.pack(len(key)), key, _INT.pack(len(text)), text)
+    ext = b"".join(parts)
+    language = LANGUAGE_CODES.get(command.language or "OTHER", LANGUAGE_CODES["OTHER"])
+    head = _BINARY_HEAD.pack(
+        command.code, language, command.version, command.opaque, command.flag, len(remark)
+    )
+    return b"".join((head, remark, _INT.pack(len(ext)), ext))
+
+
+def response(
+    request: Command,
+    code: int = 0,
+    *,
+    ext: dict[str, str] | None = None,
+    remark: str | None = None,
+    body: bytes = b"",
+) -> Command:
+    """The answer to a request, in the request's own codec (ali-ons reads nothing else)."""
+    return Command(
+        code=code, ext=ext or {}, flag=RESPONSE_FLAG, opaque=request.opaque, remark=remark,
+        body=body, codec=request.codec,
+    )  # fmt: skip

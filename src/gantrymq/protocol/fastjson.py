@@ -1,0 +1,239 @@
+"""The JSON dialect of fastjson 1.2, which RocketMQ's bodies use.
+
+What is not JSON about it: numeric keys without quotes, whole objects as keys, names without quotes,
+single quotes, stray commas, and {"$ref": ...} for an object written before. Valid JSON takes the
+quick way through msgspec; only what that refuses is read here, character by character.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from gantrymq.base.errors import ProtocolError
+
+DEPTH_MAX: Final = 64
+BYTES_MAX: Final = 16_777_216
+
+_SPACE = frozenset(" \t\r\n\f\b,")
+_STOP = frozenset(" \t\r\n:,{}[]\"'")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "v": "\x0b"}
+_WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "NaN": None}
+
+T = TypeVar("T")
+_encoder = msgspec.json.Encoder()
+
+
+class ObjectKey(dict[str, Any]):
+    """An object that stood where JSON wants a string: the key of a map, so it hashes by content."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(sorted((k, str(v)) for k, v in self.items())))
+
+
+def loads(data: bytes | str) -> Any:
+    """Parse either kind; object keys become `ObjectKey`, integer keys stay text."""
+    if len(data) > BYTES_MAX:
+        raise ProtocolError(f"body of {len(data)} bytes is over the limit of {BYTES_MAX}")
+    try:
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
+        value = _Parser(text).whole()
+    mark: Any = b"$ref" if isinstance(data, bytes) else "$ref"
+    return _resolved(value) if mark in data else value
+
+
+def load_as(data: bytes | str, kind: type[T]) -> T:
+    """Parse into a declared type; text and numbers are converted as Java would."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    try:
+        return msgspec.convert(loads(data), kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise ProtocolError(f"body is no {kind.__name__}: {error}") from error
+
+
+def dumps(value: Any) -> bytes:
+    """Compact JSON; members in the order the type declares them."""
+    return _encoder.encode(value)
+
+
+def dump_object_keyed(name: str, pairs: Iterable[tuple[Any, Any]], **others: Any) -> bytes:
+    """{"name":{{...}:...},...}: a map whose keys are objects, exactly as Java clients expect it."""
+    inner = b",".join(_encoder.encode(key) + b":" + _encoder.encode(value) for key, value in pairs)
+    members = {name: b"{" + inner + b"}"}
+    members |= {other: _encoder.encode(value) for other, value in others.items()}
+    return b"{" + b",".join(b'"%s":%s' % (k.encode(), members[k]) for k in sorted(members)) + b"}"
+
+
+def pretty(value: Mapping[str, Any]) -> str:
+    """How RocketMQ writes its tables: tabs, integer keys without quotes."""
+    return _pretty(value, 0)
+
+
+def _pretty(value: Any, depth: int) -> str:
+    if not isinstance(value, dict):
+        return _encoder.encode(value).decode()
+    if not value:
+        return "{}"
+    pad = "\t" * (depth + 1)
+    rows = []
+    for key, item in value.items():
+        name = str(key) if isinstance(key, int) else _encoder.encode(key).decode()
+        rows.append(f"{pad}{name}:{_pretty(item, depth + 1)}")
+    return "{\n" + ",\n".join(rows) + "\n" + "\t" * depth + "}"
+
+
+class _Parser:
+    """Reads the dialect. Every way out is a value or a ProtocolError."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def whole(self) -> Any:
+        value = self._value(0)
+        self._skip()
+        if self._at < len(self._text):
+            raise self._bad("more text after the value")
+        return value
+
+    def _bad(self, what: str) -> ProtocolError:
+        return ProtocolError(f"not JSON at character {self._at}: {what}")
+
+    def _skip(self) -> None:
+        text, at, end = self._text, self._at, len(self._text)
+        while at < end and text[at] in _SPACE:
+            at += 1
+        self._at = at
+
+    def _peek(self) -> str:
+        self._skip()
+        if self._at >= len(self._text):
+            raise self._bad("it ends too early")
+        return self._text[self._at]
+
+    def _value(self, depth: int) -> Any:
+        if depth > DEPTH_MAX:
+            raise self._bad(f"nested deeper than {DEPTH_MAX}")
+        mark = self._peek()
+        if mark == "{":
+            return self._object(depth)
+        if mark == "[":
+            return self._array(depth)
+        if mark in "\"'":
+            return self._quoted(mark)
+        return self._word()
+
+    def _object(self, depth: int) -> dict[Any, Any]:
+        self._at += 1
+        found: dict[Any, Any] = {}
+        while self._peek() != "}":
+            key = self._value(depth + 1)
+            if isinstance(key, dict):
+                key = ObjectKey(key)
+            elif not isinstance(key, str):
+                key = str(key) if key is not None else "null"
+            if self._peek() != ":":
+                raise self._bad("a ':' is missing after a key")
+            self._at += 1
+            found[key] = self._value(depth + 1)
+        self._at += 1
+        return found
+
+    def _array(self, depth: int) -> list[Any]:
+        self._at += 1
+        found = []
+        while self._peek() != "]":
+            found.append(self._value(depth + 1))
+        self._at += 1
+        return found
+
+    def _quoted(self, mark: str) -> str:
+        text, at, parts = self._text, self._at + 1, []
+        while True:
+            close, escape = text.find(mark, at), text.find("\\", at)
+            if close < 0:
+                raise self._bad("a string has no end")
+            if escape < 0 or close < escape:
+                parts.append(text[at:close])
+                self._at = close + 1
+                return "".join(parts)
+            parts.append(text[at:escape])
+            decoded, at = self._escape(escape + 1)
+            parts.append(decoded)
+
+    def _escape(self, at: int) -> tuple[str, int]:
+        mark = self._text[at : at + 1]
+        width = {"u": 4, "x": 2}.get(mark)
+        if width is None:
+            return _ESCAPES.get(mark, mark), at + 1
+        digits = self._text[at + 1 : at + 1 + width]
+        try:
+            return chr(int(digits, 16)), at + 1 + width
+        except ValueError:
+            raise self._bad(f"\\{mark}{digits} is no character") from None
+
+    def _word(self) -> Any:
+        text, start, at = self._text, self._at, self._at
+        while at < len(text) and text[at] not in _STOP:
+            at += 1
+        word = text[start:at]
+        if not word:
+            raise self._bad(f"{text[start]!r} is out of place")
+        self._at = at
+        if word in _WORDS:
+            return _WORDS[word]
+        return _number(word)
+
+
+def _number(word: str) -> Any:
+    """A number if it looks like one, else the bare name itself."""
+    if len(word) > 64:
+        return word
+    try:
+        return int(word)
+    except ValueError:
+        pass
+    try:
+        return float(word)
+    except ValueError:
+        return word
+
+
+def _resolved(root: Any) -> Any:
+    """Replace {"$ref": path} by the object it names; what names nothing becomes None."""
+
+    def walk(value: Any, parents: tuple[Any, ...]) -> Any:
+        if isinstance(value, list):
+            return [walk(item, (*parents, value)) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if set(value) == {"$ref"}:
+            return _referent(root, value["$ref"], parents)
+        return {key: walk(item, (*parents, value)) for key, item in value.items()}
+
+    return walk(root, ())
+
+
+def _referent(root: Any, path: Any, parents: tuple[Any, ...]) -> Any:
+    if path == "@":
+        return parents[-1] if parents else None
+    if path == "..":
+        return parents[-2] if len(parents) > 1 else None
+    if not isinstance(path, str) or not path.startswith("$"):
+        return None
+    found = root
+    for step in path[1:].replace("[", ".").replace("]", "").split("."):
+        if not step:
+            continue
+        if isinstance(found, dict):
+            found = found.get(step.strip("'\""))
+        elif isinstance(found, list) and step.isdigit() and int(step) < len(found):
+            found = found[int(step)]
+        else:
+            return None
+    return found if not (isinstance(found, dict) and set(found) == {"$ref"}) else None

@@ -1,0 +1,40 @@
+"""Clients and groups: membership, and what a broker asks of a client."""
+
+from msgspec import field
+
+from gantrymq.protocol.headers.base import Header
+
+
+class UnregisterClientRequest(Header, frozen=True, kw_only=True):
+    client_id: str = field(name="clientID")
+    producer_group: str | None = None
+    consumer_group: str | None = None
+
+
+class GroupRequest(Header, frozen=True, kw_only=True):
+    """Any call about one consumer group that says `consumerGroup`."""
+
+    consumer_group: str
+
+
+class ConsumeStatsRequest(Header, frozen=True, kw_only=True):
+    consumer_group: str
+    topic: str | None = None
+
+
+class ProducerGroupRequest(Header, frozen=True, kw_only=True):
+    producer_group: str
+
+
+class NamedGroupRequest(Header, frozen=True, kw_only=True):
+    """GET_SUBSCRIPTIONGROUP_CONFIG says `group`."""
+
+    group: str
+
+
+class DeleteGroupRequest(Header, frozen=True, kw_only=True):
+    """4.9 calls the flag removeOffset, 5.x cleanOffset."""
+
+    group_name: str
+    remove_offset: bool = False
+    clean_offset: bool = False

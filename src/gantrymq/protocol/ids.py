@@ -1,0 +1,69 @@
+"""Message ids and host addresses as bytes."""
+
+import ipaddress
+import struct
+from typing import NamedTuple
+
+from gantrymq.base.errors import ProtocolError
+
+_PORT = struct.Struct(">i")
+_PLACE = struct.Struct(">iq")
+_UNIQUE_TAIL = struct.Struct(">HIiH")
+
+
+class Place(NamedTuple):
+    """Where a stored message lies: the broker's address and the log offset."""
+
+    host: str
+    port: int
+    offset: int
+
+
+def encode_host(host: str, port: int) -> bytes:
+    """8 bytes for IPv4, 20 for IPv6: the form records and ids use."""
+    return ipaddress.ip_address(host.split("%")[0]).packed + _PORT.pack(port)
+
+
+def decode_host(data: bytes) -> tuple[str, int]:
+    return str(ipaddress.ip_address(data[:-4])), _PORT.unpack(data[-4:])[0]
+
+
+def offset_msg_id(store_host: bytes, offset: int) -> str:
+    """The id a broker gives: its own address and the record's place in the log."""
+    return f"{store_host.hex()}{offset:016x}".upper()
+
+
+def parse_offset_msg_id(text: str) -> Place:
+    try:
+        data = bytes.fromhex(text)
+        host = str(ipaddress.ip_address(data[:-12]))
+        port, offset = _PLACE.unpack(data[-12:])
+    except (ValueError, struct.error) as error:
+        raise ProtocolError(
+            f"{text!r} is not an offset message id (32 or 56 hex digits)"
+        ) from error
+    return Place(host, port, offset)
+
+
+class UniqueIds:
+    """Makes the client's own message ids (UNIQ_KEY): address, process, time in month, counter."""
+
+    def __init__(self, address: bytes, pid: int, salt: int, month_start_ms: int) -> None:
+        self._head = address
+        self._pid = pid & 0xFFFF
+        self._salt = salt & 0xFFFF_FFFF
+        self._month_start_ms = month_start_ms
+        self._counter = 0
+        self._stem = ""
+        self._stem_ms = -1
+
+    def next(self, now_ms: int) -> str:
+        """A new id; unique in this process, ordered within a millisecond."""
+        if now_ms != self._stem_ms:
+            self._stem_ms = now_ms
+            since = (now_ms - self._month_start_ms) & 0x7FFF_FFFF
+            tail = _UNIQUE_TAIL.pack(self._pid, self._salt, since, 0)[:-2]
+            self._stem = (self._head + tail).hex().upper()
+        counter = self._counter
+        self._counter = (counter + 1) & 0xFFFF
+        return f"{self._stem}{counter:04X}"

@@ -1,0 +1,65 @@
+"""The properties string: name 0x01 value 0x02, repeated.
+
+RocketMQ 4.9 drops the last 0x02, 5.x keeps it; both are read. Entries with an empty name or value
+cannot be told from damage and are dropped, as RocketMQ does.
+"""
+
+from collections.abc import Mapping
+
+from gantrymq.base.errors import ProtocolError
+
+NAME_END, ENTRY_END = "\x01", "\x02"
+BYTES_MAX = 32767
+
+KEYS = "KEYS"
+TAGS = "TAGS"
+WAIT = "WAIT"
+DELAY = "DELAY"
+UNIQ_KEY = "UNIQ_KEY"
+CLUSTER = "CLUSTER"
+MSG_REGION = "MSG_REGION"
+TRACE_ON = "TRACE_ON"
+RETRY_TOPIC = "RETRY_TOPIC"
+REAL_TOPIC = "REAL_TOPIC"
+REAL_QUEUE = "REAL_QID"
+ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
+TRANSACTION_PREPARED = "TRAN_MSG"
+PRODUCER_GROUP = "PGROUP"
+MIN_OFFSET = "MIN_OFFSET"
+MAX_OFFSET = "MAX_OFFSET"
+SHARDING_KEY = "__SHARDINGKEY"
+INSTANCE_ID = "INSTANCE_ID"
+
+RESERVED = frozenset(
+    {
+        KEYS, TAGS, WAIT, DELAY, UNIQ_KEY, CLUSTER, MSG_REGION, TRACE_ON, RETRY_TOPIC, REAL_TOPIC,
+        REAL_QUEUE, ORIGIN_MESSAGE_ID, TRANSACTION_PREPARED, PRODUCER_GROUP, MIN_OFFSET,
+        MAX_OFFSET, "BUYER_ID", "TRANSFER_FLAG", "CORRECTION_FLAG", "MQ2_FLAG", "RECONSUME_TIME",
+        "MAX_RECONSUME_TIMES", "CONSUME_START_TIME", "TRAN_PREPARED_QUEUE_OFFSET",
+        "TRANSACTION_CHECK_TIMES", "CHECK_IMMUNITY_TIME_IN_SECONDS", "EXTEND_UNIQ_INFO",
+    }
+)  # fmt: skip
+"""Names that user code may not set: the system gives them a meaning of its own."""
+
+
+def encode(properties: Mapping[str, str]) -> str:
+    """The stored form. Separators inside a name or value would change its meaning: refused."""
+    parts = []
+    for name, value in properties.items():
+        if NAME_END in name or ENTRY_END in name or NAME_END in value or ENTRY_END in value:
+            raise ProtocolError(f"property {name!r} contains a separator (0x01 or 0x02)")
+        if name and value:
+            parts.append(f"{name}{NAME_END}{value}{ENTRY_END}")
+    return "".join(parts)
+
+
+def decode(text: str | bytes) -> dict[str, str]:
+    """Read the stored form; bytes that are not UTF-8 are replaced, never an error."""
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "replace")
+    found = {}
+    for entry in text.split(ENTRY_END):
+        name, mark, value = entry.partition(NAME_END)
+        if mark and name and value:
+            found[name] = value
+    return found

@@ -1,0 +1,60 @@
+"""Subscription expressions of the TAG kind, and the hash that queue entries carry."""
+
+from functools import lru_cache
+
+from gantrymq.base.errors import GantryError
+from gantrymq.model import Subscription
+from gantrymq.protocol.codes import ResponseCode
+
+ALL = "*"
+
+
+class BadSubscription(GantryError):
+    code = ResponseCode.SUBSCRIPTION_PARSE_FAILED
+
+
+@lru_cache(maxsize=4096)
+def java_hash(text: str) -> int:
+    """Java's String.hashCode: over UTF-16 units, 32 bits, signed."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for at in range(0, len(units), 2):
+        value = (31 * value + (units[at] << 8 | units[at + 1])) & 0xFFFF_FFFF
+    return value - 0x1_0000_0000 if value & 0x8000_0000 else value
+
+
+def parse_tags(expression: str | None) -> list[str]:
+    """The tags of `a || b`; empty means all."""
+    if not expression or expression.strip() in ("", ALL):
+        return []
+    tags = [tag.strip() for tag in expression.split("||")]
+    tags = [tag for tag in tags if tag]
+    if not tags:
+        raise BadSubscription(f"subscription expression {expression!r} names no tag")
+    return tags
+
+
+def subscription(
+    topic: str, expression: str | None, kind: str = "TAG", version: int = 0
+) -> Subscription:
+    """The heartbeat form of an expression."""
+    if kind != "TAG":
+        return Subscription(
+            topic=topic, sub_string=expression or "", expression_type=kind, sub_version=version
+        )
+    tags = parse_tags(expression)
+    return Subscription(
+        topic=topic,
+        sub_string=(expression or ALL).strip() if tags else ALL,
+        tags_set=tags,
+        code_set=[java_hash(tag) for tag in tags],
+        sub_version=version,
+    )
+
+
+def tag_codes(wanted: Subscription) -> frozenset[int] | None:
+    """The hashes a broker lets through; None lets everything through."""
+    if wanted.sub_string in (ALL, "") and not wanted.code_set:
+        return None
+    codes = wanted.code_set or [java_hash(tag) for tag in parse_tags(wanted.sub_string)]
+    return frozenset(codes) or None

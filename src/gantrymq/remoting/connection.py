@@ -1,0 +1,285 @@
+"""One connection, the same class on both ends, because the protocol is symmetric.
+
+A read chunk is cut into commands in one go. A response wakes its caller. A request goes to
+`answer`, a plain function: it replies at once, parks the request for later, or starts a task.
+Whatever is replied within one turn of the loop leaves in one write.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from itertools import count
+from typing import Final
+
+from gantrymq.base.errors import GantryError, ProtocolError
+from gantrymq.kernel import cut_commands
+from gantrymq.protocol.command import (
+    FRAME_BYTES_MAX,
+    ONEWAY_FLAG,
+    RESPONSE_FLAG,
+    Command,
+    encode,
+)
+from gantrymq.protocol.ids import encode_host
+
+log = logging.getLogger(__name__)
+
+FRAMES_PER_TURN_MAX: Final = 512
+"""So that one busy peer cannot hold the loop: the rest waits for the next turn."""
+WRITE_BUFFER_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Above it the peer is slow: nothing more is read from it until it has caught up."""
+TLS_FIRST_BYTE: Final = 0x16
+CLEAR_FIRST_BYTES: Final = (0x00, 0x01)
+
+Answer = Callable[["Connection", Command], None]
+
+
+class ConnectionLost(GantryError):
+    """The peer went away before it answered."""
+
+
+class CallTimeout(GantryError):
+    """The peer did not answer in time."""
+
+
+def refuse_requests(connection: "Connection", command: Command) -> None:
+    """The default for clients: a request nobody wants is answered with code 3."""
+    connection.reply(command, 3, remark=f" request type {command.code} not supported")
+
+
+class Connection(asyncio.Protocol):
+    """A peer, and what is under way with it."""
+
+    def __init__(
+        self,
+        answer: Answer = refuse_requests,
+        *,
+        on_made: Callable[["Connection"], None] | None = None,
+        on_lost: Callable[["Connection"], None] | None = None,
+        frame_bytes_max: int = FRAME_BYTES_MAX,
+    ) -> None:
+        self._answer, self._on_made, self._on_lost = answer, on_made, on_lost
+        self._frame_bytes_max = frame_bytes_max
+        self._buffer = bytearray()
+        self._out: list[bytes] = []
+        self._opaques = count(1)
+        self._calls: dict[int, tuple[asyncio.Future[Command], float]] = {}
+        self._sweep: asyncio.TimerHandle | None = None
+        self._sweep_at = float("inf")
+        self._turn_pending = False
+        self._sniffed = False
+        self._reading = True
+        self.transport: asyncio.Transport
+        self.loop: asyncio.AbstractEventLoop
+        self.open = False
+        self.slow_reader = False
+        self.peer = ("", 0)
+        self.peer_host = b"\x7f\x00\x00\x01\x00\x00\x00\x00"
+        self.last_active = 0.0
+        self.pending = 0
+        """Requests accepted from the peer and not answered yet."""
+
+    # asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.loop = asyncio.get_running_loop()
+        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
+        peer = transport.get_extra_info("peername")
+        if isinstance(peer, tuple) and len(peer) >= 2:
+            self.peer = (str(peer[0]), int(peer[1]))
+            self.peer_host = encode_host(*self.peer)
+        self.last_active = self.loop.time()
+        self.open = True
+        if self._on_made is not None:
+            self._on_made(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.open = False
+        if self._sweep is not None:
+            self._sweep.cancel()
+        calls, self._calls = self._calls, {}
+        for future, _ in calls.values():
+            if not future.done():
+                future.set_exception(ConnectionLost(f"{self.address} closed the connection"))
+        if self._on_lost is not None:
+            self._on_lost(self)
+
+    def pause_writing(self) -> None:
+        self.slow_reader = True
+        self._set_reading(False)
+
+    def resume_writing(self) -> None:
+        self.slow_reader = False
+        self._set_reading(True)
+
+    def data_received(self, data: bytes) -> None:
+        self.last_active = self.loop.time()
+        if not self._sniffed and not self._sniff(data[0]):
+            return
+        self._buffer += data
+        if not self._turn_pending:
+            self._take_turn()
+
+    # requests and responses coming in
+
+    def _sniff(self, first: int) -> bool:
+        """The first byte tells TLS from plain frames, whose size never needs it."""
+        self._sniffed = True
+        if first in CLEAR_FIRST_BYTES:
+            return True
+        why = "TLS is not configured" if first == TLS_FIRST_BYTE else f"first byte 0x{first:02x}"
+        log.warning("%s refused: %s", self.address, why)
+        self.abort()
+        return False
+
+    def _take_turn(self) -> None:
+        self._turn_pending = False
+        commands, used, error = cut_commands(
+            self._buffer, self._frame_bytes_max, FRAMES_PER_TURN_MAX
+        )
+        if used:
+            del self._buffer[:used]
+        for command in commands:
+            if command.flag & RESPONSE_FLAG:
+                self._settle(command)
+            else:
+                if not command.flag & ONEWAY_FLAG:
+                    self.pending += 1
+                self._answer(self, command)
+        if error is not None:
+            self._refuse_bytes(error)
+        elif len(commands) == FRAMES_PER_TURN_MAX and self._buffer:
+            self._turn_pending = True
+            self._set_reading(False)
+            self.loop.call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        if self.open:
+            if not self.slow_reader:
+                self._set_reading(True)
+            self._take_turn()
+
+    def _refuse_bytes(self, error: ProtocolError) -> None:
+        """Nothing after a bad frame can be trusted; what was answered before it still leaves."""
+        log.warning("%s sent bytes that are no frame, closed: %s", self.address, error)
+        self._buffer.clear()
+        self._flush()
+        self.close()
+
+    def _settle(self, command: Command) -> None:
+        call = self._calls.pop(command.opaque, None)
+        if call is not None and not call[0].done():
+            call[0].set_result(command)
+
+    # answering
+
+    def reply(
+        self, request: Command, code: int = 0, *, ext: dict[str, str] | None = None,
+        remark: str | None = None, body: bytes = b"",
+    ) -> None:  # fmt: skip
+        """Answer a request, unless it was one-way."""
+        if request.flag & ONEWAY_FLAG:
+            return
+        self.pending -= 1
+        answer = Command(
+            code=code, ext=ext or {}, flag=RESPONSE_FLAG, opaque=request.opaque, remark=remark,
+            body=body, codec=request.codec,
+        )  # fmt: skip
+        self.write(encode(answer))
+
+    def reply_frame(self, *parts: bytes) -> None:
+        """Answer with a frame already built (the hot path). Not for one-way requests."""
+        self.pending -= 1
+        if self.open:
+            if not self._out:
+                self.loop.call_soon(self._flush)
+            self._out += parts
+
+    def write(self, data: bytes) -> None:
+        """Put bytes behind what this turn has written so far."""
+        if self.open:
+            if not self._out:
+                self.loop.call_soon(self._flush)
+            self._out.append(data)
+
+    def _flush(self) -> None:
+        out, self._out = self._out, []
+        if out and self.open:
+            self.last_active = self.loop.time()
+            self.transport.write(out[0] if len(out) == 1 else b"".join(out))
+
+    # calling the peer
+
+    def submit(self, command: Command, timeout: float) -> asyncio.Future[Command]:
+        """Send a request; the future is its response, or CallTimeout, or ConnectionLost."""
+        future: asyncio.Future[Command] = self.loop.create_future()
+        if not self.open:
+            future.set_exception(ConnectionLost(f"{self.address} is not connected"))
+            return future
+        command.opaque = next(self._opaques) & 0x7FFF_FFFF
+        deadline = self.loop.time() + timeout
+        self._calls[command.opaque] = (future, deadline)
+        if deadline < self._sweep_at:
+            self._schedule_sweep(deadline)
+        self.write(encode(command))
+        return future
+
+    async def call(self, command: Command, timeout: float) -> Command:
+        """Send a request and wait for its response."""
+        return await self.submit(command, timeout)
+
+    def oneway(self, command: Command) -> None:
+        """Send a request that is never answered; lost without a word if the peer is gone."""
+        command.flag |= ONEWAY_FLAG
+        command.opaque = next(self._opaques) & 0x7FFF_FFFF
+        self.write(encode(command))
+
+    def _schedule_sweep(self, at: float) -> None:
+        if self._sweep is not None:
+            self._sweep.cancel()
+        self._sweep_at = at
+        self._sweep = self.loop.call_at(at, self._sweep_calls)
+
+    def _sweep_calls(self) -> None:
+        """One timer serves every call: fail what is overdue, wake again for the next."""
+        now = self.loop.time()
+        self._sweep, self._sweep_at = None, float("inf")
+        overdue = [opaque for opaque, (_, deadline) in self._calls.items() if deadline <= now]
+        for opaque in overdue:
+            future, _ = self._calls.pop(opaque)
+            if not future.done():
+                future.set_exception(CallTimeout(f"{self.address} did not answer in time"))
+        if self._calls:
+            self._schedule_sweep(min(deadline for _, deadline in self._calls.values()))
+
+    # life
+
+    @property
+    def address(self) -> str:
+        return f"{self.peer[0]}:{self.peer[1]}"
+
+    def _set_reading(self, wanted: bool) -> None:
+        if wanted == self._reading or not self.open:
+            return
+        self._reading = wanted
+        if wanted:
+            self.transport.resume_reading()
+        else:
+            self.transport.pause_reading()
+
+    def stop_reading(self) -> None:
+        """Take no further requests; answers still leave."""
+        self._set_reading(False)
+
+    def close(self) -> None:
+        """Close once everything written has left."""
+        if self.open:
+            self._flush()
+            self.transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self.open:
+            self.transport.abort()

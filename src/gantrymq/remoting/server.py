@@ -1,0 +1,184 @@
+"""A port that answers requests from two tables.
+
+Hot codes are answered by a plain function: no task, no await. All other codes take the slow table:
+a coroutine whose result is the response. An exception in one handler answers that request only.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from gantrymq.base.errors import GantryError
+from gantrymq.base.network import Listener, Network
+from gantrymq.protocol.codes import ResponseCode
+from gantrymq.protocol.command import Command
+from gantrymq.remoting.connection import Connection
+
+log = logging.getLogger(__name__)
+
+IDLE_SECONDS_MAX: Final = 120.0
+IDLE_SCAN_SECONDS: Final = 10.0
+SLOW_INFLIGHT_MAX: Final = 256
+"""Slow requests of one connection under way at once; more are refused, not queued."""
+STOP_SECONDS_MAX: Final = 5.0
+TURN_SECONDS_LOUD: Final = 0.05
+"""A handler that holds the loop longer than this is named in the log."""
+
+Hot = Callable[[Connection, Command], None]
+Slow = Callable[[Connection, Command], Awaitable[Command | None]]
+Guard = Callable[[Connection, Command], None]
+
+
+class Routes:
+    """Everything a server answers: code to handler, hot or slow."""
+
+    def __init__(
+        self,
+        hot: Mapping[int, Hot] | None = None,
+        slow: Mapping[int, Slow] | None = None,
+        guard: Guard | None = None,
+    ) -> None:
+        self.hot = dict(hot or {})
+        self.slow = dict(slow or {})
+        self.guard = guard
+        """Sees the code, the raw fields and the body of every request first; raises to refuse."""
+        clash = self.hot.keys() & self.slow.keys()
+        assert not clash, f"codes in both tables: {sorted(clash)}"
+
+    def without(self, *codes: int) -> "Routes":
+        """The same table minus some codes (a broker's fast port takes no pulls)."""
+        return Routes(
+            {c: h for c, h in self.hot.items() if c not in codes},
+            {c: h for c, h in self.slow.items() if c not in codes},
+            self.guard,
+        )
+
+
+class Server:
+    """One listening port with its connections."""
+
+    def __init__(
+        self, routes: Routes, network: Network, *,
+        on_lost: Callable[[Connection], None] | None = None,
+        on_turn: Callable[[int, float], None] | None = None,
+    ) -> None:  # fmt: skip
+        self._routes, self._network = routes, network
+        self._on_lost_hook, self._on_turn = on_lost, on_turn
+        self._connections: dict[Connection, None] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._slow_by_connection: dict[Connection, int] = {}
+        self._listener: Listener | None = None
+        self._idle_scan: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; returns the port."""
+        self._listener = await self._network.listen(host, port, self._new_connection)
+        self._idle_scan = asyncio.create_task(self._close_idle())
+        return self._listener.port
+
+    @property
+    def connections(self) -> list[Connection]:
+        return list(self._connections)
+
+    def _new_connection(self) -> Connection:
+        return Connection(self._answer, on_made=self._on_made, on_lost=self._on_lost)
+
+    def _on_made(self, connection: Connection) -> None:
+        self._connections[connection] = None
+        if self._stopping:
+            connection.abort()
+
+    def _on_lost(self, connection: Connection) -> None:
+        self._connections.pop(connection, None)
+        self._slow_by_connection.pop(connection, None)
+        if self._on_lost_hook is not None:
+            self._on_lost_hook(connection)
+
+    def _answer(self, connection: Connection, command: Command) -> None:
+        routes = self._routes
+        try:
+            if routes.guard is not None:
+                routes.guard(connection, command)
+            hot = routes.hot.get(command.code)
+            if hot is not None:
+                hot(connection, command)
+                return
+        except Exception as error:
+            self._reply_error(connection, command, error)
+            return
+        slow = routes.slow.get(command.code)
+        if slow is None:
+            connection.reply(
+                command,
+                ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+                remark=f" request type {command.code} not supported",
+            )
+        elif self._slow_by_connection.get(connection, 0) >= SLOW_INFLIGHT_MAX:
+            remark = f"[OVERLOAD]system busy: over {SLOW_INFLIGHT_MAX} requests of this connection"
+            connection.reply(command, ResponseCode.SYSTEM_BUSY, remark=remark)
+        else:
+            self._start_slow(slow, connection, command)
+
+    def _start_slow(self, slow: Slow, connection: Connection, command: Command) -> None:
+        counts = self._slow_by_connection
+        counts[connection] = counts.get(connection, 0) + 1
+        task = asyncio.create_task(self._run_slow(slow, connection, command))
+        self._tasks[task] = None
+
+        def done(task: asyncio.Task[None]) -> None:
+            self._tasks.pop(task, None)
+            if connection in counts:
+                counts[connection] -= 1
+
+        task.add_done_callback(done)
+
+    async def _run_slow(self, slow: Slow, connection: Connection, command: Command) -> None:
+        try:
+            answer = await slow(connection, command)
+        except Exception as error:
+            self._reply_error(connection, command, error)
+            return
+        if answer is not None:
+            connection.reply(
+                command, answer.code, ext=answer.ext, remark=answer.remark, body=answer.body
+            )
+
+    def _reply_error(self, connection: Connection, command: Command, error: Exception) -> None:
+        """The one place where an exception becomes a response code."""
+        if isinstance(error, GantryError):
+            connection.reply(command, error.code, remark=str(error))
+        else:
+            log.exception(
+                "code %d from %s failed", command.code, connection.address, exc_info=error
+            )
+            remark = f"{type(error).__name__}: {error}"
+            connection.reply(command, ResponseCode.SYSTEM_ERROR, remark=remark)
+
+    async def _close_idle(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(IDLE_SCAN_SECONDS)
+            oldest = loop.time() - IDLE_SECONDS_MAX
+            for connection in self.connections:
+                if connection.last_active < oldest:
+                    log.info("%s idle for %d s, closed", connection.address, IDLE_SECONDS_MAX)
+                    connection.close()
+
+    async def stop(self) -> None:
+        """Take no more requests, answer what was accepted, close."""
+        self._stopping = True
+        if self._idle_scan is not None:
+            self._idle_scan.cancel()
+        if self._listener is not None:
+            await self._listener.close()
+        for connection in self.connections:
+            connection.stop_reading()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=STOP_SECONDS_MAX)
+        for task in list(self._tasks):
+            task.cancel()
+        for connection in self.connections:
+            connection.close()
+        await asyncio.sleep(0)
