@@ -1,0 +1,64 @@
+"""The name server's parts, put together."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from gantrymq.base.clock import SystemClock, WallClock
+from gantrymq.base.disk import Disk, OsDisk
+from gantrymq.base.network import Network, TcpNetwork
+from gantrymq.nameserver.config import NameServerConfig
+from gantrymq.nameserver.handlers import Handlers
+from gantrymq.nameserver.kv import KvConfig
+from gantrymq.nameserver.table import RouteTable
+from gantrymq.remoting.connection import Connection
+from gantrymq.remoting.server import Server
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class NameServer:
+    """A running name server."""
+
+    port: int
+    table: RouteTable
+    config: NameServerConfig
+
+
+@asynccontextmanager
+async def run_nameserver(
+    config: NameServerConfig,
+    *,
+    network: Network | None = None,
+    disk: Disk | None = None,
+    clock: WallClock | None = None,
+) -> AsyncIterator[NameServer]:
+    """Serve until the block is left."""
+    clock = clock or SystemClock()
+    table = RouteTable()
+    kv = KvConfig(disk or OsDisk(), config.kv_config_path)
+    handlers = Handlers(table, kv, config, clock)
+
+    def forget(connection: Connection) -> None:
+        for address in table.drop_connection(connection):
+            log.warning("broker %s dropped: its connection closed", address)
+
+    server = Server(handlers.routes(), network or TcpNetwork(), on_lost=forget)
+    port = await server.start(config.bind_address, config.listen_port)
+    async with asyncio.TaskGroup() as tasks:
+        scan = tasks.create_task(_expire_silent(table, clock, config))
+        try:
+            yield NameServer(port, table, config)
+        finally:
+            scan.cancel()
+            await server.stop()
+
+
+async def _expire_silent(table: RouteTable, clock: WallClock, config: NameServerConfig) -> None:
+    while True:
+        await asyncio.sleep(config.scan_not_active_broker_interval / 1000)
+        for address in table.expire(clock.now_ms()):
+            log.warning("broker %s dropped: silent for too long", address)

@@ -1,0 +1,228 @@
+"""Who is where: topics, brokers, clusters and who was heard of when. Pure: time comes in."""
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+
+from gantrymq.model import (
+    WRITE,
+    BrokerData,
+    DataVersion,
+    QueueData,
+    Route,
+    TopicConfig,
+)
+from gantrymq.protocol.bodies import ClusterInfo
+
+SILENT_MS_MAX = 120_000
+UNIT_FLAG, UNIT_SUB_FLAG = 1, 2
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What one broker says about itself."""
+
+    cluster: str
+    name: str
+    address: str
+    broker_id: int
+    ha_address: str = ""
+    silent_ms_max: int = SILENT_MS_MAX
+    acting_master: bool = False
+    version: DataVersion = field(default_factory=DataVersion)
+    topics: dict[str, TopicConfig] = field(default_factory=dict)
+    filter_servers: tuple[str, ...] = ()
+
+
+@dataclass
+class Alive:
+    """A broker that was heard of."""
+
+    registration: Registration
+    heard_ms: int
+    connection: Hashable
+
+
+class RegistrationRefused(Exception):
+    """The registration contradicts what is known; the text says how."""
+
+
+class RouteTable:
+    """The registry. Every change arrives from a broker or from the scan for silent ones."""
+
+    def __init__(self) -> None:
+        self._queues: dict[str, dict[str, QueueData]] = {}
+        self._brokers: dict[str, BrokerData] = {}
+        self._clusters: dict[str, dict[str, None]] = {}
+        self._alive: dict[str, Alive] = {}
+
+    # changes
+
+    def register(
+        self, new: Registration, connection: Hashable, now_ms: int
+    ) -> tuple[str | None, str | None]:
+        """Take a broker's word; returns (master address, master's HA address) for a slave."""
+        broker = self._brokers.get(new.name)
+        known = broker.broker_addrs if broker is not None else {}
+        if str(new.broker_id) not in known and len(new.topics) == 1:
+            # A first registration brings all topics; one alone is an increment nobody asked for.
+            raise RegistrationRefused("register broker failed")
+        previous = self._alive.get(new.address)
+        self._clusters.setdefault(new.cluster, {})[new.name] = None
+        if broker is None:
+            broker = BrokerData(broker_addrs={}, broker_name=new.name, cluster=new.cluster)
+            self._brokers[new.name] = broker
+        broker.enable_acting_master = new.acting_master
+        first = str(new.broker_id) not in broker.broker_addrs
+        for other, address in list(broker.broker_addrs.items()):
+            if address == new.address and other != str(new.broker_id):
+                del broker.broker_addrs[other]
+        broker.broker_addrs[str(new.broker_id)] = new.address
+        changed = previous is None or previous.registration.version != new.version
+        if new.broker_id == 0 and (first or changed):
+            for topic in new.topics.values():
+                self._offer(new.name, topic)
+        self._alive[new.address] = Alive(new, now_ms, connection)
+        return self._master_of(broker) if new.broker_id != 0 else (None, None)
+
+    def _offer(self, broker: str, topic: TopicConfig) -> None:
+        self._queues.setdefault(topic.topic_name, {})[broker] = QueueData(
+            broker_name=broker,
+            perm=topic.perm,
+            read_queue_nums=topic.read_queue_nums,
+            topic_sys_flag=topic.topic_sys_flag,
+            write_queue_nums=topic.write_queue_nums,
+        )
+
+    def _master_of(self, broker: BrokerData) -> tuple[str | None, str | None]:
+        address = broker.master
+        alive = self._alive.get(address) if address is not None else None
+        return (address, alive.registration.ha_address) if alive else (None, None)
+
+    def unregister(self, name: str, address: str, broker_id: int | None = None) -> None:
+        """Forget an address, and with a broker's last address its queues."""
+        self._alive.pop(address, None)
+        broker = self._brokers.get(name)
+        if broker is None:
+            return
+        for known, value in list(broker.broker_addrs.items()):
+            if value == address and (broker_id is None or known == str(broker_id)):
+                del broker.broker_addrs[known]
+        if not broker.broker_addrs:
+            del self._brokers[name]
+            self._forget_queues(name)
+            for cluster, names in list(self._clusters.items()):
+                names.pop(name, None)
+                if not names:
+                    del self._clusters[cluster]
+
+    def _forget_queues(self, broker: str) -> None:
+        for topic, queues in list(self._queues.items()):
+            queues.pop(broker, None)
+            if not queues:
+                del self._queues[topic]
+
+    def _drop(self, alive: Alive) -> str:
+        self.unregister(alive.registration.name, alive.registration.address)
+        return alive.registration.address
+
+    def drop_connection(self, connection: Hashable) -> list[str]:
+        """A closed connection takes its brokers with it at once."""
+        gone = [alive for alive in self._alive.values() if alive.connection == connection]
+        return [self._drop(alive) for alive in gone]
+
+    def expire(self, now_ms: int) -> list[str]:
+        """Drop every broker that was silent for too long."""
+        gone = [
+            alive
+            for alive in self._alive.values()
+            if alive.heard_ms + alive.registration.silent_ms_max < now_ms
+        ]
+        return [self._drop(alive) for alive in gone]
+
+    def heard(self, address: str, now_ms: int) -> None:
+        """A sign of life without news."""
+        alive = self._alive.get(address)
+        if alive is not None:
+            alive.heard_ms = now_ms
+
+    def version_of(self, address: str) -> DataVersion | None:
+        alive = self._alive.get(address)
+        return alive.registration.version if alive is not None else None
+
+    def delete_topic(self, topic: str, cluster: str | None = None) -> None:
+        """Forget a topic, everywhere or in one cluster."""
+        queues = self._queues.get(topic, {})
+        for name in list(queues):
+            if not cluster or name in self._clusters.get(cluster, {}):
+                del queues[name]
+        if not queues:
+            self._queues.pop(topic, None)
+
+    def add_topic(self, topic: str, queues: Iterable[QueueData]) -> None:
+        """A topic announced by hand; brokers nobody knows are left out."""
+        known = {data.broker_name: data for data in queues if data.broker_name in self._brokers}
+        if known:
+            self._queues.setdefault(topic, {}).update(known)
+
+    def set_write(self, broker: str, allowed: bool) -> int:
+        """Give or take the write bit of all a broker's queues; returns how many topics changed."""
+        count = 0
+        for queues in self._queues.values():
+            data = queues.get(broker)
+            if data is not None:
+                data.perm = data.perm | WRITE if allowed else data.perm & ~WRITE
+                count += 1
+        return count
+
+    # questions
+
+    def route(self, topic: str) -> Route | None:
+        """Where a topic lives; None unless both queues and a broker are known."""
+        queues = self._queues.get(topic)
+        if not queues:
+            return None
+        brokers = [self._brokers[name] for name in queues if name in self._brokers]
+        if not brokers:
+            return None
+        servers = {
+            address: list(self._alive[address].registration.filter_servers)
+            for broker in brokers
+            for address in broker.broker_addrs.values()
+            if address in self._alive and self._alive[address].registration.filter_servers
+        }
+        return Route(
+            broker_datas=brokers, queue_datas=list(queues.values()), filter_server_table=servers
+        )
+
+    def cluster_info(self) -> ClusterInfo:
+        return ClusterInfo(
+            broker_addr_table=self._brokers,
+            cluster_addr_table={name: list(members) for name, members in self._clusters.items()},
+        )
+
+    def topics(self) -> list[str]:
+        return list(self._queues)
+
+    def topics_of_cluster(self, cluster: str) -> list[str]:
+        members = self._clusters.get(cluster, {})
+        return [topic for topic, queues in self._queues.items() if members.keys() & queues.keys()]
+
+    def topics_by_flag(self, wanted: Callable[[int], bool]) -> list[str]:
+        """Topics whose first queue data has the wanted unit flags."""
+        found = []
+        for topic, queues in self._queues.items():
+            first = next(iter(queues.values()))
+            if wanted(first.topic_sys_flag):
+                found.append(topic)
+        return found
+
+    def system_names(self) -> tuple[list[str], str | None]:
+        """Cluster and broker names double as topics; with them the address of any broker."""
+        names = dict.fromkeys(self._clusters)
+        for members in self._clusters.values():
+            names |= dict.fromkeys(members)
+        addresses = (a for b in self._brokers.values() for a in b.broker_addrs.values())
+        return list(names), next(addresses, None)
+
+    def members(self, name: str) -> BrokerData | None:
+        return self._brokers.get(name)
