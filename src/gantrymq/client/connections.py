@@ -1,0 +1,98 @@
+"""The open connections of one client, by address, each made when first needed."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from gantrymq.base.network import Network, split_address
+from gantrymq.protocol.command import Command
+from gantrymq.remoting.connection import Connection
+
+SILENT_CALLS_MAX: Final = 2
+"""Calls in a row without an answer after which a connection counts as dead and is made anew."""
+
+
+class Connections:
+    """One connection an address. Callers that need the same one wait for the same connect."""
+
+    def __init__(
+        self,
+        network: Network,
+        answer: Callable[[Connection, Command], None],
+        connect_timeout: float,
+    ) -> None:
+        self._network, self._answer, self._connect_timeout = network, answer, connect_timeout
+        self._open: dict[str, Connection] = {}
+        self._making: dict[str, asyncio.Task[Connection]] = {}
+        self._silent: dict[Connection, int] = {}
+        self._closed = False
+
+    def ready(self, address: str) -> Connection | None:
+        """The connection if it is open right now."""
+        connection = self._open.get(address)
+        return connection if connection is not None and connection.open else None
+
+    async def get(self, address: str, timeout: float | None = None) -> Connection:
+        """The connection, made if need be; raises ConnectFailed."""
+        connection = self.ready(address)
+        if connection is not None:
+            return connection
+        making = self._making.get(address)
+        if making is None:
+            making = asyncio.create_task(self._make(address, timeout))
+            self._making[address] = making
+            making.add_done_callback(lambda _: self._making.pop(address, None))
+        # Shielded: one caller that gives up must not take the connect away from the others.
+        return await asyncio.shield(making)
+
+    async def _make(self, address: str, timeout: float | None) -> Connection:
+        host, port = split_address(address)
+        limit = min(self._connect_timeout, timeout or self._connect_timeout)
+
+        def lost(connection: Connection) -> None:
+            self._silent.pop(connection, None)
+            if self._open.get(address) is connection:
+                del self._open[address]
+
+        def make() -> Connection:
+            return Connection(self._answer, on_lost=lost)
+
+        connection = await self._network.connect(host, port, make, limit)
+        if self._closed:
+            connection.abort()
+        self._open[address] = connection
+        return connection
+
+    def heard(self, connection: Connection) -> None:
+        """The peer answered."""
+        if self._silent:
+            self._silent.pop(connection, None)
+
+    def unheard(self, connection: Connection) -> None:
+        """A call got no answer in time. A peer that vanished without a word is found here."""
+        silent = self._silent.get(connection, 0) + 1
+        self._silent[connection] = silent
+        if silent >= SILENT_CALLS_MAX:
+            connection.abort()
+
+    def forget(self, address: str) -> None:
+        """Close the connection to a broker that left every route."""
+        connection = self._open.pop(address, None)
+        if connection is not None:
+            connection.close()
+
+    @property
+    def addresses(self) -> list[str]:
+        return list(self._open)
+
+    async def close(self) -> None:
+        """Close everything once what was written has left."""
+        self._closed = True
+        for making in list(self._making.values()):
+            making.cancel()
+        if self._making:
+            await asyncio.wait(list(self._making.values()))
+        for connection in list(self._open.values()):
+            connection.close()
+        self._open.clear()
+        await asyncio.sleep(0)

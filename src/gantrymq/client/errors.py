@@ -1,0 +1,78 @@
+"""What can go wrong for whoever uses a client, each with the text that helps."""
+
+from collections.abc import Sequence
+
+from gantrymq.base.errors import GantryError
+from gantrymq.base.network import ConnectFailed
+from gantrymq.remoting.connection import CallTimeout, ConnectionLost
+
+TRANSPORT_ERRORS = (ConnectFailed, ConnectionLost, CallTimeout)
+"""The network's own failures: nobody knows what the peer did with the request."""
+
+
+class ClientError(GantryError):
+    """The root of the client's errors."""
+
+
+class NoNameServer(ClientError):
+    """There is no address to begin with, or nobody answers at any of them."""
+
+
+class NoRoute(ClientError):
+    """The name server knows no broker for a topic."""
+
+    def __init__(self, topic: str, why: str = "") -> None:
+        super().__init__(
+            f"no route for topic {topic!r}{': ' + why if why else ''}; create the topic first "
+            "(Admin.create_topic, mqadmin updateTopic) or let the brokers create it on first send "
+            "(autoCreateTopicEnable)"
+        )
+        self.topic = topic
+
+
+class BrokerUnknown(ClientError):
+    """No route names this broker (any more)."""
+
+
+class NotStarted(ClientError):
+    """Used before `async with` or `start()`."""
+
+
+class Closed(ClientError):
+    """Used after it was closed."""
+
+
+class ForkedError(ClientError):
+    """An asynchronous client was carried into a forked child, where its sockets are not its own."""
+
+
+class BrokerRefused(ClientError):
+    """A broker or name server answered with an error code."""
+
+    code: int  # type: ignore[misc]  # the peer's own code takes the place of the class's
+
+    def __init__(self, code: int, remark: str | None, address: str = "") -> None:
+        where = f"{address} answered" if address else "answer"
+        super().__init__(f"{where} code {code}: {remark or 'no remark'}")
+        self.code, self.remark, self.address = code, remark or "", address
+
+
+class MessageRefused(ClientError):
+    """The client itself will not send this message; nothing went to a broker."""
+
+
+class WindowFull(ClientError):
+    """As many sends are under way as the window allows: wait with `room()` first."""
+
+
+class SendFailed(ClientError):
+    """All tries are used up, or the answer was one that another try would not change."""
+
+    def __init__(self, topic: str, tries: Sequence[str], cause: Exception) -> None:
+        path = ", ".join(tries) or "no broker"
+        super().__init__(
+            f"message to {topic!r} not sent after {len(tries)} tries ({path}): {cause}"
+        )
+        self.topic, self.tries = topic, tuple(tries)
+        self.refused_code = cause.code if isinstance(cause, BrokerRefused) else None
+        """The broker's code when a broker refused; None for failures of the network."""

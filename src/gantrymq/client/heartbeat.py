@@ -1,0 +1,138 @@
+"""Telling brokers that a client lives, and what its groups want."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from gantrymq.base.errors import GantryError
+from gantrymq.protocol import calls, fastjson
+from gantrymq.protocol.bodies import ConsumerData, Heartbeat, ProducerData
+from gantrymq.protocol.headers.base import Nothing
+from gantrymq.protocol.headers.clients import UnregisterClientRequest
+
+if TYPE_CHECKING:
+    from gantrymq.client.instance import Instance
+
+log = logging.getLogger(__name__)
+
+INNER_PRODUCER: Final = "CLIENT_INNER_PRODUCER"
+"""The group RocketMQ's consumers send their own messages with; brokers expect to see it."""
+UNREGISTER_SECONDS_MAX: Final = 1.0
+
+Provider = Callable[[], ConsumerData]
+
+
+class Groups:
+    """The groups of one client id: what a heartbeat is made of."""
+
+    def __init__(self) -> None:
+        self._producers: dict[str, int] = {}
+        self._consumers: dict[str, Provider] = {}
+
+    def add_producer(self, group: str) -> None:
+        self._producers[group] = self._producers.get(group, 0) + 1
+
+    def drop_producer(self, group: str) -> bool:
+        """One member fewer; True when it was the last."""
+        left = self._producers.get(group, 0) - 1
+        if left > 0:
+            self._producers[group] = left
+            return False
+        return self._producers.pop(group, None) is not None
+
+    def add_consumer(self, group: str, provider: Provider) -> None:
+        if group in self._consumers:
+            raise GantryError(
+                f"consumer group {group!r} is already in this client; a second member needs "
+                "another instance_name"
+            )
+        self._consumers[group] = provider
+
+    def drop_consumer(self, group: str) -> bool:
+        return self._consumers.pop(group, None) is not None
+
+    def has_consumer(self, group: str) -> bool:
+        return group in self._consumers
+
+    @property
+    def any_consumer(self) -> bool:
+        return bool(self._consumers)
+
+    @property
+    def empty(self) -> bool:
+        return not self._consumers and not self._producers
+
+    def body(self, client_id: str) -> Heartbeat:
+        producers = list(self._producers)
+        if self._consumers and INNER_PRODUCER not in producers:
+            producers.append(INNER_PRODUCER)
+        return Heartbeat(
+            client_id=client_id,
+            consumer_data_set=[provider() for provider in self._consumers.values()],
+            producer_data_set=[ProducerData(group_name=group) for group in producers],
+        )
+
+
+class Heartbeats:
+    """Sends them: to masters for producers, to every broker once there is a consumer."""
+
+    def __init__(self, instance: "Instance", groups: Groups) -> None:
+        self._instance, self._groups = instance, groups
+        self.versions: dict[str, int] = {}
+        """Address to the version its broker announced; SQL filters need a broker that has them."""
+
+    def targets(self) -> list[str]:
+        return self._instance.routes.all_addresses(masters_only=not self._groups.any_consumer)
+
+    async def send_all(self) -> None:
+        """One heartbeat to everybody, side by side; who cannot be reached is only logged."""
+        if not self._groups.empty:
+            await self._send(self.targets())
+
+    async def send_new(self) -> None:
+        """One heartbeat to those brokers that have not had one yet."""
+        if not self._groups.empty:
+            await self._send([a for a in self.targets() if a not in self.versions])
+
+    async def _send(self, addresses: list[str]) -> None:
+        body = fastjson.dumps(self._groups.body(self._instance.client_id))
+        await asyncio.gather(*(self._send_one(address, body) for address in addresses))
+
+    async def _send_one(self, address: str, body: bytes) -> None:
+        instance = self._instance
+        timeout = instance.options.call_timeout_ms / 1000
+        try:
+            _, answer = await instance.call(
+                address, calls.HEART_BEAT, Nothing(), body, timeout=timeout
+            )
+        except GantryError as error:
+            self.versions.pop(address, None)
+            log.info("heartbeat to %s failed: %s", address, error)
+        else:
+            self.versions[address] = answer.version
+
+    def keep(self, addresses: list[str]) -> None:
+        """Forget what is known of brokers that are gone."""
+        for address in [a for a in self.versions if a not in addresses]:
+            del self.versions[address]
+
+    async def unregister(
+        self, *, producer_group: str | None = None, consumer_group: str | None = None
+    ) -> None:
+        """Tell every broker that a group has left this client."""
+        header = UnregisterClientRequest(
+            client_id=self._instance.client_id,
+            producer_group=producer_group,
+            consumer_group=consumer_group,
+        )
+
+        async def tell(address: str) -> None:
+            try:
+                await self._instance.call(
+                    address, calls.UNREGISTER_CLIENT, header, timeout=UNREGISTER_SECONDS_MAX
+                )
+            except GantryError as error:
+                log.debug("unregister at %s: %s", address, error)
+
+        await asyncio.gather(*(tell(address) for address in list(self.versions)))
