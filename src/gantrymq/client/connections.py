@@ -12,6 +12,32 @@ SILENT_CALLS_MAX: Final = 2
 """Calls in a row without an answer after which a connection counts as dead and is made anew."""
 
 
+class BrokerConnection(Connection):
+    """A connection whose user can wait until the peer has taken what was written."""
+
+    _until_drained: asyncio.Future[None] | None = None
+
+    async def drained(self) -> None:
+        """Return at once unless much is still to be written; then when it has left."""
+        if self.slow_reader and self.open:
+            if self._until_drained is None:
+                self._until_drained = self.loop.create_future()
+            await asyncio.shield(self._until_drained)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._let_go()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._until_drained is not None:
+            self._until_drained.set_result(None)
+            self._until_drained = None
+
+
 class Connections:
     """One connection an address. Callers that need the same one wait for the same connect."""
 
@@ -22,17 +48,17 @@ class Connections:
         connect_timeout: float,
     ) -> None:
         self._network, self._answer, self._connect_timeout = network, answer, connect_timeout
-        self._open: dict[str, Connection] = {}
-        self._making: dict[str, asyncio.Task[Connection]] = {}
+        self._open: dict[str, BrokerConnection] = {}
+        self._making: dict[str, asyncio.Task[BrokerConnection]] = {}
         self._silent: dict[Connection, int] = {}
         self._closed = False
 
-    def ready(self, address: str) -> Connection | None:
+    def ready(self, address: str) -> BrokerConnection | None:
         """The connection if it is open right now."""
         connection = self._open.get(address)
         return connection if connection is not None and connection.open else None
 
-    async def get(self, address: str, timeout: float | None = None) -> Connection:
+    async def get(self, address: str, timeout: float | None = None) -> BrokerConnection:
         """The connection, made if need be; raises ConnectFailed."""
         connection = self.ready(address)
         if connection is not None:
@@ -45,7 +71,7 @@ class Connections:
         # Shielded: one caller that gives up must not take the connect away from the others.
         return await asyncio.shield(making)
 
-    async def _make(self, address: str, timeout: float | None) -> Connection:
+    async def _make(self, address: str, timeout: float | None) -> BrokerConnection:
         host, port = split_address(address)
         limit = min(self._connect_timeout, timeout or self._connect_timeout)
 
@@ -54,8 +80,8 @@ class Connections:
             if self._open.get(address) is connection:
                 del self._open[address]
 
-        def make() -> Connection:
-            return Connection(self._answer, on_lost=lost)
+        def make() -> BrokerConnection:
+            return BrokerConnection(self._answer, on_lost=lost)
 
         connection = await self._network.connect(host, port, make, limit)
         if self._closed:

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from itertools import count
-from typing import Final
+from typing import Final, Protocol
 
 from gantrymq.base.errors import GantryError, ProtocolError
 from gantrymq.kernel import cut_commands
@@ -42,6 +42,33 @@ class CallTimeout(GantryError):
     """The peer did not answer in time."""
 
 
+class Waiting(Protocol):
+    """Whoever waits for an answer."""
+
+    deadline: float
+    """In the loop's time."""
+
+    def settle(self, answer: Command | GantryError) -> None:
+        """Called once: with the response, or with CallTimeout or ConnectionLost."""
+
+
+class _Call:
+    """A caller that awaits a future."""
+
+    __slots__ = ("deadline", "future")
+
+    def __init__(self, future: asyncio.Future[Command], deadline: float) -> None:
+        self.future, self.deadline = future, deadline
+
+    def settle(self, answer: Command | GantryError) -> None:
+        if self.future.done():
+            return
+        if isinstance(answer, Command):
+            self.future.set_result(answer)
+        else:
+            self.future.set_exception(answer)
+
+
 def refuse_requests(connection: "Connection", command: Command) -> None:
     """The default for clients: a request nobody wants is answered with code 3."""
     connection.reply(command, 3, remark=f" request type {command.code} not supported")
@@ -63,7 +90,7 @@ class Connection(asyncio.Protocol):
         self._buffer = bytearray()
         self._out: list[bytes] = []
         self._opaques = count(1)
-        self._calls: dict[int, tuple[asyncio.Future[Command], float]] = {}
+        self._calls: dict[int, Waiting] = {}
         self._sweep: asyncio.TimerHandle | None = None
         self._sweep_at = float("inf")
         self._turn_pending = False
@@ -100,9 +127,8 @@ class Connection(asyncio.Protocol):
         if self._sweep is not None:
             self._sweep.cancel()
         calls, self._calls = self._calls, {}
-        for future, _ in calls.values():
-            if not future.done():
-                future.set_exception(ConnectionLost(f"{self.address} closed the connection"))
+        for call in calls.values():
+            call.settle(ConnectionLost(f"{self.address} closed the connection"))
         if self._on_lost is not None:
             self._on_lost(self)
 
@@ -170,8 +196,8 @@ class Connection(asyncio.Protocol):
 
     def _settle(self, command: Command) -> None:
         call = self._calls.pop(command.opaque, None)
-        if call is not None and not call[0].done():
-            call[0].set_result(command)
+        if call is not None:
+            call.settle(command)
 
     # answering
 
@@ -218,13 +244,20 @@ class Connection(asyncio.Protocol):
         if not self.open:
             future.set_exception(ConnectionLost(f"{self.address} is not connected"))
             return future
-        command.opaque = next(self._opaques) & 0x7FFF_FFFF
-        deadline = self.loop.time() + timeout
-        self._calls[command.opaque] = (future, deadline)
-        if deadline < self._sweep_at:
-            self._schedule_sweep(deadline)
+        command.opaque = self.expect(_Call(future, self.loop.time() + timeout))
         self.write(encode(command))
         return future
+
+    def expect(self, call: Waiting) -> int:
+        """The number for a request whose frame the caller builds and writes itself (the hot path).
+
+        Only while the connection is open. Whatever becomes of the request is told to `call`.
+        """
+        opaque = next(self._opaques) & 0x7FFF_FFFF
+        self._calls[opaque] = call
+        if call.deadline < self._sweep_at:
+            self._schedule_sweep(call.deadline)
+        return opaque
 
     async def call(self, command: Command, timeout: float) -> Command:
         """Send a request and wait for its response."""
@@ -246,13 +279,11 @@ class Connection(asyncio.Protocol):
         """One timer serves every call: fail what is overdue, wake again for the next."""
         now = self.loop.time()
         self._sweep, self._sweep_at = None, float("inf")
-        overdue = [opaque for opaque, (_, deadline) in self._calls.items() if deadline <= now]
+        overdue = [opaque for opaque, call in self._calls.items() if call.deadline <= now]
         for opaque in overdue:
-            future, _ = self._calls.pop(opaque)
-            if not future.done():
-                future.set_exception(CallTimeout(f"{self.address} did not answer in time"))
+            self._calls.pop(opaque).settle(CallTimeout(f"{self.address} did not answer in time"))
         if self._calls:
-            self._schedule_sweep(min(deadline for _, deadline in self._calls.values()))
+            self._schedule_sweep(min(call.deadline for call in self._calls.values()))
 
     # life
 

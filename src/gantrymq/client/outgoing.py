@@ -1,0 +1,233 @@
+"""From a message to the bytes of a send request. The hot form is one filled-in template."""
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from gantrymq.base.errors import ProtocolError
+from gantrymq.client.errors import MessageRefused
+from gantrymq.client.identity import MessageIds
+from gantrymq.client.options import ProducerOptions
+from gantrymq.model import (
+    RETRY_PREFIX,
+    UNSENDABLE_TOPICS,
+    Message,
+    NameRefused,
+    Queue,
+    check_topic_name,
+)
+from gantrymq.protocol import batch, properties
+from gantrymq.protocol.codes import VERSION_4_9_8, RequestCode
+from gantrymq.protocol.compression import compress
+from gantrymq.protocol.headers.messages import SendRequestV2
+
+RECONSUME_TIME: Final = "RECONSUME_TIME"
+MAX_RECONSUME_TIMES: Final = "MAX_RECONSUME_TIMES"
+RETRY_NAME_CHARS_MAX: Final = 255
+_SETTABLE = frozenset({properties.UNIQ_KEY})
+"""Reserved names that a sender may set after all: its own message id."""
+
+_prefix = struct.Struct(">II").pack
+_json = msgspec.json.Encoder().encode
+
+_TEMPLATE = (
+    '{{"code":{code},"extFields":{{"a":{group},"b":{topic},"c":{default_topic},"d":"{queue_nums}",'
+    '"e":"{queue_id}","f":"%d","g":"%d","h":"%d","i":%b,"j":"0","k":"false","m":"{batch}",'
+    '"n":{broker}}},"flag":0,"language":"PYTHON","opaque":%d,"serializeTypeCurrentRPC":"JSON",'
+    '"version":{version}}}'
+)
+
+
+class Prepared:
+    """A message ready to go: checked, numbered, packed. Tries share it, so the id stays."""
+
+    __slots__ = ("batch", "body", "born_ms", "flag", "msg_id", "properties", "properties_json",
+                 "sys_flag", "topic")  # fmt: skip
+
+    def __init__(
+        self, topic: str, body: bytes, properties_text: str, msg_id: str, born_ms: int,
+        flag: int = 0, sys_flag: int = 0, batch: bool = False,
+    ) -> None:  # fmt: skip
+        self.topic, self.body, self.flag, self.sys_flag = topic, body, flag, sys_flag
+        self.properties = properties_text
+        self.properties_json = _json(properties_text)
+        self.msg_id, self.born_ms, self.batch = msg_id, born_ms, batch
+
+
+def check_topic(topic: str) -> None:
+    """Raise if a producer may not send to this topic."""
+    if not topic.startswith(RETRY_PREFIX):
+        check_topic_name(topic)
+    elif len(topic) > RETRY_NAME_CHARS_MAX:
+        raise NameRefused(f"the specified topic is longer than {RETRY_NAME_CHARS_MAX} characters")
+    if topic in UNSENDABLE_TOPICS:
+        raise MessageRefused(f"Sending message to topic[{topic}] is forbidden.")
+
+
+def prepare(message: Message, ids: MessageIds, options: ProducerOptions) -> Prepared:
+    """Check and pack one message. The topic's name is the caller's to check, once a topic."""
+    body = message.body
+    if not body:
+        raise MessageRefused(f"message to {message.topic!r}: the message body length is zero")
+    if len(body) > options.max_message_bytes:
+        raise too_large(message.topic, len(body), options.max_message_bytes)
+    msg_id, born_ms = ids.next()
+    if message.properties or message.delay_level or not message.wait_store_ok or (
+        message.sharding_key is not None
+    ):  # fmt: skip
+        fields = property_map(message, msg_id)
+        msg_id = fields[properties.UNIQ_KEY]
+        text = _encoded(message, fields)
+    else:
+        text = _plain_properties(message, msg_id)
+    sys_flag = 0
+    if len(body) >= options.compress_over_bytes:
+        body, sys_flag = compress(body, options.compression, options.compression_level)
+    return Prepared(message.topic, body, text, msg_id, born_ms, message.flag, sys_flag)
+
+
+def too_large(topic: str, size: int, size_max: int) -> MessageRefused:
+    return MessageRefused(
+        f"message to {topic!r} has {size} bytes: this client refuses more than {size_max} "
+        "(ProducerOptions.max_message_bytes); raise the broker's maxMessageSize with it"
+    )
+
+
+def _plain_properties(message: Message, msg_id: str) -> str:
+    """The usual case without a dict: an id, perhaps a tag and keys."""
+    text = f"UNIQ_KEY\x01{msg_id}\x02"
+    marks = 1
+    if message.tags:
+        text += f"TAGS\x01{message.tags}\x02"
+        marks += 1
+    if message.keys:
+        text += f"KEYS\x01{' '.join(message.keys)}\x02"
+        marks += 1
+    if text.count("\x01") != marks or text.count("\x02") != marks:
+        raise MessageRefused(
+            f"message to {message.topic!r}: a tag or key contains a separator (0x01 or 0x02)"
+        )
+    return text
+
+
+def property_map(message: Message, msg_id: str) -> dict[str, str]:
+    """All properties of a message, the system's and the sender's."""
+    own = message.properties
+    if not message.topic.startswith(RETRY_PREFIX):
+        taken = [name for name in own if name in properties.RESERVED and name not in _SETTABLE]
+        if taken:
+            raise MessageRefused(
+                f"message to {message.topic!r}: property {taken[0]!r} is the system's own; "
+                "use the message's fields, or another name"
+            )
+    fields = {properties.UNIQ_KEY: msg_id, **own}
+    if message.tags:
+        fields[properties.TAGS] = message.tags
+    if message.keys:
+        fields[properties.KEYS] = " ".join(message.keys)
+    if message.delay_level:
+        fields[properties.DELAY] = str(message.delay_level)
+    if not message.wait_store_ok:
+        fields[properties.WAIT] = "false"
+    if message.sharding_key is not None:
+        fields[properties.SHARDING_KEY] = message.sharding_key
+    return fields
+
+
+def _encoded(message: Message, fields: dict[str, str]) -> str:
+    try:
+        text = properties.encode(fields)
+    except ProtocolError as error:
+        raise MessageRefused(f"message to {message.topic!r}: {error}") from error
+    if len(text) * 3 > properties.BYTES_MAX and len(text.encode()) > properties.BYTES_MAX:
+        raise MessageRefused(
+            f"message to {message.topic!r}: its properties need {len(text.encode())} bytes, "
+            f"more than {properties.BYTES_MAX}"
+        )
+    return text
+
+
+def prepare_batch(
+    messages: Sequence[Message], ids: MessageIds, options: ProducerOptions
+) -> Prepared:
+    """One topic, no delay, no retry topic; the whole within the size limit."""
+    if not messages:
+        raise MessageRefused("a batch needs at least one message")
+    topic = messages[0].topic
+    if topic.startswith(RETRY_PREFIX):
+        raise MessageRefused("a retry topic takes no batches")
+    items, msg_ids, born_ms = [], [], 0
+    for message in messages:
+        if message.topic != topic:
+            raise MessageRefused(f"a batch has one topic: {topic!r}, not also {message.topic!r}")
+        if message.delay_level:
+            raise MessageRefused("a batch takes no delayed messages")
+        if message.wait_store_ok != messages[0].wait_store_ok:
+            raise MessageRefused("a batch has one wait_store_ok for all its messages")
+        if not message.body:
+            raise MessageRefused(f"message to {topic!r}: the message body length is zero")
+        msg_id, born_ms = ids.next()
+        fields = property_map(message, msg_id)
+        msg_ids.append(fields[properties.UNIQ_KEY])
+        items.append(batch.Item(message.flag, message.body, _encoded(message, fields).encode()))
+    body = batch.encode(items)
+    if len(body) > options.max_message_bytes:
+        raise too_large(topic, len(body), options.max_message_bytes)
+    text = "" if messages[0].wait_store_ok else "WAIT\x01false\x02"
+    return Prepared(topic, body, text, ",".join(msg_ids), born_ms, batch=True)
+
+
+class SendFrames:
+    """Builds the frames of one producer for one queue; all that never changes is filled in once."""
+
+    __slots__ = ("_group", "_options", "_queue", "_templates")
+
+    def __init__(self, group: str, queue: Queue, options: ProducerOptions) -> None:
+        self._group, self._queue, self._options = group, queue, options
+        self._templates = (self._template(False), self._template(True))
+
+    def _template(self, of_batch: bool) -> bytes:
+        code = RequestCode.SEND_BATCH_MESSAGE if of_batch else RequestCode.SEND_MESSAGE_V2
+        return _TEMPLATE.format(
+            code=int(code), group=_quoted(self._group), topic=_quoted(self._queue.topic),
+            default_topic=_quoted(self._options.create_topic_key),
+            queue_nums=self._options.default_topic_queue_nums, queue_id=self._queue.queue_id,
+            batch="true" if of_batch else "false", broker=_quoted(self._queue.broker_name),
+            version=VERSION_4_9_8,
+        ).encode()  # fmt: skip
+
+    def frame(self, prepared: Prepared, opaque: int) -> bytes:
+        """The whole request."""
+        header = self._templates[prepared.batch] % (
+            prepared.sys_flag, prepared.born_ms, prepared.flag, prepared.properties_json, opaque,
+        )  # fmt: skip
+        body = prepared.body
+        size = len(header)
+        return b"".join((_prefix(4 + size + len(body), size), header, body))
+
+    def header(self, prepared: Prepared) -> SendRequestV2:
+        """The same as a typed header, for hooks, one-way sends and retry topics."""
+        text, again, again_max = prepared.properties, None, None
+        if prepared.topic.startswith(RETRY_PREFIX):
+            # A consumer's own resend: brokers read these two from the header.
+            fields = properties.decode(text)
+            again = fields.pop(RECONSUME_TIME, None)
+            again_max = fields.pop(MAX_RECONSUME_TIMES, None)
+            text = properties.encode(fields)
+        return SendRequestV2(
+            producer_group=self._group, topic=prepared.topic,
+            default_topic=self._options.create_topic_key,
+            default_topic_queue_nums=self._options.default_topic_queue_nums,
+            queue_id=self._queue.queue_id, sys_flag=prepared.sys_flag,
+            born_timestamp=prepared.born_ms, flag=prepared.flag, properties=text,
+            reconsume_times=int(again) if again else 0, unit_mode=False,
+            max_reconsume_times=int(again_max) if again_max else None,
+            batch=prepared.batch, bname=self._queue.broker_name,
+        )  # fmt: skip
+
+
+def _quoted(text: str) -> str:
+    """A JSON string inside a %-template."""
+    return _json(text).decode().replace("%", "%%")

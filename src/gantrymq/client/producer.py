@@ -1,0 +1,270 @@
+"""Sending messages.
+
+async with Producer("localhost:9876", group="shop") as producer:
+    result = await producer.send(Message("orders", b"..."))
+"""
+
+import asyncio
+import os
+import random
+from collections.abc import Iterable, Sequence
+from typing import Final, Self
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.errors import GantryError
+from gantrymq.base.network import Network
+from gantrymq.client.errors import Closed, NotStarted, WindowFull
+from gantrymq.client.instance import Hook, Instance, shared_instance
+from gantrymq.client.options import ClientOptions, ProducerOptions
+from gantrymq.client.outbox import Outbox, Pending, Selector
+from gantrymq.client.outgoing import Prepared, check_topic, prepare, prepare_batch
+from gantrymq.client.routes import publish_queues
+from gantrymq.model import Message, NameRefused, Queue, SendResult, check_group_name
+
+REFUSED_GROUP: Final = "DEFAULT_PRODUCER"
+
+
+def check_producer_group(group: str) -> str:
+    """A group must be named, and not by the name everybody would have."""
+    if group == REFUSED_GROUP:
+        raise NameRefused(f"producerGroup can not equal {REFUSED_GROUP}, please specify another.")
+    return check_group_name(group)
+
+
+def with_namesrv(options: ClientOptions | None, namesrv: str | None) -> ClientOptions:
+    """The options with the address given as an argument, which is the strongest."""
+    options = options or ClientOptions()
+    if namesrv is None:
+        return options
+    fields = {name: getattr(options, name) for name in options.__struct_fields__}
+    return ClientOptions(**{**fields, "namesrv": namesrv})
+
+
+class Producer:
+    """Sends messages of one producer group. Any number of tasks may use it at once."""
+
+    def __init__(
+        self,
+        namesrv: str | None = None,
+        *,
+        group: str,
+        options: ProducerOptions | None = None,
+        client: ClientOptions | None = None,
+        hooks: Sequence[Hook] = (),
+        network: Network | None = None,
+        clock: WallClock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.group = check_producer_group(group)
+        self.options = options or ProducerOptions()
+        self._client = with_namesrv(client, namesrv)
+        self._hooks = tuple(hooks)
+        self._network, self._clock, self._rng = network, clock, rng
+        self._instance: Instance | None = None
+        self._outbox: Outbox | None = None
+        self._closed = False
+        self._pid = os.getpid()
+        self._checked_topics: set[str] = set()
+
+    # life
+
+    async def start(self) -> None:
+        """Find the name servers. Brokers are connected to when a topic needs them."""
+        if self._closed:
+            raise Closed("the producer is closed; make a new one")
+        if self._instance is not None:
+            return
+        instance = shared_instance(
+            self._client, network=self._network, clock=self._clock, rng=self._rng
+        )
+        await instance.start()
+        instance.hooks.extend(self._hooks)
+        instance.register_producer(self.group)
+        self._instance = instance
+        self._outbox = Outbox(instance, self.group, self.options)
+        self._retry_codes = self._outbox.retry_codes()
+        self._loop = asyncio.get_running_loop()
+
+    async def close(self) -> None:
+        """Wait for what is under way (it has a time-out), say good-bye to the brokers, close."""
+        instance, outbox = self._instance, self._outbox
+        self._closed, self._instance, self._outbox = True, None, None
+        if instance is None or outbox is None:
+            return
+        try:
+            await outbox.close()
+            await instance.unregister_producer(self.group)
+        finally:
+            for hook in self._hooks:
+                instance.hooks.remove(hook)
+            await instance.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def instance(self) -> Instance:
+        """The shared core, for whoever builds on top of a producer."""
+        if self._instance is None:
+            raise (
+                Closed("the producer is closed")
+                if self._closed
+                else NotStarted("the producer is not started: use `async with` or `await start()`")
+            )
+        return self._instance
+
+    def _usable(self) -> Outbox:
+        if self._outbox is None or os.getpid() != self._pid:
+            self.instance.check_usable()
+        assert self._outbox is not None
+        return self._outbox
+
+    # sending
+
+    async def send(
+        self,
+        message: Message,
+        *,
+        queue: Queue | None = None,
+        selector: Selector | None = None,
+        timeout: float | None = None,
+    ) -> SendResult:
+        """Send and wait for the answer.
+
+        Without a queue, a selector or a sharding key up to three brokers are tried, on transport
+        errors and on answers that another broker may not give; `timeout` is over all tries.
+        """
+        outbox = self._usable()
+        if outbox.full:
+            await outbox.room()
+        pending = self._pending(outbox, self._prepared(message), timeout, 1 + self.options.retries)
+        _fix(pending, message, queue, selector)
+        return await self._send(outbox, pending)
+
+    async def _send(self, outbox: Outbox, pending: Pending) -> SendResult:
+        if pending.fixed:
+            pending.tries_left = 1  # a second try of a timed-out message would break the order
+        pending.retry_codes = self._retry_codes
+        pending.when_stored_less = self.options.retry_when_not_stored_ok
+        outbox.add(pending)
+        return await pending.future
+
+    def submit(
+        self,
+        message: Message,
+        *,
+        queue: Queue | None = None,
+        selector: Selector | None = None,
+        timeout: float | None = None,
+    ) -> asyncio.Future[SendResult]:
+        """Send without waiting: many at once, each with a future of its own.
+
+        Retried after transport errors only. When the window is full this raises WindowFull: wait
+        with `await producer.room()` before the next, so that memory stays bounded however slow
+        the brokers are.
+        """
+        outbox = self._usable()
+        if outbox.full:
+            raise WindowFull(
+                f"{outbox.count} messages ({outbox.bytes} bytes) are under way: "
+                "`await producer.room()` before the next submit"
+            )
+        pending = self._pending(
+            outbox, self._prepared(message), timeout, 1 + self.options.retries_async
+        )
+        if queue is not None or selector is not None or message.sharding_key is not None:
+            _fix(pending, message, queue, selector)
+        outbox.add(pending)
+        return pending.future
+
+    async def room(self) -> None:
+        """Wait until `submit` may be called again."""
+        await self._usable().room()
+
+    async def flush(self) -> None:
+        """Wait until nothing is under way any more."""
+        await self._usable().idle()
+
+    async def send_many(self, messages: Iterable[Message]) -> list[SendResult | GantryError]:
+        """Submit all, as fast as the window allows; for each its result or what went wrong."""
+        outbox = self._usable()
+        futures: list[asyncio.Future[SendResult]] = []
+        for message in messages:
+            if outbox.full:
+                await outbox.room()
+            futures.append(self.submit(message))
+        await outbox.idle()
+        return [await _outcome(future) for future in futures]
+
+    async def send_batch(
+        self,
+        messages: Sequence[Message],
+        *,
+        queue: Queue | None = None,
+        timeout: float | None = None,
+    ) -> SendResult:
+        """Send several messages of one topic as one request; stored all or none.
+
+        `msg_id` holds the ids separated by commas, `offset` is that of the first message.
+        """
+        outbox = self._usable()
+        prepared = prepare_batch(messages, self.instance.ids, self.options)
+        self._check_topic(prepared.topic)
+        if outbox.full:
+            await outbox.room()
+        pending = self._pending(outbox, prepared, timeout, 1 + self.options.retries)
+        pending.queue = queue
+        return await self._send(outbox, pending)
+
+    async def send_oneway(
+        self,
+        message: Message,
+        *,
+        queue: Queue | None = None,
+        selector: Selector | None = None,
+    ) -> None:
+        """Send without an answer: fast, and nobody knows whether it arrived."""
+        outbox = self._usable()
+        pending = self._pending(outbox, self._prepared(message), None, 1)
+        _fix(pending, message, queue, selector)
+        await outbox.oneway(pending)
+
+    async def queues(self, topic: str) -> list[Queue]:
+        """The queues of a topic that may be written to."""
+        self._usable()
+        return publish_queues(await self.instance.routes.get(topic), topic)
+
+    def _prepared(self, message: Message) -> Prepared:
+        if message.topic not in self._checked_topics:
+            self._check_topic(message.topic)
+        assert self._instance is not None
+        return prepare(message, self._instance.ids, self.options)
+
+    def _check_topic(self, topic: str) -> None:
+        check_topic(topic)
+        self._checked_topics.add(topic)
+
+    def _pending(
+        self, outbox: Outbox, prepared: Prepared, timeout: float | None, tries: int
+    ) -> Pending:
+        seconds = self.options.send_timeout_ms / 1000 if timeout is None else timeout
+        deadline = self._loop.time() + seconds
+        return Pending(outbox, prepared, self._loop.create_future(), deadline, tries)
+
+
+def _fix(
+    pending: Pending, message: Message, queue: Queue | None, selector: Selector | None
+) -> None:
+    pending.queue, pending.selector = queue, selector
+    pending.sharding_key = message.sharding_key
+
+
+async def _outcome(future: asyncio.Future[SendResult]) -> SendResult | GantryError:
+    try:
+        return await future
+    except GantryError as error:
+        return error

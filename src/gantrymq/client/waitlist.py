@@ -1,0 +1,80 @@
+"""Work that waits, in order, for one thing to become ready: a route, a connection."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, Protocol, TypeVar
+
+from gantrymq.base.errors import GantryError
+from gantrymq.remoting.connection import CallTimeout
+
+
+class Bounded(Protocol):
+    """Waits until its deadline in the loop's time, and no longer."""
+
+    deadline: float
+
+
+W = TypeVar("W", bound=Bounded)
+
+
+class Waitlist(Generic[W]):
+    """Per key: one attempt under way, and everybody who waits for it.
+
+    Whoever comes first starts the attempt. When it succeeds all go on in the order they came;
+    when it fails all are told why; who runs out of time before is told so.
+    """
+
+    def __init__(self, go: Callable[[W], None], fail: Callable[[W, GantryError], None]) -> None:
+        self._go, self._fail = go, fail
+        self._waiting: dict[str, list[W]] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._waiting
+
+    def add(self, key: str, work: W, attempt: Callable[[], Awaitable[object]]) -> None:
+        """Let `work` go on once `attempt` (started unless it already is) has succeeded."""
+        waiting = self._waiting.get(key)
+        if waiting is not None:
+            waiting.append(work)
+            return
+        self._waiting[key] = [work]
+        task = asyncio.create_task(self._run(key, attempt))
+        self._tasks[task] = None
+        task.add_done_callback(lambda task: self._tasks.pop(task, None))
+
+    async def _run(self, key: str, attempt: Callable[[], Awaitable[object]]) -> None:
+        error: GantryError | None = None
+        trying = asyncio.ensure_future(attempt())
+        try:
+            while not trying.done():
+                await asyncio.wait({trying}, timeout=self._expire(key))
+            trying.result()
+        except GantryError as failed:
+            error = failed
+        except asyncio.CancelledError:
+            trying.cancel()
+            error = GantryError("the client was closed")
+        # From here on newcomers go the direct way, behind those who waited.
+        for work in self._waiting.pop(key):
+            if error is None:
+                self._go(work)
+            else:
+                self._fail(work, error)
+
+    def _expire(self, key: str) -> float | None:
+        """Tell those whose time is over; returns the seconds until the next one's is."""
+        now = asyncio.get_running_loop().time()
+        waiting = self._waiting[key]
+        late = [work for work in waiting if work.deadline <= now]
+        waiting[:] = [work for work in waiting if work.deadline > now]
+        for work in late:
+            self._fail(work, CallTimeout(f"{key} was not ready in time"))
+        return min((work.deadline for work in waiting), default=now + 1.0) - now
+
+    async def close(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
