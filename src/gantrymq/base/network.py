@@ -1,6 +1,7 @@
 """The network as a port: asyncio's protocols and transports are the contract on both sides."""
 
 import asyncio
+import socket
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
@@ -36,6 +37,9 @@ class Network(Protocol):
     async def connect(self, host: str, port: int, factory: Callable[[], P], timeout: float) -> P:
         """Reach a peer or raise ConnectFailed, naming it."""
 
+    def free_port(self, host: str) -> int:
+        """A port nobody listens on, for those who must know it before they listen."""
+
 
 class _TcpListener:
     def __init__(self, server: asyncio.Server) -> None:
@@ -69,6 +73,12 @@ class TcpNetwork:
         except OSError as error:
             raise ConnectFailed(f"connect to {host}:{port} failed: {error}") from error
         return protocol
+
+    def free_port(self, host: str) -> int:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, 0))
+            return int(probe.getsockname()[1])
 
 
 def split_address(address: str, default_port: int | None = None) -> tuple[str, int]:

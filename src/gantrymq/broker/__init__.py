@@ -1,1 +1,1 @@
-""""""
+"""The broker: `app` lists its parts, `routes` what it answers, `handlers` how."""

@@ -1,0 +1,76 @@
+# Every target does its own set-up. What is set up is remembered by stamps in .venv, so a second
+# call is quick.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CORE := $(VENV)/.core
+DEV := $(VENV)/.dev
+KERNEL := $(VENV)/.kernel
+SPARK := $(VENV)/.spark
+CODE := src tests bench setup.py
+
+.PHONY: setup run test check bench interop demo clean tools
+
+setup: $(CORE) $(KERNEL)
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed; $(PYTHON) is older" >&2; exit 2; }
+	@echo "set-up: virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --upgrade pip setuptools wheel
+	@touch $@
+
+$(CORE): $(VENV)/.made pyproject.toml
+	@echo "set-up: gantrymq and what it needs"
+	@$(BIN)/python -m pip install -q "Cython>=3.1"
+	@$(BIN)/python -m pip install -q --no-build-isolation -e .
+	@touch $@
+
+# The compiled kernel is optional: without a C compiler the pure-Python twin serves.
+$(KERNEL): $(CORE) setup.py $(wildcard src/gantrymq/kernel/*.pyx)
+	@echo "set-up: compiled kernel"
+	@$(BIN)/python setup.py -q build_ext --inplace >$(VENV)/kernel.log 2>&1 || true
+	@$(BIN)/python -c 'from gantrymq import kernel; print("set-up: kernel is", kernel.GRADE)'
+	@touch $@
+
+$(DEV): $(CORE) $(KERNEL)
+	@echo "set-up: tools for tests and checks"
+	@$(BIN)/python -m pip install -q --no-build-isolation -e ".[dev]"
+	@touch $@
+
+$(SPARK): $(DEV)
+	@echo "set-up: Spark (about a minute the first time)"
+	@$(BIN)/python -m pip install -q --no-build-isolation -e ".[spark]"
+	@touch $@
+
+run: setup
+	@exec $(BIN)/gantry up --data ./data
+
+test: $(SPARK)
+	@command -v java >/dev/null || { echo "make test needs Java 17 (for Spark)" >&2; exit 2; }
+	$(BIN)/pytest tests --ignore=tests/interop
+
+check: $(DEV)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+tools:
+	@for tool in java mvn go node npm; do \
+	  command -v $$tool >/dev/null || { echo "this target needs $$tool, which is missing" >&2; exit 2; }; \
+	done
+
+interop: tools $(DEV)
+	$(BIN)/pytest tests/interop
+
+bench: tools $(DEV)
+	$(BIN)/python -m bench
+
+demo: $(SPARK)
+	$(BIN)/python -m demo
+
+clean:
+	rm -rf $(VENV) build src/*.egg-info src/gantrymq/kernel/*.c src/gantrymq/kernel/*.so

@@ -1,0 +1,142 @@
+"""Telling every name server who we are and what we hold, at start, every 30 s and on change."""
+
+import asyncio
+import logging
+import zlib
+
+from gantrymq.base.errors import GantryError
+from gantrymq.base.network import Network, split_address
+from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.registry import Topics
+from gantrymq.model import READ, WRITE, DataVersion, TopicConfig
+from gantrymq.protocol import calls as c
+from gantrymq.protocol import fastjson
+from gantrymq.protocol.bodies import RegisterBrokerBody, TopicTable
+from gantrymq.protocol.command import Command
+from gantrymq.protocol.headers.topics import BrokerIdentity, RegisterBrokerRequest
+from gantrymq.remoting.connection import Connection
+
+log = logging.getLogger(__name__)
+
+CONNECT_SECONDS_MAX = 3.0
+
+
+class Announcer:
+    """One connection to each name server; a name server that is down is tried again."""
+
+    def __init__(
+        self, config: BrokerConfig, address: str, ha_address: str, topics: Topics, network: Network
+    ) -> None:
+        self._config, self._address, self._ha_address = config, address, ha_address
+        self._topics, self._network = topics, network
+        self._servers = config.name_servers
+        self._connections: dict[str, Connection] = {}
+        self._silent: dict[str, str] = {}
+        self._changed: dict[str, TopicConfig] = {}
+        self._wake = asyncio.Event()
+
+    def topic_changed(self, topic: TopicConfig) -> None:
+        """Announce one topic soon; several changes of a turn travel together."""
+        self._changed[topic.topic_name] = topic
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Announce for ever. The period is RocketMQ's, kept between 10 and 60 s."""
+        period = min(max(self._config.register_name_server_period / 1000, 10.0), 60.0)
+        loop = asyncio.get_running_loop()
+        due = loop.time() + period
+        while True:
+            try:
+                async with asyncio.timeout_at(due):
+                    await self._wake.wait()
+            except TimeoutError:
+                due = loop.time() + period
+                await self.register_all()
+                continue
+            self._wake.clear()
+            changed, self._changed = self._changed, {}
+            await self._to_each(changed)
+
+    async def register_all(self) -> bool:
+        """Announce everything; True when at least one name server took it."""
+        self._changed.clear()
+        return await self._to_each(dict(self._topics.table))
+
+    async def _to_each(self, topics: dict[str, TopicConfig]) -> bool:
+        outcomes = await asyncio.gather(
+            *(self._register(server, topics) for server in self._servers)
+        )
+        return any(outcomes)
+
+    def _body(self, topics: dict[str, TopicConfig], version: DataVersion) -> bytes:
+        """All topics, or those that changed. Without a permission of the broker none has it."""
+        allowed = self._config.broker_permission & (READ | WRITE)
+        if allowed != READ | WRITE:
+            topics = {name: _limited(topic, allowed) for name, topic in topics.items()}
+        table = TopicTable(data_version=version, topic_config_table=topics)
+        return fastjson.dumps(RegisterBrokerBody(topics=table))
+
+    async def _register(self, server: str, topics: dict[str, TopicConfig]) -> bool:
+        known = server in self._connections and self._connections[server].open
+        body = self._body(topics if known else self._topics.table, self._topics.version)
+        header = RegisterBrokerRequest(
+            broker_name=self._config.broker_name,
+            broker_addr=self._address,
+            cluster_name=self._config.broker_cluster_name,
+            ha_server_addr=self._ha_address,
+            broker_id=self._config.broker_id,
+            compressed=False,
+            body_crc32=zlib.crc32(body) & 0x7FFF_FFFF,
+        )
+        command = Command(code=c.REGISTER_BROKER.code, ext=header.to_ext(), body=body)
+        try:
+            connection = await self._connect(server)
+            answer = await connection.call(
+                command, self._config.register_broker_timeout_mills / 1000
+            )
+        except GantryError as error:
+            self._say_once(server, str(error))
+            return False
+        if answer.code != 0:
+            self._say_once(server, f"refused with {answer.code}: {answer.remark}")
+            return False
+        if self._silent.pop(server, None) is not None:
+            log.info("name server %s knows this broker now", server)
+        return True
+
+    def _say_once(self, server: str, why: str) -> None:
+        if self._silent.get(server) != why:
+            self._silent[server] = why
+            log.warning("name server %s not reached, trying again: %s", server, why)
+
+    async def _connect(self, server: str) -> Connection:
+        known = self._connections.get(server)
+        if known is not None and known.open:
+            return known
+        host, port = split_address(server, 9876)
+        connection = await self._network.connect(host, port, Connection, CONNECT_SECONDS_MAX)
+        self._connections[server] = connection
+        return connection
+
+    async def unregister(self) -> None:
+        """Say good-bye, so that clients stop coming at once."""
+        identity = BrokerIdentity(
+            broker_name=self._config.broker_name,
+            broker_addr=self._address,
+            cluster_name=self._config.broker_cluster_name,
+            broker_id=self._config.broker_id,
+        )
+        for server, connection in self._connections.items():
+            if connection.open:
+                command = Command(code=c.UNREGISTER_BROKER.code, ext=identity.to_ext())
+                try:
+                    await connection.call(command, CONNECT_SECONDS_MAX)
+                except GantryError as error:
+                    log.warning("name server %s was not told of the stop: %s", server, error)
+            connection.close()
+
+
+def _limited(topic: TopicConfig, allowed: int) -> TopicConfig:
+    copy = TopicConfig(**{name: getattr(topic, name) for name in topic.__struct_fields__})
+    copy.perm &= allowed
+    return copy

@@ -1,0 +1,229 @@
+"""The broker's parts, put together in the order in which they need each other.
+
+Leaving the block takes them down in the opposite order: name servers are told, held pulls are
+answered, what was accepted is answered, the store is flushed and closed, the tables are saved.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import msgspec
+
+from gantrymq.base.clock import SystemClock, WallClock
+from gantrymq.base.disk import Disk, OsDisk
+from gantrymq.base.network import Network, TcpNetwork
+from gantrymq.base.offload import Offload, ThreadOffload
+from gantrymq.broker.announce import Announcer
+from gantrymq.broker.config import BrokerConfig, local_address
+from gantrymq.broker.delay import DelayService
+from gantrymq.broker.handlers.admin import AdminHandler
+from gantrymq.broker.handlers.clients import ClientHandler
+from gantrymq.broker.handlers.groups import GroupHandler
+from gantrymq.broker.handlers.offsets import OffsetHandler
+from gantrymq.broker.handlers.pull import PullHandler
+from gantrymq.broker.handlers.query import QueryHandler
+from gantrymq.broker.handlers.send import SendHandler
+from gantrymq.broker.handlers.sendback import SendBackHandler
+from gantrymq.broker.handlers.topics import TopicHandler
+from gantrymq.broker.locks import QueueLocks
+from gantrymq.broker.policy import SYSTEM_GROUPS, Policy, boot_topics
+from gantrymq.broker.registry import Registry
+from gantrymq.broker.routes import PULL_CODES, broker_routes
+from gantrymq.broker.sessions import SCAN_SECONDS, Sessions
+from gantrymq.broker.stats import SAMPLE_SECONDS, Stats
+from gantrymq.model import GroupConfig
+from gantrymq.protocol.ids import encode_host
+from gantrymq.remoting.connection import Connection
+from gantrymq.remoting.server import Server
+from gantrymq.store.engine import Store
+from gantrymq.store.syncer import Syncer
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Ports:
+    """How a broker reaches the world; tests put their own in."""
+
+    network: Network
+    disk: Disk
+    clock: WallClock
+    offload: Offload
+    rng: random.Random
+    syncer: Syncer | None = None
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A running broker."""
+
+    address: str
+    config: BrokerConfig
+    store: Store
+    registry: Registry
+    announced: asyncio.Event
+    """Set once a name server knows this broker; never, when none is configured."""
+
+
+def real_ports() -> Ports:
+    return Ports(TcpNetwork(), OsDisk(), SystemClock(), ThreadOffload(), random.Random())
+
+
+def _with_addresses(config: BrokerConfig, network: Network) -> BrokerConfig:
+    """Fill in what was left to be found: our own address and free ports."""
+    ip = config.broker_ip1 or local_address()
+    any_port = config.listen_port == 0
+    port = config.listen_port or network.free_port(config.bind_address)
+
+    def other(wanted: int, distance: int) -> int:
+        if wanted >= 0:
+            return wanted
+        return network.free_port(config.bind_address) if any_port else port + distance
+
+    return msgspec.structs.replace(
+        config,
+        broker_ip1=ip,
+        listen_port=port,
+        fast_listen_port=other(config.fast_listen_port, -2),
+        ha_listen_port=other(config.ha_listen_port, 1),
+    )
+
+
+@asynccontextmanager
+async def run_broker(config: BrokerConfig, ports: Ports | None = None) -> AsyncIterator[Broker]:
+    """Serve until the block is left."""
+    ports = ports or real_ports()
+    config = _with_addresses(config, ports.network)
+    address = f"{config.broker_ip1}:{config.listen_port}"
+    host = encode_host(config.broker_ip1, config.listen_port)
+    async with AsyncExitStack() as stack:
+        store = await Store.open(
+            config.store,
+            disk=ports.disk,
+            clock=ports.clock,
+            offload=ports.offload,
+            syncer=ports.syncer,
+            store_host=host,
+        )
+        stack.push_async_callback(store.close)
+        registry = _open_registry(config, store, ports)
+        stack.push_async_callback(registry.save)
+        ha_address = f"{config.broker_ip1}:{config.ha_listen_port}"
+        announcer = Announcer(config, address, ha_address, registry.topics, ports.network)
+        stats = Stats(ports.clock.now_ms())
+        sessions, locks = Sessions(), QueueLocks()
+        policy = Policy(config, registry, announcer.topic_changed)
+        pull = PullHandler(config, store, registry, policy, sessions, stats)
+        clients = ClientHandler(policy, sessions, locks, config.notify_consumer_ids_changed_enable)
+        routes = broker_routes(
+            SendHandler(config, store, registry, policy, locks, stats, ports.rng, host),
+            SendBackHandler(config, store, registry, policy, ports.rng, host),
+            pull,
+            OffsetHandler(store, registry, policy),
+            clients,
+            QueryHandler(config, store),
+            TopicHandler(config, store, registry, policy, sessions),
+            GroupHandler(config, store, registry, policy, sessions),
+            AdminHandler(config, store, stats, pull, ports.clock),
+        )
+
+        def forget(connection: Connection) -> None:
+            pull.forget(connection)
+            clients.forget(connection)
+
+        stack.push_async_callback(policy.saved)
+        for port, table in (
+            (config.listen_port, routes),
+            (config.fast_listen_port, routes.without(*PULL_CODES)),
+        ):
+            server = Server(table, ports.network, on_lost=forget)
+            await server.start(config.bind_address, port)
+            stack.push_async_callback(server.stop)
+        stack.callback(pull.release_all)
+        announced = asyncio.Event()
+        tasks = await stack.enter_async_context(_BackgroundTasks())
+        delays = DelayService(store, registry.delays, ports.clock, config.delay_levels_ms)
+        tasks.start(delays.run())
+        tasks.start(_announce(announcer, announced))
+        stack.push_async_callback(announcer.unregister)
+        tasks.start(_every(config.flush_consumer_offset_interval / 1000, registry.offsets.save))
+        tasks.start(_every(config.flush_delay_offset_interval / 1000, registry.delays.save))
+        tasks.start(_every_scan(clients))
+        tasks.start(_sample(stats, ports.clock))
+        yield Broker(address, config, store, registry, announced)
+
+
+def _open_registry(config: BrokerConfig, store: Store, ports: Ports) -> Registry:
+    registry = Registry(ports.disk, ports.offload, ports.clock, config.store_path_root_dir)
+    registry.topics.ensure(boot_topics(config))
+    for name in SYSTEM_GROUPS:
+        if registry.groups.get(name) is None:
+            registry.groups.put(GroupConfig(group_name=name))
+    for said in registry.offsets.clamp(store.max_offset):
+        log.warning("progress beyond the recovered end of its queue, pulled back: %s", said)
+    return registry
+
+
+class _BackgroundTasks:
+    """Work that goes on while the broker serves; cancelled when it stops."""
+
+    def __init__(self) -> None:
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(_say_failure)
+        self._tasks.append(task)
+
+    async def __aenter__(self) -> "_BackgroundTasks":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _say_failure(task: asyncio.Future[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.error("background work ended", exc_info=task.exception())
+
+
+EAGER_SECONDS, EAGER_TRIES = 0.2, 100
+
+
+async def _announce(announcer: Announcer, announced: asyncio.Event) -> None:
+    """A broker whose name servers are not up yet starts all the same and keeps trying."""
+    for _ in range(EAGER_TRIES):
+        if await announcer.register_all():
+            announced.set()
+            break
+        await asyncio.sleep(EAGER_SECONDS)
+    await announcer.run()
+
+
+async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await work()
+        except OSError:
+            log.exception("saving failed, trying again in %g s", seconds)
+
+
+async def _every_scan(clients: ClientHandler) -> None:
+    while True:
+        await asyncio.sleep(SCAN_SECONDS)
+        clients.expire(asyncio.get_running_loop().time())
+
+
+async def _sample(stats: Stats, clock: WallClock) -> None:
+    while True:
+        day = time.localtime(clock.now_ms() / 1000).tm_yday
+        stats.sample(asyncio.get_running_loop().time(), day)
+        await asyncio.sleep(SAMPLE_SECONDS)

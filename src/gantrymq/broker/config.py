@@ -1,0 +1,174 @@
+"""A broker's settings, under RocketMQ's names and with RocketMQ's defaults."""
+
+import os.path
+import re
+import socket
+from typing import Literal
+
+import msgspec
+
+from gantrymq.base.config import settings
+from gantrymq.base.errors import ConfigError
+from gantrymq.broker.rocketmq_keys import IGNORED_KEYS
+from gantrymq.store.config import StoreConfig
+
+_HOME = os.path.expanduser("~")
+_UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_OLD_NAMES = {
+    "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
+    "mapedFileSizeConsumeQueue": "mappedFileSizeConsumeQueue",
+}
+QUEUE_ENTRY_BYTES = 20
+_NOT_BUILT = {"aclEnable": "access control is", "enableDLegerCommitLog": "raft groups are"}
+"""Ignoring these would promise what nobody keeps, so they stop the start."""
+
+
+class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    broker_name: str = "broker-a"
+    broker_cluster_name: str = "DefaultCluster"
+    broker_id: int = 0
+    """0 is the master; a slave has its own id above 0."""
+    broker_ip1: str = msgspec.field(name="brokerIP1", default="")
+    """The address clients are told; found by itself when empty."""
+    broker_ip2: str = msgspec.field(name="brokerIP2", default="")
+    bind_address: str = "0.0.0.0"
+    listen_port: int = 10911
+    fast_listen_port: int = -1
+    """The second port, without pulls; -1 is listenPort - 2."""
+    ha_listen_port: int = -1
+    """-1 is listenPort + 1."""
+    namesrv_addr: str = ""
+    rocketmq_home: str = ""
+    broker_permission: int = 6
+    broker_role: Literal["ASYNC_MASTER"] = "ASYNC_MASTER"
+    """A lone master for now; copies to slaves are not built yet."""
+    region_id: str = "DefaultRegion"
+
+    auto_create_topic_enable: bool = True
+    auto_create_subscription_group: bool = True
+    default_topic_queue_nums: int = 8
+    cluster_topic_enable: bool = True
+    broker_topic_enable: bool = True
+    trace_topic_enable: bool = False
+    msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
+    reject_transaction_message: bool = True
+    """Transactions are not built yet: a half message is refused, never delivered early."""
+    enable_property_filter: bool = False
+
+    register_name_server_period: int = 30_000
+    register_broker_timeout_mills: int = 6_000
+    compressed_register: bool = False
+    flush_consumer_offset_interval: int = 5_000
+    flush_delay_offset_interval: int = 10_000
+    long_polling_enable: bool = True
+    short_polling_time_mills: int = 1_000
+    notify_consumer_ids_changed_enable: bool = True
+    max_transfer_count_on_message_in_memory: int = 4_096
+    """Most messages a pull; RocketMQ's 32 makes bulk readers 20 times slower."""
+    max_transfer_bytes_on_message_in_memory: int = 4 * 1024 * 1024
+    default_query_max_num: int = 32
+    max_msgs_num_batch: int = 64
+
+    store_path_root_dir: str = f"{_HOME}/store"
+    store_path_commit_log: str = ""
+    store_profile: Literal["rocketmq", "dev"] = "rocketmq"
+    """dev: small files, and space judged by free bytes."""
+    mapped_file_size_commit_log: int = 0
+    """0 takes the profile's size, here and in the next three."""
+    mapped_file_size_consume_queue: int = 0
+    max_hash_slot_num: int = 0
+    max_index_num: int = 0
+    message_index_enable: bool = True
+    flush_disk_type: Literal["ASYNC_FLUSH", "SYNC_FLUSH"] = "ASYNC_FLUSH"
+    flush_interval_commit_log: int = 500
+    flush_commit_log_least_pages: int = 4
+    flush_commit_log_thorough_interval: int = 10_000
+    sync_flush_timeout: int = 5_000
+    file_reserved_time: int = 72
+    delete_when: str = "04"
+    disk_max_used_space_ratio: int = 75
+    clean_resource_interval: int = 10_000
+    max_message_size: int = 4 * 1024 * 1024
+    check_crc_on_recover: bool = msgspec.field(name="checkCRCOnRecover", default=True)
+    message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+    log_directory: str = f"{_HOME}/logs/rocketmqlogs"
+    """Where broker.log goes; empty writes none."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.listen_port <= 65535:
+            raise ConfigError(f"listenPort {self.listen_port} is no port")
+        if self.broker_id < 0:
+            raise ConfigError("brokerId must not be negative")
+        parse_delay_levels(self.message_delay_level)
+
+    @property
+    def delay_levels_ms(self) -> tuple[int, ...]:
+        return parse_delay_levels(self.message_delay_level)
+
+    @property
+    def name_servers(self) -> list[str]:
+        return [part.strip() for part in self.namesrv_addr.split(";") if part.strip()]
+
+    @property
+    def store(self) -> StoreConfig:
+        """The same settings as the store knows them."""
+        root = self.store_path_root_dir
+        profile = (
+            StoreConfig.dev(root) if self.store_profile == "dev" else StoreConfig.rocketmq(root)
+        )
+        queue_entries = self.mapped_file_size_consume_queue // QUEUE_ENTRY_BYTES
+        return msgspec.structs.replace(
+            profile,
+            log_directory=self.store_path_commit_log,
+            segment_bytes=self.mapped_file_size_commit_log or profile.segment_bytes,
+            queue_file_entries=queue_entries or profile.queue_file_entries,
+            index_slots=self.max_hash_slot_num or profile.index_slots,
+            index_entries=self.max_index_num or profile.index_entries,
+            index_enabled=self.message_index_enable,
+            flush=self.flush_disk_type,
+            flush_interval_ms=self.flush_interval_commit_log,
+            flush_least_pages=self.flush_commit_log_least_pages,
+            flush_thorough_ms=self.flush_commit_log_thorough_interval,
+            sync_flush_timeout_ms=self.sync_flush_timeout,
+            retention_hours=self.file_reserved_time,
+            delete_when=self.delete_when,
+            disk_clean_ratio=self.disk_max_used_space_ratio / 100,
+            clean_interval_ms=self.clean_resource_interval,
+            max_message_bytes=self.max_message_size,
+            check_crc_on_recover=self.check_crc_on_recover,
+            delay_levels_ms=self.delay_levels_ms,
+        )
+
+
+def parse_delay_levels(text: str) -> tuple[int, ...]:
+    """`1s 5s 1m` in milliseconds; level 1 is the first."""
+    levels = []
+    for word in text.split():
+        match = re.fullmatch(r"(\d+)([smhd])", word)
+        if match is None:
+            raise ConfigError(
+                f"messageDelayLevel: {word!r} is not a number followed by s, m, h or d"
+            )
+        levels.append(int(match[1]) * _UNITS_MS[match[2]])
+    if not levels:
+        raise ConfigError("messageDelayLevel names no level")
+    return tuple(levels)
+
+
+def broker_config(values: dict[str, str], **fixed: object) -> BrokerConfig:
+    """Settings from a property file and from the command line (`fixed`, which wins)."""
+    for key, what in _NOT_BUILT.items():
+        if values.get(key, "false").strip().lower() == "true":
+            raise ConfigError(f"{key}=true: {what} not available yet; remove the line to start")
+    renamed = {_OLD_NAMES.get(key, key): value for key, value in values.items()}
+    return settings(BrokerConfig, renamed, ignored=IGNORED_KEYS, **fixed)
+
+
+def local_address() -> str:
+    """An address of this machine that others may reach; loopback when there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # a documentation address: nothing is sent
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"

@@ -1,0 +1,40 @@
+"""Why a broker says no, each with the code its clients know."""
+
+from gantrymq.base.errors import GantryError
+from gantrymq.protocol.codes import ResponseCode
+
+
+class TopicMissing(GantryError):
+    code = ResponseCode.TOPIC_NOT_EXIST
+
+
+class GroupMissing(GantryError):
+    code = ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+
+
+class NotPermitted(GantryError):
+    code = ResponseCode.NO_PERMISSION
+
+
+class MessageRefused(GantryError):
+    code = ResponseCode.MESSAGE_ILLEGAL
+
+
+class SubscriptionMissing(GantryError):
+    code = ResponseCode.SUBSCRIPTION_NOT_EXIST
+
+
+class SubscriptionOld(GantryError):
+    code = ResponseCode.SUBSCRIPTION_NOT_LATEST
+
+
+class NothingFound(GantryError):
+    code = ResponseCode.QUERY_NOT_FOUND
+
+
+class NotOnline(GantryError):
+    code = ResponseCode.CONSUMER_NOT_ONLINE
+
+
+class BadRequest(GantryError):
+    """Code 1, as 4.9 answers a wrong parameter."""

@@ -1,0 +1,102 @@
+"""The broker about itself: settings and running figures."""
+
+import msgspec
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.config import as_text, format_properties, parse_properties, unknown_key
+from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.errors import BadRequest, NotPermitted
+from gantrymq.broker.handlers.pull import PullHandler
+from gantrymq.broker.rocketmq_keys import IGNORED_KEYS
+from gantrymq.broker.stats import Stats
+from gantrymq.model import DataVersion
+from gantrymq.protocol import fastjson
+from gantrymq.protocol.bodies import KvTable
+from gantrymq.protocol.codes import VERSION_4_9_8
+from gantrymq.protocol.command import Command, response
+from gantrymq.remoting.connection import Connection
+from gantrymq.store.engine import Store
+
+UNCHANGEABLE = frozenset({"brokerConfigPath", "rocketmqHome", "configBlackList"})
+
+
+class AdminHandler:
+    """25, 26 and 28."""
+
+    def __init__(
+        self, config: BrokerConfig, store: Store, stats: Stats, pulls: PullHandler, clock: WallClock
+    ) -> None:
+        self._config, self._store, self._stats = config, store, stats
+        self._pulls, self._clock = pulls, clock
+        self._changed: dict[str, str] = {}
+        self._version = DataVersion()
+
+    async def get_config(self, connection: Connection, command: Command) -> Command:
+        text = format_properties(as_text(self._config) | self._changed)
+        ext = {"version": fastjson.dumps(self._version).decode()}
+        return response(command, ext=ext, body=text.encode())
+
+    async def update_config(self, connection: Connection, command: Command) -> Command:
+        """Remember the change for the next start; a key nobody knows is refused."""
+        changes = parse_properties(command.body.decode("utf-8", "replace"))
+        refused = sorted(UNCHANGEABLE & changes.keys())
+        if refused:
+            raise NotPermitted(f"Can not update config in black list: {', '.join(refused)}")
+        known = self._config.__struct_encode_fields__
+        for key in changes:
+            if key not in known and key not in IGNORED_KEYS:
+                raise BadRequest(unknown_key(key, known))
+        candidate = as_text(self._config) | {k: v for k, v in changes.items() if k in known}
+        try:
+            msgspec.convert(candidate, BrokerConfig, strict=False)
+        except msgspec.ValidationError as error:
+            raise BadRequest(f"not changed: {error}") from error
+        self._changed |= changes
+        self._version = self._version.next(self._clock.now_ms())
+        return response(command)
+
+    async def runtime(self, connection: Connection, command: Command) -> Command:
+        return response(command, body=fastjson.dumps(KvTable(table=self._figures())))
+
+    def _figures(self) -> dict[str, str]:
+        stats, store = self._stats, self._store
+        running_ms = self._clock.now_ms() - stats.boot_ms
+        found = stats.rates(3)
+        figures: dict[str, object] = {
+            "brokerActive": "true",
+            "bootTimestamp": stats.boot_ms,
+            "brokerVersion": VERSION_4_9_8,
+            "brokerVersionDesc": "V4_9_8",
+            "commitLogMaxOffset": store.log_max,
+            "commitLogMinOffset": store.log_min,
+            "commitLogDiskRatio": store.used_ratio,
+            "consumeQueueDiskRatio": store.used_ratio,
+            "dispatchBehindBytes": store.dispatch_behind_bytes,
+            "earliestMessageTimeStamp": store.earliest_ms,
+            "getFoundTps": found,
+            "getMessageEntireTimeMax": 0,
+            "getMissTps": stats.rates(4),
+            "getTotalTps": found,
+            "getTransferredTps": stats.rates(2),
+            "msgGetTotalTodayMorning": stats.get_morning[1],
+            "msgGetTotalTodayNow": stats.get_count,
+            "msgGetTotalYesterdayMorning": stats.get_morning[0],
+            "msgPutTotalTodayMorning": stats.put_morning[1],
+            "msgPutTotalTodayNow": stats.put_count,
+            "msgPutTotalYesterdayMorning": stats.put_morning[0],
+            "pageCacheLockTimeMills": 0,
+            "pullThreadPoolQueueSize": self._pulls.held,
+            "pullThreadPoolQueueCapacity": 0,
+            "pullThreadPoolQueueHeadWaitTimeMills": 0,
+            "putMessageAverageSize": stats.put_bytes / max(1, stats.put_count),
+            "putMessageTimesTotal": stats.put_count,
+            "putTps": stats.rates(1),
+            "queryThreadPoolQueueSize": 0,
+            "remainHowManyDataToFlush": f"{store.log_max - store.flushed.value} B",
+            "runtime": f"[ {running_ms // 86_400_000} days, {running_ms // 3_600_000 % 24} hours, "
+            f"{running_ms // 60_000 % 60} minutes, {running_ms // 1_000 % 60} seconds ]",
+            "sendThreadPoolQueueSize": 0,
+            "sendThreadPoolQueueCapacity": 0,
+            "sendThreadPoolQueueHeadWaitTimeMills": 0,
+        }
+        return {key: str(value) for key, value in figures.items()}

@@ -1,0 +1,156 @@
+"""Clients: heartbeats, membership and who is told of changes, queue locks."""
+
+import logging
+
+from gantrymq.broker.errors import BadRequest, NotOnline
+from gantrymq.broker.locks import QueueLocks
+from gantrymq.broker.policy import Policy
+from gantrymq.broker.sessions import Client, Sessions
+from gantrymq.protocol import calls as c
+from gantrymq.protocol import fastjson
+from gantrymq.protocol.bodies import (
+    CheckClient,
+    ConsumerConnections,
+    ConsumerIdList,
+    Heartbeat,
+    LockRequest,
+    LockResponse,
+    ProducerConnections,
+)
+from gantrymq.protocol.bodies import (
+    Connection as ConnectionRow,
+)
+from gantrymq.protocol.codes import RequestCode
+from gantrymq.protocol.command import Command
+from gantrymq.protocol.subscription import parse_tags
+from gantrymq.remoting.connection import Connection
+
+log = logging.getLogger(__name__)
+
+
+class ClientHandler:
+    """34, 35, 38, 41, 42, 46, 203 and 204; sends 40."""
+
+    def __init__(self, policy: Policy, sessions: Sessions, locks: QueueLocks, notify: bool) -> None:
+        self._policy, self._sessions, self._locks = policy, sessions, locks
+        self._notify = notify
+
+    # membership
+
+    def heartbeat(self, connection: Connection, command: Command) -> None:
+        beat = fastjson.load_as(command.body, Heartbeat)
+        client = Client(
+            client_id=beat.client_id,
+            language=command.language or "OTHER",
+            version=command.version,
+            heard=connection.loop.time(),
+        )
+        for producer in beat.producer_data_set:
+            self._sessions.hear_producer(producer.group_name, connection, client)
+        for consumer in beat.consumer_data_set:
+            group = self._policy.group(consumer.group_name)
+            if group.retry_queue_nums > 0:
+                self._policy.ensure_retry_topic(group)
+            if self._sessions.hear_consumer(consumer, connection, client):
+                self._tell(consumer.group_name)
+        connection.reply(command)
+
+    def unregister(self, connection: Connection, command: Command) -> None:
+        h = c.UNREGISTER_CLIENT.request.parse(command.ext)
+        if h.producer_group:
+            self._sessions.leave_producer(h.producer_group, connection)
+        if h.consumer_group and self._sessions.leave_consumer(h.consumer_group, connection):
+            self._tell(h.consumer_group)
+        connection.reply(command)
+
+    def forget(self, connection: Connection) -> None:
+        """A closed connection has left all its groups; the others hear of it at once."""
+        for group in self._sessions.drop(connection):
+            self._tell(group)
+
+    def expire(self, now: float) -> None:
+        for connection in self._sessions.silent(now):
+            log.info("client %s silent for too long, dropped", connection.address)
+            self.forget(connection)
+            connection.close()
+
+    def _tell(self, group: str) -> None:
+        """Members rebalance at once instead of at their next 20 s round."""
+        members = self._sessions.consumers.get(group)
+        if members is None or not self._notify or members.message_model == "BROADCASTING":
+            return
+        if not self._policy.group(group).notify_consumer_ids_changed_enable:
+            return
+        for connection in list(members.members):
+            connection.oneway(
+                Command(code=RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, ext={"consumerGroup": group})
+            )
+
+    # questions
+
+    def ids(self, connection: Connection, command: Command) -> None:
+        h = c.GET_CONSUMER_LIST_BY_GROUP.request.parse(command.ext)
+        group = self._sessions.consumers.get(h.consumer_group)
+        if group is None or not group.members:
+            raise BadRequest(f"no consumer for this group, {h.consumer_group}")
+        body = fastjson.dumps(ConsumerIdList(consumer_id_list=group.client_ids))
+        connection.reply(command, body=body)
+
+    def consumers(self, connection: Connection, command: Command) -> None:
+        h = c.GET_CONSUMER_CONNECTION_LIST.request.parse(command.ext)
+        group = self._sessions.consumers.get(h.consumer_group)
+        if group is None:
+            raise NotOnline(f"the consumer group[{h.consumer_group}] not online")
+        rows = ConsumerConnections(
+            connection_set=_rows(group.members),
+            consume_from_where=group.consume_from_where,
+            consume_type=group.consume_type,
+            message_model=group.message_model,
+            subscription_table=group.subscriptions,
+        )
+        connection.reply(command, body=fastjson.dumps(rows))
+
+    def producers(self, connection: Connection, command: Command) -> None:
+        h = c.GET_PRODUCER_CONNECTION_LIST.request.parse(command.ext)
+        members = self._sessions.producers.get(h.producer_group)
+        if members is None:
+            raise BadRequest(f"the producer group[{h.producer_group}] not exist")
+        rows = ProducerConnections(connection_set=_rows(members))
+        connection.reply(command, body=fastjson.dumps(rows))
+
+    def check(self, connection: Connection, command: Command) -> None:
+        """Would this subscription work here? Asked before an SQL consumer starts."""
+        wanted = fastjson.load_as(command.body or b"{}", CheckClient).subscription_data
+        if wanted is not None:
+            if wanted.expression_type not in ("TAG", "", None):
+                raise BadRequest(
+                    "The broker does not support consumer to filter message by "
+                    f"{wanted.expression_type}"
+                )
+            parse_tags(wanted.sub_string)
+        connection.reply(command)
+
+    # queue locks
+
+    def lock(self, connection: Connection, command: Command) -> None:
+        wanted = fastjson.load_as(command.body, LockRequest)
+        now = connection.loop.time()
+        taken = self._locks.lock(wanted.consumer_group, wanted.mq_set, wanted.client_id, now)
+        connection.reply(command, body=fastjson.dumps(LockResponse(lock_ok=taken)))
+
+    def unlock(self, connection: Connection, command: Command) -> None:
+        wanted = fastjson.load_as(command.body, LockRequest)
+        self._locks.unlock(wanted.consumer_group, wanted.mq_set, wanted.client_id)
+        connection.reply(command)
+
+
+def _rows(members: dict[Connection, Client]) -> list[ConnectionRow]:
+    return [
+        ConnectionRow(
+            client_addr=connection.address,
+            client_id=client.client_id,
+            language=client.language,
+            version=client.version,
+        )
+        for connection, client in members.items()
+    ]

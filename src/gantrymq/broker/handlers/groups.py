@@ -1,0 +1,90 @@
+"""Consumer groups: their settings, and how far behind they are."""
+
+from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.errors import BadRequest, GroupMissing
+from gantrymq.broker.handlers.topics import queue_row
+from gantrymq.broker.policy import Policy
+from gantrymq.broker.registry import Registry
+from gantrymq.broker.sessions import Sessions
+from gantrymq.model import GroupConfig, NameRefused, Queue, check_group_name
+from gantrymq.protocol import calls as c
+from gantrymq.protocol import fastjson
+from gantrymq.protocol.bodies import OffsetWrapper
+from gantrymq.protocol.command import Command, response
+from gantrymq.remoting.connection import Connection
+from gantrymq.store.engine import Store
+
+
+class GroupHandler:
+    """200, 201, 207, 208 and 352."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: Store,
+        registry: Registry,
+        policy: Policy,
+        sessions: Sessions,
+    ) -> None:
+        self._config, self._store, self._registry = config, store, registry
+        self._policy, self._sessions = policy, sessions
+
+    async def update(self, connection: Connection, command: Command) -> Command:
+        wanted = fastjson.load_as(command.body or b"{}", GroupConfig)
+        try:
+            check_group_name(wanted.group_name)
+        except NameRefused as error:
+            raise BadRequest(str(error)) from error
+        self._registry.groups.put(wanted)
+        await self._registry.groups.save()
+        return response(command)
+
+    async def all(self, connection: Connection, command: Command) -> Command:
+        groups = self._registry.groups
+        body = {"dataVersion": groups.version, "subscriptionGroupTable": groups.table}
+        return response(command, body=fastjson.dumps(body))
+
+    async def one(self, connection: Connection, command: Command) -> Command:
+        h = c.GET_SUBSCRIPTIONGROUP_CONFIG.request.parse(command.ext)
+        found = self._registry.groups.get(h.group)
+        if found is None:
+            raise GroupMissing(f"No group in this broker. group: {h.group}")
+        return response(command, body=fastjson.dumps(found))
+
+    async def delete(self, connection: Connection, command: Command) -> Command:
+        h = c.DELETE_SUBSCRIPTIONGROUP.request.parse(command.ext)
+        self._registry.groups.delete(h.group_name)
+        if h.remove_offset or h.clean_offset:
+            self._registry.offsets.delete_group(h.group_name)
+            await self._registry.offsets.save()
+        await self._registry.groups.save()
+        return response(command)
+
+    async def progress(self, connection: Connection, command: Command) -> Command:
+        """GET_CONSUME_STATS: what each queue holds and how far the group has come in it."""
+        h = c.GET_CONSUME_STATS.request.parse(command.ext)
+        group = h.consumer_group
+        topics = [h.topic] if h.topic else self._registry.offsets.topics_of(group)
+        online = self._sessions.consumers.get(group)
+        rows = []
+        for name in topics:
+            topic = self._registry.topics.get(name)
+            if topic is None or (online is not None and name not in online.subscriptions):
+                continue
+            queues = range(topic.read_queue_nums)
+            rows += [await self._row(group, name, queue_id) for queue_id in queues]
+        return response(
+            command, body=fastjson.dump_object_keyed("offsetTable", rows, consumeTps=0.0)
+        )
+
+    async def _row(
+        self, group: str, topic: str, queue_id: int
+    ) -> tuple[dict[str, object], OffsetWrapper]:
+        end = self._store.max_offset(topic, queue_id)
+        read = max(0, self._registry.offsets.get(group, topic, queue_id) or 0)
+        last = await self._store.store_ms_at(topic, queue_id, read - 1) if read else 0
+        row = OffsetWrapper(
+            broker_offset=end, consumer_offset=read, last_timestamp=max(0, last), pull_offset=read
+        )
+        queue = Queue(topic=topic, broker_name=self._config.broker_name, queue_id=queue_id)
+        return queue_row(queue), row

@@ -1,0 +1,255 @@
+"""Pulling, with long polling: a pull that finds nothing waits for its queue to grow."""
+
+import asyncio
+from collections.abc import Awaitable
+
+from gantrymq.base.watermark import Parked
+from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.errors import (
+    BadRequest,
+    NotPermitted,
+    SubscriptionMissing,
+    SubscriptionOld,
+)
+from gantrymq.broker.policy import Policy
+from gantrymq.broker.registry import Registry
+from gantrymq.broker.sessions import Sessions
+from gantrymq.broker.stats import Stats
+from gantrymq.kernel import pull_answer
+from gantrymq.model import READ
+from gantrymq.protocol.codes import ResponseCode
+from gantrymq.protocol.command import ONEWAY_FLAG, Command
+from gantrymq.protocol.headers.messages import (
+    PULL_COMMITS,
+    PULL_SUBSCRIBES,
+    PULL_SUSPENDS,
+    PullRequest,
+)
+from gantrymq.protocol.subscription import java_hash, parse_tags, tag_codes
+from gantrymq.remoting.connection import Connection
+from gantrymq.store.append import Pulled, PullStatus
+from gantrymq.store.engine import Store
+
+EMPTY = frozenset({PullStatus.NO_MATCHED_LOGIC_QUEUE, PullStatus.NO_MESSAGE_IN_QUEUE})
+CODES = {
+    PullStatus.FOUND: ResponseCode.SUCCESS,
+    PullStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    PullStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    PullStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+    PullStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    PullStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    PullStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+}
+
+
+class HeldPull:
+    """One pull under way: what it wants, whom to answer, and until when it may wait."""
+
+    __slots__ = ("codes", "command", "connection", "deadline", "group", "limit", "limit_bytes",
+                 "offset", "parked", "queue_id", "timer", "topic")  # fmt: skip
+
+    def __init__(self, connection: Connection, command: Command, h: PullRequest) -> None:
+        self.connection, self.command = connection, command
+        self.group, self.topic, self.queue_id = h.consumer_group, h.topic, h.queue_id
+        self.offset = h.queue_offset
+        self.codes: frozenset[int] | None = None
+        self.limit = self.limit_bytes = 0
+        self.deadline: float | None = None
+        self.parked: Parked | None = None
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class PullHandler:
+    """PULL_MESSAGE and LITE_PULL_MESSAGE."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: Store,
+        registry: Registry,
+        policy: Policy,
+        sessions: Sessions,
+        stats: Stats,
+    ) -> None:
+        self._config, self._store, self._registry = config, store, registry
+        self._policy, self._sessions, self._stats = policy, sessions, stats
+        self._held: dict[HeldPull, None] = {}
+        self._cold: dict[asyncio.Task[None], None] = {}
+
+    def pull(self, connection: Connection, command: Command) -> None:
+        """Answer at once, or hold the pull until its queue grows or its time is up."""
+        h = PullRequest.parse(command.ext)
+        pull = HeldPull(connection, command, h)
+        self._check(h)
+        pull.codes = self._wanted_codes(h)
+        config = self._config
+        pull.limit = max(1, min(h.max_msg_nums, config.max_transfer_count_on_message_in_memory))
+        pull.limit_bytes = config.max_transfer_bytes_on_message_in_memory
+        if h.max_msg_bytes is not None and h.max_msg_bytes > 0:
+            pull.limit_bytes = min(pull.limit_bytes, h.max_msg_bytes)
+        if h.sys_flag & PULL_COMMITS:
+            self._registry.offsets.commit(h.consumer_group, h.topic, h.queue_id, h.commit_offset)
+        if h.sys_flag & PULL_SUSPENDS and not command.flag & ONEWAY_FLAG:
+            wait_ms = h.suspend_timeout_millis
+            if not config.long_polling_enable:
+                wait_ms = config.short_polling_time_mills
+            pull.deadline = connection.loop.time() + wait_ms / 1000
+        self._serve(pull)
+
+    # checks
+
+    def _check(self, h: PullRequest) -> None:
+        if not self._config.broker_permission & READ:
+            raise NotPermitted(
+                f"the broker[{self._config.broker_ip1}] pulling message is forbidden"
+            )
+        group = self._policy.group(h.consumer_group)
+        if not group.consume_enable:
+            raise NotPermitted(f"subscription group no permission, {h.consumer_group}")
+        topic = self._policy.topic(h.topic)
+        if not topic.perm & READ:
+            raise NotPermitted(f"the topic[{h.topic}] pulling message is forbidden")
+        if not 0 <= h.queue_id < topic.read_queue_nums:
+            raise BadRequest(
+                f"queueId[{h.queue_id}] is illegal, topic:[{h.topic}] "
+                f"topicConfig.readQueueNums:[{topic.read_queue_nums}] "
+                f"consumer group:[{h.consumer_group}]"
+            )
+
+    def _wanted_codes(self, h: PullRequest) -> frozenset[int] | None:
+        """Tag hashes to let through; None lets all through."""
+        if h.sys_flag & PULL_SUBSCRIBES:
+            self._refuse_sql(h.expression_type)
+            tags = parse_tags(h.subscription)
+            return frozenset(java_hash(tag) for tag in tags) or None
+        group = self._sessions.consumers.get(h.consumer_group)
+        if group is None:
+            raise SubscriptionMissing(
+                f"the consumer's group info not exist, group: {h.consumer_group}"
+            )
+        if group.message_model == "BROADCASTING":
+            config = self._policy.group(h.consumer_group)
+            if not config.consume_broadcast_enable:
+                raise NotPermitted(
+                    f"the consumer group[{h.consumer_group}] can not consume by broadcast way"
+                )
+        subscription = group.subscriptions.get(h.topic)
+        if subscription is None:
+            raise SubscriptionMissing(
+                f"the consumer's subscription not exist, group: {h.consumer_group}, "
+                f"topic: {h.topic}"
+            )
+        if subscription.sub_version < h.sub_version:
+            raise SubscriptionOld("the consumer's subscription not latest")
+        self._refuse_sql(subscription.expression_type)
+        return tag_codes(subscription)
+
+    def _refuse_sql(self, kind: str | None) -> None:
+        if kind and kind != "TAG":
+            raise BadRequest(f"The broker does not support consumer to filter message by {kind}")
+
+    # serving
+
+    def _serve(self, pull: HeldPull) -> None:
+        outcome = self._store.pull(
+            pull.topic, pull.queue_id, pull.offset, pull.limit, pull.limit_bytes, pull.codes
+        )
+        if isinstance(outcome, Pulled):
+            self._settle(pull, outcome)
+        else:
+            task = asyncio.ensure_future(self._serve_cold(pull, outcome))
+            self._cold[task] = None
+            task.add_done_callback(lambda done: self._cold.pop(done, None))
+
+    async def _serve_cold(self, pull: HeldPull, outcome: Awaitable[Pulled]) -> None:
+        try:
+            pulled = await outcome
+        except OSError as error:
+            remark = f"reading the store failed: {error}"
+            pull.connection.reply(pull.command, ResponseCode.SYSTEM_ERROR, remark=remark)
+            return
+        self._settle(pull, pulled)
+
+    def _settle(self, pull: HeldPull, pulled: Pulled) -> None:
+        """Answer, or hold when there is nothing (or nothing wanted) and time is left."""
+        status = pulled.status
+        if status in EMPTY:
+            code = ResponseCode.PULL_OFFSET_MOVED if pull.offset else ResponseCode.PULL_NOT_FOUND
+        else:
+            code = CODES[status]
+        woken = pull.timer is not None
+        unwanted = status is PullStatus.NO_MATCHED_MESSAGE and woken
+        if code == ResponseCode.PULL_NOT_FOUND or unwanted:
+            if unwanted:
+                pull.offset = pulled.next_offset
+            if pull.deadline is not None and pull.connection.open:
+                self._hold(pull)
+                return
+        self._answer(pull, code, pulled)
+
+    def _hold(self, pull: HeldPull) -> None:
+        assert pull.deadline is not None
+        loop = pull.connection.loop
+        if pull.timer is None:
+            if loop.time() >= pull.deadline:
+                pull.deadline = None
+                self._serve(pull)
+                return
+            pull.timer = loop.call_at(pull.deadline, self._expire, pull)
+            self._held[pull] = None
+        marks = self._store.arrivals(pull.topic, pull.queue_id)
+        pull.parked = marks.park(pull.offset + 1, lambda: self._wake(pull))
+
+    def _wake(self, pull: HeldPull) -> None:
+        pull.parked = None
+        if pull in self._held and pull.connection.open:
+            self._serve(pull)
+        else:
+            self._let_go(pull)
+
+    def _expire(self, pull: HeldPull) -> None:
+        self._let_go(pull)
+        if pull.connection.open:
+            pull.deadline = None
+            self._serve(pull)
+
+    def _let_go(self, pull: HeldPull) -> None:
+        self._held.pop(pull, None)
+        if pull.timer is not None:
+            pull.timer.cancel()
+        if pull.parked is not None:
+            pull.parked.cancel()
+            pull.parked = None
+
+    def _answer(self, pull: HeldPull, code: int, pulled: Pulled) -> None:
+        self._let_go(pull)
+        if code == ResponseCode.SUCCESS:
+            self._stats.get(pull.topic, pull.group, pulled.count, len(pulled.body))
+        else:
+            self._stats.get_missed += 1
+        if pull.command.flag & ONEWAY_FLAG:
+            return
+        head = pull_answer(
+            pull.command.codec, code, pull.command.opaque, pulled.status.name, 0,
+            pulled.next_offset, pulled.min_offset, pulled.max_offset, len(pulled.body),
+        )  # fmt: skip
+        if pulled.body:
+            pull.connection.reply_frame(head, pulled.body)
+        else:
+            pull.connection.reply_frame(head)
+
+    # life
+
+    @property
+    def held(self) -> int:
+        return len(self._held)
+
+    def release_all(self) -> None:
+        """Answer everything that is held: the broker stops."""
+        for pull in list(self._held):
+            self._expire(pull)
+
+    def forget(self, connection: Connection) -> None:
+        """A closed connection wants nothing any more."""
+        for pull in [held for held in self._held if held.connection is connection]:
+            self._let_go(pull)

@@ -1,0 +1,40 @@
+"""Finding messages: by id and by key."""
+
+from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.errors import BadRequest, NothingFound
+from gantrymq.protocol import calls as c
+from gantrymq.protocol.command import Command, response
+from gantrymq.remoting.connection import Connection
+from gantrymq.store.engine import Store
+
+
+class QueryHandler:
+    """VIEW_MESSAGE_BY_ID and QUERY_MESSAGE."""
+
+    def __init__(self, config: BrokerConfig, store: Store) -> None:
+        self._config, self._store = config, store
+
+    async def view(self, connection: Connection, command: Command) -> Command:
+        h = c.VIEW_MESSAGE_BY_ID.request.parse(command.ext)
+        record = await self._store.message_at(h.offset)
+        if record is None:
+            raise BadRequest(f"can not find message by the offset, {h.offset}")
+        return response(command, body=record)
+
+    async def by_key(self, connection: Connection, command: Command) -> Command:
+        h = c.QUERY_MESSAGE.request.parse(command.ext)
+        wanted = self._config.default_query_max_num if h.unique_key_query else h.max_num
+        found = await self._store.query(
+            h.topic,
+            h.key,
+            max(1, min(wanted, self._config.max_msgs_num_batch)),
+            h.begin_timestamp,
+            h.end_timestamp,
+        )
+        ext = c.QUERY_MESSAGE.response(
+            index_last_update_timestamp=found.last_update_ms,
+            index_last_update_phyoffset=found.last_update_offset,
+        ).to_ext()
+        if not found.records:
+            raise NothingFound("can not find message, maybe time range not correct")
+        return response(command, ext=ext, body=b"".join(found.records))

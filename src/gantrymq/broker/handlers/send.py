@@ -1,0 +1,242 @@
+"""Sending: the hottest conversation. No task and no await a message.
+
+A request becomes an `Append`; the store writes all appends of a turn at once and calls `_answer`
+for each as soon as its fate is known. All answers of a turn leave in one write.
+"""
+
+import random
+from typing import Any
+
+from gantrymq.base.errors import ProtocolError
+from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.delay import delayed
+from gantrymq.broker.errors import BadRequest, GroupMissing, MessageRefused, NotPermitted
+from gantrymq.broker.locks import QueueLocks
+from gantrymq.broker.policy import Policy
+from gantrymq.broker.registry import Registry
+from gantrymq.broker.stats import Stats
+from gantrymq.kernel import send_answer
+from gantrymq.model import RETRY_PREFIX, TopicConfig, dead_topic
+from gantrymq.protocol import batch, properties
+from gantrymq.protocol.codes import VERSION_3_4_9, ResponseCode
+from gantrymq.protocol.command import ONEWAY_FLAG, Command
+from gantrymq.protocol.headers.messages import SendRequest, SendRequestV2
+from gantrymq.protocol.ids import offset_msg_id
+from gantrymq.remoting.connection import Connection
+from gantrymq.store.append import Append, PutStatus
+from gantrymq.store.engine import Store
+
+PREPARED, IPV6_BORN = 0x4, 0x10
+TRANSACTION_BITS = 0xC
+_WAIT_MARK, _DELAY_MARK = "WAIT\x01", "DELAY\x01"
+_TRANSACTION_MARK, _UNIQ_MARK = "TRAN_MSG\x01true", "UNIQ_KEY\x01"
+
+CODES = {
+    PutStatus.PUT_OK: ResponseCode.SUCCESS,
+    PutStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
+    PutStatus.SLAVE_NOT_AVAILABLE: ResponseCode.SLAVE_NOT_AVAILABLE,
+    PutStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    PutStatus.MESSAGE_ILLEGAL: ResponseCode.MESSAGE_ILLEGAL,
+    PutStatus.PROPERTIES_SIZE_EXCEEDED: ResponseCode.MESSAGE_ILLEGAL,
+    PutStatus.SERVICE_NOT_AVAILABLE: ResponseCode.SERVICE_NOT_AVAILABLE,
+    PutStatus.CREATE_FILE_FAILED: ResponseCode.SYSTEM_ERROR,
+    PutStatus.PAGECACHE_BUSY: ResponseCode.SYSTEM_BUSY,
+    PutStatus.UNKNOWN_ERROR: ResponseCode.SYSTEM_ERROR,
+}
+STORED = frozenset(status for status in PutStatus if status.is_stored)
+
+
+class Sent(Append):
+    """A message on its way in, and whom to tell."""
+
+    __slots__ = ("command", "connection", "echo_queue_id", "uniq_key")
+
+    connection: Connection
+    command: Command
+    uniq_key: str
+    echo_queue_id: int
+    """The queue the answer names: the one asked for, also when the record lies elsewhere."""
+
+
+class SendHandler:
+    """SEND_MESSAGE, SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: Store,
+        registry: Registry,
+        policy: Policy,
+        locks: QueueLocks,
+        stats: Stats,
+        rng: random.Random,
+        store_host: bytes,
+    ) -> None:
+        self._config, self._store, self._registry = config, store, registry
+        self._policy, self._locks, self._stats, self._rng = policy, locks, stats, rng
+        self._topics = registry.topics.table
+        self._store_host = store_host
+        self._tail = f"{properties.CLUSTER}\x01{config.broker_cluster_name}\x02"
+
+    # the two header forms
+
+    def v2(self, connection: Connection, command: Command) -> None:
+        """Letters for names. The plain message of a known topic is read without a typed header."""
+        ext = command.ext
+        try:
+            name, queue_id = ext["b"], int(ext["e"])
+            text, sys_flag = ext.get("i", ""), int(ext.get("f", "0"))
+            plain = (
+                (topic := self._topics.get(name)) is not None
+                and name[0] != "%"
+                and ext.get("m") != "true"
+                and not sys_flag & TRANSACTION_BITS
+                and _DELAY_MARK not in text
+                and _TRANSACTION_MARK not in text
+                and not _is_guarded(name)
+            )
+            if not plain or topic is None:
+                self._careful(connection, command, SendRequestV2.parse(ext))
+                return
+            flag, born_ms = int(ext.get("h", "0")), int(ext["g"])
+            reconsumed = int(ext.get("j") or "0")
+        except (KeyError, ValueError) as error:
+            raise ProtocolError(f"send header: {type(error).__name__} {error}") from error
+        message = Sent(
+            name, self._queue_of(topic, queue_id, connection), command.body,
+            flag=flag, sys_flag=sys_flag, born_ms=born_ms, reconsume_times=reconsumed,
+        )  # fmt: skip
+        self._put(message, connection, command, text)
+
+    def v1(self, connection: Connection, command: Command) -> None:
+        """Long names, as Go sends them."""
+        self._careful(connection, command, SendRequest.parse(command.ext))
+
+    # everything that is not plain
+
+    def _careful(
+        self, connection: Connection, command: Command, h: SendRequest | SendRequestV2
+    ) -> None:
+        topic = self._policy.sendable(h.topic, h.default_topic, h.default_topic_queue_nums)
+        queue_id = self._queue_of(topic, h.queue_id, connection)
+        text = h.properties or ""
+        self._refuse_transaction(h.sys_flag, text)
+        reconsumed = h.reconsume_times or 0
+        message = Sent(
+            h.topic, queue_id, command.body, flag=h.flag, sys_flag=h.sys_flag,
+            born_ms=h.born_timestamp, reconsume_times=reconsumed,
+        )  # fmt: skip
+        if h.topic.startswith(RETRY_PREFIX):
+            text = self._divert_to_dead(message, command, h, text)
+        if h.batch:
+            message.batch = self._batch(h, command.body, text)
+        self._put(message, connection, command, text)
+
+    def _refuse_transaction(self, sys_flag: int, text: str) -> None:
+        if sys_flag & PREPARED or _TRANSACTION_MARK in text:
+            address = self._config.broker_ip1
+            raise NotPermitted(f"the broker[{address}] sending transaction message is forbidden")
+
+    def _divert_to_dead(
+        self, message: Sent, command: Command, h: SendRequest | SendRequestV2, text: str
+    ) -> str:
+        """A client that sends to a retry topic itself has an ordered consumer or a failed 36."""
+        name = h.topic[len(RETRY_PREFIX) :]
+        group = self._registry.groups.get(name)
+        if group is None:
+            raise GroupMissing(f"subscription group not exist, {name}")
+        limit = group.retry_max_times
+        if command.version >= VERSION_3_4_9 and h.max_reconsume_times is not None:
+            limit = h.max_reconsume_times
+        if message.reconsume_times < limit:
+            return text
+        self._policy.ensure_topic(dead_topic(name), 1)
+        message.topic, message.queue_id = dead_topic(name), 0
+        return properties.encode(
+            {k: v for k, v in properties.decode(text).items() if k != properties.DELAY}
+        )
+
+    def _batch(self, h: Any, body: bytes, text: str) -> list[tuple[int, bytes, bytes]]:
+        if h.topic.startswith(RETRY_PREFIX):
+            raise MessageRefused("batch request does not support retry group " + h.topic)
+        tail = self._tail.encode()
+        items = []
+        for flag, inner, props in batch.decode(body):
+            separator = b"" if not props or props.endswith(b"\x02") else b"\x02"
+            items.append((flag, inner, props + separator + tail))
+        if not items:
+            raise MessageRefused("batch without a message")
+        return items
+
+    # storing and answering
+
+    def _queue_of(self, topic: TopicConfig, queue_id: int, connection: Connection) -> int:
+        if queue_id < 0:
+            return self._rng.randrange(max(1, topic.write_queue_nums))
+        if queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
+            raise BadRequest(
+                f"request queueId[{queue_id}] is illegal, topic {topic.topic_name} has "
+                f"{topic.write_queue_nums} write queues. Producer: {connection.address}"
+            )
+        return queue_id
+
+    def _put(self, message: Sent, connection: Connection, command: Command, text: str) -> None:
+        message.connection, message.command = connection, command
+        message.echo_queue_id = message.queue_id
+        message.born_host = connection.peer_host
+        if len(connection.peer_host) > 8:
+            message.sys_flag |= IPV6_BORN
+        message.wait = True
+        if _WAIT_MARK in text:
+            text, message.wait = _without_wait(text)
+        if text and text[-1] != "\x02":
+            text += "\x02"
+        message.uniq_key = _uniq_key(text)
+        if _DELAY_MARK in text and message.batch is None:
+            text = delayed(message, text, len(self._config.delay_levels_ms))
+        message.properties = (text + self._tail).encode()
+        message.reply = self._answer  # type: ignore[assignment]
+        self._store.put(message)
+
+    def _answer(self, message: Sent) -> None:
+        status, command = message.status, message.command
+        stored = status in STORED
+        if stored:
+            count = len(message.batch) if message.batch is not None else 1
+            self._stats.put(message.topic, count, message.size)
+        if command.flag & ONEWAY_FLAG:
+            return
+        if not stored:
+            message.connection.reply(command, CODES[status], remark=message.error or status.name)
+            return
+        if message.batch is not None:
+            ids = ",".join(offset_msg_id(self._store_host, at) for at in message.physical_offsets)
+        else:
+            ids = offset_msg_id(self._store_host, message.physical_offset)
+        message.connection.reply_frame(
+            send_answer(
+                command.codec, CODES[status], command.opaque, ids, message.echo_queue_id,
+                message.queue_offset, message.uniq_key,
+            )
+        )  # fmt: skip
+
+
+def _is_guarded(name: str) -> bool:
+    """Whether a name may be one that nobody sends to; a cheap first look."""
+    return name[0] in "SRTO" and (name.isupper() or "_XXXX" in name)
+
+
+def _without_wait(text: str) -> tuple[str, bool]:
+    """WAIT is a word to the broker, not part of the message."""
+    found = properties.decode(text)
+    wait = found.pop(properties.WAIT, "true") != "false"
+    return properties.encode(found), wait
+
+
+def _uniq_key(text: str) -> str:
+    """The client's own message id, without decoding the rest."""
+    start = text.find(_UNIQ_MARK)
+    if start < 0 or (start and text[start - 1] != "\x02"):
+        return ""
+    start += len(_UNIQ_MARK)
+    return text[start : text.find("\x02", start)]

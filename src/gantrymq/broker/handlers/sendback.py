@@ -1,0 +1,95 @@
+"""A consumer gives a message back: it returns after a delay, or goes to the dead letters."""
+
+import asyncio
+import random
+
+from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.delay import delayed
+from gantrymq.broker.errors import BadRequest, GroupMissing, NotPermitted
+from gantrymq.broker.policy import Policy
+from gantrymq.broker.registry import Registry
+from gantrymq.model import WRITE, dead_topic, retry_topic
+from gantrymq.protocol import calls as c
+from gantrymq.protocol import properties
+from gantrymq.protocol.codes import VERSION_3_4_9
+from gantrymq.protocol.command import Command, response
+from gantrymq.protocol.headers.messages import SendBackRequest
+from gantrymq.protocol.ids import encode_host, offset_msg_id
+from gantrymq.protocol.record import decode_record
+from gantrymq.remoting.connection import Connection
+from gantrymq.store.append import Append
+from gantrymq.store.engine import Store
+
+FIRST_RETRY_LEVEL = 3
+
+
+class SendBackHandler:
+    """CONSUMER_SEND_MSG_BACK."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: Store,
+        registry: Registry,
+        policy: Policy,
+        rng: random.Random,
+        store_host: bytes,
+    ) -> None:
+        self._config, self._store, self._registry = config, store, registry
+        self._policy, self._rng, self._store_host = policy, rng, store_host
+
+    async def back(self, connection: Connection, command: Command) -> Command:
+        h = c.CONSUMER_SEND_MSG_BACK.request.parse(command.ext)
+        group = self._registry.groups.get(h.group)
+        if group is None:
+            raise GroupMissing(f"subscription group not exist, {h.group}")
+        if not self._config.broker_permission & WRITE:
+            raise NotPermitted(f"the broker[{self._config.broker_ip1}] sending is forbidden")
+        if group.retry_queue_nums <= 0:
+            return response(command)
+        record = await self._store.message_at(h.offset)
+        if record is None:
+            raise BadRequest(f"look message by offset failed, {h.offset}")
+        limit = group.retry_max_times
+        if command.version >= VERSION_3_4_9 and h.max_reconsume_times is not None:
+            limit = h.max_reconsume_times
+        await self._store_copy(self._copy(record, h, limit, group.retry_queue_nums))
+        return response(command)
+
+    def _copy(self, record: bytes, h: SendBackRequest, limit: int, queues: int) -> Append:
+        message = decode_record(record)
+        found = dict(message.properties)
+        found.setdefault(properties.RETRY_TOPIC, message.topic)
+        origin = offset_msg_id(self._store_host, message.physical_offset)
+        found.setdefault(properties.ORIGIN_MESSAGE_ID, origin)
+        found.pop(properties.DELAY, None)
+        dead = message.reconsume_times >= limit or h.delay_level < 0
+        if dead:
+            topic = self._policy.ensure_topic(dead_topic(h.group), 1)
+        else:
+            topic = self._policy.ensure_topic(retry_topic(h.group), queues)
+            level = h.delay_level or FIRST_RETRY_LEVEL + message.reconsume_times
+            found[properties.DELAY] = str(level)
+        copy = Append(
+            topic.topic_name,
+            self._rng.randrange(max(1, topic.write_queue_nums)),
+            message.body,
+            flag=message.flag,
+            sys_flag=message.sys_flag,
+            born_ms=message.born_ms,
+            born_host=encode_host(*message.born_host),
+            reconsume_times=message.reconsume_times + 1,
+        )
+        text = properties.encode(found)
+        if not dead:
+            text = delayed(copy, text, len(self._config.delay_levels_ms))
+        copy.properties = text.encode()
+        return copy
+
+    async def _store_copy(self, copy: Append) -> None:
+        done: asyncio.Future[Append] = asyncio.get_running_loop().create_future()
+        copy.reply = done.set_result
+        self._store.put(copy)
+        stored = await done
+        if not stored.status.is_stored:
+            raise BadRequest(f"{stored.status.name}: {stored.error}")

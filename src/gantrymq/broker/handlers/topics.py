@@ -1,0 +1,111 @@
+"""Topics: create, change, delete, list, and what they hold."""
+
+from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.errors import BadRequest
+from gantrymq.broker.policy import Policy, boot_topics
+from gantrymq.broker.registry import Registry
+from gantrymq.broker.sessions import Sessions
+from gantrymq.model import Queue, TopicConfig, check_topic_name, is_system_topic
+from gantrymq.protocol import calls as c
+from gantrymq.protocol import fastjson
+from gantrymq.protocol.bodies import GroupList, TopicList, TopicOffset, TopicTable
+from gantrymq.protocol.command import Command, response
+from gantrymq.remoting.connection import Connection
+from gantrymq.store.engine import Store
+
+QUEUES_MAX = 65_536
+
+
+class TopicHandler:
+    """17, 21, 202, 215, 300, 305 and 351."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: Store,
+        registry: Registry,
+        policy: Policy,
+        sessions: Sessions,
+    ) -> None:
+        self._config, self._store, self._registry = config, store, registry
+        self._policy, self._sessions = policy, sessions
+
+    async def create(self, connection: Connection, command: Command) -> Command:
+        """Create or change; answered once the table is on disk."""
+        h = c.UPDATE_AND_CREATE_TOPIC.request.parse(command.ext)
+        check_topic_name(h.topic)
+        if is_system_topic(h.topic) or h.topic == self._config.broker_cluster_name:
+            raise BadRequest(f"The topic[{h.topic}] is conflict with system topic.")
+        for count in (h.read_queue_nums, h.write_queue_nums):
+            if not 0 <= count <= QUEUES_MAX:
+                raise BadRequest(f"{count} queues: a topic has 0 to {QUEUES_MAX}")
+        if not 0 <= h.perm <= 15:
+            raise BadRequest(f"perm {h.perm} is no set of permissions: 2 write, 4 read, 6 both")
+        self._policy.put_topic(
+            TopicConfig(
+                topic_name=h.topic,
+                read_queue_nums=h.read_queue_nums,
+                write_queue_nums=h.write_queue_nums,
+                perm=h.perm,
+                topic_filter_type=h.topic_filter_type,
+                topic_sys_flag=h.topic_sys_flag or 0,
+                order=h.order,
+            )
+        )
+        await self._policy.saved()
+        return response(command)
+
+    async def delete(self, connection: Connection, command: Command) -> Command:
+        h = c.DELETE_TOPIC_IN_BROKER.request.parse(command.ext)
+        check_topic_name(h.topic)
+        if is_system_topic(h.topic):
+            raise BadRequest(f"The topic[{h.topic}] is conflict with system topic.")
+        self._registry.topics.delete(h.topic)
+        self._registry.offsets.delete_topic(h.topic)
+        self._store.delete_topic(h.topic)
+        await self._registry.topics.save()
+        await self._registry.offsets.save()
+        return response(command)
+
+    async def all(self, connection: Connection, command: Command) -> Command:
+        topics = self._registry.topics
+        table = TopicTable(data_version=topics.version, topic_config_table=topics.table)
+        return response(command, body=fastjson.dumps(table))
+
+    async def one(self, connection: Connection, command: Command) -> Command:
+        h = c.GET_TOPIC_CONFIG.request.parse(command.ext)
+        found = self._registry.topics.get(h.topic)
+        topic = found if found is not None else self._policy.topic(h.topic)
+        return response(command, body=fastjson.dumps(topic))
+
+    async def system(self, connection: Connection, command: Command) -> Command:
+        names = [topic.topic_name for topic in boot_topics(self._config)]
+        return response(command, body=fastjson.dumps(TopicList(topic_list=names)))
+
+    async def stats(self, connection: Connection, command: Command) -> Command:
+        h = c.GET_TOPIC_STATS_INFO.request.parse(command.ext)
+        topic = self._policy.topic(h.topic)
+        rows = []
+        for queue_id in range(max(topic.read_queue_nums, topic.write_queue_nums)):
+            low = max(0, self._store.min_offset(h.topic, queue_id))
+            high = self._store.max_offset(h.topic, queue_id)
+            last = await self._store.store_ms_at(h.topic, queue_id, high - 1) if high else 0
+            queue = _queue_row(h.topic, self._config.broker_name, queue_id)
+            row = TopicOffset(last_update_timestamp=max(0, last), max_offset=high, min_offset=low)
+            rows.append((queue, row))
+        return response(command, body=fastjson.dump_object_keyed("offsetTable", rows))
+
+    async def consumed_by(self, connection: Connection, command: Command) -> Command:
+        h = c.QUERY_TOPIC_CONSUME_BY_WHO.request.parse(command.ext)
+        names = dict.fromkeys(self._sessions.groups_of(h.topic))
+        names |= dict.fromkeys(self._registry.offsets.groups_of(h.topic))
+        return response(command, body=fastjson.dumps(GroupList(group_list=list(names))))
+
+
+def _queue_row(topic: str, broker: str, queue_id: int) -> dict[str, object]:
+    """A queue with its members in Java's order."""
+    return {"brokerName": broker, "queueId": queue_id, "topic": topic}
+
+
+def queue_row(queue: Queue) -> dict[str, object]:
+    return _queue_row(queue.topic, queue.broker_name, queue.queue_id)

@@ -1,0 +1,166 @@
+"""Which topics and groups may be used, and how they come into being."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.errors import BadRequest, GroupMissing, NotPermitted, TopicMissing
+from gantrymq.broker.registry import Registry
+from gantrymq.model import (
+    BENCHMARK_TOPIC,
+    DEAD_PREFIX,
+    INHERIT,
+    OFFSET_MOVED_TOPIC,
+    READ,
+    RETRY_PREFIX,
+    SCHEDULE_TOPIC,
+    SELF_TEST_TOPIC,
+    TEMPLATE_TOPIC,
+    UNSENDABLE_TOPICS,
+    WRITE,
+    GroupConfig,
+    NameRefused,
+    TopicConfig,
+    check_group_name,
+    check_topic_name,
+    retry_topic,
+)
+
+log = logging.getLogger(__name__)
+
+SYSTEM_GROUPS = (
+    "TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_C_GROUP", "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_PULL", "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER",
+)  # fmt: skip
+FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+
+
+def boot_topics(config: BrokerConfig) -> list[TopicConfig]:
+    """What every broker owns from its first start, as RocketMQ's does."""
+    both = READ | WRITE
+
+    def topic(name: str, queues: int, perm: int = both) -> TopicConfig:
+        return TopicConfig(
+            topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm
+        )
+
+    topics = [topic(SELF_TEST_TOPIC, 1)]
+    if config.auto_create_topic_enable:
+        topics.append(topic(TEMPLATE_TOPIC, config.default_topic_queue_nums, both | INHERIT))
+    topics.append(topic(BENCHMARK_TOPIC, 1024))
+    cluster_perm = both | INHERIT if config.cluster_topic_enable else INHERIT
+    topics.append(topic(config.broker_cluster_name, 16, cluster_perm))
+    broker_perm = both | INHERIT if config.broker_topic_enable else INHERIT
+    topics.append(topic(config.broker_name, 1, broker_perm))
+    topics.append(topic(OFFSET_MOVED_TOPIC, 1))
+    topics.append(topic(SCHEDULE_TOPIC, len(config.delay_levels_ms)))
+    if config.trace_topic_enable:
+        topics.append(topic(config.msg_trace_topic_name, 1))
+    topics.append(topic(f"{config.broker_cluster_name}_REPLY_TOPIC", 1))
+    return topics
+
+
+class Policy:
+    """Answers "may I?" for topics and groups, creating what the settings allow to be created."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        registry: Registry,
+        announce_topic: Callable[[TopicConfig], None],
+    ) -> None:
+        self._config, self._registry, self._announce = config, registry, announce_topic
+        self._saves: dict[asyncio.Task[None], None] = {}
+
+    # topics
+
+    def sendable(self, name: str, template: str, queues: int) -> TopicConfig:
+        """The topic to send to, made from the template if need be. Raises when that cannot be."""
+        check_topic_name(name)
+        if name in UNSENDABLE_TOPICS:
+            raise NotPermitted(f"Sending message to topic[{name}] is forbidden.")
+        topic = self._registry.topics.get(name)
+        if topic is None:
+            topic = self._made_from_template(name, template, queues)
+        if topic is None and name.startswith((RETRY_PREFIX, DEAD_PREFIX)):
+            topic = self.ensure_topic(name, 1)
+        if topic is None:
+            raise TopicMissing(f"topic[{name}] not exist, apply first please!{FAQ}")
+        return topic
+
+    def _made_from_template(self, name: str, template: str, queues: int) -> TopicConfig | None:
+        source = self._registry.topics.get(template)
+        if source is None or not source.perm & INHERIT:
+            return None
+        if template == TEMPLATE_TOPIC and not self._config.auto_create_topic_enable:
+            return None
+        count = max(0, min(queues, source.write_queue_nums))
+        made = TopicConfig(
+            topic_name=name, read_queue_nums=count, write_queue_nums=count,
+            perm=source.perm & ~INHERIT,
+        )  # fmt: skip
+        log.info("topic %s made from %s with %d queues", name, template, count)
+        self.put_topic(made)
+        return made
+
+    def ensure_topic(self, name: str, queues: int) -> TopicConfig:
+        """A topic of the system's own (retry, dead letters), made on first use."""
+        topic = self._registry.topics.get(name)
+        if topic is None:
+            topic = TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues)
+            self.put_topic(topic)
+        return topic
+
+    def put_topic(self, topic: TopicConfig) -> None:
+        """Add or change a topic, save it soon and tell the name servers."""
+        self._registry.topics.put(topic)
+        self._save_soon(self._registry.topics.save)
+        self._announce(topic)
+
+    def topic(self, name: str) -> TopicConfig:
+        """A topic that must exist."""
+        found = self._registry.topics.get(name)
+        if found is None:
+            raise TopicMissing(f"topic[{name}] not exist, apply first please!{FAQ}")
+        return found
+
+    # groups
+
+    def group(self, name: str) -> GroupConfig:
+        """A group's settings, made with the defaults on first use where that is allowed."""
+        found = self._registry.groups.get(name)
+        if found is not None:
+            return found
+        if not self._config.auto_create_subscription_group:
+            raise GroupMissing(f"subscription group [{name}] does not exist, apply first please!")
+        try:
+            check_group_name(name)
+        except NameRefused as error:
+            raise BadRequest(str(error)) from error
+        made = GroupConfig(group_name=name)
+        self._registry.groups.put(made)
+        self._save_soon(self._registry.groups.save)
+        log.info("group %s made with the defaults", name)
+        return made
+
+    def ensure_retry_topic(self, group: GroupConfig) -> TopicConfig:
+        return self.ensure_topic(retry_topic(group.group_name), group.retry_queue_nums)
+
+    # saving
+
+    def _save_soon(self, save: Callable[[], Awaitable[None]]) -> None:
+        async def run() -> None:
+            try:
+                await save()
+            except OSError:
+                log.exception("a table could not be saved; the next change tries again")
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._saves[task] = None
+        task.add_done_callback(lambda done: self._saves.pop(done, None))
+
+    async def saved(self) -> None:
+        """Wait until every change made so far is on disk."""
+        if self._saves:
+            await asyncio.wait(list(self._saves))

@@ -1,0 +1,235 @@
+"""What a broker knows by heart: topics, groups and how far each group has read.
+
+Three tables, each one JSON file in RocketMQ's shape under `config/`. Together with the commit log
+they are the only truth on disk.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import msgspec
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.disk import Disk
+from gantrymq.base.errors import ConfigError
+from gantrymq.base.files import load_text
+from gantrymq.base.offload import Offload
+from gantrymq.broker.saved import SavedFile
+from gantrymq.model import DataVersion, GroupConfig, TopicConfig
+from gantrymq.protocol import fastjson
+from gantrymq.protocol.bodies import TopicTable
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class _GroupFile(msgspec.Struct, kw_only=True, rename="camel"):
+    data_version: DataVersion = msgspec.field(default_factory=DataVersion)
+    subscription_group_table: dict[str, GroupConfig] = {}
+
+
+class _OffsetFile(msgspec.Struct, kw_only=True, rename="camel"):
+    offset_table: dict[str, dict[str, int]] = {}
+
+
+class _LevelFile(msgspec.Struct, kw_only=True, rename="camel"):
+    offset_table: dict[str, int] = {}
+
+
+def _load(disk: Disk, path: str, kind: Callable[[], T]) -> T:
+    """The table in a file, or in its backup, or an empty one when neither was ever written."""
+    problems: list[str] = []
+
+    def usable(text: str) -> bool:
+        try:
+            fastjson.load_as(text.encode(), kind)  # type: ignore[arg-type]
+        except Exception as error:
+            problems.append(str(error))
+            return False
+        return True
+
+    text = load_text(disk, path, usable=usable)
+    if text is not None:
+        if problems:
+            log.warning("%s is damaged (%s); its backup is used", path, problems[0])
+        return fastjson.load_as(text.encode(), kind)  # type: ignore[arg-type]
+    if problems:
+        raise ConfigError(f"{path} and its backup cannot be read: {'; '.join(problems)}")
+    return kind()
+
+
+class Topics:
+    """Topic configurations (topics.json)."""
+
+    def __init__(self, disk: Disk, offload: Offload, clock: WallClock, directory: str) -> None:
+        path = f"{directory}/topics.json"
+        self._clock = clock
+        self._file = SavedFile(disk, offload, path)
+        loaded = _load(disk, path, TopicTable)
+        self.table = loaded.topic_config_table
+        self.version = loaded.data_version
+
+    def get(self, name: str) -> TopicConfig | None:
+        return self.table.get(name)
+
+    def put(self, topic: TopicConfig) -> None:
+        """Add or replace; `save` makes it durable."""
+        self.table[topic.topic_name] = topic
+        self.version = self.version.next(self._clock.now_ms())
+
+    def ensure(self, topics: Iterable[TopicConfig]) -> None:
+        """Add those that are missing: what a broker owns from the start."""
+        for topic in topics:
+            if topic.topic_name not in self.table:
+                self.put(topic)
+
+    def delete(self, name: str) -> None:
+        if self.table.pop(name, None) is not None:
+            self.version = self.version.next(self._clock.now_ms())
+
+    async def save(self) -> None:
+        shape = {
+            "dataVersion": msgspec.to_builtins(self.version),
+            "topicConfigTable": msgspec.to_builtins(self.table),
+        }
+        await self._file.save(fastjson.pretty(shape))
+
+
+class Groups:
+    """Subscription groups (subscriptionGroup.json)."""
+
+    def __init__(self, disk: Disk, offload: Offload, clock: WallClock, directory: str) -> None:
+        path = f"{directory}/subscriptionGroup.json"
+        self._clock = clock
+        self._file = SavedFile(disk, offload, path)
+        loaded = _load(disk, path, _GroupFile)
+        self.table = loaded.subscription_group_table
+        self.version = loaded.data_version
+
+    def get(self, name: str) -> GroupConfig | None:
+        return self.table.get(name)
+
+    def put(self, group: GroupConfig) -> None:
+        self.table[group.group_name] = group
+        self.version = self.version.next(self._clock.now_ms())
+
+    def delete(self, name: str) -> bool:
+        found = self.table.pop(name, None) is not None
+        if found:
+            self.version = self.version.next(self._clock.now_ms())
+        return found
+
+    async def save(self) -> None:
+        shape = {
+            "dataVersion": msgspec.to_builtins(self.version),
+            "subscriptionGroupTable": msgspec.to_builtins(self.table),
+        }
+        await self._file.save(fastjson.pretty(shape))
+
+
+class Offsets:
+    """How far each group has read each queue (consumerOffset.json): one number a queue."""
+
+    def __init__(self, disk: Disk, offload: Offload, directory: str) -> None:
+        path = f"{directory}/consumerOffset.json"
+        self._file = SavedFile(disk, offload, path)
+        loaded = _load(disk, path, _OffsetFile)
+        self.table: dict[str, dict[int, int]] = {
+            key: {int(queue): offset for queue, offset in queues.items()}
+            for key, queues in loaded.offset_table.items()
+        }
+        self._changed = False
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Store progress. Going backwards is legal: that is how a reset works."""
+        key = f"{topic}@{group}"
+        queues = self.table.get(key)
+        if queues is None:
+            queues = self.table[key] = {}
+        queues[queue_id] = offset
+        self._changed = True
+
+    def get(self, group: str, topic: str, queue_id: int) -> int | None:
+        queues = self.table.get(f"{topic}@{group}")
+        return queues.get(queue_id) if queues is not None else None
+
+    def topics_of(self, group: str) -> list[str]:
+        """Topics on which a group has ever stored progress."""
+        tail = f"@{group}"
+        return [key[: -len(tail)] for key in self.table if key.endswith(tail)]
+
+    def groups_of(self, topic: str) -> list[str]:
+        head = f"{topic}@"
+        return [key[len(head) :] for key in self.table if key.startswith(head)]
+
+    def delete_group(self, group: str) -> None:
+        for topic in self.topics_of(group):
+            del self.table[f"{topic}@{group}"]
+            self._changed = True
+
+    def delete_topic(self, topic: str) -> None:
+        """A topic made anew must not meet the old one's progress."""
+        for group in self.groups_of(topic):
+            del self.table[f"{topic}@{group}"]
+            self._changed = True
+
+    def clamp(self, end_of: Callable[[str, int], int]) -> list[str]:
+        """Pull progress back to the recovered end of each queue; returns what was changed.
+
+        Otherwise a message stored after a crash could get an offset that a group has passed.
+        """
+        said = []
+        for key, queues in self.table.items():
+            topic = key.rpartition("@")[0]
+            for queue_id, offset in queues.items():
+                end = end_of(topic, queue_id)
+                if offset > end:
+                    queues[queue_id] = end
+                    self._changed = True
+                    said.append(f"{key} queue {queue_id}: {offset} to {end}")
+        return said
+
+    async def save(self) -> None:
+        if self._changed:
+            self._changed = False
+            try:
+                await self._file.save(fastjson.pretty({"offsetTable": self.table}))
+            except OSError:
+                self._changed = True
+                raise
+
+
+class DelayOffsets:
+    """How far each delay level has been delivered (delayOffset.json)."""
+
+    def __init__(self, disk: Disk, offload: Offload, directory: str) -> None:
+        path = f"{directory}/delayOffset.json"
+        self._file = SavedFile(disk, offload, path)
+        loaded = _load(disk, path, _LevelFile)
+        self.table = {int(level): offset for level, offset in loaded.offset_table.items()}
+        self._saved: dict[int, int] = dict(self.table)
+
+    async def save(self) -> None:
+        if self.table != self._saved:
+            now = dict(self.table)
+            await self._file.save(fastjson.pretty({"offsetTable": now}))
+            self._saved = now
+
+
+class Registry:
+    """The tables of one broker."""
+
+    def __init__(self, disk: Disk, offload: Offload, clock: WallClock, root: str) -> None:
+        directory = f"{root}/config"
+        self.topics = Topics(disk, offload, clock, directory)
+        self.groups = Groups(disk, offload, clock, directory)
+        self.offsets = Offsets(disk, offload, directory)
+        self.delays = DelayOffsets(disk, offload, directory)
+
+    async def save(self) -> None:
+        await self.topics.save()
+        await self.groups.save()
+        await self.offsets.save()
+        await self.delays.save()

@@ -1,0 +1,115 @@
+"""Keys of RocketMQ's broker (4.9 and 5.x) that have no meaning here: accepted, said once."""
+
+IGNORED_KEYS = frozenset(
+    """
+    accessMessageInMemoryHotRatio accessMessageInMemoryMaxRatio accountStatsEnable
+    accountStatsPrintZeroValues ackMessageThreadPoolNums ackThreadPoolQueueCapacity aclEnable
+    adminBrokerThreadPoolNums adminBrokerThreadPoolQueueCapacity allAckInSyncStateSet
+    allowRecallWhenBrokerNotWriteable appendAckAsync appendCkAsync asyncLearner asyncSendEnable
+    autoDeleteUnusedStats autoMessageVersionOnTopicLen batchDispatchRequestThreadPoolNums
+    bindAddress bitMapLengthConsumeQueueExt bottomMostCompressionTypeForConsumeQueueStore
+    broadcastOffsetExpireMaxSecond broadcastOffsetExpireSecond brokerConfigPath
+    brokerElectionPriority brokerFastFailureEnable brokerHeartbeatInterval
+    brokerNotActiveTimeoutMillis cgColdReadThreshold channelExpiredTimeout
+    channelNotActiveInterval checkSyncStateSetPeriod cleanFileForciblyEnable
+    cleanOfflineBrokerInterval cleanRocksDBDirtyCQIntervalMin cleanSwapedMapInterval
+    clearRetryTopicWhenDeleteTopic clientAsyncSemaphoreValue clientCallbackExecutorThreads
+    clientChannelMaxIdleTimeSeconds clientCloseSocketIfTimeout clientManageThreadPoolNums
+    clientManagerThreadPoolQueueCapacity clientOnewaySemaphoreValue
+    clientPooledByteBufAllocatorEnable clientSocketRcvBufSize clientSocketSndBufSize
+    clientWorkerThreads coldCtrStrategyEnable coldDataFlowControlEnable coldDataScanEnable
+    commercialBaseCount commercialBigCount commercialEnable commercialSizePerMsg
+    commercialTimerCount commercialTransCount commitCommitLogLeastPages
+    commitCommitLogThoroughInterval commitIntervalCommitLog commitLogForceSwapMapInterval
+    commitLogSwapMapInterval commitLogSwapMapReserveFileNum compactionCqMappedFileSize
+    compactionMappedFileSize compactionScheduleInternal compactionThreadNum
+    compatibleWithOldNameSrv configBlackList configManagerVersion connectTimeoutMillis
+    consumerFallbehindThreshold consumerManageThreadPoolNums
+    consumerManagerThreadPoolQueueCapacity consumerOffsetUpdateVersionStep controllerAddr
+    controllerHeartBeatTimeoutMills correctLogicMinOffsetForceInterval
+    correctLogicMinOffsetSleepInterval dLegerGroup dLegerPeers dLegerSelfId dataReadAheadEnable
+    debugLockEnable defaultMessageRequestMode defaultPopShareQueueNum delayOffsetUpdateVersionStep
+    deleteCommitLogFilesInterval deleteConsumeQueueFilesInterval deleteFileBatchMax
+    destroyMapedFileIntervalForcibly disableCallbackExecutor disableConsumeIfConsumerReadSlowly
+    disableNettyWorkerGroup disappearTimeAfterStart diskFallRecorded diskSpaceCleanForciblyRatio
+    diskSpaceWarningLevelRatio dispatchCqCacheNum dispatchCqThreads dispatchFromSenderThread
+    duplicationEnable enableAsyncReput enableAutoInSyncReplicas enableBatchPush
+    enableBroadcastOffsetStore enableBuildConsumeQueueConcurrently enableCalcFilterBitMap
+    enableCleanExpiredOffset enableCompaction enableConsumeQueueExt enableControllerMode
+    enableCreateSysGroup enableDLegerCommitLog enableDetailStat enableFastChannelEventProcess
+    enableLmq enableLmqStats enableMixedMessageType enableMultiDispatch enableNetWorkFlowControl
+    enableNotifyAfterPopOrderLockRelease enableNotifyBeforePopCalculateLag enablePopBatchAck
+    enablePopBufferMerge enablePopLog enablePopMessageThreshold enableReconnectForGoAway
+    enableRegisterProducer enableRemoteEscape enableRetryTopicV2 enableRocksDBLog
+    enableScheduleAsyncDeliver enableScheduleMessageStats enableShutdownGracefully
+    enableSingleTopicRegister enableSkipLongAwaitingAck enableSlaveActingMaster
+    enableSplitRegistration enabledAppendPropCRC endTransactionPoolQueueCapacity
+    endTransactionThreadPoolNums estimateAccumulation expectConsumerNumUseFilter
+    fastFailIfNoBufferInStorePool fetchControllerAddrByDnsLookup fetchNameSrvAddrByDnsLookup
+    fetchNamesrvAddrByAddressServer fetchNamesrvAddrInterval filterDataCleanTimeSpan
+    filterServerNums filterSupportRetry flushCommitLogTimed flushConsumeQueueLeastPages
+    flushConsumeQueueThoroughInterval flushConsumerOffsetHistoryInterval flushIntervalConsumeQueue
+    flushLeastPagesWhenWarmMapedFile forceRegister forceVerifyPropCRC forwardTimeout
+    globalColdReadThreshold haFlowControlEnable haHousekeepingInterval haMasterAddress
+    haMaxGapNotInSync haMaxTimeSlaveNotCatchup haSendHeartbeatInterval haSlaveFallbehindMax
+    haTransferBatchSize heartbeatThreadPoolNums heartbeatThreadPoolQueueCapacity highSpeedMode
+    inBrokerContainer inSyncReplicas initPopOffsetByCheckMsgInMem isolateLogEnable
+    litePullMessageEnable litePullMessageThreadPoolNums litePullThreadPoolQueueCapacity
+    loadBalancePollNameServerInterval loadBalanceProcessorThreadPoolNums
+    loadBalanceThreadPoolQueueCapacity lockInStrictMode logicQueueForceSwapMapInterval
+    logicQueueSwapMapInterval logicQueueSwapMapReserveFileNum
+    logicalDiskSpaceCleanForciblyThreshold mappedFileSizeConsumeQueueExt mappedFileSizeTimerLog
+    mappedFileSwapEnable mapperFileSizeBatchConsumeQueue maxAsyncPutMessageRequests
+    maxBatchDeleteFilesNum maxChecksumRange maxConsumeQueueScan maxDelayTime
+    maxErrorRateOfBloomFilter maxFilterMessageSize maxHaTransferByteInSecond maxLmqConsumeQueueNum
+    maxOffsetMapSize maxPopPollingSize maxReconnectIntervalTimeSeconds maxRecoveryCommitlogFiles
+    maxSlaveResendLength maxStatsIdleTimeInMinutes maxTopicLength maxTransferBytesOnMessageInDisk
+    maxTransferCountOnMessageInDisk memTableFlushIntervalMs messageIndexSafe messageStorePlugIn
+    metricGrpcExporterIntervalInMills metricGrpcExporterTimeOutInMills
+    metricLoggingExporterIntervalInMills metricsExporterType metricsGrpcExporterHeader
+    metricsGrpcExporterTarget metricsInDelta metricsLabel metricsOtelCardinalityLimit
+    metricsPromExporterHost metricsPromExporterPort minInSyncReplicas offsetCheckInSlave
+    osPageCacheBusyTimeOutMills popCkMaxBufferSize popCkOffsetMaxQueueSize popCkStayBufferTime
+    popCkStayBufferTimeOut popConsumerFSServiceInit popConsumerKVServiceEnable
+    popConsumerKVServiceInit popConsumerKVServiceLog popFromRetryProbability
+    popInflightMessageThreshold popLongPollingForceNotifyInterval popPollingMapSize popPollingSize
+    popResponseReturnActualRetryTopic popReviveMaxAttemptTimes popReviveMaxReturnSizePerRead
+    preferredLeaderId printChannelGroups printChannelGroupsMinNum
+    processReplyMessageThreadPoolNums pullBatchMaxMessageCount pullMessageThreadPoolNums
+    pullThreadPoolQueueCapacity putConsumeQueueDataByFileChannel putMessageFutureThreadPoolNums
+    putMessageTimeout putMsgIndexHightWater putThreadPoolQueueCapacity queryMessageThreadPoolNums
+    queryThreadPoolQueueCapacity readOnlyCommitLogStorePaths readUnCommitted
+    realTimeNotifyConsumerChange realTimePersistRocksDBConfig recallMessageEnable
+    recheckReputOffsetFromCq recoverConcurrently recoverThreadPoolNums redeleteHangedFileInterval
+    rejectPullConsumerEnable replicasPerDiskPartition replyThreadPoolQueueCapacity
+    retrieveMessageFromPopRetryTopicV1 reviveAckWaitMs reviveInterval reviveMaxSlow reviveQueueNum
+    reviveScanTime rocksdbCQDoubleWriteEnable rocksdbCompressionType rocksdbFlushWalFrequency
+    rocksdbWalFileRollingThreshold sampleCountThreshold sampleSteps scanAvailableNameSrv
+    scheduleAsyncDeliverMaxPendingLimit scheduleAsyncDeliverMaxResendNum2Blocked
+    searchBcqByCacheEnable sendHeartbeatTimeoutMillis sendMessageThreadPoolNums
+    sendThreadPoolQueueCapacity serverAsyncSemaphoreValue serverCallbackExecutorThreads
+    serverChannelMaxIdleTimeSeconds serverLoadBalancerEnable serverNettyWorkerGroupEnable
+    serverOnewaySemaphoreValue serverPooledByteBufAllocatorEnable serverSelectorThreads
+    serverSocketBacklog serverSocketRcvBufSize serverSocketSndBufSize serverWorkerThreads
+    shutdownWaitTimeSeconds skipPreOnline skipWhenCKRePutReachMaxTimes slaveReadEnable
+    slaveTimeout socksProxyConfig spinLockCollisionRetreatOptimalDegree splitRegistrationSize
+    startAcceptSendRequestTimeStamp statRocksDBCQIntervalSec storePathBrokerIdentity
+    storePathDLedgerCommitLog storePathEpochFile storeReplyMessageEnable storeType
+    subscriptionExpiredTimeout syncBrokerMemberGroupPeriod syncBrokerMetadataPeriod
+    syncControllerMetadataPeriod syncFromLastFile syncMasterFlushOffsetWhenStartup
+    timerColdDataCheckIntervalMs timerCongestNumEachSlot timerEnableCheckMetrics
+    timerEnableRetryUntilSuccess timerFlushIntervalMs timerGetMessageThreadNum
+    timerInterceptDelayLevel timerMaxDelaySec timerMetricSmallThreshold timerPrecisionMs
+    timerProgressLogIntervalMs timerPutMessageThreadNum timerRollWindowSlot timerSkipUnknownError
+    timerStopEnqueue timerWheelEnable topicQueueLockNum totalReplicas traceOn
+    transactionCheckInterval transactionCheckMax transactionMetricFlushInterval
+    transactionOpBatchInterval transactionOpMsgMaxSize transactionTimeOut transferMsgByHeap
+    transientStorePoolEnable transientStorePoolSize travelCqFileNumWhenGetMessage
+    updateNameServerAddrPeriod useABSLock useEpollNativeSelector usePIDColdCtrStrategy
+    useReentrantLockWhenPutMessage useServerSideResetOffset useStaticSubscription useTLS
+    validateSystemTopicWhenUpdateTopic waitTimeMillsInAckQueue waitTimeMillsInAdminBrokerQueue
+    waitTimeMillsInHeartbeatQueue waitTimeMillsInLitePullQueue waitTimeMillsInPullQueue
+    waitTimeMillsInSendQueue waitTimeMillsInTransactionQueue wakeCommitWhenPutMessage
+    wakeFlushWhenPutMessage warmMapedFileEnable writeBufferHighWaterMark writeBufferLowWaterMark
+    """.split()  # noqa: SIM905
+)

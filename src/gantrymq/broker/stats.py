@@ -1,0 +1,61 @@
+"""What went in and out: totals, and rates over 10 s, 1 min and 10 min."""
+
+from collections import deque
+
+SAMPLE_SECONDS = 10.0
+WINDOWS = (1, 6, 60)
+"""Samples behind the three rates."""
+
+
+class Stats:
+    """Counters a broker keeps per topic and per group; plain additions on the hot path."""
+
+    def __init__(self, boot_ms: int) -> None:
+        self.boot_ms = boot_ms
+        self.put_count = self.put_bytes = self.get_count = self.get_bytes = 0
+        self.get_found = self.get_missed = 0
+        self.topic_put: dict[str, list[int]] = {}
+        self.group_get: dict[str, list[int]] = {}
+        self._samples: deque[tuple[float, int, int, int, int]] = deque(maxlen=WINDOWS[-1] + 1)
+        self.put_morning = self.get_morning = (0, 0)
+        self._day = -1
+
+    def put(self, topic: str, count: int, size: int) -> None:
+        self.put_count += count
+        self.put_bytes += size
+        row = self.topic_put.get(topic)
+        if row is None:
+            row = self.topic_put[topic] = [0, 0]
+        row[0] += count
+        row[1] += size
+
+    def get(self, topic: str, group: str, count: int, size: int) -> None:
+        self.get_count += count
+        self.get_bytes += size
+        self.get_found += 1
+        key = f"{topic}@{group}"
+        row = self.group_get.get(key)
+        if row is None:
+            row = self.group_get[key] = [0, 0]
+        row[0] += count
+        row[1] += size
+
+    def sample(self, now: float, day: int) -> None:
+        """Take the counters down, every 10 s; remember them at the first sample of a day."""
+        self._samples.append((now, self.put_count, self.get_count, self.get_found, self.get_missed))
+        if day != self._day:
+            self._day = day
+            self.put_morning = (self.put_morning[1], self.put_count)
+            self.get_morning = (self.get_morning[1], self.get_count)
+
+    def rates(self, column: int) -> str:
+        """Three numbers as `clusterList` reads them. Columns: 1 put, 2 got, 3 found, 4 missed."""
+        return " ".join(f"{self._rate(column, window)}" for window in WINDOWS)
+
+    def _rate(self, column: int, window: int) -> float:
+        if len(self._samples) < 2:
+            return 0.0
+        last = self._samples[-1]
+        first = self._samples[max(0, len(self._samples) - 1 - window)]
+        seconds = last[0] - first[0]
+        return round((last[column] - first[column]) / seconds, 4) if seconds > 0 else 0.0

@@ -1,0 +1,47 @@
+"""`gantry`: one roof over the friendly commands. Each is loaded only when it is called."""
+
+from importlib import import_module
+
+import click
+
+COMMANDS = {
+    "up": "gantrymq.cli.up:up",
+    "namesrv": "gantrymq.cli.servers:mqnamesrv",
+    "broker": "gantrymq.cli.servers:mqbroker",
+    "send": "gantrymq.cli.send:send",
+    "tail": "gantrymq.cli.tail:tail",
+    "bench": "gantrymq.cli.bench:bench",
+}
+HELP = {
+    "up": "Run name server and broker(s) in one go.",
+    "namesrv": "Run a name server (mqnamesrv).",
+    "broker": "Run a broker (mqbroker).",
+    "send": "Send one message.",
+    "tail": "Print messages of a topic.",
+    "bench": "Measure sending or consuming.",
+}
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name and imports one when it is wanted."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(HELP.items()))
+
+
+@click.group(cls=LazyGroup)
+@click.version_option(package_name="gantrymq")
+def main() -> None:
+    """GantryMQ: RocketMQ's messaging system in Python."""
