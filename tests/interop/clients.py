@@ -1,0 +1,150 @@
+"""The real clients as callables: a verb and its arguments in, the lines it printed out."""
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import toolchain
+from process import Process
+
+# What a program may take beyond the time limit of its verb: start, stop, a busy machine.
+GRACE_SECONDS = 45
+TIMEOUT_SECONDS = 40
+
+Line = dict[str, Any]
+
+
+class Lines(list[Line]):
+    """What a program printed."""
+
+    def of(self, event: str) -> list[Line]:
+        """The lines of one kind."""
+        return [line for line in self if line["event"] == event]
+
+    @property
+    def messages(self) -> list[Line]:
+        return self.of("message")
+
+    @property
+    def sent(self) -> list[Line]:
+        return self.of("sent")
+
+    @property
+    def bodies(self) -> list[str]:
+        return [line["body"] for line in self.messages]
+
+    @property
+    def value(self) -> Any:
+        """The answer of an admin verb."""
+        (line,) = self.of("result")
+        return line["value"]
+
+
+class Running:
+    """A verb under way, for tests that act while a consumer is up."""
+
+    def __init__(self, process: Process, directory: Path, timeout: float) -> None:
+        self._process, self._directory, self._timeout = process, directory, timeout
+
+    def until(self, event: str) -> Line:
+        """Wait for the next line of this kind."""
+        wanted = f'{{"event":"{event}"'
+        line = self._process.wait_for(lambda text: text.startswith(wanted), self._timeout)
+        parsed: Line = json.loads(line)
+        return parsed
+
+    def finish(self) -> Lines:
+        """Wait for the end and return every line of it."""
+        status = self._process.wait(self._timeout)
+        if status != 0:
+            raise self._process.failure(f"ended with exit code {status}")
+        return Lines(
+            json.loads(line) for line in self._process.seen if line.startswith('{"event":')
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.__exit__(kind, error, trace)
+
+
+class Client:
+    """One real client library."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def start(self, verb: str, **arguments: Any) -> Running:
+        """Start a verb and return at once."""
+        arguments.setdefault("timeout", TIMEOUT_SECONDS)
+        directory = Path(tempfile.mkdtemp(prefix="gantrymq-client-"))
+        command = [*self._command(directory), verb, json.dumps(arguments)]
+        process = Process(command, directory=directory, name=f"{self.name}-{verb}")
+        return Running(process, directory, arguments["timeout"] + GRACE_SECONDS)
+
+    def run(self, verb: str, **arguments: Any) -> Lines:
+        """Run a verb to its end."""
+        with self.start(verb, **arguments) as running:
+            return running.finish()
+
+    def _command(self, directory: Path) -> Sequence[str]:
+        raise NotImplementedError
+
+
+class JavaClient(Client):
+    """Apache's Java client and admin tools of one release."""
+
+    def __init__(self, version: str) -> None:
+        super().__init__(f"java-{version}")
+        self.version = version
+
+    def _command(self, directory: Path) -> Sequence[str]:
+        return [
+            "java",
+            "-Xmx256m",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
+            "-XX:-UsePerfData",
+            "-Xshare:auto",
+            f"-Duser.home={directory}",
+            f"-Drocketmq.client.logRoot={directory}",
+            f"-Drocketmq.client.localOffsetStoreDir={directory}",
+            "-cp",
+            toolchain.java_class_path(toolchain.JAVA_CLIENTS[self.version]),
+            "probe.Probe",
+        ]
+
+
+class GoClient(Client):
+    """Apache's Go client."""
+
+    def __init__(self) -> None:
+        super().__init__("go")
+
+    def _command(self, directory: Path) -> Sequence[str]:
+        return [str(toolchain.go_program())]
+
+
+class NodeClient(Client):
+    """Alibaba's Node client."""
+
+    def __init__(self) -> None:
+        super().__init__("node")
+
+    def _command(self, directory: Path) -> Sequence[str]:
+        return ["node", str(toolchain.node_program())]
+
+
+JAVA_CLIENTS = [JavaClient(version) for version in toolchain.JAVA_CLIENTS]

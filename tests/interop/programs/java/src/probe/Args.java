@@ -1,0 +1,59 @@
+package probe;
+
+import com.alibaba.fastjson.JSONObject;
+import java.util.List;
+
+/** The arguments of a verb, each with its default. */
+final class Args {
+    private static final int TIMEOUT_SECONDS = 30;
+
+    private final JSONObject given;
+
+    Args(JSONObject given) {
+        this.given = given;
+    }
+
+    String text(String name) {
+        String value = given.getString(name);
+        if (value == null) {
+            throw new IllegalArgumentException("missing argument: " + name);
+        }
+        return value;
+    }
+
+    String text(String name, String otherwise) {
+        return given.containsKey(name) ? given.getString(name) : otherwise;
+    }
+
+    int number(String name, int otherwise) {
+        return given.containsKey(name) ? given.getIntValue(name) : otherwise;
+    }
+
+    long big(String name, long otherwise) {
+        return given.containsKey(name) ? given.getLongValue(name) : otherwise;
+    }
+
+    boolean yes(String name) {
+        return given.getBooleanValue(name);
+    }
+
+    List<String> texts(String name) {
+        return given.containsKey(name) ? given.getJSONArray(name).toJavaList(String.class) : List.of();
+    }
+
+    JSONObject object(String name) {
+        return given.containsKey(name) ? given.getJSONObject(name) : new JSONObject();
+    }
+
+    String namesrv() {
+        return text("namesrv");
+    }
+
+    String topic() {
+        return text("topic");
+    }
+
+    int timeoutSeconds() {
+        return number("timeout", TIMEOUT_SECONDS);
+    }
+}

@@ -1,0 +1,120 @@
+package probe;
+
+import java.lang.reflect.Method;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.MessageSelector;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.MessageExt;
+
+/** The verbs of the push consumer: they end when the expected number of messages has arrived. */
+final class Consumes {
+    private Consumes() {
+    }
+
+    static void register(Map<String, Probe.Verb> verbs) {
+        verbs.put("consume-concurrently", args -> run(args, false, false));
+        verbs.put("consume-orderly", args -> run(args, true, false));
+        verbs.put("consume-broadcast", args -> run(args, false, true));
+    }
+
+    private static void run(Args args, boolean orderly, boolean broadcast) throws Exception {
+        Tally tally = new Tally(args);
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args.text("group"));
+        consumer.setNamesrvAddr(args.namesrv());
+        consumer.setConsumeFromWhere(args.text("from", "first").equals("first")
+            ? ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+            : ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET);
+        if (args.text("sql", null) != null) {
+            consumer.subscribe(args.topic(), MessageSelector.bySql(args.text("sql")));
+        } else {
+            consumer.subscribe(args.topic(), args.text("expression", "*"));
+        }
+        if (broadcast) {
+            broadcast(consumer);
+        }
+        if (args.number("maxReconsumeTimes", -1) >= 0) {
+            consumer.setMaxReconsumeTimes(args.number("maxReconsumeTimes", -1));
+        }
+        if (orderly) {
+            consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
+                boolean failed = messages.stream().anyMatch(tally::arrived);
+                return failed ? ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT : ConsumeOrderlyStatus.SUCCESS;
+            });
+        } else {
+            consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+                context.setDelayLevelWhenNextConsume(args.number("retryLevel", 0));
+                boolean failed = messages.stream().anyMatch(tally::arrived);
+                return failed ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+            });
+        }
+        consumer.start();
+        Lines.ready();
+        boolean complete = tally.await();
+        Thread.sleep(args.number("lingerMs", 0));
+        consumer.shutdown();
+        Lines.done(tally.count());
+        if (!complete) {
+            throw new IllegalStateException("only " + tally.count() + " messages arrived in time");
+        }
+    }
+
+    /** The type of the model moved to another package in 5.x: name it by its value only. */
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    private static void broadcast(DefaultMQPushConsumer consumer) throws ReflectiveOperationException {
+        for (Method method : DefaultMQPushConsumer.class.getMethods()) {
+            if (method.getName().equals("setMessageModel")) {
+                Class<? extends Enum> model = (Class<? extends Enum>) method.getParameterTypes()[0];
+                method.invoke(consumer, Enum.valueOf(model, "BROADCASTING"));
+                return;
+            }
+        }
+        throw new NoSuchMethodException("setMessageModel");
+    }
+
+    /** Prints and counts messages; fails each message as often as asked before it counts. */
+    private static final class Tally {
+        private final int expected;
+        private final int timeoutSeconds;
+        private final int failures;
+        private final CountDownLatch left;
+        private final AtomicInteger count = new AtomicInteger();
+        private final Map<String, AtomicInteger> attempts = new ConcurrentHashMap<>();
+
+        Tally(Args args) {
+            expected = args.number("expected", 1);
+            timeoutSeconds = args.timeoutSeconds();
+            failures = args.number("failures", 0);
+            left = new CountDownLatch(expected);
+        }
+
+        /** Whether this delivery is to be failed. */
+        boolean arrived(MessageExt message) {
+            int attempt = attempts.computeIfAbsent(message.getMsgId(), id -> new AtomicInteger()).getAndIncrement();
+            if (attempt < failures) {
+                Lines.print("failed", Lines.fields(message));
+                return true;
+            }
+            Lines.message(message);
+            count.incrementAndGet();
+            left.countDown();
+            return false;
+        }
+
+        boolean await() throws InterruptedException {
+            return left.await(timeoutSeconds, TimeUnit.SECONDS);
+        }
+
+        int count() {
+            return count.get();
+        }
+    }
+}

@@ -1,0 +1,245 @@
+"""The real RocketMQ servers, and our own, as context managers of the same shape."""
+
+import contextlib
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import toolchain
+from process import Process, free_port
+
+BOOT_SECONDS_MAX = 90
+COMMIT_LOG_FILE_BYTES = 64 * 1024 * 1024
+
+# Sizes that both sides must agree on when they open each other's store, and times that a busy
+# machine needs.
+BROKER_SETTINGS: Mapping[str, str] = {
+    "brokerClusterName": "DefaultCluster",
+    "brokerName": "broker-a",
+    "brokerId": "0",
+    "brokerIP1": "127.0.0.1",
+    "mappedFileSizeCommitLog": str(COMMIT_LOG_FILE_BYTES),
+    "maxHashSlotNum": "50000",
+    "maxIndexNum": "200000",
+}
+JAVA_ONLY_SETTINGS: Mapping[str, str] = {
+    "waitTimeMillsInSendQueue": "5000",
+    "osPageCacheBusyTimeOutMills": "10000",
+    "diskMaxUsedSpaceRatio": "95",
+    # RocketMQ refuses SQL filters by default.
+    "enablePropertyFilter": "true",
+    "transactionCheckInterval": "1000",
+    "transactionTimeOut": "1000",
+}
+LOGBACK = """<configuration>
+  <appender name="file" class="ch.qos.logback.core.FileAppender">
+    <file>{file}</file>
+    <encoder><pattern>%d %level %logger - %msg%n</pattern></encoder>
+  </appender>
+  <root level="INFO"><appender-ref ref="file"/></root>
+</configuration>
+"""
+JVM = (
+    "-Xms256m",
+    "-Xmx256m",
+    "-Xmn64m",
+    "-XX:MaxDirectMemorySize=512m",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+    "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+    "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+)
+
+
+def write_properties(path: Path, settings: Mapping[str, str]) -> Path:
+    """A properties file as both brokers read it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    return path
+
+
+def broker_settings(store: Path, port: int, more: Mapping[str, str]) -> dict[str, str]:
+    """The settings of one broker, ours or the real one."""
+    return {
+        **BROKER_SETTINGS,
+        "listenPort": str(port),
+        "haListenPort": str(port + 1),
+        "storePathRootDir": str(store),
+        "storePathCommitLog": str(store / "commitlog"),
+        **more,
+    }
+
+
+class _Servers:
+    """What every cluster here has: a directory, addresses, and children that end with it."""
+
+    namesrv = ""
+    broker_addr = ""
+
+    def __init__(self, store: Path | None) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="gantrymq-interop-"))
+        self.store_dir = store or self.directory / "store"
+        self._children = contextlib.ExitStack()
+
+    def _start(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self._children.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._children.__exit__(kind, error, trace)
+        if error is None:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class RealCluster(_Servers):
+    """A RocketMQ name server and broker from their Maven jars."""
+
+    def __init__(
+        self,
+        version: str,
+        *,
+        store: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+        broker_port: int | None = None,
+    ) -> None:
+        super().__init__(store)
+        self.version = version
+        self._settings = {**JAVA_ONLY_SETTINGS, **(settings or {})}
+        self._broker_port = broker_port
+
+    def _start(self) -> None:
+        namesrv_port, port = free_port(), self._broker_port or free_port((-2, 1))
+        self.namesrv, self.broker_addr = f"127.0.0.1:{namesrv_port}", f"127.0.0.1:{port}"
+        for part in ("namesrv", "broker"):
+            log = self.directory / f"{part}.log"
+            logback = self.directory / "conf" / f"logback_{part}.xml"
+            logback.parent.mkdir(exist_ok=True)
+            logback.write_text(LOGBACK.format(file=log))
+        self._java(
+            "namesrv",
+            "org.apache.rocketmq.namesrv.NamesrvStartup",
+            {
+                "listenPort": str(namesrv_port),
+                "kvConfigPath": str(self.directory / "kvConfig.json"),
+                "configStorePath": str(self.directory / "namesrv.properties"),
+            },
+        )
+        self._java(
+            "broker",
+            "org.apache.rocketmq.broker.BrokerStartup",
+            broker_settings(self.store_dir, port, {"namesrvAddr": self.namesrv, **self._settings}),
+        )
+
+    def _java(self, part: str, main: str, settings: Mapping[str, str]) -> None:
+        config = write_properties(self.directory / f"{part}.conf", settings)
+        class_path = toolchain.java_class_path(toolchain.JAVA_SERVERS[self.version])
+        command = [
+            "java",
+            *JVM,
+            f"-Duser.home={self.directory}",
+            f"-Drocketmq.home.dir={self.directory}",
+            "-cp",
+            class_path,
+            main,
+            "-c",
+            str(config),
+        ]
+        process = Process(command, directory=self.directory, name=part)
+        self._children.enter_context(process)
+        process.wait_for(lambda line: "boot success" in line, BOOT_SECONDS_MAX)
+
+
+READY = re.compile(r"^gantrymq ready namesrv=(\S+) broker=(\S+) console=(\S+)$")
+
+
+class OurCluster(_Servers):
+    """Our name server and broker, as `gantry up` starts them."""
+
+    def __init__(self, *, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__(None)
+        self._settings = settings or {}
+
+    def _start(self) -> None:
+        command = [
+            our_program("gantry"),
+            "up",
+            "--data",
+            str(self.store_dir),
+            "--namesrv-port",
+            "0",
+            "--broker-port",
+            "0",
+            "--no-console",
+        ]
+        if self._settings:
+            config = write_properties(self.directory / "broker.conf", self._settings)
+            command += ["--config", str(config)]
+        process = Process(command, directory=self.directory, name="gantry")
+        self._children.enter_context(process)
+        line = process.wait_for(lambda text: READY.match(text) is not None, BOOT_SECONDS_MAX)
+        found = READY.match(line)
+        assert found is not None
+        self.namesrv, self.broker_addr = found[1], found[2]
+
+
+class OurServers(_Servers):
+    """Our `mqnamesrv` and `mqbroker` on the same settings as the real ones, for shared stores."""
+
+    def __init__(
+        self,
+        *,
+        store: Path,
+        settings: Mapping[str, str] | None = None,
+        broker_port: int | None = None,
+    ) -> None:
+        super().__init__(store)
+        self._settings = settings or {}
+        self._broker_port = broker_port
+
+    def _start(self) -> None:
+        namesrv_port, port = free_port(), self._broker_port or free_port((-2, 1))
+        self.namesrv, self.broker_addr = f"127.0.0.1:{namesrv_port}", f"127.0.0.1:{port}"
+        namesrv = write_properties(
+            self.directory / "namesrv.conf",
+            {
+                "listenPort": str(namesrv_port),
+                "bindAddress": "127.0.0.1",
+                "kvConfigPath": str(self.directory / "kvConfig.json"),
+            },
+        )
+        broker = write_properties(
+            self.directory / "broker.conf", broker_settings(self.store_dir, port, self._settings)
+        )
+        self._ours("mqnamesrv", ["-c", str(namesrv)])
+        self._ours("mqbroker", ["-n", self.namesrv, "-c", str(broker)])
+
+    def _ours(self, program: str, arguments: list[str]) -> None:
+        process = Process(
+            [our_program(program), *arguments], directory=self.directory, name=program
+        )
+        self._children.enter_context(process)
+        process.wait_for(lambda line: "boot success" in line or "ready" in line, BOOT_SECONDS_MAX)
+
+
+def our_program(name: str) -> str:
+    """One of our commands in the project's environment."""
+    return str(toolchain.HERE.parent.parent / ".venv" / "bin" / name)
