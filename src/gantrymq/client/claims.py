@@ -1,0 +1,261 @@
+"""The queues a consumer holds: taking them, keeping them, and letting go in good order."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Final
+
+from gantrymq.base.errors import GantryError
+from gantrymq.client.claim import Claim, SendBack
+from gantrymq.client.handout import Handout
+from gantrymq.client.locks import QueueLocks
+from gantrymq.client.offset_store import OffsetStore
+from gantrymq.client.ordered import LOCK_SECONDS_MAX, OrderedClaim
+from gantrymq.client.pull_loop import PullLoop
+from gantrymq.client.queue_offsets import start_offset
+from gantrymq.client.rebalance import my_queues
+from gantrymq.client.setup import Setup
+from gantrymq.model import Queue
+
+log = logging.getLogger(__name__)
+
+PULL_SILENCE_SECONDS_MAX: Final = 120.0
+"""A queue that was not pulled for this long is taken afresh."""
+DRAIN_SECONDS: Final = 1.0
+"""How long an ordered queue that is given away waits for its running batch."""
+MOVED_AGAIN_SECONDS: Final = 10.0
+"""Pause before a queue whose offset was corrected just now is taken once more."""
+UNLOCKED_RETRY_SECONDS: Final = 1.0
+"""How soon a queue is tried again whose lock another member still has."""
+UNKNOWN_RETRY_SECONDS: Final = 5.0
+"""How soon a topic is asked for again that has no route, or a group that nobody knows."""
+
+
+class Claims:
+    """All held queues of one consumer."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        handout: Handout,
+        offsets: OffsetStore,
+        send_back: SendBack | None,
+        *,
+        retries_max: int | None,
+        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        wake: Callable[[], None],
+    ) -> None:
+        self._setup, self._handout, self._offsets = setup, handout, offsets
+        self._send_back, self._retries_max = send_back, retries_max
+        self._spawn, self._wake = spawn, wake
+        self._locks = QueueLocks(setup.instance, setup.group)
+        self._pull_loop = PullLoop(setup, handout, self._on_moved)
+        self._loop = asyncio.get_running_loop()
+        self._leaving: dict[Queue, None] = {}
+        self._moved_at: dict[Queue, float] = {}
+        self.held: dict[Queue, Claim] = {}
+        self.on_change: list[Callable[[list[Queue]], None]] = []
+
+    # sharing out
+
+    async def rebalance(self) -> float | None:
+        """Hold exactly what is ours. None: settled; else how long the rest can wait."""
+        setup = self._setup
+        bearable: list[float] = []
+        for topic in list(setup.subscriptions):
+            mine = await my_queues(
+                setup.instance, setup.group, topic, setup.strategy, broadcast=setup.broadcast
+            )
+            if mine is None:
+                bearable.append(UNKNOWN_RETRY_SECONDS)
+            else:
+                bearable += await self._settle(topic, mine)
+        strays = [claim for queue, claim in self.held.items() if self._unwanted(queue)]
+        await asyncio.gather(*(self.give_up(claim) for claim in strays))
+        return min(bearable) if bearable else None
+
+    def _unwanted(self, queue: Queue) -> bool:
+        return queue.topic not in self._setup.subscriptions
+
+    async def _settle(self, topic: str, mine: list[Queue]) -> list[float]:
+        before = list(self.held)
+        lost = [
+            claim
+            for queue, claim in self.held.items()
+            if queue.topic == topic and (queue not in mine or self._is_stuck(claim))
+        ]
+        await asyncio.gather(*(self.give_up(claim) for claim in lost))
+        wanted = [q for q in mine if q not in self.held and q not in self._leaving]
+        missing = len(wanted)
+        if self._setup.ordered and not self._setup.broadcast and wanted:
+            verdicts = await self._locks.lock(wanted)
+            wanted = [queue for queue in wanted if verdicts.get(queue)]
+        taken = await asyncio.gather(*(self._take(queue) for queue in wanted))
+        if before != list(self.held):
+            for listener in list(self.on_change):
+                listener(sorted(self.held))
+        settled = taken.count(True) == missing and not any(q in self._leaving for q in mine)
+        return [] if settled else [UNLOCKED_RETRY_SECONDS]
+
+    def _is_stuck(self, claim: Claim) -> bool:
+        if claim.dropped:
+            return False  # on its way out already
+        silent = self._loop.time() - claim.last_pull > PULL_SILENCE_SECONDS_MAX
+        ended = claim.pulls is not None and claim.pulls.done()
+        if silent or ended:
+            log.error("%s was not pulled any more, taken afresh", claim.queue)
+        return silent or ended
+
+    async def _take(self, queue: Queue) -> bool:
+        setup = self._setup
+        try:
+            start = await start_offset(
+                setup.instance,
+                self._offsets,
+                queue,
+                setup.options.consume_from_where,
+                setup.timestamp_ms,
+            )
+        except GantryError as error:
+            log.warning("%s not taken: %s", queue, error)
+            return False
+        if queue in self.held or self._unwanted(queue) or self._handout.closed:
+            return True
+        claim = self._make(queue, start)
+        self.held[queue] = claim
+        claim.pulls = self._spawn(self._pull_loop.run(claim))
+        log.info("%s takes %s from offset %d", setup.group, queue, start)
+        return True
+
+    def _make(self, queue: Queue, start: int) -> Claim:
+        if not self._setup.ordered:
+            return Claim(queue, start, self._handout, self._send_back)
+        return OrderedClaim(
+            queue,
+            start,
+            self._handout,
+            self._send_back,
+            retries_max=self._retries_max,
+            pause_seconds=self._setup.options.suspend_queue_ms / 1000,
+            lock_needed=not self._setup.broadcast,
+        )
+
+    # letting go
+
+    async def give_up(self, claim: Claim, *, stored_offset: int | None = None) -> None:
+        """Stop, wait for what must end first, store the progress, unlock."""
+        queue = claim.queue
+        if self.held.get(queue) is not claim:
+            return
+        del self.held[queue]
+        self._leaving[queue] = None
+        claim.drop()
+        if await claim.drain(DRAIN_SECONDS):
+            await self._leave(claim, stored_offset)
+        else:
+            log.warning("%s is given up once its running message ends", queue)
+            self._spawn(self._leave_late(claim, stored_offset))
+
+    async def _leave_late(self, claim: Claim, stored_offset: int | None) -> None:
+        """Not renewed any more, the lock runs out by itself; until then nobody may overtake us."""
+        await claim.drain(LOCK_SECONDS_MAX)
+        await self._leave(claim, stored_offset)
+
+    async def _leave(self, claim: Claim, stored_offset: int | None) -> None:
+        queue = claim.queue
+        offset = claim.progress.done if stored_offset is None else stored_offset
+        try:
+            await self._offsets.store({queue: offset}, wait=True)
+            self._offsets.forget(queue)
+            if self._setup.ordered and not self._setup.broadcast:
+                await self._locks.unlock([queue])
+        finally:
+            self._leaving.pop(queue, None)
+        log.info("%s gives up %s at offset %d", self._setup.group, queue, offset)
+
+    def _on_moved(self, claim: Claim, offset: int) -> None:
+        """The broker no longer, or not yet, has our offset: go on where it says."""
+        log.warning(
+            "%s: offset %d is outside the queue, corrected to %d",
+            claim.queue, claim.progress.next_offset, offset,
+        )  # fmt: skip
+        claim.dropped = True  # ends the pull that brought this news, without cancelling it
+        self._spawn(self._correct(claim, offset))
+
+    async def _correct(self, claim: Claim, offset: int) -> None:
+        now = self._loop.time()
+        last = self._moved_at.get(claim.queue)
+        self._moved_at[claim.queue] = now
+        if last is not None and now - last < MOVED_AGAIN_SECONDS:
+            await asyncio.sleep(MOVED_AGAIN_SECONDS)
+        await self.give_up(claim, stored_offset=offset)
+        self._wake()
+
+    async def reset(self, offsets: dict[Queue, int]) -> None:
+        """Begin again elsewhere: an operator has moved the group's progress."""
+        await asyncio.gather(
+            *(
+                self.give_up(claim, stored_offset=offsets[queue])
+                for queue, claim in list(self.held.items())
+                if queue in offsets
+            )
+        )
+        self._wake()
+
+    # keeping
+
+    async def persist(self, *, wait: bool = False) -> None:
+        """Store how far each queue is."""
+        done = {queue: claim.progress.done for queue, claim in self.held.items()}
+        if done:
+            await self._offsets.store(done, wait=wait)
+
+    async def renew_locks(self) -> None:
+        """Keep ordered queues ours; one whose lock is gone is given up without a word on progress,
+        because its new owner's counts."""
+        if self._setup.broadcast:
+            return
+        ordered = {q: c for q, c in self.held.items() if isinstance(c, OrderedClaim)}
+        fresh = {q: c for q, c in ordered.items() if c.is_locked(self._loop.time())}
+        verdicts = await self._locks.lock(fresh)
+        for queue, claim in ordered.items():
+            if verdicts.get(queue):
+                claim.relocked()
+            elif queue not in fresh or queue in verdicts:
+                log.warning("the lock of %s is lost", queue)
+                self._forfeit(claim)
+
+    def _forfeit(self, claim: Claim) -> None:
+        claim.drop()
+        if self.held.get(claim.queue) is claim:
+            del self.held[claim.queue]
+        self._offsets.forget(claim.queue)
+        self._wake()
+
+    async def expire(self, seconds: float, *, ordered_too: bool) -> None:
+        """Take back what was handed out and not finished for too long."""
+        oldest = self._loop.time() - seconds
+        for claim in list(self.held.values()):
+            if self._setup.ordered and not ordered_too:
+                continue
+            for message in claim.progress.open_items:
+                started = message.started
+                if started is not None and started < oldest and message.finished is None:
+                    log.warning("%r was not finished in %g s, delivered again", message, seconds)
+                    await claim.expired(message)
+
+    async def close(self) -> None:
+        """Let go of everything; later verbs say that they come too late."""
+        claims = list(self.held.values())
+        await asyncio.gather(*(self.give_up(claim) for claim in claims))
+        close_all(claims)
+
+    def stop_pulls(self) -> None:
+        for claim in self.held.values():
+            if claim.pulls is not None:
+                claim.pulls.cancel()
+
+
+def close_all(claims: Iterable[Claim]) -> None:
+    for claim in claims:
+        claim.closed = True

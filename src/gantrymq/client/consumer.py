@@ -1,0 +1,351 @@
+"""The consumer: subscribe, then iterate or register a handler."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Self, TypeVar, overload
+
+import msgspec
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.errors import GantryError
+from gantrymq.base.network import Network
+from gantrymq.client.assignment import Strategy
+from gantrymq.client.claims import Claims
+from gantrymq.client.consumer_errors import ConsumerMisused
+from gantrymq.client.delivery import Delivery
+from gantrymq.client.errors import BrokerRefused, Closed, NotStarted
+from gantrymq.client.handout import Handout, HandoutClosed
+from gantrymq.client.instance import Hook, Instance, shared_instance
+from gantrymq.client.offset_store import OffsetStore
+from gantrymq.client.options import ClientOptions, ConsumerOptions
+from gantrymq.client.queue_offsets import timestamp_of
+from gantrymq.client.rebalance import Rebalancing
+from gantrymq.client.send_back import NO_LIMIT, SendBacks
+from gantrymq.client.server_requests import ServerRequests
+from gantrymq.client.setup import (
+    BROADCASTING,
+    RETRIES_MAX_DEFAULT,
+    Setup,
+    check_group,
+    strategy_named,
+)
+from gantrymq.client.subscribing import Subscribing
+from gantrymq.client.workers import BatchHandler, Handler, Work, Workers
+from gantrymq.model import Queue
+from gantrymq.protocol.bodies import ConsumerData
+
+log = logging.getLogger(__name__)
+
+LOCK_RENEW_SECONDS: Final = 20.0
+CLOSE_GRACE_SECONDS: Final = 5.0
+FROM_OPTIONS: Final = -1
+
+H = TypeVar("H", bound=Handler)
+B = TypeVar("B", bound=BatchHandler)
+
+
+class Consumer:
+    """Reads topics as a member of a group.
+
+        async with Consumer("localhost:9876", group="billing") as consumer:
+            consumer.subscribe("orders", tags="paid || refunded")
+            async for message in consumer:
+                ...
+                await message.ack()
+
+    or, with up to 20 at a time, `@consumer.handler` and `await consumer.run()`.
+    """
+
+    def __init__(
+        self,
+        namesrv: str | None = None,
+        *,
+        group: str,
+        ordered: bool = False,
+        broadcast: bool = False,
+        max_retries: int | None = FROM_OPTIONS,
+        concurrency: int | None = None,
+        strategy: Strategy | None = None,
+        offsets: OffsetStore | None = None,
+        options: ConsumerOptions | None = None,
+        client: ClientOptions | None = None,
+        close_grace: float = CLOSE_GRACE_SECONDS,
+        network: Network | None = None,
+        clock: WallClock | None = None,
+        rng: random.Random | None = None,
+        hooks: tuple[Hook, ...] = (),
+    ) -> None:
+        self.group = check_group(group)
+        self.ordered = ordered
+        options = options or ConsumerOptions()
+        if broadcast:
+            options = msgspec.structs.replace(options, message_model=BROADCASTING)
+        if concurrency is not None:
+            options = msgspec.structs.replace(options, consume_thread_max=concurrency)
+        client = client or ClientOptions()
+        if namesrv is not None:
+            client = msgspec.structs.replace(client, namesrv=namesrv)
+        self.options, self._client = options, client
+        self._max_retries = options.max_reconsume_times if max_retries == -1 else max_retries
+        self._strategy = strategy or strategy_named(options.allocate_strategy)
+        self._own_offsets, self._close_grace = offsets, close_grace
+        self._ports = (network, clock, rng)
+        self._hooks = hooks
+        self._subscribing = Subscribing(self.group, broadcast=options.message_model == BROADCASTING)
+        self._work: Work | None = None
+        self._workers: Workers | None = None
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._failure: GantryError | None = None
+        self._ended: asyncio.Event | None = None
+        self._closed = False
+        self._instance: Instance
+        self._setup: Setup
+        self._handout: Handout
+        self._claims: Claims
+        self._rebalancing: Rebalancing
+        self._requests: ServerRequests
+
+    # life
+
+    async def start(self) -> None:
+        """Join the group. Leave it with `close`, or use `async with` for both."""
+        if self._closed:
+            raise Closed(f"consumer of {self.group!r} is closed")
+        network, clock, rng = self._ports
+        instance = shared_instance(
+            self._client, network=network, clock=clock, rng=rng, consumer_group=self.group
+        )
+        await instance.start()
+        try:
+            await self._assemble(instance)
+        except BaseException:
+            await instance.close()
+            raise
+
+    async def _assemble(self, instance: Instance) -> None:
+        options = self.options
+        self._instance = instance
+        instance.hooks += [hook for hook in self._hooks if hook not in instance.hooks]
+        self._setup = setup = Setup(
+            instance, self.group, options, self.ordered, self._strategy,
+            timestamp_of(options.consume_timestamp, instance.clock.now_ms()),
+            self._subscribing.table,
+        )  # fmt: skip
+        offsets = self._own_offsets or setup.offset_store()
+        await offsets.load()
+        self._handout, self._ended = Handout(), asyncio.Event()
+        self._rebalancing = Rebalancing(self._rebalance, options.rebalance_interval_ms / 1000)
+        self._claims = Claims(
+            setup, self._handout, offsets,
+            None if setup.broadcast else SendBacks(instance, self.group, self._own_limit),
+            retries_max=self._retry_limit, spawn=self._spawn, wake=self._rebalancing.wake,
+        )  # fmt: skip
+        self._requests = ServerRequests(
+            setup, self._claims, lambda: self._work, self._rebalancing.wake
+        )
+        instance.register_consumer(self.group, self._consumer_data)
+        self._requests.listen()
+        self._subscribing.start(instance, self._rebalancing.wake)
+        self._spawn(self._rebalancing.run())
+        self._spawn(self._every(instance.options.persist_offset_interval_ms / 1000, self._persist))
+        self._spawn(self._every(min(options.consume_timeout_ms / 1000, 60.0), self._expire))
+        if self.ordered:
+            self._spawn(self._every(LOCK_RENEW_SECONDS, self._claims.renew_locks))
+        if self._work is not None:
+            self._start_workers(self._work)
+
+    @property
+    def _retry_limit(self) -> int | None:
+        return RETRIES_MAX_DEFAULT if self._max_retries == FROM_OPTIONS else self._max_retries
+
+    @property
+    def _own_limit(self) -> int | None:
+        """What brokers are told; nothing unless it was chosen, so that the group's rule counts."""
+        if self._max_retries == FROM_OPTIONS:
+            return None
+        return NO_LIMIT if self._max_retries is None else self._max_retries
+
+    async def close(self) -> None:
+        """Finish what runs, store the progress, leave the group. What is open comes again."""
+        if self._closed or self._ended is None:
+            self._closed = True
+            return
+        self._closed = True
+        self._requests.stop()
+        self._claims.stop_pulls()
+        self._handout.close()
+        if self._workers is not None:
+            await self._workers.stop(self._close_grace)
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._subscribing.stop()
+        await self._claims.close()
+        await self._instance.unregister_consumer(self.group)
+        await self._instance.close()
+        self._ended.set()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    def _check_started(self) -> None:
+        if self._closed:
+            raise Closed(f"consumer of {self.group!r} is closed")
+        if self._ended is None:
+            raise NotStarted("the consumer is not started: use `async with` or `await start()`")
+        self._instance.check_usable()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(lambda task: self._tasks.pop(task, None))
+        return task
+
+    async def _every(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await work()
+            except Exception:
+                log.exception("a timer of consumer group %s failed; it goes on", self.group)
+
+    async def _persist(self) -> None:
+        await self._claims.persist()
+
+    async def _expire(self) -> None:
+        seconds = self.options.consume_timeout_ms / 1000
+        await self._claims.expire(seconds, ordered_too=self._work is None)
+
+    # what to read
+
+    def subscribe(self, topic: str, tags: str = "*", *, sql: str | None = None) -> None:
+        """Read a topic: all of it, some tags (`a || b`), or what an SQL92 condition lets through.
+
+        A second call for the same topic replaces the first.
+        """
+        self._subscribing.subscribe(topic, tags, sql)
+
+    def unsubscribe(self, topic: str) -> None:
+        """Read it no more; its queues are given up."""
+        self._subscribing.unsubscribe(topic)
+
+    def _consumer_data(self) -> ConsumerData:
+        return ConsumerData(
+            consume_from_where=self.options.consume_from_where,
+            group_name=self.group,
+            message_model=self.options.message_model,
+            subscription_data_set=list(self._subscribing.table.values()),
+        )
+
+    async def _rebalance(self) -> float | None:
+        try:
+            await self._subscribing.announce()
+        except BrokerRefused as error:
+            self._fail(error)
+        except GantryError as error:
+            log.warning("subscriptions of %s not announced: %s", self.group, error)
+        return await self._claims.rebalance()
+
+    def _fail(self, error: GantryError) -> None:
+        """A mistake that no waiting mends: whoever waits for messages is told."""
+        log.error("consumer group %s: %s", self.group, error)
+        self._failure = error
+        self._handout.close()
+        if self._ended is not None:
+            self._ended.set()
+
+    @property
+    def assignment(self) -> list[Queue]:
+        """The queues this member holds now."""
+        self._check_started()
+        return sorted(self._claims.held)
+
+    def on_assignment(self, listener: Callable[[list[Queue]], None]) -> None:
+        """Call back with all held queues whenever they change."""
+        self._check_started()
+        self._claims.on_change.append(listener)
+
+    async def wait_assigned(self, count: int = 1) -> list[Queue]:
+        """Wait until at least so many queues are held."""
+        self._check_started()
+        changed = asyncio.Event()
+        self._claims.on_change.append(lambda _: changed.set())
+        while len(self._claims.held) < count:
+            await changed.wait()
+            changed.clear()
+        return self.assignment
+
+    # messages
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Delivery:
+        if self._work is not None:
+            raise ConsumerMisused("a consumer with a handler cannot be iterated over as well")
+        if self._ended is None:
+            self._check_started()
+        try:
+            return (await self._handout.next())[0]
+        except HandoutClosed:
+            if self._failure is not None:
+                raise self._failure from None
+            raise StopAsyncIteration from None
+
+    @overload
+    def handler(self, function: H) -> H: ...
+
+    @overload
+    def handler(self, *, batch: int) -> Callable[[B], B]: ...
+
+    def handler(self, function: Any = None, *, batch: int | None = None) -> Any:
+        """Register the function that gets every message; with `batch`, lists of up to so many.
+
+        Returning None acknowledges, an exception retries. A coroutine function may wait, and then
+        up to `concurrency` run at once; a plain one runs on the event loop and must be quick.
+        """
+        if batch is not None:
+            return lambda inner: self._set_work(inner, Work(inner, batch, as_list=True))
+        size = self.options.consume_batch_max
+        return self._set_work(function, Work(function, size, as_list=size > 1))
+
+    def _set_work(self, function: Any, work: Work) -> Any:
+        if self._work is not None:
+            raise ConsumerMisused("a consumer has one handler; look at `message.topic` in it")
+        self._work = work
+        if self._ended is not None and not self._closed:
+            self._start_workers(work)
+        return function
+
+    def _start_workers(self, work: Work) -> None:
+        self._workers = Workers(self._handout, work, self.options.consume_thread_max)
+
+    async def run(self) -> None:
+        """Wait until the consumer is closed; for programs that only have a handler."""
+        self._check_started()
+        assert self._ended is not None
+        await self._ended.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def pause(self, seconds: float) -> None:
+        """Hand nothing out for a time, when what the handler needs is down."""
+        self._check_started()
+        self._handout.hold(seconds)
+
+    def resume(self) -> None:
+        """End a pause early."""
+        self._check_started()
+        self._handout.release()
+
+    async def commit(self) -> None:
+        """Store the progress now; otherwise that happens every 5 s and at close."""
+        self._check_started()
+        await self._claims.persist(wait=True)

@@ -1,0 +1,135 @@
+"""A queue held in order: under a lock of the broker, one batch at a time, retried in place."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from gantrymq.base.errors import GantryError
+from gantrymq.client.claim import Claim, SendBack
+from gantrymq.client.delivery import DEAD_LEVEL, Delivery
+from gantrymq.client.handout import Handout
+from gantrymq.model import Queue
+
+log = logging.getLogger(__name__)
+
+LOCK_SECONDS_MAX: Final = 30.0
+"""Half of what the broker grants: from here on a lock that was not renewed counts as lost."""
+
+
+class OrderedClaim(Claim):
+    """One held queue of an ordered consumer."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        start: int,
+        handout: Handout,
+        send_back: SendBack | None,
+        *,
+        retries_max: int | None,
+        pause_seconds: float,
+        lock_needed: bool = True,
+    ) -> None:
+        super().__init__(queue, start, handout, send_back)
+        self._lock_needed = lock_needed
+        self._retries_max, self._pause_seconds = retries_max, pause_seconds
+        self._out = 0
+        self._failed: list[Delivery] = []
+        self._paused_until = 0.0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.locked_at = self._loop.time()
+
+    def is_locked(self, now: float) -> bool:
+        return not self._lock_needed or now - self.locked_at < LOCK_SECONDS_MAX
+
+    def relocked(self) -> None:
+        """The broker has renewed the lock."""
+        self.locked_at = self._loop.time()
+        self._handout.offer(self)
+
+    def offers(self, now: float) -> bool:
+        free = not self._out and now >= self._paused_until
+        return free and bool(self.waiting) and self.is_locked(now)
+
+    def take(self, count: int, now: float) -> list[Delivery]:
+        if not self.offers(now):
+            return []
+        batch = super().take(count, now)
+        self._out = len(batch)
+        self._idle.clear()
+        return batch
+
+    def still_counts(self, message: Delivery) -> bool:
+        """What ran while the queue was given up still counts: the lock is not released before."""
+        counts = super().still_counts(message)
+        return counts or not self._idle.is_set()
+
+    def finish(self, message: Delivery) -> None:
+        super().finish(message)
+        self._one_back()
+
+    async def sent_back(self, message: Delivery, delay_level: int) -> None:
+        if not self.still_counts(message):
+            return
+        limit = self._retries_max
+        exhausted = limit is not None and message.reconsume_times >= limit
+        if delay_level != DEAD_LEVEL and not exhausted:
+            self._failed.append(message)
+            self._one_back()
+        elif self._send_back is None:
+            log.warning("%r failed for good; broadcasting has no dead letters", message)
+            self.finish(message)
+        else:
+            await self._to_dead_letters(message, self._send_back)
+
+    async def _to_dead_letters(self, message: Delivery, send_back: SendBack) -> None:
+        try:
+            await send_back(message, DEAD_LEVEL)
+        except GantryError as error:
+            log.warning("%r not sent to the dead letters, the queue waits: %s", message, error)
+            self._failed.append(message)
+            self._one_back()
+        else:
+            self.finish(message)
+
+    async def expired(self, message: Delivery) -> None:
+        message.expire()
+        self._failed.append(message)
+        self._one_back()
+
+    def _one_back(self) -> None:
+        """When the whole batch is back the queue goes on, after a pause if something failed."""
+        self._out -= 1
+        if self._out > 0:
+            return
+        self._idle.set()
+        failed, self._failed = self._failed, []
+        if self.dropped:
+            return
+        if failed:
+            self._put_back(failed)
+            self._paused_until = self._loop.time() + self._pause_seconds
+            self._loop.call_later(self._pause_seconds, self._go_on)
+        else:
+            self._handout.offer(self)
+
+    def _put_back(self, failed: Iterable[Delivery]) -> None:
+        for message in sorted(failed, key=lambda message: message.offset, reverse=True):
+            again = message.again()
+            self.progress.replace(message.offset, again)
+            self.waiting.appendleft(again)
+
+    def _go_on(self) -> None:
+        self._paused_until = 0.0
+        if not self.dropped:
+            self._handout.offer(self)
+
+    async def drain(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
+        except TimeoutError:
+            return False
+        return True

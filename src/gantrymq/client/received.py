@@ -1,0 +1,172 @@
+"""A message as a pull brings it: a window on the answer's bytes, decoded when somebody looks."""
+
+import struct
+from datetime import UTC, datetime
+
+from gantrymq.base.errors import ProtocolError
+from gantrymq.model import RETRY_PREFIX, Queue
+from gantrymq.protocol import compression, properties
+from gantrymq.protocol.ids import decode_host, offset_msg_id
+from gantrymq.protocol.record import (
+    BORN_V6,
+    HEAD,
+    LAYOUTS,
+    MAGIC_V1,
+    MAGIC_V2,
+    RECORD_BYTES_MIN,
+    STORE_V6,
+    RecordHead,
+)
+
+_HOST_BITS = BORN_V6 | STORE_V6
+_I16 = struct.Struct(">h")
+
+
+def cut_records(data: bytes) -> tuple[list[tuple[int, int, RecordHead]], ProtocolError | None]:
+    """Start, body start and head of each record, and what was wrong with the first bad one."""
+    found: list[tuple[int, int, RecordHead]] = []
+    at, end = 0, len(data)
+    unpack, make = HEAD.unpack_from, RecordHead._make
+    while at < end:
+        if end - at < RECORD_BYTES_MIN:
+            return found, ProtocolError(f"{end - at} bytes are left over, too few for a record")
+        head = make(unpack(data, at))
+        body_at = at + HEAD.size
+        hosts = head.sys_flag & _HOST_BITS
+        if hosts:
+            layout = LAYOUTS[hosts]
+            if end - at < layout.size:
+                return found, ProtocolError(f"the record at byte {at} is cut off")
+            head = make(layout.unpack_from(data, at))
+            body_at = at + layout.size
+        after = at + head.total_size
+        whole = head.magic in (MAGIC_V1, MAGIC_V2) and after <= end
+        if not whole or not 0 <= head.body_size <= after - body_at - 3:
+            return found, ProtocolError(f"what stands at byte {at} is no record")
+        found.append((at, body_at, head))
+        at = after
+    return found, None
+
+
+class Received:
+    """A message to read. Body and properties are decoded on first use and then kept."""
+
+    __slots__ = ("_body", "_body_at", "_data", "_head", "_properties", "offset", "queue", "size")
+
+    def __init__(self, data: bytes, body_at: int, head: RecordHead, queue: Queue) -> None:
+        self._data, self._body_at, self._head = data, body_at, head
+        self._body: bytes | None = None
+        self._properties: dict[str, str] | None = None
+        self.queue = queue
+        """The queue it was read from; for a retried message that is one of %RETRY%group."""
+        self.offset = head.queue_offset
+        self.size = head.total_size
+        """Bytes of the stored record."""
+
+    @property
+    def body(self) -> bytes:
+        """What was sent, unpacked if the producer had compressed it."""
+        if self._body is None:
+            self._body = compression.decompress(self.stored_body, self._head.sys_flag)
+        return self._body
+
+    @property
+    def stored_body(self) -> bytes:
+        """The body as it lies in the log, still packed if the producer packed it."""
+        return self._data[self._body_at : self._body_at + self._head.body_size]
+
+    def _tail(self) -> tuple[str, bytes]:
+        """The stored topic and the encoded properties behind the body."""
+        data, at = self._data, self._body_at + self._head.body_size
+        size = data[at]
+        at += 1
+        if self._head.magic == MAGIC_V2:
+            size = size << 8 | data[at]
+            at += 1
+        topic, at = data[at : at + size].decode("utf-8", "replace"), at + size
+        (properties_size,) = _I16.unpack_from(data, at)
+        return topic, data[at + 2 : at + 2 + properties_size]
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The user's properties together with the system's own."""
+        if self._properties is None:
+            self._properties = properties.decode(self._tail()[1])
+        return self._properties
+
+    @property
+    def topic(self) -> str:
+        """The topic it was sent to, also when it comes back through the retry topic."""
+        topic = self.queue.topic
+        if topic.startswith(RETRY_PREFIX):
+            return self.properties.get(properties.RETRY_TOPIC, topic)
+        return topic
+
+    @property
+    def stored_topic(self) -> str:
+        """The topic written in the record itself."""
+        return self._tail()[0]
+
+    @property
+    def tags(self) -> str | None:
+        return self.properties.get(properties.TAGS)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self.properties.get(properties.KEYS, "").split())
+
+    @property
+    def msg_id(self) -> str:
+        """The id the producer gave, the same in every delivery; the broker's id without one."""
+        return self.properties.get(properties.UNIQ_KEY) or self.offset_msg_id
+
+    @property
+    def offset_msg_id(self) -> str:
+        """Where this record lies: the broker's address and its place in the log."""
+        return offset_msg_id(self._head.store_host, self._head.physical_offset)
+
+    @property
+    def log_offset(self) -> int:
+        return self._head.physical_offset
+
+    @property
+    def flag(self) -> int:
+        return self._head.flag
+
+    @property
+    def sys_flag(self) -> int:
+        return self._head.sys_flag
+
+    @property
+    def born_ms(self) -> int:
+        return self._head.born_ms
+
+    @property
+    def store_ms(self) -> int:
+        return self._head.store_ms
+
+    @property
+    def born_time(self) -> datetime:
+        """When the producer made it."""
+        return datetime.fromtimestamp(self._head.born_ms / 1000, UTC)
+
+    @property
+    def store_time(self) -> datetime:
+        """When the broker stored it."""
+        return datetime.fromtimestamp(self._head.store_ms / 1000, UTC)
+
+    @property
+    def born_host(self) -> tuple[str, int]:
+        return decode_host(self._head.born_host)
+
+    @property
+    def store_host(self) -> tuple[str, int]:
+        return decode_host(self._head.store_host)
+
+    @property
+    def reconsume_times(self) -> int:
+        """How often it was sent back before."""
+        return self._head.reconsume_times
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.msg_id} {self.queue} at {self.offset}>"

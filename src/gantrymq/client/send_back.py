@@ -1,0 +1,77 @@
+"""Giving a message back to the broker: for a later retry, or to the dead letters."""
+
+import logging
+from typing import Final
+
+from gantrymq.base.errors import GantryError
+from gantrymq.client.delivery import DEAD_LEVEL, Delivery
+from gantrymq.client.heartbeat import INNER_PRODUCER
+from gantrymq.client.instance import Instance
+from gantrymq.model import retry_topic
+from gantrymq.protocol import calls, properties
+from gantrymq.protocol.compression import COMPRESSED, TYPE_MASK
+from gantrymq.protocol.headers.messages import SendBackRequest, SendRequestV2
+
+log = logging.getLogger(__name__)
+
+FIRST_RETRY_LEVEL: Final = 3
+NO_LIMIT: Final = 2**31 - 1
+
+
+class SendBacks:
+    """Sends messages of one group back; when that fails, as new messages to its retry topic."""
+
+    def __init__(self, instance: Instance, group: str, retries_max: int | None) -> None:
+        self._instance, self._group = instance, group
+        self._retries_max = retries_max
+        """Our own limit; None leaves it to the group's settings on the broker."""
+
+    async def __call__(self, message: Delivery, delay_level: int) -> None:
+        """Returns once the broker has it; raises the first reason when every way failed."""
+        try:
+            await self._send_back(message, delay_level)
+        except GantryError as refused:
+            log.info("%r not taken back (%s), sent anew", message, refused)
+            try:
+                await self._send_anew(message, delay_level)
+            except GantryError as error:
+                log.info("%r not sent anew either: %s", message, error)
+                raise refused from error
+
+    async def _send_back(self, message: Delivery, delay_level: int) -> None:
+        header = SendBackRequest(
+            offset=message.log_offset, group=self._group, delay_level=delay_level,
+            origin_msg_id=message.msg_id, origin_topic=message.topic, unit_mode=False,
+            max_reconsume_times=self._retries_max,
+        )  # fmt: skip
+        address = self._instance.routes.address_of(message.queue.broker_name)
+        await self._instance.call(address, calls.CONSUMER_SEND_MSG_BACK, header)
+
+    async def _send_anew(self, message: Delivery, delay_level: int) -> None:
+        """The way for a broker that is read from its slave, or no longer has the record."""
+        instance, topic = self._instance, retry_topic(self._group)
+        route = await instance.routes.get(topic)
+        queues = instance.routes.publish_queues(route, topic)
+        others = [q for q in queues if q.broker_name != message.queue.broker_name]
+        queue = instance.rng.choice(others or queues) if queues else message.queue
+        is_dead = delay_level == DEAD_LEVEL
+        level = delay_level or FIRST_RETRY_LEVEL + message.reconsume_times
+        fields = {
+            **message.properties,
+            properties.RETRY_TOPIC: message.topic,
+            properties.ORIGIN_MESSAGE_ID: message.properties.get(
+                properties.ORIGIN_MESSAGE_ID, message.msg_id
+            ),
+        }
+        fields.pop(properties.DELAY, None)
+        if not is_dead:
+            fields[properties.DELAY] = str(level)
+        header = SendRequestV2(
+            producer_group=INNER_PRODUCER, topic=topic, queue_id=queue.queue_id,
+            sys_flag=message.sys_flag & (COMPRESSED | TYPE_MASK),
+            born_timestamp=instance.clock.now_ms(), flag=message.flag,
+            properties=properties.encode(fields), reconsume_times=message.reconsume_times + 1,
+            unit_mode=False, max_reconsume_times=0 if is_dead else self._retries_max, batch=False,
+        )  # fmt: skip
+        address = instance.routes.address_of(queue.broker_name)
+        await instance.call(address, calls.SEND_MESSAGE_V2, header, message.stored_body)

@@ -1,0 +1,76 @@
+"""What the parts of one consumer have in common."""
+
+from dataclasses import dataclass, field
+
+from gantrymq.client.assignment import Strategy, averagely, by_circle, consistent_hash
+from gantrymq.client.consumer_errors import ConsumerMisused
+from gantrymq.client.flow import MIB, FlowLimits
+from gantrymq.client.instance import Instance
+from gantrymq.client.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
+from gantrymq.client.options import ConsumerOptions
+from gantrymq.model import Subscription, check_group_name
+
+BROADCASTING = "BROADCASTING"
+RETRIES_MAX_DEFAULT = 16
+
+_STRATEGIES: dict[str, Strategy] = {
+    "AVG": averagely,
+    "AVG_BY_CIRCLE": by_circle,
+    "CONSISTENT_HASH": consistent_hash(),
+}
+_RESERVED_GROUPS = ("DEFAULT_CONSUMER", "DEFAULT_PRODUCER")
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """One consumer's place in the world and its settings."""
+
+    instance: Instance
+    group: str
+    options: ConsumerOptions
+    ordered: bool
+    strategy: Strategy
+    timestamp_ms: int
+    """Where a new group begins when it begins at a time."""
+    subscriptions: dict[str, Subscription] = field(default_factory=dict)
+
+    @property
+    def broadcast(self) -> bool:
+        return self.options.message_model == BROADCASTING
+
+    @property
+    def flow_limits(self) -> FlowLimits:
+        options = self.options
+        return FlowLimits(
+            options.pull_threshold_for_queue,
+            options.pull_threshold_size_for_queue_mib * MIB,
+            None if self.ordered else options.consume_max_span,
+        )
+
+    def offset_store(self) -> OffsetStore:
+        """The store that fits the message model."""
+        if self.broadcast:
+            return LocalOffsets.of(self.instance, self.group, self.options.offset_dir)
+        return RemoteOffsets(
+            self.instance,
+            self.group,
+            skip_young_queues=self.options.from_last_skips_young_queues,
+        )
+
+
+def strategy_named(name: str) -> Strategy:
+    """A strategy that needs no further settings, by RocketMQ's name."""
+    if name not in _STRATEGIES:
+        known = ", ".join(_STRATEGIES)
+        raise ConsumerMisused(
+            f"allocate_strategy {name!r} is none of {known}; pass other kinds as `strategy=` "
+            "from gantrymq.client.assignment, or a function of your own"
+        )
+    return _STRATEGIES[name]
+
+
+def check_group(group: str) -> str:
+    """A group name must be chosen: two strangers must not share one by accident."""
+    if group in _RESERVED_GROUPS:
+        raise ConsumerMisused(f"group {group!r} is reserved: choose a name of your own")
+    return check_group_name(group)

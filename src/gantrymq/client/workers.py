@@ -1,0 +1,80 @@
+"""Handlers at work: a fixed number of tasks that take what is there and finish it."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from gantrymq.client.delivery import Delivery
+from gantrymq.client.handout import Handout, HandoutClosed
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Delivery], Awaitable[None] | None]
+BatchHandler = Callable[[list[Delivery]], Awaitable[None] | None]
+
+
+class Work:
+    """A user's function and what its outcome means for the messages it was given."""
+
+    def __init__(self, function: Callable[[Any], Any], batch_max: int, *, as_list: bool) -> None:
+        self._function, self._as_list = function, as_list
+        self.batch_max = batch_max
+        self.failed_count = 0
+        self.done_count = 0
+        self._is_async = inspect.iscoroutinefunction(function)
+
+    async def run(self, batch: list[Delivery]) -> None:
+        """None acknowledges; an exception retries, and so does a value, which is a mistake."""
+        given = batch if self._as_list else batch[0]
+        try:
+            result = self._function(given)
+            if self._is_async or (result is not None and inspect.isawaitable(result)):
+                result = await result
+            if result is not None:
+                raise TypeError(
+                    f"handler returned {result!r}; return None to acknowledge, raise to retry"
+                )
+        except Exception:
+            log.exception("handler failed on %s", ", ".join(map(repr, batch)))
+            self.failed_count += len(batch)
+            for message in batch:
+                if message.finished is None:
+                    await message.retry()
+        else:
+            self.done_count += len(batch)
+            for message in batch:
+                if message.finished is None:
+                    await message.ack()
+
+
+class Workers:
+    """The tasks that run a handler."""
+
+    def __init__(self, handout: Handout, work: Work, count: int) -> None:
+        self._handout, self._work = handout, work
+        self._idle = 0
+        self._tasks = [asyncio.create_task(self._loop()) for _ in range(count)]
+
+    async def _loop(self) -> None:
+        handout, work = self._handout, self._work
+        while True:
+            try:
+                batch = await handout.next(work.batch_max)
+            except HandoutClosed:
+                return
+            try:
+                await work.run(batch)
+            except Exception:
+                # A verb that failed, for instance after the consumer was closed.
+                log.exception("finishing %d messages failed", len(batch))
+
+    async def stop(self, grace: float) -> None:
+        """Let running handlers end; those that do not are cancelled after `grace` seconds."""
+        _, late = await asyncio.wait(self._tasks, timeout=grace)
+        for task in late:
+            task.cancel()
+        if late:
+            log.warning("%d handlers were still running and are cancelled", len(late))
+            await asyncio.wait(late)
