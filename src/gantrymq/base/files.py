@@ -1,0 +1,59 @@
+"""Small text files that survive a power cut, with RocketMQ's `.bak` beside them."""
+
+from collections.abc import Callable
+
+from gantrymq.base.disk import Disk, parent_of
+
+
+def save_text(disk: Disk, path: str, text: str) -> None:
+    """Replace the file's text; after a crash either the old or the new text is found.
+
+    The order is RocketMQ's (`.tmp`, `.bak`, then the name itself) with the syncs it leaves out.
+    The old file keeps its name until the new one takes it in one step, so there is no moment
+    without a readable file.
+    """
+    directory = parent_of(path)
+    disk.make_dirs(directory)
+    _write(disk, f"{path}.tmp", text.encode())
+    if disk.exists(path):
+        _write(disk, f"{path}.bak.tmp", _read(disk, path))
+        disk.rename(f"{path}.bak.tmp", f"{path}.bak")
+    disk.rename(f"{path}.tmp", path)
+    disk.sync_dir(directory)
+
+
+def load_text(
+    disk: Disk, path: str, usable: Callable[[str], bool] = lambda text: True
+) -> str | None:
+    """The file's text, or its backup's when the file is missing, empty or not `usable`.
+
+    None when neither has any text: a table that was never saved.
+    """
+    for name in (path, f"{path}.bak"):
+        if not disk.exists(name):
+            continue
+        try:
+            text = _read(disk, name).decode()
+        except UnicodeDecodeError:
+            continue
+        if text.strip() and usable(text):
+            return text
+    return None
+
+
+def _read(disk: Disk, path: str) -> bytes:
+    file = disk.open_read(path)
+    try:
+        return file.pread(file.size(), 0)
+    finally:
+        file.close()
+
+
+def _write(disk: Disk, path: str, data: bytes) -> None:
+    file = disk.open(path, create=True)
+    try:
+        file.truncate(0)
+        file.pwrite(data, 0)
+        file.sync()
+    finally:
+        file.close()

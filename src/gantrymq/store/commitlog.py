@@ -1,0 +1,223 @@
+"""The commit log: all topics' records in one row of files.
+
+Invariants: `min` and `end` are log offsets; every byte between them is written; each file but the
+last ends with a blank marker; what lies behind `end` in the last file is zero on disk or covered
+by `_scrub`.
+"""
+
+import contextlib
+import logging
+import struct
+
+from gantrymq.base.disk import File
+from gantrymq.protocol.record import BLANK_BYTES, MAGIC_BLANK
+from gantrymq.store.errors import LayoutError
+from gantrymq.store.segment import OpenFiles, bases_in, file_name, last_run
+
+log = logging.getLogger(__name__)
+
+_BLANK = struct.Struct(">ii")
+
+
+class CommitLog:
+    """The row of log files and the position where the next record goes."""
+
+    def __init__(self, files: OpenFiles, directory: str, segment_bytes: int) -> None:
+        self.directory, self.segment_bytes = directory, segment_bytes
+        self._files, self._disk = files, files.disk
+        self.bases: list[int] = []
+        self.end = 0
+        self.spare: File | None = None
+        self._dirty: dict[int, File] = {}
+        self._scrub = 0
+
+    @property
+    def min(self) -> int:
+        """The first offset that can still be read."""
+        return self.bases[0] if self.bases else self.end
+
+    @property
+    def limit(self) -> int:
+        """Where the last file ends."""
+        return self.bases[-1] + self.segment_bytes if self.bases else self.end
+
+    @property
+    def room(self) -> int:
+        """How many bytes of records the last file can still take."""
+        return max(0, self.limit - self.end - BLANK_BYTES)
+
+    def path(self, base: int) -> str:
+        """The file that begins at `base`."""
+        return f"{self.directory}/{file_name(base)}"
+
+    def load(self) -> None:
+        """Find the files. Until recovery says otherwise, all of them count as written."""
+        bases = bases_in(self._disk, self.directory)
+        self.bases = last_run(bases, self.segment_bytes)
+        if len(self.bases) < len(bases):
+            log.warning("the commit log has a gap before %s", self.path(self.bases[0]))
+        for base in self.bases:
+            self._check_size(base)
+        self.end = self.limit
+
+    def _check_size(self, base: int) -> None:
+        """Every file has the configured size, but a crash may cut the making of the last short."""
+        size = self.file(base).size()
+        if size == self.segment_bytes:
+            return
+        if base == self.bases[-1] and size < self.segment_bytes and base > self.bases[0]:
+            log.warning("%s is incomplete with %d bytes", self.path(base), size)
+            return
+        if base == self.bases[-1] == self.bases[0] and size == 0:
+            return
+        raise LayoutError(
+            f"{self.path(base)} has {size} bytes but segment_bytes is {self.segment_bytes}"
+        )
+
+    def make_spare(self, base: int) -> File:
+        """Create, allocate and sync a file; slow, so a worker calls it. Touches no state."""
+        path = self.path(base)
+        file = self._disk.open(path, create=True)
+        try:
+            if file.size():  # left over from a life before this one
+                file.truncate(0)
+            file.allocate(self.segment_bytes)
+            file.sync()
+            self._disk.sync_dir(self.directory)
+        except OSError:
+            file.close()
+            with contextlib.suppress(OSError):
+                self._disk.delete(path)
+            raise
+        return file
+
+    def roll(self) -> None:
+        """Close the last file with a blank marker and go on in the spare one."""
+        assert self.spare is not None, "rolling needs a spare file"
+        if self.end < self.limit:
+            self._write(_BLANK.pack(self.limit - self.end, MAGIC_BLANK))
+        start = self.limit
+        self.bases.append(start)
+        self._files.put(self.spare)
+        self.end, self.spare, self._scrub = start, None, 0
+
+    def append(self, data: bytes) -> None:
+        """Write records at the end; if that fails, nothing has moved."""
+        assert len(data) <= self.room
+        self._write(data)
+        self.end += len(data)
+        self._scrub = max(0, self._scrub - len(data))
+
+    def _write(self, data: bytes) -> None:
+        """Write at `end`, wiping what an earlier failed write may have left behind it.
+
+        A failed write may have reached the disk in part. Its records were refused, so they must
+        not follow a shorter record now and be found by the next recovery.
+        """
+        base = self.bases[-1]
+        file = self.file(base)
+        wipe = self._scrub - len(data)
+        try:
+            file.pwrite(data + bytes(wipe) if wipe > 0 else data, self.end - base)
+        except OSError:
+            self._scrub = max(self._scrub, len(data))
+            raise
+        if wipe > 0:
+            self._scrub = len(data)
+        self._dirty[base] = file
+
+    def take_dirty(self) -> list[File]:
+        """The files written since the last call, oldest first, for a sync."""
+        files = list(self._dirty.values())
+        self._dirty.clear()
+        return files
+
+    def file(self, base: int) -> File:
+        """The open file that begins at `base`."""
+        return self._files.get(self.path(base))
+
+    def open_read(self, base: int) -> File:
+        """The same for a worker, which must not touch the table of open files."""
+        return self._disk.open_read(self.path(base))
+
+    def locate(self, at: int) -> tuple[File, int] | None:
+        """The file that holds offset `at`, and the position in it; None when it is gone."""
+        if not self.bases or not self.bases[0] <= at < self.limit:
+            return None
+        base = at - (at - self.bases[0]) % self.segment_bytes
+        return self.file(base), at - base
+
+    def read(self, size: int, at: int) -> bytes:
+        """Read within one file, waiting for the disk; nothing when `at` is gone."""
+        found = self.locate(at)
+        return found[0].pread(size, found[1]) if found else b""
+
+    def rest_of_file(self, at: int) -> int:
+        """How many bytes the file that holds `at` has from there on."""
+        return self.segment_bytes - (at - self.bases[0]) % self.segment_bytes
+
+    def cut(self, end: int) -> None:
+        """Make `end` the end for good: later files go, and the rest of its own reads as zeros."""
+        for base in [base for base in self.bases if base > end]:
+            self._delete(base)
+        self.bases = [base for base in self.bases if base <= end]
+        if self.bases and end >= self.limit:
+            assert end == self.limit, "the log cannot end behind its last file"
+        elif self.bases:
+            self._zero_behind(end)
+        self._disk.sync_dir(self.directory)
+        self.end = end
+
+    def _zero_behind(self, end: int) -> None:
+        base = self.bases[-1]
+        file = self.file(base)
+        if file.size() == self.segment_bytes and _all_zero(file, end - base):
+            return
+        file.truncate(end - base)
+        file.allocate(self.segment_bytes)
+        file.sync()
+
+    def rewrite(self, start: int) -> None:
+        """Write again what is there from `start` on, because a sync of it once failed.
+
+        The pages may be in memory, marked clean, and not on disk; writing makes them dirty again.
+        """
+        at = start
+        while at < self.end:
+            found = self.locate(at)
+            assert found is not None
+            file, position = found
+            size = min(self.end - at, self.rest_of_file(at), 1 << 20)
+            file.pwrite(file.pread(size, position), position)
+            at += size
+
+    def sync_from(self, start: int) -> None:
+        """Make everything from `start` on durable."""
+        for base in self.bases:
+            if base + self.segment_bytes > start:
+                self.file(base).sync()
+
+    def delete_first(self) -> None:
+        """Let go of the oldest file."""
+        assert len(self.bases) > 1, "the file being written is never deleted"
+        self._delete(self.bases[0])
+        del self.bases[0]
+
+    def _delete(self, base: int) -> None:
+        self._dirty.pop(base, None)
+        self._files.drop(self.path(base))
+        self._disk.delete(self.path(base))
+
+
+def _all_zero(file: File, at: int) -> bool:
+    """Whether a file holds nothing but zeros from `at` on."""
+    while chunk := file.pread(1 << 20, at):
+        if chunk.count(0) != len(chunk):
+            return False
+        at += len(chunk)
+    return True
+
+
+def read_back(files: list[tuple[File, int, int]]) -> bytes:
+    """Read several stretches in order; a worker calls it for a cold pull."""
+    return b"".join([file.pread(size, at) for file, size, at in files])

@@ -1,0 +1,101 @@
+"""The store's settings, with the two profiles that exist."""
+
+from typing import Literal, Self
+
+import msgspec
+
+from gantrymq.base.errors import ConfigError
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+DELAY_LEVELS_MS = (
+    *(1_000, 5_000, 10_000, 30_000),
+    *(minutes * 60_000 for minutes in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30)),
+    *(3_600_000, 7_200_000),
+)
+"""RocketMQ's eighteen delays; level 1 is the first."""
+
+
+class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a store lays out its files and when it flushes, cleans and refuses."""
+
+    directory: str
+    log_directory: str = ""
+    """Where the commit log lies; empty means `commitlog` below `directory`."""
+
+    segment_bytes: int = 1 * GIB
+    """Size of one commit-log file; fixed for the life of the store, like the next three."""
+    queue_file_entries: int = 300_000
+    index_slots: int = 5_000_000
+    index_entries: int = 20_000_000
+    index_enabled: bool = True
+
+    flush: Literal["ASYNC_FLUSH", "SYNC_FLUSH"] = "ASYNC_FLUSH"
+    flush_interval_ms: int = 500
+    """Asynchronous flush: how often dirty pages are looked at."""
+    flush_least_pages: int = 4
+    """Asynchronous flush: fewer dirty pages than this wait for the thorough flush."""
+    flush_thorough_ms: int = 10_000
+    """Asynchronous flush: the most a power cut may lose."""
+    sync_flush_timeout_ms: int = 5_000
+    queue_write_interval_ms: int = 1_000
+    """How often queue entries go from memory to their files."""
+    checkpoint_interval_ms: int = 10_000
+    """How often everything is made durable; what lies behind it need not be scanned again."""
+
+    retention_hours: int = 72
+    delete_when: str = "04"
+    """Hours of the day, separated by semicolons, at which files past their time are deleted."""
+    clean_interval_ms: int = 10_000
+    delete_batch_max: int = 10
+    disk_clean_ratio: float = 0.75
+    disk_force_ratio: float = 0.85
+    disk_refuse_ratio: float = 0.90
+    judge_by_free_bytes: bool = False
+    """Ignore the three ratios and refuse only when the next file cannot be allocated."""
+
+    max_message_bytes: int = 4 * MIB
+    check_crc_on_recover: bool = True
+    open_files_max: int = 1024
+    """How many queue and log descriptors may stay open between uses."""
+    delay_levels_ms: tuple[int, ...] = DELAY_LEVELS_MS
+
+    def __post_init__(self) -> None:
+        if self.segment_bytes < 4 * KIB or self.segment_bytes % 512:
+            raise ConfigError("segment_bytes must be a multiple of 512 and at least 4096")
+        for name in ("queue_file_entries", "index_slots", "open_files_max"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1")
+        if self.index_entries < 2:
+            raise ConfigError("index_entries must be at least 2, as entry 0 is never used")
+
+    @property
+    def commit_log_directory(self) -> str:
+        """Where the commit log lies."""
+        return self.log_directory or f"{self.directory}/commitlog"
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """What a store is laid out for and cannot change: recorded in it."""
+        return self.segment_bytes, self.queue_file_entries, self.index_slots, self.index_entries
+
+    @property
+    def record_bytes_max(self) -> int:
+        """The largest record: RocketMQ allows 64 KiB beside the body, and it must fit a file."""
+        return min(self.max_message_bytes + 64 * KIB, self.segment_bytes - 8)
+
+    @classmethod
+    def rocketmq(cls, directory: str) -> Self:
+        """RocketMQ's sizes and ratios."""
+        return cls(directory=directory)
+
+    @classmethod
+    def dev(cls, directory: str) -> Self:
+        """Small files, and a nearly full disk is no reason to refuse."""
+        return cls(
+            directory=directory,
+            segment_bytes=64 * MIB,
+            index_slots=50_000,
+            index_entries=200_000,
+            judge_by_free_bytes=True,
+        )

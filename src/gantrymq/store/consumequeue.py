@@ -1,0 +1,262 @@
+"""One consume queue: which records belong to it, in order, as entries of twenty bytes.
+
+A queue is derived from the log and cheap: its newest entries live in `tail` until they are written
+to sparse files, its descriptors come and go with `OpenFiles`, and nothing syncs a single queue.
+Entry `n` lies at byte `20 * n` of the row of files.
+"""
+
+from gantrymq.base.disk import File, delete_tree
+from gantrymq.base.watermark import Watermark
+from gantrymq.kernel.records import ENTRY, FILLER_SIZE
+from gantrymq.store.errors import LayoutError
+from gantrymq.store.segment import OpenFiles, bases_in, file_name, last_run
+
+ENTRY_BYTES = ENTRY.size
+FILLER = ENTRY.pack(0, FILLER_SIZE, 0)
+"""Stands for entries that are not there, in front of the first one of a queue that starts late."""
+
+
+class ConsumeQueue:
+    """The entries of one queue of one topic."""
+
+    __slots__ = (
+        "_bases",
+        "_file_bytes",
+        "_files",
+        "directory",
+        "end",
+        "min_offset",
+        "next",
+        "queue_id",
+        "stop",
+        "tail",
+        "tail_start",
+        "topic",
+        "topic_bytes",
+    )
+
+    def __init__(
+        self, files: OpenFiles, directory: str, topic: str, queue_id: int, file_entries: int
+    ) -> None:
+        self._files, self.directory = files, directory
+        self.topic, self.topic_bytes, self.queue_id = topic, topic.encode(), queue_id
+        self._file_bytes = file_entries * ENTRY_BYTES
+        self._bases: list[int] = []
+        self.min_offset = 0
+        self.stop = 0
+        """Behind the last entry that was built."""
+        self.end = Watermark()
+        """Behind the last entry that readers may see; long polls park on it."""
+        self.next = 0
+        """The offset that the next message of this queue gets."""
+        self.tail = bytearray()
+        """Entries not yet in a file, from `tail_start` to `stop`."""
+        self.tail_start = 0
+
+    @property
+    def max_offset(self) -> int:
+        """Behind the last visible entry."""
+        return self.end.value
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the queue ever held an entry."""
+        return self.stop > 0
+
+    # Building
+
+    def add(self, queue_offset: int, position: int, size: int, tag_code: int) -> None:
+        """Append an entry whatever its offset: the rare cases that are not simply the next one."""
+        if queue_offset > self.stop:
+            # The records between were deleted with the files that held them.
+            if not self.is_known:
+                self._start_at(queue_offset)
+            self.tail += FILLER * (queue_offset - self.stop)
+        elif queue_offset < self.stop:
+            if position < self.last_position():
+                return  # already built
+            # Its log order says that it is newer, so the topic was deleted and began again.
+            self.restart()
+            self._start_at(queue_offset)
+            self.tail += FILLER * (queue_offset - self.stop)
+        self.tail += ENTRY.pack(position, size, tag_code)
+        self.stop = queue_offset + 1
+
+    def _start_at(self, queue_offset: int) -> None:
+        """Begin with the file that holds this offset."""
+        per_file = self._file_bytes // ENTRY_BYTES
+        self.tail_start = self.stop = queue_offset - queue_offset % per_file
+        self.min_offset = queue_offset
+
+    def restart(self) -> None:
+        """Forget everything, files included; only while nobody reads."""
+        self._remove_files()
+        self.tail.clear()
+        self.min_offset = self.stop = self.tail_start = self.next = 0
+        self.end = Watermark()
+
+    def publish(self) -> None:
+        """Show what was built."""
+        if self.next < self.stop:
+            self.next = self.stop
+        self.end.advance(self.stop)
+
+    def write_tail(self) -> None:
+        """Bring the entries in memory into the files; on failure they stay in memory."""
+        at, data = self.tail_start * ENTRY_BYTES, memoryview(bytes(self.tail))
+        done = 0
+        while done < len(data):
+            position = at + done
+            base = position - position % self._file_bytes
+            piece = data[done : done + base + self._file_bytes - position]
+            self._file_for(base).pwrite(piece, position - base)
+            done += len(piece)
+        self.tail_start += done // ENTRY_BYTES
+        del self.tail[:done]
+
+    def _file_for(self, base: int) -> File:
+        path = self._path(base)
+        if base in self._bases[-2:]:
+            return self._files.get(path)
+        if not self._bases:
+            self._files.disk.make_dirs(self.directory)
+        file = self._files.get(path, create=True)
+        if file.size() != self._file_bytes:
+            file.truncate(self._file_bytes)
+        self._bases.append(base)
+        return file
+
+    # Reading
+
+    def tail_from(self, offset: int, count: int) -> bytes | None:
+        """Entries from memory; None when `offset` is older than what memory holds."""
+        start = (offset - self.tail_start) * ENTRY_BYTES
+        if start < 0:
+            return None
+        visible = (self.end.value - self.tail_start) * ENTRY_BYTES
+        return bytes(self.tail[start : min(visible, start + count * ENTRY_BYTES)])
+
+    def locate(self, offset: int, count: int) -> tuple[File, int, int] | None:
+        """File, length and position of up to `count` entries that lie in one file."""
+        position = offset * ENTRY_BYTES
+        base = position - position % self._file_bytes
+        if base not in self._bases:
+            return None
+        stop = min(self.tail_start, self.end.value, offset + count) * ENTRY_BYTES
+        size = min(stop, base + self._file_bytes) - position
+        return self._files.get(self._path(base)), size, position - base
+
+    def after_file(self, offset: int) -> int:
+        """The first offset behind the file that holds `offset`."""
+        per_file = self._file_bytes // ENTRY_BYTES
+        return offset - offset % per_file + per_file
+
+    def read(self, offset: int, count: int) -> bytes:
+        """Entries from memory or file, waiting for the disk if need be."""
+        entries = self.tail_from(offset, count)
+        if entries is not None:
+            return entries
+        found = self.locate(offset, count)
+        return found[0].pread(found[1], found[2]) if found else b""
+
+    def entry(self, offset: int) -> tuple[int, int, int] | None:
+        """One entry: log offset, size, tag code."""
+        data = self.read(offset, 1)
+        return ENTRY.unpack(data) if data else None
+
+    # Loading, cutting, trimming
+
+    def _path(self, base: int) -> str:
+        return f"{self.directory}/{file_name(base)}"
+
+    def load(self, cut_at: int, *, clean: bool) -> None:
+        """Find the files and keep the entries of records below log offset `cut_at`.
+
+        Entries below a checkpoint are all there and in order, so their end is found by bisection;
+        whatever stands behind it, written or torn, is wiped unless the last stop was `clean`.
+        """
+        disk = self._files.disk
+        bases = bases_in(disk, self.directory)
+        self._bases = last_run(bases, self._file_bytes)
+        while self._bases and not self._holds(self._bases[-1], 0, cut_at):
+            self._delete(self._bases.pop())
+        if not self._bases:
+            return
+        last = self._bases[-1]
+        for base in self._bases:
+            size = self._files.get(self._path(base)).size()
+            if size != self._file_bytes and base != last:
+                raise LayoutError(
+                    f"{self._path(base)} has {size} bytes but a queue file has {self._file_bytes}"
+                )
+        count = self._count_below(last, cut_at)
+        self.stop = self.tail_start = self.next = last // ENTRY_BYTES + count
+        self.min_offset = self._bases[0] // ENTRY_BYTES
+        self._wipe_behind(last, count * ENTRY_BYTES, clean)
+        self.end = Watermark(self.stop)
+
+    def _holds(self, base: int, index: int, cut_at: int) -> bool:
+        data = self._files.get(self._path(base)).pread(ENTRY_BYTES, index * ENTRY_BYTES)
+        if len(data) < ENTRY_BYTES:
+            return False
+        position, size, _ = ENTRY.unpack(data)
+        return bool(size > 0 and 0 <= position < cut_at)
+
+    def _count_below(self, base: int, cut_at: int) -> int:
+        low, high = 0, self._file_bytes // ENTRY_BYTES
+        while low < high:
+            middle = (low + high) // 2
+            if self._holds(base, middle, cut_at):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _wipe_behind(self, base: int, at: int, clean: bool) -> None:
+        file = self._files.get(self._path(base))
+        right_size = file.size() == self._file_bytes
+        if clean and right_size and not any(file.pread(ENTRY_BYTES, at)):
+            return
+        file.truncate(at)
+        file.truncate(self._file_bytes)
+
+    def first_at_or_above(self, log_min: int) -> int:
+        """The first offset whose record is not below `log_min`."""
+        low, high = self.min_offset, self.stop
+        while low < high:
+            middle = (low + high) // 2
+            entry = self._built_entry(middle)
+            if entry is not None and (entry[0] < log_min or entry[1] == FILLER_SIZE):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _built_entry(self, offset: int) -> tuple[int, int, int] | None:
+        start = (offset - self.tail_start) * ENTRY_BYTES
+        if start >= 0:
+            return ENTRY.unpack_from(self.tail, start)
+        return self.entry(offset)
+
+    def last_position(self) -> int:
+        """Behind the newest record that this queue knows of."""
+        if not self.stop > self.min_offset:
+            return 0
+        entry = self._built_entry(self.stop - 1)
+        return entry[0] + entry[1] if entry is not None else 0
+
+    def trim(self, log_min: int) -> None:
+        """Move the beginning to the first record still in the log; drop files before it."""
+        self.min_offset = self.first_at_or_above(log_min)
+        while len(self._bases) > 1 and self._bases[1] <= self.min_offset * ENTRY_BYTES:
+            self._delete(self._bases.pop(0))
+
+    def _delete(self, base: int) -> None:
+        self._files.drop(self._path(base))
+        self._files.disk.delete(self._path(base))
+
+    def _remove_files(self) -> None:
+        self._bases.clear()
+        self._files.drop_below(self.directory)
+        if self._files.disk.exists(self.directory):
+            delete_tree(self._files.disk, self.directory)

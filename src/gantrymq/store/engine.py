@@ -1,0 +1,356 @@
+"""The store's face: opens it, takes messages in, gives them out, keeps it clean, closes it.
+
+One event loop owns it; all its methods are called there. Background work is three loops that wake
+by elapsed time: flushing, checkpoints, retention.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Self
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.disk import Disk, Lock, delete_tree
+from gantrymq.base.offload import Offload
+from gantrymq.base.watermark import Watermark
+from gantrymq.store.append import Append, Pulled, PutStatus, QueryResult
+from gantrymq.store.config import StoreConfig
+from gantrymq.store.consumequeue import ConsumeQueue
+from gantrymq.store.fence import Fence
+from gantrymq.store.flush import Flusher
+from gantrymq.store.reads import Reads
+from gantrymq.store.recovery import Parts, recover
+from gantrymq.store.retention import Cleaner
+from gantrymq.store.syncer import Syncer
+from gantrymq.store.writer import Writer
+
+log = logging.getLogger(__name__)
+
+
+class Store:
+    """A message store on one disk."""
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        parts: Parts,
+        lock: Lock,
+        *,
+        disk: Disk,
+        clock: WallClock,
+        offload: Offload,
+        syncer: Syncer,
+        store_host: bytes,
+    ) -> None:
+        self.config = config
+        self._disk, self._offload, self._lock = disk, offload, lock
+        self._log, self._queues, self._index = parts.log, parts.queues, parts.index
+        self._dispatcher, self._checkpointer = parts.dispatcher, parts.checkpointer
+        self._files = parts.files
+        self._flusher = Flusher(parts.log, syncer, self._fence)
+        self._writer = Writer(
+            config,
+            parts.log,
+            parts.queues,
+            parts.dispatcher,
+            self._flusher,
+            clock=clock,
+            offload=offload,
+            store_host=store_host,
+            refusal=self._refusal,
+        )
+        self._reads = Reads(
+            parts.log, parts.queues, parts.index, parts.dispatcher.dispatched, offload
+        )
+        self._cleaner = Cleaner(config, disk, clock, parts.log, parts.queues, parts.index)
+        self._fenced = self._derived_error = ""
+        self._closing = False
+        self._stop = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._graves: list[str] = []
+
+    @classmethod
+    async def open(
+        cls,
+        config: StoreConfig,
+        *,
+        disk: Disk,
+        clock: WallClock,
+        offload: Offload,
+        syncer: Syncer,
+        store_host: bytes,
+    ) -> Self:
+        """Lock, recover and start; LockedError names the process that has it open."""
+        disk.make_dirs(config.directory)
+        lock = disk.lock(f"{config.directory}/lock")
+        try:
+            parts = await recover(config, disk=disk, clock=clock, offload=offload)
+        except BaseException:
+            lock.release()
+            raise
+        store = cls(
+            config,
+            parts,
+            lock,
+            disk=disk,
+            clock=clock,
+            offload=offload,
+            syncer=syncer,
+            store_host=store_host,
+        )
+        store._start()
+        return store
+
+    def _start(self) -> None:
+        self._writer.make_spare()
+        config = self.config
+        work: list[tuple[Callable[[], Awaitable[None]], int]] = [
+            (self._keep_derived, config.queue_write_interval_ms),
+            (self._clean, config.clean_interval_ms),
+        ]
+        if config.flush == "ASYNC_FLUSH":
+            work.append((self._flush_some, config.flush_interval_ms))
+        loop = asyncio.get_running_loop()
+        self._flushed_at = self._checkpoint_at = loop.time()
+        for what, interval_ms in work:
+            self._tasks.append(loop.create_task(self._every(interval_ms / 1000, what)))
+
+    async def _every(self, seconds: float, what: Callable[[], Awaitable[None]]) -> None:
+        """Do something again and again until the store closes; a failure is logged, not final."""
+        while not self._stop.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), seconds)
+                return
+            try:
+                await what()
+            except Exception:
+                log.exception("background work of the store failed")
+
+    async def close(self) -> None:
+        """Answer what was accepted, make everything durable, and leave no sign of a crash.
+
+        If something could not be made durable the sign stays, and the next start repairs.
+        """
+        if self._closing:
+            return
+        self._closing = True
+        self._stop.set()
+        await asyncio.gather(*self._tasks)
+        try:
+            await self._writer.drain()
+            if not self._fenced:
+                await self._close_cleanly()
+        except OSError as error:
+            log.error("the store could not be closed cleanly: %s", error)
+        finally:
+            self._writer.refuse_waiting("the store is closed")
+            self._files.clear()
+            self._lock.release()
+
+    async def _close_cleanly(self) -> None:
+        await self._flush(self._log.end)
+        await self._checkpointer.take(self._flush, final=True)
+        await self._offload.run(self._remove_abort)
+
+    def _remove_abort(self) -> None:
+        self._disk.delete(f"{self.config.directory}/abort")
+        self._disk.sync_dir(self.config.directory)
+
+    # In
+
+    def put(self, append: Append) -> None:
+        """Take a message; `append.reply` is called once its status is final, never in here."""
+        if self._closing:
+            append.status, append.error = PutStatus.SERVICE_NOT_AVAILABLE, "the store is closed"
+            asyncio.get_running_loop().call_soon(append.reply, append)
+        else:
+            self._writer.put(append)
+
+    @property
+    def writable(self) -> str | None:
+        """Why nothing can be stored; None when it can."""
+        return "the store is closed" if self._closing else self._refusal()
+
+    def _refusal(self) -> str | None:
+        return self._fenced or self._derived_error or self._cleaner.refusal or None
+
+    def _fence(self, error: OSError) -> None:
+        """A sync of the log failed: what was not yet durable may be lost, so nothing more goes in.
+
+        See Flusher for why the sync is not tried again.
+        """
+        flushed = self._flusher.flushed.value
+        self._fenced = f"the log could not be synced behind offset {flushed}: {error}"
+        log.critical("%s; the store is read-only now", self._fenced)
+        self._writer.refuse_waiting(self._fenced)
+        try:
+            Fence(self._disk, self.config.directory).raise_at(flushed)
+        except OSError as second:
+            log.critical("the marker of that cannot be written either: %s", second)
+
+    # Out
+
+    def pull(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        tag_codes: frozenset[int] | None = None,
+    ) -> Pulled | Awaitable[Pulled]:
+        """Read raw records from a queue offset on.
+
+        The answer is there at once when the data is in memory; otherwise it is awaited while a
+        worker reads, and the loop goes on.
+        """
+        return self._reads.pull(topic, queue_id, offset, max_count, max_bytes, tag_codes)
+
+    def queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """The queue, if it ever held a message."""
+        return self._queues.get(topic, queue_id)
+
+    def arrivals(self, topic: str, queue_id: int) -> Watermark:
+        """The mark of a queue's visible end, even before its first message."""
+        return self._queues.at(topic, queue_id).end
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """The first offset of a queue that can be read; 0 for an unknown queue."""
+        queue = self._queues.get(topic, queue_id)
+        return queue.min_offset if queue is not None else 0
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """Behind the last visible offset of a queue; 0 for an unknown queue."""
+        queue = self._queues.get(topic, queue_id)
+        return queue.max_offset if queue is not None else 0
+
+    async def offset_by_time(
+        self, topic: str, queue_id: int, ms: int, boundary: str = "LOWER"
+    ) -> int:
+        """The first offset stored at `ms` or later; UPPER: the last at `ms` or earlier."""
+        return await self._reads.offset_by_time(topic, queue_id, ms, boundary)
+
+    async def earliest_store_ms(self, topic: str, queue_id: int) -> int:
+        """When the first readable message of a queue was stored; -1 if there is none."""
+        return await self._reads.store_ms_at(topic, queue_id, self.min_offset(topic, queue_id))
+
+    async def store_ms_at(self, topic: str, queue_id: int, offset: int) -> int:
+        """When the message at an offset was stored; -1 if it cannot be read."""
+        return await self._reads.store_ms_at(topic, queue_id, offset)
+
+    async def message_at(self, physical_offset: int) -> bytes | None:
+        """The record that begins at a log offset."""
+        return await self._reads.message_at(physical_offset)
+
+    async def query(
+        self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int
+    ) -> QueryResult:
+        """Records with a key or unique id, stored within a time window."""
+        return await self._reads.query(topic, key, max_count, begin_ms, end_ms)
+
+    # Topics
+
+    def topics(self) -> list[str]:
+        """Every topic that holds messages, sorted."""
+        return sorted({queue.topic for queue in self._queues.known()})
+
+    def queues(self, topic: str) -> list[int]:
+        """The queue ids of a topic that hold messages, sorted."""
+        return sorted(queue.queue_id for queue in self._queues.known() if queue.topic == topic)
+
+    def delete_topic(self, topic: str) -> None:
+        """Forget a topic's queues. Its records stay in the log until their file is deleted."""
+        self._graves += self._queues.delete_topic(topic)
+        self._checkpoint_at = float("-inf")  # the next tick takes one
+
+    # Figures
+
+    @property
+    def log_min(self) -> int:
+        """The first log offset that can be read."""
+        return self._log.min
+
+    @property
+    def log_max(self) -> int:
+        """Where the next record goes."""
+        return self._log.end
+
+    @property
+    def flushed(self) -> Watermark:
+        """Up to where the log is durable."""
+        return self._flusher.flushed
+
+    @property
+    def dispatched(self) -> Watermark:
+        """Up to where queues and index have followed the log, and readers may see it."""
+        return self._dispatcher.dispatched
+
+    @property
+    def dispatch_behind_bytes(self) -> int:
+        """How far queues and index are behind the log."""
+        return self._log.end - self._dispatcher.dispatched.value
+
+    @property
+    def usage(self) -> dict[str, float]:
+        """Figures for people who watch: sizes, ratios and how much is in use."""
+        root = self.config.directory
+        return {
+            "disk_used_ratio": self._disk.used_ratio(root),
+            "disk_free_bytes": self._disk.free_bytes(root),
+            "log_bytes": self._log.end - self._log.min,
+            "log_files": len(self._log.bases),
+            "queues": len(self._queues.by_name),
+            "open_files": len(self._files),
+            "dispatch_behind_bytes": self.dispatch_behind_bytes,
+            "flush_behind_bytes": self._log.end - self.flushed.value,
+        }
+
+    # Background
+
+    async def _flush_some(self) -> None:
+        now = asyncio.get_running_loop().time()
+        thorough = now - self._flushed_at >= self.config.flush_thorough_ms / 1000
+        if thorough or self._flusher.is_worth_it(self.config.flush_least_pages):
+            self._flushed_at = now
+            self._flusher.request(self._log.end)
+
+    async def _flush(self, upto: int) -> None:
+        """Wait until the log is durable up to an offset, or raise because it never will be."""
+        self._flusher.request(upto)
+        while self.flushed.value < upto:
+            if self._fenced:
+                raise OSError(self._fenced)
+            await self._flusher.settled()
+
+    async def _keep_derived(self) -> None:
+        """Write queue and index entries, now and then with a checkpoint behind them."""
+        loop = asyncio.get_running_loop()
+        try:
+            if self._index is not None:
+                self._index.build()
+            await self._queues.write_tails()
+            due = self._checkpoint_at + self.config.checkpoint_interval_ms / 1000
+            if not self._fenced and loop.time() >= due:
+                self._checkpoint_at = loop.time()
+                await self.checkpoint()
+        except OSError as error:
+            self._derived_error = f"queues and index cannot be written: {error}"
+            log.error("%s", self._derived_error)
+        else:
+            self._derived_error = ""
+        graves, self._graves = self._graves, []
+        for grave in graves:
+            await self._offload.run(delete_tree, self._disk, grave)
+
+    async def checkpoint(self) -> None:
+        """Make everything durable that readers can see now, unless nothing is new."""
+        if self._checkpointer.last.dispatched != self.dispatched.value:
+            await self._checkpointer.take(self._flush, final=False)
+
+    async def _clean(self) -> None:
+        await self._cleaner.run()
+
+    async def delete_expired(self) -> int:
+        """Delete what is past its time now, whatever the hour; returns how many files went."""
+        return await self._cleaner.run(now=True)

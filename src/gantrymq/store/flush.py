@@ -1,0 +1,70 @@
+"""Group commit: one sync after the other, each for everything written before it began."""
+
+import asyncio
+from collections.abc import Callable
+
+from gantrymq.base.watermark import Watermark
+from gantrymq.store.commitlog import CommitLog
+from gantrymq.store.syncer import Syncer
+
+PAGE = 4096
+
+
+class Flusher:
+    """Moves the flushed mark behind the log's end.
+
+    A failed sync is final: the pages it was for may be marked clean without being on disk, so
+    trying again would prove nothing. `failed` is called once and nothing is flushed any more.
+    """
+
+    def __init__(self, log: CommitLog, syncer: Syncer, failed: Callable[[OSError], None]) -> None:
+        self._log, self._syncer, self._failed = log, syncer, failed
+        self.flushed = Watermark(log.end)
+        self._target: int | None = None
+        self._wanted = log.end
+        self._settled: list[asyncio.Future[None]] = []
+        self.is_dead = False
+
+    def request(self, upto: int) -> None:
+        """Ask that the log be durable up to `upto`; the mark tells when it is."""
+        if upto > self._wanted:
+            self._wanted = upto
+        if self._target is None:
+            self._begin()
+
+    def _begin(self) -> None:
+        if not self.is_dead and self._wanted > self.flushed.value:
+            self._start()
+
+    def _start(self) -> None:
+        self._target = self._log.end
+        self._syncer.sync(self._log.take_dirty(), self._on_done)
+
+    def _on_done(self, error: OSError | None) -> None:
+        target, self._target = self._target, None
+        for future in self._settled:
+            if not future.done():
+                future.set_result(None)
+        self._settled.clear()
+        if self.is_dead or target is None:
+            return
+        if error is not None:
+            self.is_dead = True
+            self._failed(error)
+            return
+        # The next sync starts first, so that it runs while the waiting requests are answered.
+        done = max(target, self.flushed.value)
+        if self._wanted > done:
+            self._start()
+        self.flushed.advance(done)
+
+    async def settled(self) -> None:
+        """Wait until the sync under way has ended, well or not."""
+        if self._target is not None:
+            future = asyncio.get_running_loop().create_future()
+            self._settled.append(future)
+            await future
+
+    def is_worth_it(self, least_pages: int) -> bool:
+        """Whether enough pages are dirty for an asynchronous flush."""
+        return self._log.end // PAGE - self.flushed.value // PAGE >= least_pages

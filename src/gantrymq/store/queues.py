@@ -1,0 +1,111 @@
+"""All consume queues of a store, found by topic and queue id."""
+
+import asyncio
+import logging
+import re
+
+from gantrymq.base.disk import delete_tree
+from gantrymq.base.errors import GantryError
+from gantrymq.store.consumequeue import ENTRY_BYTES, ConsumeQueue
+from gantrymq.store.segment import OpenFiles
+
+log = logging.getLogger(__name__)
+
+LEGAL_TOPIC = re.compile(r"[%|a-zA-Z0-9_-]{1,127}\Z")
+"""RocketMQ's characters for names; none of them can leave the store's directory."""
+
+SLICE_SECONDS = 0.004
+"""How long work on many queues holds the loop before it lets others run."""
+
+TAIL_BYTES_MAX = 3200 * ENTRY_BYTES
+"""A queue's entries in memory are written at the latest when they are this many bytes."""
+
+
+class TopicNameError(GantryError):
+    """A topic whose name cannot be a directory's."""
+
+
+class QueueTable:
+    """Topic and queue id to consume queue, and which of them have entries to write."""
+
+    def __init__(self, files: OpenFiles, root: str, file_entries: int) -> None:
+        self._files = files
+        self.directory, self._trash = f"{root}/consumequeue", f"{root}/trash"
+        self._file_entries = file_entries
+        self.by_name: dict[tuple[str, int], ConsumeQueue] = {}
+        self.by_bytes: dict[tuple[bytes, int], ConsumeQueue] = {}
+        self.unwritten: dict[ConsumeQueue, None] = {}
+        self._trashed = 0
+
+    def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """The queue, if it ever held an entry."""
+        queue = self.by_name.get((topic, queue_id))
+        return queue if queue is not None and queue.is_known else None
+
+    def at(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """The queue, made on demand; its files are made with its first entries."""
+        queue = self.by_name.get((topic, queue_id))
+        if queue is None:
+            if not LEGAL_TOPIC.match(topic):
+                raise TopicNameError(f"the topic name {topic!r} is not legal")
+            directory = f"{self.directory}/{topic}/{queue_id}"
+            queue = ConsumeQueue(self._files, directory, topic, queue_id, self._file_entries)
+            self.by_name[topic, queue_id] = queue
+            self.by_bytes[queue.topic_bytes, queue_id] = queue
+        return queue
+
+    def known(self) -> list[ConsumeQueue]:
+        """Every queue that ever held an entry."""
+        return [queue for queue in self.by_name.values() if queue.is_known]
+
+    def load(self, cut_at: int, *, clean: bool) -> None:
+        """Find the queues on disk and keep their entries of records below `cut_at`."""
+        disk = self._files.disk
+        if disk.exists(self._trash):
+            delete_tree(disk, self._trash)
+        for topic in disk.list(self.directory):
+            if not LEGAL_TOPIC.match(topic):
+                log.warning("%s/%s is no queue of ours", self.directory, topic)
+                continue
+            for name in disk.list(f"{self.directory}/{topic}"):
+                if name.isdigit():
+                    self.at(topic, int(name)).load(cut_at, clean=clean)
+
+    def trim(self, log_min: int) -> None:
+        """Let every queue begin with the first of its records that is still in the log."""
+        for queue in self.known():
+            queue.trim(log_min)
+
+    async def write_tails(self) -> None:
+        """Bring entries from memory into the files, in slices that leave the loop its turns.
+
+        A queue whose write fails stays listed for the next time, and the error is raised.
+        """
+        loop = asyncio.get_running_loop()
+        slice_end = loop.time() + SLICE_SECONDS
+        for queue in list(self.unwritten):
+            if queue in self.unwritten:
+                queue.write_tail()
+                del self.unwritten[queue]
+            if loop.time() > slice_end:
+                await asyncio.sleep(0)
+                slice_end = loop.time() + SLICE_SECONDS
+
+    def delete_topic(self, topic: str) -> list[str]:
+        """Forget a topic; returns the directories that are left to remove."""
+        for key in [key for key in self.by_name if key[0] == topic]:
+            queue = self.by_name.pop(key)
+            del self.by_bytes[queue.topic_bytes, queue.queue_id]
+            self.unwritten.pop(queue, None)
+        directory = f"{self.directory}/{topic}"
+        disk = self._files.disk
+        if not disk.exists(directory):
+            return []
+        self._files.drop_below(directory)
+        # One rename takes all of it away at once, so that no crash leaves half a queue.
+        disk.make_dirs(self._trash)
+        self._trashed += 1
+        grave = f"{self._trash}/{topic}.{self._trashed}"
+        disk.rename(directory, grave)
+        disk.sync_dir(self.directory)
+        return [grave]

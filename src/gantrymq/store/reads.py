@@ -1,0 +1,291 @@
+"""The way out of the log: pulls by queue offset, single records, searches by time and by key."""
+
+import struct
+from collections.abc import Awaitable
+
+from gantrymq.base.disk import File
+from gantrymq.base.offload import Offload
+from gantrymq.base.watermark import Watermark
+from gantrymq.kernel.records import (
+    Buffer,
+    Selected,
+    hash_keys,
+    index_keys,
+    select_entries,
+    store_ms_of,
+    walk_records,
+)
+from gantrymq.protocol.record import BLANK_BYTES, RECORD_BYTES_MIN
+from gantrymq.store.append import Pulled, PullStatus, QueryResult
+from gantrymq.store.commitlog import CommitLog, read_back
+from gantrymq.store.consumequeue import ConsumeQueue
+from gantrymq.store.keyindex import ChainStart, KeyIndex
+from gantrymq.store.queues import QueueTable
+
+SCAN_ENTRIES_MIN = 800
+"""How many entries a filtered pull looks at, at least; RocketMQ's 16,000 bytes."""
+
+HEAD_BYTES = 76
+"""Enough of a record to know when it was stored."""
+
+Place = tuple[File, int, int]
+"""File, length, position."""
+
+
+class Reads:
+    """Everything readers ask. What is in memory is answered at once, the rest by a worker."""
+
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        queues: QueueTable,
+        index: KeyIndex | None,
+        dispatched: Watermark,
+        offload: Offload,
+    ) -> None:
+        self._log, self._queues, self._index = commit_log, queues, index
+        self._dispatched, self._offload = dispatched, offload
+
+    # By offset
+
+    def pull(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        tag_codes: frozenset[int] | None,
+    ) -> Pulled | Awaitable[Pulled]:
+        """Read from a queue. An awaitable comes back only if the data is not in memory."""
+        queue = self._queues.get(topic, queue_id)
+        if queue is None:
+            return Pulled(PullStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
+        off = _out_of_range(queue, offset)
+        if off is not None:
+            return off
+        window = max_count if tag_codes is None else max(SCAN_ENTRIES_MIN, max_count)
+        entries = queue.tail_from(offset, window)
+        if entries is None:
+            place = queue.locate(offset, window)
+            if place is None:
+                return _answer(PullStatus.OFFSET_FOUND_NULL, queue, queue.after_file(offset))
+            entries = place[0].pread_warm(place[1], place[2])
+            if entries is None:
+                return self._pull_cold(queue, offset, max_count, max_bytes, tag_codes, place)
+        chosen = select_entries(entries, tag_codes, max_count, max_bytes, self._log.min)
+        if not chosen.records:
+            return _nothing(queue, offset, chosen)
+        places = self._places(chosen.runs)
+        parts: list[bytes] = []
+        for file, size, at in places:
+            part = file.pread_warm(size, at)
+            if part is None:
+                return self._read_cold(queue, offset, chosen, places)
+            parts.append(part)
+        return _found(queue, offset, chosen, parts[0] if len(parts) == 1 else b"".join(parts))
+
+    def _places(self, runs: list[tuple[int, int]]) -> list[Place]:
+        places = []
+        for at, size in runs:
+            found = self._log.locate(at)
+            assert found is not None, "an entry at or above the log's beginning has a file"
+            places.append((found[0], size, found[1]))
+        return places
+
+    async def _pull_cold(
+        self,
+        queue: ConsumeQueue,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        tag_codes: frozenset[int] | None,
+        place: Place,
+    ) -> Pulled:
+        entries = await self._offload.run(place[0].pread, place[1], place[2])
+        chosen = select_entries(entries, tag_codes, max_count, max_bytes, self._log.min)
+        if not chosen.records:
+            return _nothing(queue, offset, chosen)
+        return await self._read_cold(queue, offset, chosen, self._places(chosen.runs))
+
+    async def _read_cold(
+        self, queue: ConsumeQueue, offset: int, chosen: Selected, places: list[Place]
+    ) -> Pulled:
+        return _found(queue, offset, chosen, await self._offload.run(read_back, places))
+
+    async def message_at(self, position: int) -> bytes | None:
+        """The record that begins at a log offset, if one does and readers may see it."""
+        if not self._log.min <= position < self._dispatched.value:
+            return None
+        head = await self._read(BLANK_BYTES, position)
+        size = int.from_bytes(head[:4], "big")
+        room = min(self._log.rest_of_file(position), self._dispatched.value - position)
+        if not RECORD_BYTES_MIN <= size <= room:
+            return None
+        data = await self._read(size, position)
+        walk = walk_records(data, position, size + BLANK_BYTES, False)
+        return data if walk.records else None
+
+    async def _read(self, size: int, position: int) -> bytes:
+        found = self._log.locate(position)
+        if found is None:
+            return b""
+        file, at = found
+        data = file.pread_warm(size, at)
+        return data if data is not None else await self._offload.run(file.pread, size, at)
+
+    # By time
+
+    async def store_ms_at(self, topic: str, queue_id: int, offset: int) -> int:
+        """When the message at a queue offset was stored; -1 if it cannot be read."""
+        queue = self._queues.get(topic, queue_id)
+        if queue is None or not queue.min_offset <= offset < queue.max_offset:
+            return -1
+        return await self._store_ms(queue, offset)
+
+    async def _store_ms(self, queue: ConsumeQueue, offset: int) -> int:
+        entry = await self._entry(queue, offset)
+        if entry is None or entry[0] < self._log.min:
+            return -1
+        head = await self._read(HEAD_BYTES, entry[0])
+        return store_ms_of(head) if len(head) == HEAD_BYTES else -1
+
+    async def _entry(self, queue: ConsumeQueue, offset: int) -> tuple[int, int, int] | None:
+        place = None if queue.tail_from(offset, 1) is not None else queue.locate(offset, 1)
+        if place is not None and place[0].pread_warm(place[1], place[2]) is None:
+            await self._offload.run(place[0].pread, place[1], place[2])
+        return queue.entry(offset)
+
+    async def offset_by_time(self, topic: str, queue_id: int, ms: int, boundary: str) -> int:
+        """The first offset stored at `ms` or later, or with UPPER the last at `ms` or earlier.
+
+        Times before the first message give the first offset. Times behind the last one give the
+        end of the queue, or with UPPER the last offset.
+        """
+        queue = self._queues.get(topic, queue_id)
+        if queue is None:
+            return 0
+        upper = boundary.upper() == "UPPER"
+        low, high = queue.min_offset, queue.max_offset
+        while low < high:
+            middle = (low + high) // 2
+            stored = await self._store_ms(queue, middle)
+            # What retention took meanwhile is older than anything.
+            if stored < 0 or stored < ms or (upper and stored == ms):
+                low = middle + 1
+            else:
+                high = middle
+        return max(queue.min_offset, low - 1) if upper else low
+
+    # By key
+
+    async def query(
+        self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int
+    ) -> QueryResult:
+        """Records that have this key, in log order: the newest `max_count` of them."""
+        index = self._index
+        if index is None:
+            return QueryResult([], 0, 0)
+        index.build()
+        text = f"{topic}#{key}".encode()
+        key_hash = hash_keys([text])[0]
+        starts = index.chains(key_hash)
+        found = await self._offload.run(
+            self._search, starts, text, key_hash, max_count, (begin_ms, end_ms), self._snapshot()
+        )
+        return QueryResult(found, index.end_ms, max(0, index.end_offset))
+
+    def _snapshot(self) -> "LogFiles":
+        return LogFiles(self._log)
+
+    def _search(
+        self,
+        starts: list[ChainStart],
+        key: bytes,
+        key_hash: int,
+        max_count: int,
+        window: tuple[int, int],
+        files: "LogFiles",
+    ) -> list[bytes]:
+        """Runs in a worker: follow the chains and read what they lead to."""
+        assert self._index is not None
+        found: dict[int, bytes] = {}
+        for position in self._index.search(starts, key_hash, *window):
+            if len(found) >= max_count:
+                break
+            if position in found:
+                continue
+            record = files.record_at(position)
+            if record is not None and _has_key(record, position, key, window):
+                found[position] = record
+        return [found[position] for position in sorted(found)]
+
+
+class LogFiles:
+    """The log as a worker sees it: opened by path, independent of what the loop does."""
+
+    def __init__(self, commit_log: CommitLog) -> None:
+        self._bases = list(commit_log.bases)
+        self._size = commit_log.segment_bytes
+        self._files = {base: commit_log.file(base) for base in self._bases[-1:]}
+        self._log = commit_log
+
+    def record_at(self, position: int) -> bytes | None:
+        """The bytes that claim to be the record at `position`."""
+        if not self._bases or position < self._bases[0]:
+            return None
+        base = position - (position - self._bases[0]) % self._size
+        file = self._files.get(base)
+        try:
+            if file is None:
+                file = self._files[base] = self._log.open_read(base)
+        except FileNotFoundError:  # deleted meanwhile
+            return None
+        head = file.pread(4, position - base)
+        size = struct.unpack(">i", head)[0] if len(head) == 4 else 0
+        if not RECORD_BYTES_MIN <= size <= self._size:
+            return None
+        return file.pread(size, position - base)
+
+
+def _has_key(record: Buffer, position: int, key: bytes, window: tuple[int, int]) -> bool:
+    """Whether a record really has this `topic#key`: a hash may lead to others' records."""
+    walk = walk_records(record, position, len(record) + BLANK_BYTES, False)
+    for topic, *_, store_ms, properties in walk.records:
+        keys = [b"%b#%b" % (topic, one) for one in index_keys(properties)]
+        return window[0] <= store_ms <= window[1] and key in keys
+    return False
+
+
+def _out_of_range(queue: ConsumeQueue, offset: int) -> Pulled | None:
+    low, high = queue.min_offset, queue.max_offset
+    if high == 0:
+        return _answer(PullStatus.NO_MESSAGE_IN_QUEUE, queue, 0)
+    if offset < low:
+        return _answer(PullStatus.OFFSET_TOO_SMALL, queue, low)
+    if offset == high:
+        return _answer(PullStatus.OFFSET_OVERFLOW_ONE, queue, offset)
+    if offset > high:
+        return _answer(PullStatus.OFFSET_OVERFLOW_BADLY, queue, high)
+    return None
+
+
+def _answer(status: PullStatus, queue: ConsumeQueue, next_offset: int) -> Pulled:
+    return Pulled(status, next_offset, queue.min_offset, queue.max_offset)
+
+
+def _nothing(queue: ConsumeQueue, offset: int, chosen: Selected) -> Pulled:
+    gone = chosen.gone > 0
+    status = PullStatus.MESSAGE_WAS_REMOVING if gone else PullStatus.NO_MATCHED_MESSAGE
+    return _answer(status, queue, offset + chosen.scanned)
+
+
+def _found(queue: ConsumeQueue, offset: int, chosen: Selected, body: bytes) -> Pulled:
+    return Pulled(
+        PullStatus.FOUND,
+        offset + chosen.scanned,
+        queue.min_offset,
+        queue.max_offset,
+        chosen.records,
+        body,
+    )

@@ -1,0 +1,340 @@
+"""The way into the log: what is put in one turn of the loop is written by one call.
+
+Every append is answered once, never inside `put`. A write that fails answers exactly its own
+appends and moves nothing; a file that cannot be made answers those that needed it.
+"""
+
+import asyncio
+import errno
+import logging
+from collections.abc import Callable, Sequence
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.offload import Offload
+from gantrymq.base.watermark import Parked
+from gantrymq.kernel.records import RecordItem, encode_records, walk_records
+from gantrymq.protocol.record import (
+    BLANK_BYTES,
+    BORN_V6,
+    PROPERTIES_BYTES_MAX,
+    STORE_V6,
+    TRANSACTION_COMMIT,
+    TRANSACTION_MASK,
+    record_size,
+)
+from gantrymq.store.append import Append, PutStatus
+from gantrymq.store.commitlog import CommitLog
+from gantrymq.store.config import StoreConfig
+from gantrymq.store.dispatch import Dispatcher
+from gantrymq.store.flush import Flusher
+from gantrymq.store.queues import QueueTable, TopicNameError
+
+log = logging.getLogger(__name__)
+
+TURN_BYTES_MAX = 4 << 20
+"""What one turn writes before it lets others run."""
+
+
+class Waiting:
+    """Appends of one write that wait for the disk, all with the same fate."""
+
+    __slots__ = ("appends", "parked", "timer")
+
+    def __init__(self, appends: list[Append]) -> None:
+        self.appends = appends
+        self.timer: asyncio.TimerHandle | None = None
+        self.parked: Parked | None = None
+
+    def let_go(self) -> None:
+        """Neither the mark nor the clock is to call back any more."""
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.parked is not None:
+            self.parked.cancel()
+
+
+class Writer:
+    """Stages appends, writes them in batches, dispatches them, answers them."""
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        commit_log: CommitLog,
+        queues: QueueTable,
+        dispatcher: Dispatcher,
+        flusher: Flusher,
+        *,
+        clock: WallClock,
+        offload: Offload,
+        store_host: bytes,
+        refusal: Callable[[], str | None],
+    ) -> None:
+        self._config, self._log, self._queues = config, commit_log, queues
+        self._dispatcher, self._flusher = dispatcher, flusher
+        self._clock, self._offload = clock, offload
+        self._store_host, self._refusal = store_host, refusal
+        self._store_bits = STORE_V6 if len(store_host) == 20 else 0
+        self._waits_for_flush = config.flush == "SYNC_FLUSH"
+        self._last_ms = dispatcher.last_store_ms
+        self._staged: list[Append] = []
+        self._scheduled = False
+        self._held = False
+        """Whether staged appends wait for a new file."""
+        self._making: asyncio.Task[None] | None = None
+        self._waiting: dict[Waiting, None] = {}
+        self._loop = asyncio.get_running_loop()
+
+    def put(self, append: Append) -> None:
+        """Accept an append; its `reply` is called later, once."""
+        self._staged.append(append)
+        if not self._scheduled:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._held:
+            self._scheduled = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """Write everything that is staged, file by file."""
+        self._scheduled = False
+        if self._held:
+            return
+        staged, self._staged = self._staged, []
+        reason = self._refusal()
+        if reason is not None:
+            self._answer(staged, PutStatus.SERVICE_NOT_AVAILABLE, reason)
+            return
+        fitting: list[Append] = []
+        total, room = 0, self._log.room
+        for number, append in enumerate(staged):
+            if not append.size and not self._admit(append):
+                continue
+            if total > TURN_BYTES_MAX:
+                self._write(fitting)
+                self._staged = staged[number:] + self._staged
+                self._schedule()
+                return
+            if total + append.size > room:
+                self._write(fitting)
+                fitting, total = [], 0
+                if append.size > self._log.room and not self._roll(staged[number:]):
+                    return
+                room = self._log.room
+            fitting.append(append)
+            total += append.size
+        self._write(fitting)
+
+    def _admit(self, append: Append) -> bool:
+        """Compute the size; answer at once what can never be stored."""
+        try:
+            queue = self._queues.at(append.topic, append.queue_id)
+        except TopicNameError as error:
+            return self._reject(append, PutStatus.MESSAGE_ILLEGAL, str(error))
+        topic = len(queue.topic_bytes)
+        flags = self._store_bits | (BORN_V6 if len(append.born_host) == 20 else 0)
+        total = 0
+        single = ((append.flag, append.body, append.properties),)
+        for _, body, properties in append.batch if append.batch is not None else single:
+            if len(properties) > PROPERTIES_BYTES_MAX:
+                text = f"properties of {len(properties)} bytes; {PROPERTIES_BYTES_MAX} is the most"
+                return self._reject(append, PutStatus.PROPERTIES_SIZE_EXCEEDED, text)
+            if b"\0" in properties:
+                # Zeros are how recovery tells a torn record from a whole one.
+                return self._reject(append, PutStatus.MESSAGE_ILLEGAL, "a zero byte in properties")
+            if len(body) > self._config.max_message_bytes:
+                text = f"a body of {len(body)} bytes; {self._config.max_message_bytes} is the most"
+                return self._reject(append, PutStatus.MESSAGE_ILLEGAL, text)
+            total += record_size(topic, len(body), len(properties), flags)
+        if not 0 < total <= self._config.record_bytes_max:
+            text = f"a record of {total} bytes; {self._config.record_bytes_max} is the most"
+            return self._reject(append, PutStatus.MESSAGE_ILLEGAL, text)
+        append.size = total
+        return True
+
+    def _reject(self, append: Append, status: PutStatus, text: str) -> bool:
+        self._answer([append], status, text)
+        return False
+
+    # Writing
+
+    def _write(self, appends: list[Append]) -> None:
+        if not appends:
+            return
+        base = self._log.end
+        store_ms = max(self._last_ms, self._clock.now_ms())
+        items = self._items(appends)
+        data, sizes = encode_records(items, base, store_ms, self._store_host)
+        try:
+            self._log.append(data)
+        except OSError as error:
+            self._take_back(appends)
+            self._answer(appends, _status_of(error), f"the log cannot be written: {error}")
+            return
+        self._last_ms = store_ms
+        self._fill(appends, sizes, base, store_ms)
+        if self._waits_for_flush:
+            self._wait_for_flush(appends, data, base)
+        else:
+            self._dispatch(data, base)
+            self._answer(appends, PutStatus.PUT_OK)
+
+    def _items(self, appends: list[Append]) -> list[RecordItem]:
+        """Give each message its place in its queue."""
+        items: list[RecordItem] = []
+        by_name = self._queues.by_name
+        for append in appends:
+            key = append.topic, append.queue_id
+            queue = by_name.get(key) or self._queues.at(*key)
+            kind = append.sys_flag & TRANSACTION_MASK
+            counts = 1 if kind in (0, TRANSACTION_COMMIT) else 0
+            offset = append.queue_offset = queue.next if counts else 0
+            single = ((append.flag, append.body, append.properties),)
+            batch: Sequence[tuple[int, bytes, bytes]] = append.batch or single
+            for flag, body, properties in batch:
+                items.append(
+                    (
+                        queue.topic_bytes,
+                        append.queue_id,
+                        offset,
+                        flag,
+                        append.sys_flag,
+                        append.born_ms,
+                        append.born_host,
+                        append.reconsume_times,
+                        append.prepared_offset,
+                        body,
+                        properties,
+                    )
+                )
+                offset += counts
+            if counts:
+                queue.next = offset
+        return items
+
+    def _take_back(self, appends: list[Append]) -> None:
+        """Undo `_items`: the places go to the next ones."""
+        for append in reversed(appends):
+            if append.sys_flag & TRANSACTION_MASK in (0, TRANSACTION_COMMIT):
+                self._queues.at(append.topic, append.queue_id).next = append.queue_offset
+            append.queue_offset = -1
+
+    def _fill(self, appends: list[Append], sizes: list[int], base: int, store_ms: int) -> None:
+        at, number = base, 0
+        for append in appends:
+            append.store_ms = store_ms
+            append.physical_offset = at
+            if append.batch is None:
+                at += append.size
+                number += 1
+                continue
+            for _ in append.batch:
+                append.physical_offsets.append(at)
+                at += sizes[number]
+                number += 1
+
+    def _dispatch(self, data: bytes, base: int) -> None:
+        walk = walk_records(data, base, len(data) + BLANK_BYTES, False)
+        assert walk.end == base + len(data), "what was written can be read"
+        self._dispatcher.feed(walk.records, walk.end)
+
+    # Files
+
+    def _roll(self, rest: list[Append]) -> bool:
+        """Go on in the next file; False when `rest` has to wait for it, or was answered."""
+        if self._log.spare is None:
+            self._held = True
+            self._staged = rest + self._staged
+            self.make_spare()
+            return False
+        try:
+            self._log.roll()
+        except OSError as error:
+            self._answer(rest, _status_of(error), f"the log file cannot be closed: {error}")
+            return False
+        self.make_spare()
+        return True
+
+    def make_spare(self) -> None:
+        """Start making the next file, ahead of need."""
+        if self._making is None and self._log.spare is None:
+            self._making = self._loop.create_task(self._make())
+
+    async def _make(self) -> None:
+        failure: OSError | None = None
+        try:
+            self._log.spare = await self._offload.run(self._log.make_spare, self._log.limit)
+        except OSError as error:
+            log.warning("the next log file cannot be made: %s", error)
+            failure = error
+        self._making = None
+        if self._held:
+            self._held = False
+            if failure is not None:
+                staged, self._staged = self._staged, []
+                text = f"the next log file cannot be made: {failure}"
+                self._answer(staged, PutStatus.CREATE_FILE_FAILED, text)
+            elif not self._scheduled:
+                self._schedule()
+
+    # Answering
+
+    def _wait_for_flush(self, appends: list[Append], data: bytes, base: int) -> None:
+        end = self._log.end
+        flushed = self._flusher.flushed
+        # Readers may see only what a power cut cannot take back.
+        flushed.park(end, lambda: self._dispatch(data, base))
+        patient = [append for append in appends if append.wait]
+        if patient:
+            timeout = self._config.sync_flush_timeout_ms / 1000
+            waiting = Waiting(patient)
+            waiting.timer = self._loop.call_later(timeout, self._expire, waiting)
+            self._waiting[waiting] = None
+            waiting.parked = flushed.park(end, lambda: self._settle(waiting))
+        self._flusher.request(end)
+        hasty = [append for append in appends if not append.wait]
+        self._answer(hasty, PutStatus.PUT_OK)
+
+    def _settle(self, waiting: Waiting) -> None:
+        waiting.let_go()
+        del self._waiting[waiting]
+        self._answer(waiting.appends, PutStatus.PUT_OK)
+
+    def _expire(self, waiting: Waiting) -> None:
+        waiting.let_go()
+        del self._waiting[waiting]
+        text = f"not flushed within {self._config.sync_flush_timeout_ms} ms"
+        self._answer(waiting.appends, PutStatus.FLUSH_DISK_TIMEOUT, text)
+
+    def refuse_waiting(self, reason: str) -> None:
+        """Answer everybody who still waits for the disk that it will not come to pass."""
+        waiting, self._waiting = self._waiting, {}
+        for one in waiting:
+            one.let_go()
+            self._answer(one.appends, PutStatus.SERVICE_NOT_AVAILABLE, reason)
+
+    def _answer(self, appends: list[Append], status: PutStatus, error: str = "") -> None:
+        for append in appends:
+            append.status, append.error = status, error
+            try:
+                append.reply(append)
+            except Exception:  # one broken listener must not silence the others
+                log.exception("the reply to an append failed")
+
+    async def drain(self) -> None:
+        """Finish what was accepted: write it and wait for the file it may need."""
+        while self._staged or self._making is not None:
+            if self._making is not None:
+                await asyncio.wait([self._making])
+            else:
+                self._turn()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether somebody waits for the disk."""
+        return bool(self._waiting)
+
+
+def _status_of(error: OSError) -> PutStatus:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return PutStatus.SERVICE_NOT_AVAILABLE if full else PutStatus.UNKNOWN_ERROR
