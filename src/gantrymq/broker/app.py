@@ -41,7 +41,7 @@ from gantrymq.protocol.ids import encode_host
 from gantrymq.remoting.connection import Connection
 from gantrymq.remoting.server import Server
 from gantrymq.store.engine import Store
-from gantrymq.store.syncer import Syncer
+from gantrymq.store.syncer import HelperSyncer, Syncer
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Ports:
     clock: WallClock
     offload: Offload
     rng: random.Random
-    syncer: Syncer | None = None
+    syncer: Syncer
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,9 @@ class Broker:
 
 
 def real_ports() -> Ports:
-    return Ports(TcpNetwork(), OsDisk(), SystemClock(), ThreadOffload(), random.Random())
+    return Ports(
+        TcpNetwork(), OsDisk(), SystemClock(), ThreadOffload(), random.Random(), HelperSyncer()
+    )
 
 
 def _with_addresses(config: BrokerConfig, network: Network) -> BrokerConfig:

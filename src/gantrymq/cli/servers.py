@@ -6,8 +6,9 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -18,6 +19,9 @@ from gantrymq.base.telemetry import start_logging
 
 GC_THRESHOLD = 50_000
 """Requests make short-lived containers and no cycles worth a frequent look."""
+
+
+Main = Callable[[], Coroutine[Any, Any, None]]
 
 
 def run_until_stopped(serve: Callable[[asyncio.Event], Awaitable[None]]) -> int:
@@ -33,17 +37,14 @@ def run_until_stopped(serve: Callable[[asyncio.Event], Awaitable[None]]) -> int:
         await serve(stop)
 
     gc.set_threshold(GC_THRESHOLD, 20, 20)
+    failures: list[BaseException] = []
     try:
         _run(main)
-    except* GantryError as group:
-        for error in _leaves(group):
-            print(f"error: {error}", file=sys.stderr)
-        return 1
-    except* OSError as group:
-        for failure in _leaves(group):
-            print(f"error: {failure}", file=sys.stderr)
-        return 1
-    return 0
+    except* (GantryError, OSError) as group:
+        failures = _leaves(group)
+    for failure in failures:
+        print(f"error: {failure}", file=sys.stderr)
+    return 1 if failures else 0
 
 
 def _leaves(group: BaseExceptionGroup) -> list[BaseException]:
@@ -53,11 +54,11 @@ def _leaves(group: BaseExceptionGroup) -> list[BaseException]:
     return found
 
 
-def _run(main: Callable[[], Awaitable[None]]) -> None:
+def _run(main: Main) -> None:
     try:
         import uvloop
     except ImportError:
-        asyncio.run(main())  # type: ignore[arg-type]
+        asyncio.run(main())
     else:
         uvloop.run(main())
 

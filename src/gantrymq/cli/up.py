@@ -104,6 +104,8 @@ async def _first(ready: "asyncio.Future[list[None]]", stop: asyncio.Event, secon
         ready.result()
         return True
     ready.cancel()
+    with suppress(asyncio.CancelledError):
+        await ready
     if not done:
         raise TimeoutError
     return False

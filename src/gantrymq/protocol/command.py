@@ -26,7 +26,7 @@ _BINARY_HEAD = struct.Struct(">hBhiii")
 _INT = struct.Struct(">i")
 _KEY_SIZE = struct.Struct(">h")
 
-_HIDDEN = {"body": "\x00body", "codec": "\x00codec", "ext": "extFields"}
+_HIDDEN = {"body": "(body)", "codec": "(codec)", "ext": "extFields"}
 
 
 class Command(msgspec.Struct, rename=_HIDDEN, gc=False):

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from itertools import count
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from gantrymq.base.errors import GantryError, ProtocolError
 from gantrymq.kernel import cut_commands
@@ -109,10 +109,10 @@ class Connection(asyncio.Protocol):
     # asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        # A cast, not a check: uvloop's transports are none of asyncio's by descent.
+        self.transport = cast(asyncio.Transport, transport)
         self.loop = asyncio.get_running_loop()
-        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
+        self.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple) and len(peer) >= 2:
             self.peer = (str(peer[0]), int(peer[1]))

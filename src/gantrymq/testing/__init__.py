@@ -1,1 +1,18 @@
-""""""
+"""A real name server and broker inside your tests, with a clock that can be moved.
+
+    from gantrymq.testing import Cluster
+
+    async with Cluster() as cluster:                  # real TCP on 127.0.0.1
+        async with cluster.producer("g") as producer:
+            await producer.send(Message("orders", b"hello"))
+
+`simulate` runs the same thing in virtual time on a network and disks in memory: no ports, no
+sleeps, and a seed repeats the run. The pytest plugin offers both as `gantry` and `gantry_sim`.
+"""
+
+from gantrymq.testing.clock import MovableClock
+from gantrymq.testing.cluster import Cluster
+from gantrymq.testing.loop import VirtualLoop, simulate
+from gantrymq.testing.network import MemoryNetwork
+
+__all__ = ["Cluster", "MemoryNetwork", "MovableClock", "VirtualLoop", "simulate"]

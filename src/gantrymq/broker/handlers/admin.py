@@ -14,6 +14,7 @@ from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import KvTable
 from gantrymq.protocol.codes import VERSION_4_9_8
 from gantrymq.protocol.command import Command, response
+from gantrymq.protocol.record import decode_record
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.engine import Store
 
@@ -56,10 +57,13 @@ class AdminHandler:
         return response(command)
 
     async def runtime(self, connection: Connection, command: Command) -> Command:
-        return response(command, body=fastjson.dumps(KvTable(table=self._figures())))
+        first = await self._store.message_at(self._store.log_min)
+        earliest = decode_record(first).store_ms if first is not None else -1
+        return response(command, body=fastjson.dumps(KvTable(table=self._figures(earliest))))
 
-    def _figures(self) -> dict[str, str]:
+    def _figures(self, earliest_ms: int) -> dict[str, str]:
         stats, store = self._stats, self._store
+        usage = store.usage
         running_ms = self._clock.now_ms() - stats.boot_ms
         found = stats.rates(3)
         figures: dict[str, object] = {
@@ -69,10 +73,10 @@ class AdminHandler:
             "brokerVersionDesc": "V4_9_8",
             "commitLogMaxOffset": store.log_max,
             "commitLogMinOffset": store.log_min,
-            "commitLogDiskRatio": store.used_ratio,
-            "consumeQueueDiskRatio": store.used_ratio,
+            "commitLogDiskRatio": usage["disk_used_ratio"],
+            "consumeQueueDiskRatio": usage["disk_used_ratio"],
             "dispatchBehindBytes": store.dispatch_behind_bytes,
-            "earliestMessageTimeStamp": store.earliest_ms,
+            "earliestMessageTimeStamp": earliest_ms,
             "getFoundTps": found,
             "getMessageEntireTimeMax": 0,
             "getMissTps": stats.rates(4),

@@ -1,0 +1,173 @@
+"""A whole cluster in this process: the shipped name server and broker, on ports of your choice."""
+
+import asyncio
+import random
+import shutil
+import tempfile
+from contextlib import AsyncExitStack
+from typing import Any, Self
+
+from gantrymq.base.clock import SystemClock, WallClock
+from gantrymq.base.disk import Disk, OsDisk
+from gantrymq.base.network import Network, TcpNetwork
+from gantrymq.base.offload import InlineOffload
+from gantrymq.broker.app import Broker, Ports, run_broker
+from gantrymq.broker.config import BrokerConfig
+from gantrymq.client.admin import Admin
+from gantrymq.client.consumer import Consumer
+from gantrymq.client.producer import Producer
+from gantrymq.nameserver.app import NameServer, run_nameserver
+from gantrymq.nameserver.config import NameServerConfig
+from gantrymq.store.syncer import InlineSyncer, Syncer
+from gantrymq.testing.clock import LoopClock
+from gantrymq.testing.disk import MemoryDisk
+from gantrymq.testing.loop import VirtualLoop
+from gantrymq.testing.network import MemoryNetwork
+
+HOST = "127.0.0.1"
+SMALL = {
+    "store_profile": "dev",
+    "mapped_file_size_commit_log": 4 * 1024 * 1024,
+    "max_hash_slot_num": 5_000,
+    "max_index_num": 20_000,
+    "log_directory": "",
+}
+"""Files of a few MiB: a cluster is up in milliseconds."""
+
+
+class Cluster:
+    """Name servers and brokers that live as long as the block.
+
+    `memory=True` puts network and disks in memory; in a `VirtualLoop` time is virtual as well.
+    """
+
+    def __init__(
+        self,
+        *,
+        brokers: int = 1,
+        nameservers: int = 1,
+        memory: bool = False,
+        clock: WallClock | None = None,
+        seed: int = 0,
+        syncer: Syncer | None = None,
+        **settings: Any,
+    ) -> None:
+        self._counts = (nameservers, brokers)
+        self._memory, self._settings, self._syncer = memory, settings, syncer
+        self.rng = random.Random(seed)
+        self.network: Network = MemoryNetwork(self.rng) if memory else TcpNetwork()
+        self.disk: Disk = MemoryDisk() if memory else OsDisk()
+        self._clock = clock
+        self._stack = AsyncExitStack()
+        self._root = ""
+        self._namesrv_ports: list[int] = []
+        self._nameservers: list[NameServer] = []
+        self._running: dict[str, tuple[AsyncExitStack, Broker]] = {}
+        self._configs: dict[str, BrokerConfig] = {}
+
+    # life
+
+    async def __aenter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        if self._clock is None:
+            self._clock = LoopClock(loop) if isinstance(loop, VirtualLoop) else SystemClock()
+        if self._memory:
+            self._root = "/cluster"
+        else:
+            self._root = tempfile.mkdtemp(prefix="gantrymq-")
+            self._stack.callback(shutil.rmtree, self._root, ignore_errors=True)
+        try:
+            for number in range(self._counts[0]):
+                await self._start_nameserver(number)
+            for number in range(self._counts[1]):
+                await self._add_broker(f"broker-{chr(ord('a') + number)}")
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for name in list(self._running):
+            await self.stop_broker(name)
+        await self._stack.aclose()
+
+    async def _start_nameserver(self, number: int) -> None:
+        config = NameServerConfig(
+            listen_port=0,
+            bind_address=HOST,
+            kv_config_path=f"{self._root}/namesrv-{number}/kvConfig.json",
+        )
+        server = run_nameserver(config, network=self.network, disk=self.disk, clock=self._clock)
+        self._nameservers.append(await self._stack.enter_async_context(server))
+
+    async def _add_broker(self, name: str) -> None:
+        self._configs[name] = BrokerConfig(
+            **{
+                **SMALL,
+                "broker_name": name,
+                "broker_ip1": HOST,
+                "bind_address": HOST,
+                "listen_port": self.network.free_port(HOST),
+                "fast_listen_port": self.network.free_port(HOST),
+                "namesrv_addr": self.namesrv,
+                "store_path_root_dir": f"{self._root}/{name}",
+                **self._settings,
+            }
+        )
+        await self.start_broker(name)
+
+    async def start_broker(self, name: str = "broker-a") -> Broker:
+        """Start a broker of this cluster that was stopped."""
+        assert self._clock is not None
+        stack = AsyncExitStack()
+        ports = Ports(
+            self.network,
+            self.disk,
+            self._clock,
+            InlineOffload(),
+            random.Random(self.rng.random()),
+            self._syncer or InlineSyncer(),
+        )
+        broker = await stack.enter_async_context(run_broker(self._configs[name], ports))
+        self._running[name] = (stack, broker)
+        await broker.announced.wait()
+        return broker
+
+    async def stop_broker(self, name: str = "broker-a") -> None:
+        """Stop a broker cleanly; its files stay."""
+        stack, _ = self._running.pop(name)
+        await stack.aclose()
+
+    # what tests use
+
+    @property
+    def namesrv(self) -> str:
+        """The name servers' addresses, as every client takes them."""
+        return ";".join(f"{HOST}:{server.port}" for server in self._nameservers)
+
+    @property
+    def clock(self) -> WallClock:
+        assert self._clock is not None, "the cluster is not running"
+        return self._clock
+
+    def broker(self, name: str = "broker-a") -> Broker:
+        return self._running[name][1]
+
+    @property
+    def _ports(self) -> dict[str, Any]:
+        return {"network": self.network, "clock": self._clock, "rng": self.rng}
+
+    def producer(self, group: str = "test-producer", **options: Any) -> Producer:
+        """A producer on this cluster's network and clock."""
+        return Producer(self.namesrv, group=group, **self._ports, **options)
+
+    def consumer(self, group: str = "test-consumer", **options: Any) -> Consumer:
+        return Consumer(self.namesrv, group=group, **self._ports, **options)
+
+    def admin(self) -> Admin:
+        return Admin(self.namesrv, **self._ports)
+
+    async def create_topic(self, name: str, queues: int = 4) -> None:
+        """A topic on every broker, known to the name servers when this returns."""
+        async with self.admin() as admin:
+            await admin.create_topic(name, queues=queues)

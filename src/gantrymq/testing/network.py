@@ -1,0 +1,205 @@
+"""A network in memory that delays, cuts and parts, and does the same again for the same seed."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from gantrymq.base.errors import GantryError
+from gantrymq.base.network import ConnectFailed, Listener
+
+P = TypeVar("P", bound=asyncio.Protocol)
+
+FIRST_PORT = 20_000
+WINDOW_BYTES = 1024 * 1024
+"""What is under way to a peer that does not read before the sender is told to pause."""
+
+
+class MemoryTransport(asyncio.Transport):
+    """One end of a connection: what is written here arrives there, in order, after a delay."""
+
+    def __init__(
+        self, network: "MemoryNetwork", here: tuple[str, int], peer: tuple[str, int]
+    ) -> None:
+        super().__init__({"peername": peer, "sockname": here})
+        self._network = network
+        self._loop = asyncio.get_running_loop()
+        self.host = here[0]
+        self.other: MemoryTransport
+        self.protocol: asyncio.Protocol
+        self._arrives = 0.0
+        self._inbox: list[bytes] = []
+        self._reading, self._closing, self._lost = True, False, False
+        self._under_way = 0
+        self._high = WINDOW_BYTES
+        self._paused_writer = False
+
+    def write(self, data: Any) -> None:
+        if self._closing or self._lost or not data:
+            return
+        data = bytes(data)
+        self._under_way += len(data)
+        if self._under_way > self._high and not self._paused_writer:
+            self._paused_writer = True
+            self.protocol.pause_writing()
+        if self._network.parted(self.host, self.other.host):
+            return  # the bytes are lost with the link; the connection will be cut or time out
+        self._later(self.other._receive, data)
+
+    def _later(self, action: Callable[..., None], *args: Any) -> None:
+        """Nothing overtakes: each delivery is due no earlier than the one before it."""
+        self._arrives = max(self._arrives, self._loop.time() + self._network.delay())
+        self._loop.call_at(self._arrives, action, *args)
+
+    def _receive(self, data: bytes) -> None:
+        if self._lost:
+            return
+        self._inbox.append(data)
+        self._drain()
+
+    def _drain(self) -> None:
+        while self._inbox and self._reading and not self._lost:
+            data = self._inbox.pop(0)
+            self.other._acknowledge(len(data))
+            self.protocol.data_received(data)
+
+    def _acknowledge(self, size: int) -> None:
+        self._under_way -= size
+        if self._paused_writer and self._under_way <= self._high // 4:
+            self._paused_writer = False
+            self.protocol.resume_writing()
+
+    def pause_reading(self) -> None:
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        self._reading = True
+        self._loop.call_soon(self._drain)
+
+    def is_reading(self) -> bool:
+        return self._reading
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._high = high or WINDOW_BYTES
+
+    def get_write_buffer_size(self) -> int:
+        return self._under_way
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        """What was written still arrives, then both ends are lost."""
+        if not self._closing:
+            self._closing = True
+            self._later(self.other._end, None)
+            self._loop.call_soon(self._end, None)
+
+    def abort(self) -> None:
+        self.cut(ConnectionResetError("aborted"))
+
+    def cut(self, error: Exception | None = None) -> None:
+        """Both ends lose the connection now; what is under way is gone."""
+        self._loop.call_soon(self._end, error)
+        self._loop.call_soon(self.other._end, error)
+
+    def _end(self, error: Exception | None) -> None:
+        if not self._lost:
+            self._lost = self._closing = True
+            self._network.forget(self)
+            self.protocol.connection_lost(error)
+
+
+class _MemoryListener:
+    def __init__(self, network: "MemoryNetwork", host: str, port: int) -> None:
+        self._network, self._host, self.port = network, host, port
+
+    async def close(self) -> None:
+        self._network.stop_listening(self._host, self.port)
+
+
+class MemoryNetwork:
+    """Ports and links of one simulated world."""
+
+    def __init__(
+        self, rng: random.Random | None = None, delay: tuple[float, float] = (0.0001, 0.0005)
+    ) -> None:
+        self._rng = rng or random.Random(0)
+        self._delay = delay
+        self._ports: dict[tuple[str, int], Callable[[], asyncio.Protocol]] = {}
+        self._next_port = FIRST_PORT
+        self._open: dict[MemoryTransport, None] = {}
+        self._parted: dict[frozenset[str], None] = {}
+
+    # the port
+
+    async def listen(
+        self, host: str, port: int, factory: Callable[[], asyncio.Protocol]
+    ) -> Listener:
+        port = port or self.free_port(host)
+        if (host, port) in self._ports:
+            raise GantryError(f"cannot listen on {host}:{port}: address already in use")
+        self._ports[host, port] = factory
+        return _MemoryListener(self, host, port)
+
+    async def connect(self, host: str, port: int, factory: Callable[[], P], timeout: float) -> P:
+        await asyncio.sleep(self.delay())
+        accept = self._ports.get((host, port))
+        if self.parted("127.0.0.1", host):
+            await asyncio.sleep(timeout)
+            raise ConnectFailed(f"connect to {host}:{port} took over {timeout:g} s")
+        if accept is None:
+            raise ConnectFailed(f"connect to {host}:{port} failed: connection refused")
+        protocol, accepted = factory(), accept()
+        here = ("127.0.0.1", self.free_port("127.0.0.1"))
+        near = MemoryTransport(self, here, (host, port))
+        far = MemoryTransport(self, (host, port), here)
+        near.other, far.other = far, near
+        near.protocol, far.protocol = protocol, accepted
+        self._open |= {near: None, far: None}
+        accepted.connection_made(far)
+        protocol.connection_made(near)
+        return protocol
+
+    def free_port(self, host: str) -> int:
+        self._next_port += 1
+        return self._next_port
+
+    # what a transport needs
+
+    def delay(self) -> float:
+        return self._rng.uniform(*self._delay)
+
+    def forget(self, transport: MemoryTransport) -> None:
+        self._open.pop(transport, None)
+
+    def stop_listening(self, host: str, port: int) -> None:
+        self._ports.pop((host, port), None)
+
+    def parted(self, one: str, other: str) -> bool:
+        return frozenset((one, other)) in self._parted
+
+    # faults
+
+    def set_delay(self, least: float, most: float) -> None:
+        self._delay = (least, most)
+
+    def cut_all(self) -> int:
+        """Lose every connection; returns how many."""
+        gone = list(self._open)
+        for transport in gone[::2]:
+            transport.cut(ConnectionResetError("cut"))
+        return len(gone) // 2
+
+    def cut_port(self, port: int) -> None:
+        """Lose every connection to one listening port."""
+        for transport in list(self._open):
+            if transport.get_extra_info("sockname")[1] == port:
+                transport.cut(ConnectionResetError("cut"))
+
+    def part(self, one: str, other: str) -> None:
+        """Bytes between two hosts vanish until they are joined again."""
+        self._parted[frozenset((one, other))] = None
+
+    def join(self, one: str, other: str) -> None:
+        self._parted.pop(frozenset((one, other)), None)
