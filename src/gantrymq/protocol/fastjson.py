@@ -161,7 +161,7 @@ class _Parser:
             if escape < 0 or close < escape:
                 parts.append(text[at:close])
                 self._at = close + 1
-                return "".join(parts)
+                return _joined(parts)
             parts.append(text[at:escape])
             decoded, at = self._escape(escape + 1)
             parts.append(decoded)
@@ -188,6 +188,14 @@ class _Parser:
         if word in _WORDS:
             return _WORDS[word]
         return _number(word)
+
+
+def _joined(parts: list[str]) -> str:
+    """The pieces as one text; two escapes may be the halves of one character."""
+    whole = "".join(parts)
+    if len(parts) > 1 and not whole.isascii():
+        return whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return whole
 
 
 def _number(word: str) -> Any:

@@ -10,9 +10,28 @@
 sleeps, and a seed repeats the run. The pytest plugin offers both as `gantry` and `gantry_sim`.
 """
 
-from gantrymq.testing.clock import MovableClock
-from gantrymq.testing.cluster import Cluster
-from gantrymq.testing.loop import VirtualLoop, simulate
-from gantrymq.testing.network import MemoryNetwork
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gantrymq.testing.clock import MovableClock
+    from gantrymq.testing.cluster import Cluster
+    from gantrymq.testing.loop import VirtualLoop, simulate
+    from gantrymq.testing.network import MemoryNetwork
 
 __all__ = ["Cluster", "MemoryNetwork", "MovableClock", "VirtualLoop", "simulate"]
+
+_HOMES = {
+    "Cluster": "cluster",
+    "MemoryNetwork": "network",
+    "MovableClock": "clock",
+    "VirtualLoop": "loop",
+    "simulate": "loop",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded on first use: every pytest run imports this package for its plugin."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
