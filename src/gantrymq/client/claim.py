@@ -36,6 +36,8 @@ class Claim:
         self.dropped = False
         """The queue is somebody else's now: whatever is still out no longer counts."""
         self.closed = False
+        self.paused = False
+        """Held by the user: neither pulled nor handed out."""
         self.broker_id = 0
         """Which member of the broker to pull from, as the broker suggested."""
         self.last_pull = self._loop.time()
@@ -55,10 +57,12 @@ class Claim:
         self._handout.offer(self)
 
     def offers(self, now: float) -> bool:
-        return bool(self.waiting)
+        return bool(self.waiting) and not self.paused
 
     def take(self, count: int, now: float) -> list[Delivery]:
         waiting = self.waiting
+        if self.paused:
+            return []
         if count == 1:
             return [waiting.popleft()] if waiting else []
         return [waiting.popleft() for _ in range(min(count, len(waiting)))]
@@ -114,6 +118,11 @@ class Claim:
         if self.dropped:
             log.debug("%r finished, but the queue was given away", message)
         return not self.dropped
+
+    def resume(self) -> None:
+        """End a pause."""
+        self.paused = False
+        self._handout.offer(self)
 
     # giving the queue up
 

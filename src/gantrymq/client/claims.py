@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Final
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.claim import Claim, SendBack
+from gantrymq.client.consumer_errors import QueueNotAssigned
 from gantrymq.client.handout import Handout
 from gantrymq.client.locks import QueueLocks
 from gantrymq.client.offset_store import OffsetStore
@@ -18,6 +19,9 @@ from gantrymq.client.setup import Setup
 from gantrymq.model import Queue
 
 log = logging.getLogger(__name__)
+
+Shares = Callable[[str], Awaitable[list[Queue] | None]]
+"""Which queues of a topic are ours; None: that is not known now."""
 
 PULL_SILENCE_SECONDS_MAX: Final = 120.0
 """A queue that was not pulled for this long is taken afresh."""
@@ -44,28 +48,34 @@ class Claims:
         retries_max: int | None,
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         wake: Callable[[], None],
+        shares: Shares | None = None,
+        total_max: int | None = None,
+        commits: bool = True,
     ) -> None:
         self._setup, self._handout, self._offsets = setup, handout, offsets
         self._send_back, self._retries_max = send_back, retries_max
         self._spawn, self._wake = spawn, wake
         self._locks = QueueLocks(setup.instance, setup.group)
-        self._pull_loop = PullLoop(setup, handout, self._on_moved)
+        self._shares, self._total_max = shares or self._shared, total_max
+        self._commits = commits
+        """Whether progress is stored without being asked for."""
+        self._pull_loop = PullLoop(
+            setup, handout, self._on_moved, self._is_crowded, commits=commits
+        )
         self._loop = asyncio.get_running_loop()
         self._leaving: dict[Queue, None] = {}
         self._moved_at: dict[Queue, float] = {}
         self.held: dict[Queue, Claim] = {}
+        self.paused: dict[Queue, None] = {}
         self.on_change: list[Callable[[list[Queue]], None]] = []
 
     # sharing out
 
     async def rebalance(self) -> float | None:
         """Hold exactly what is ours. None: settled; else how long the rest can wait."""
-        setup = self._setup
         bearable: list[float] = []
-        for topic in list(setup.subscriptions):
-            mine = await my_queues(
-                setup.instance, setup.group, topic, setup.strategy, broadcast=setup.broadcast
-            )
+        for topic in list(self._setup.subscriptions):
+            mine = await self._shares(topic)
             if mine is None:
                 bearable.append(UNKNOWN_RETRY_SECONDS)
             else:
@@ -73,6 +83,18 @@ class Claims:
         strays = [claim for queue, claim in self.held.items() if self._unwanted(queue)]
         await asyncio.gather(*(self.give_up(claim) for claim in strays))
         return min(bearable) if bearable else None
+
+    async def _shared(self, topic: str) -> list[Queue] | None:
+        setup = self._setup
+        return await my_queues(
+            setup.instance, setup.group, topic, setup.strategy, broadcast=setup.broadcast
+        )
+
+    def _is_crowded(self) -> bool:
+        """Whether all queues together hold too much."""
+        if self._total_max is None:
+            return False
+        return sum(claim.progress.count for claim in self.held.values()) > self._total_max
 
     def _unwanted(self, queue: Queue) -> bool:
         return queue.topic not in self._setup.subscriptions
@@ -121,11 +143,23 @@ class Claims:
             return False
         if queue in self.held or self._unwanted(queue) or self._handout.closed:
             return True
+        self._hold(queue, start)
+        return True
+
+    def _hold(self, queue: Queue, start: int) -> None:
         claim = self._make(queue, start)
+        claim.paused = queue in self.paused
         self.held[queue] = claim
         claim.pulls = self._spawn(self._pull_loop.run(claim))
-        log.info("%s takes %s from offset %d", setup.group, queue, start)
-        return True
+        log.info("%s takes %s from offset %d", self._setup.group, queue, start)
+
+    def restart(self, queue: Queue, start: int) -> None:
+        """Read a held queue from another offset; what is out of it no longer counts."""
+        claim = self.held.get(queue)
+        if claim is None:
+            raise QueueNotAssigned(f"{queue} is not held by this consumer")
+        claim.drop()
+        self._hold(queue, start)
 
     def _make(self, queue: Queue, start: int) -> Claim:
         if not self._setup.ordered:
@@ -165,7 +199,8 @@ class Claims:
         queue = claim.queue
         offset = claim.progress.done if stored_offset is None else stored_offset
         try:
-            await self._offsets.store({queue: offset}, wait=True)
+            if self._commits or stored_offset is not None:
+                await self._offsets.store({queue: offset}, wait=True)
             self._offsets.forget(queue)
             if self._setup.ordered and not self._setup.broadcast:
                 await self._locks.unlock([queue])

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, Self, TypeVar, overload
 
 import msgspec
@@ -20,6 +20,7 @@ from gantrymq.client.handout import Handout, HandoutClosed
 from gantrymq.client.instance import Hook, Instance, shared_instance
 from gantrymq.client.offset_store import OffsetStore
 from gantrymq.client.options import ClientOptions, ConsumerOptions
+from gantrymq.client.producer import with_namesrv
 from gantrymq.client.queue_offsets import timestamp_of
 from gantrymq.client.rebalance import Rebalancing
 from gantrymq.client.send_back import NO_LIMIT, SendBacks
@@ -33,7 +34,7 @@ from gantrymq.client.setup import (
 )
 from gantrymq.client.subscribing import Subscribing
 from gantrymq.client.workers import BatchHandler, Handler, Work, Workers
-from gantrymq.model import Queue
+from gantrymq.model import RETRY_PREFIX, Queue
 from gantrymq.protocol.bodies import ConsumerData
 
 log = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ class Consumer:
         network: Network | None = None,
         clock: WallClock | None = None,
         rng: random.Random | None = None,
-        hooks: tuple[Hook, ...] = (),
+        hooks: Sequence[Hook] = (),
     ) -> None:
         self.group = check_group(group)
         self.ordered = ordered
@@ -84,16 +85,13 @@ class Consumer:
             options = msgspec.structs.replace(options, message_model=BROADCASTING)
         if concurrency is not None:
             options = msgspec.structs.replace(options, consume_thread_max=concurrency)
-        client = client or ClientOptions()
-        if namesrv is not None:
-            client = msgspec.structs.replace(client, namesrv=namesrv)
-        self.options, self._client = options, client
+        self.options, self._client = options, with_namesrv(client, namesrv)
         self._max_retries = options.max_reconsume_times if max_retries == -1 else max_retries
         self._strategy = strategy or strategy_named(options.allocate_strategy)
         self._own_offsets, self._close_grace = offsets, close_grace
         self._ports = (network, clock, rng)
-        self._hooks = hooks
-        self._subscribing = Subscribing(self.group, broadcast=options.message_model == BROADCASTING)
+        self._hooks = tuple(hooks)
+        self._subscribing = Subscribing(self.group, retries=options.message_model != BROADCASTING)
         self._work: Work | None = None
         self._workers: Workers | None = None
         self._tasks: dict[asyncio.Task[None], None] = {}
@@ -106,6 +104,7 @@ class Consumer:
         self._claims: Claims
         self._rebalancing: Rebalancing
         self._requests: ServerRequests
+        self._stop_listening: Callable[[], None]
 
     # life
 
@@ -142,11 +141,10 @@ class Consumer:
             None if setup.broadcast else SendBacks(instance, self.group, self._own_limit),
             retries_max=self._retry_limit, spawn=self._spawn, wake=self._rebalancing.wake,
         )  # fmt: skip
-        self._requests = ServerRequests(
-            setup, self._claims, lambda: self._work, self._rebalancing.wake
-        )
+        self._requests = ServerRequests(setup, self._claims, lambda: self._work)
         instance.register_consumer(self.group, self._consumer_data)
         self._requests.listen()
+        self._stop_listening = self._rebalancing.listen(instance, self.group)
         self._subscribing.start(instance, self._rebalancing.wake)
         self._spawn(self._rebalancing.run())
         self._spawn(self._every(instance.options.persist_offset_interval_ms / 1000, self._persist))
@@ -174,6 +172,7 @@ class Consumer:
             return
         self._closed = True
         self._requests.stop()
+        self._stop_listening()
         self._claims.stop_pulls()
         self._handout.close()
         if self._workers is not None:
@@ -263,9 +262,9 @@ class Consumer:
 
     @property
     def assignment(self) -> list[Queue]:
-        """The queues this member holds now."""
+        """The queues this member holds now, its group's retry queues left out."""
         self._check_started()
-        return sorted(self._claims.held)
+        return sorted(q for q in self._claims.held if not q.topic.startswith(RETRY_PREFIX))
 
     def on_assignment(self, listener: Callable[[list[Queue]], None]) -> None:
         """Call back with all held queues whenever they change."""
@@ -277,7 +276,7 @@ class Consumer:
         self._check_started()
         changed = asyncio.Event()
         self._claims.on_change.append(lambda _: changed.set())
-        while len(self._claims.held) < count:
+        while len(self.assignment) < count:
             await changed.wait()
             changed.clear()
         return self.assignment

@@ -51,7 +51,7 @@ class OrderedClaim(Claim):
 
     def offers(self, now: float) -> bool:
         free = not self._out and now >= self._paused_until
-        return free and bool(self.waiting) and self.is_locked(now)
+        return free and super().offers(now) and self.is_locked(now)
 
     def take(self, count: int, now: float) -> list[Delivery]:
         if not self.offers(now):

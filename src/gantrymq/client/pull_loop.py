@@ -42,9 +42,19 @@ OnMoved = Callable[[Claim, int], None]
 class PullLoop:
     """The pulls of a consumer's queues, one task a queue."""
 
-    def __init__(self, setup: Setup, handout: Handout, on_moved: OnMoved) -> None:
-        self._setup, self._handout, self._on_moved = setup, handout, on_moved
+    def __init__(
+        self,
+        setup: Setup,
+        handout: Handout,
+        on_moved: OnMoved,
+        crowded: Callable[[], bool],
+        *,
+        commits: bool,
+    ) -> None:
+        self._setup, self._handout = setup, handout
+        self._on_moved, self._crowded = on_moved, crowded
         self._limits = setup.flow_limits
+        self._commits = commits and not setup.broadcast
         self._loop = asyncio.get_running_loop()
 
     async def run(self, claim: Claim) -> None:
@@ -63,9 +73,9 @@ class PullLoop:
         """One pull; returns the seconds to wait before the next."""
         now = self._loop.time()
         unlocked = isinstance(claim, OrderedClaim) and not claim.is_locked(now)
-        if unlocked or self._handout.held:
+        if unlocked or claim.paused or self._handout.held:
             return HELD_SECONDS
-        if hold_reason(self._limits, claim.progress) is not None:
+        if self._crowded() or hold_reason(self._limits, claim.progress) is not None:
             await self._wait_for_room(claim)
             return 0.0
         try:
@@ -96,6 +106,7 @@ class PullLoop:
 
     async def _pull(self, claim: Claim) -> Pulled:
         setup, options = self._setup, self._setup.options
+        subscription = setup.subscriptions.get(claim.queue.topic)
         return await pull_raw(
             setup.instance,
             setup.group,
@@ -104,9 +115,11 @@ class PullLoop:
             max_count=options.pull_batch_size,
             suspend=options.broker_suspend_ms / 1000,
             timeout=options.pull_timeout_ms / 1000,
-            subscription=setup.subscriptions.get(claim.queue.topic),
-            commit_offset=None if setup.broadcast else claim.progress.done,
+            subscription=subscription,
+            commit_offset=claim.progress.done if self._commits else None,
             broker_id=claim.broker_id,
+            # Tags travel along, so that a broker that just restarted needs no heartbeat first.
+            registered=subscription is not None and subscription.expression_type != "TAG",
         )
 
     async def _refused(self, queue: Queue, error: BrokerRefused) -> float:

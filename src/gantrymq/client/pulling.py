@@ -56,11 +56,13 @@ async def pull_raw(
     subscription: Subscription | None = None,
     commit_offset: int | None = None,
     broker_id: int = 0,
+    registered: bool = False,
 ) -> Pulled:
     """Pull once. The broker may hold the request for `suspend` seconds when nothing is there.
 
     `commit_offset` stores the group's progress on the way, on a master only: a slave's copy of it
-    comes from its master.
+    comes from its master. `registered` means that the broker has the subscription from a heartbeat
+    and need not compile the expression again, which matters for SQL.
     """
     await instance.routes.get(queue.topic)
     address = instance.routes.address_of(queue.broker_name, broker_id, any_id=True)
@@ -72,8 +74,7 @@ async def pull_raw(
     if subscription is not None:
         expression, kind = subscription.sub_string, subscription.expression_type
         version = subscription.sub_version
-    if kind == "TAG" or subscription is None:
-        # A tag expression travels along, so a broker that just restarted needs no heartbeat first.
+    if not registered:
         flags |= PULL_SUBSCRIBES
     header = PullRequest(
         consumer_group=group, topic=queue.topic, queue_id=queue.queue_id, queue_offset=offset,

@@ -11,7 +11,10 @@ from gantrymq.client.instance import Instance
 from gantrymq.model import Queue, Route
 from gantrymq.protocol import calls, fastjson
 from gantrymq.protocol.bodies import ConsumerIdList
+from gantrymq.protocol.codes import RequestCode
+from gantrymq.protocol.command import Command
 from gantrymq.protocol.headers.clients import GroupRequest
+from gantrymq.remoting.connection import Connection
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +69,17 @@ class Rebalancing:
     def __init__(self, step: Callable[[], Awaitable[float | None]], interval: float) -> None:
         self._step, self._interval = step, interval
         self._woken = asyncio.Event()
+
+    def listen(self, instance: Instance, group: str) -> Callable[[], None]:
+        """Wake when a broker says that the group's members changed; returns how to stop that."""
+
+        async def members_changed(_: Connection, command: Command) -> Command | None:
+            if command.ext.get("consumerGroup") != group:
+                return None
+            self.wake()
+            return Command(code=0)
+
+        return instance.on_request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, members_changed)
 
     def wake(self) -> None:
         """Do not wait for the interval."""

@@ -4,9 +4,10 @@ import logging
 from typing import Final
 
 from gantrymq.base.errors import GantryError
-from gantrymq.client.delivery import DEAD_LEVEL, Delivery
+from gantrymq.client.delivery import DEAD_LEVEL
 from gantrymq.client.heartbeat import INNER_PRODUCER
 from gantrymq.client.instance import Instance
+from gantrymq.client.received import Received
 from gantrymq.model import retry_topic
 from gantrymq.protocol import calls, properties
 from gantrymq.protocol.compression import COMPRESSED, TYPE_MASK
@@ -26,7 +27,7 @@ class SendBacks:
         self._retries_max = retries_max
         """Our own limit; None leaves it to the group's settings on the broker."""
 
-    async def __call__(self, message: Delivery, delay_level: int) -> None:
+    async def __call__(self, message: Received, delay_level: int) -> None:
         """Returns once the broker has it; raises the first reason when every way failed."""
         try:
             await self._send_back(message, delay_level)
@@ -38,7 +39,7 @@ class SendBacks:
                 log.info("%r not sent anew either: %s", message, error)
                 raise refused from error
 
-    async def _send_back(self, message: Delivery, delay_level: int) -> None:
+    async def _send_back(self, message: Received, delay_level: int) -> None:
         header = SendBackRequest(
             offset=message.log_offset, group=self._group, delay_level=delay_level,
             origin_msg_id=message.msg_id, origin_topic=message.topic, unit_mode=False,
@@ -47,7 +48,7 @@ class SendBacks:
         address = self._instance.routes.address_of(message.queue.broker_name)
         await self._instance.call(address, calls.CONSUMER_SEND_MSG_BACK, header)
 
-    async def _send_anew(self, message: Delivery, delay_level: int) -> None:
+    async def _send_anew(self, message: Received, delay_level: int) -> None:
         """The way for a broker that is read from its slave, or no longer has the record."""
         instance, topic = self._instance, retry_topic(self._group)
         route = await instance.routes.get(topic)

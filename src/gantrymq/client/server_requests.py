@@ -1,4 +1,4 @@
-"""What brokers ask of a consumer: share out again, move your offsets, tell about yourself."""
+"""What brokers ask of a consumer: move your offsets, tell about yourself, try this message."""
 
 import asyncio
 import logging
@@ -29,16 +29,14 @@ class ServerRequests:
         setup: Setup,
         claims: Claims,
         work: Callable[[], Work | None],
-        wake: Callable[[], None],
     ) -> None:
-        self._setup, self._claims, self._work, self._wake = setup, claims, work, wake
+        self._setup, self._claims, self._work = setup, claims, work
         self._start_ms = setup.instance.clock.now_ms()
         self._removers: list[Callable[[], None]] = []
 
     def listen(self) -> None:
         on_request = self._setup.instance.on_request
         self._removers = [
-            on_request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, self._members_changed),
             on_request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, self._reset),
             on_request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, self._status),
             on_request(RequestCode.GET_CONSUMER_RUNNING_INFO, self._running_info),
@@ -51,12 +49,6 @@ class ServerRequests:
 
     def _is_mine(self, command: Command, name: str) -> bool:
         return command.ext.get(name) == self._setup.group
-
-    async def _members_changed(self, _: Connection, command: Command) -> Command | None:
-        if not self._is_mine(command, "consumerGroup"):
-            return None
-        self._wake()
-        return Command(code=0)
 
     async def _reset(self, _: Connection, command: Command) -> Command | None:
         if not self._is_mine(command, "group"):

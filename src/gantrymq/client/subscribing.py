@@ -22,8 +22,8 @@ SQL = "SQL92"
 class Subscribing:
     """The table of subscriptions; a change is announced before anything is pulled."""
 
-    def __init__(self, group: str, *, broadcast: bool) -> None:
-        self._group, self._broadcast = group, broadcast
+    def __init__(self, group: str, *, retries: bool) -> None:
+        self._group, self._retries = group, retries
         self._instance: Instance | None = None
         self._wake: Callable[[], None] = lambda: None
         self._version = 0
@@ -36,7 +36,7 @@ class Subscribing:
         self._instance, self._wake = instance, wake
         for topic, wanted in list(self.table.items()):
             self._put(topic, wanted.sub_string, wanted.expression_type)
-        if not self._broadcast:
+        if self._retries:
             self._put(retry_topic(self._group), ALL, "TAG")
 
     def stop(self) -> None:
