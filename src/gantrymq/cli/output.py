@@ -1,0 +1,69 @@
+"""How commands print: a table for people, json and jsonl for scripts. Data only, on stdout."""
+
+import base64
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+FORMATS = click.Choice(["table", "json", "jsonl"])
+output_option = click.option(
+    "-o", "--output", type=FORMATS, default="table", show_default=True, help="Form of the data."
+)
+namesrv_option = click.option(
+    "-n", "--namesrv", metavar="ADDR;ADDR", help="Name servers; else NAMESRV_ADDR."
+)
+
+Row = dict[str, Any]
+
+
+def body_fields(body: bytes) -> Row:
+    """`body` for text, `bodyBase64` for what is none."""
+    try:
+        return {"body": body.decode()}
+    except UnicodeDecodeError:
+        return {"bodyBase64": base64.b64encode(body).decode()}
+
+
+def print_line(row: Row) -> None:
+    """One JSON object on a line of its own."""
+    sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def print_rows(rows: Sequence[Row], form: str) -> None:
+    """All rows in the wanted form."""
+    if form == "jsonl":
+        for row in rows:
+            print_line(row)
+    elif form == "json":
+        sys.stdout.write(json.dumps(list(rows), ensure_ascii=False, indent=2) + "\n")
+    else:
+        print_table(rows)
+
+
+def print_table(rows: Iterable[Row]) -> None:
+    """Aligned columns, never wrapped: readable, and still good for grep and awk."""
+    rows = list(rows)
+    if not rows:
+        return
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    lines = [names] + [[_cell(row.get(name)) for name in names] for row in rows]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(names))]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def fail(error: Exception) -> None:
+    """One clear line on stderr, exit code 1."""
+    print(f"error: {error}", file=sys.stderr)
+    raise SystemExit(1)

@@ -1,0 +1,67 @@
+"""`gantry send`: one message from the command line."""
+
+import asyncio
+import sys
+
+import click
+
+from gantrymq.base.errors import GantryError
+from gantrymq.cli.output import fail, namesrv_option, output_option, print_line, print_table
+from gantrymq.client.producer import Producer
+from gantrymq.model import Message, SendResult
+
+GROUP = "gantry-cli"
+
+
+@click.command("send")
+@click.argument("topic")
+@click.argument("body")
+@click.option("--tag", help="The message's tag.")
+@click.option("--key", "keys", multiple=True, help="A key to find it by; repeatable.")
+@click.option("--property", "pairs", multiple=True, metavar="NAME=VALUE", help="Repeatable.")
+@click.option("--delay-level", type=click.IntRange(0, 18), default=0, help="1 to 18.")
+@namesrv_option
+@output_option
+def send(
+    topic: str,
+    body: str,
+    tag: str | None,
+    keys: tuple[str, ...],
+    pairs: tuple[str, ...],
+    delay_level: int,
+    namesrv: str | None,
+    output: str,
+) -> None:
+    """Send BODY to TOPIC; `-` reads the body from standard input."""
+    data = sys.stdin.buffer.read() if body == "-" else body.encode()
+    properties = dict(_pair(item) for item in pairs)
+    message = Message(
+        topic, data, tags=tag, keys=keys, properties=properties, delay_level=delay_level
+    )
+    try:
+        result = asyncio.run(_send(message, namesrv))
+    except GantryError as error:
+        fail(error)
+    row = {
+        "status": result.status,
+        "msgId": result.msg_id,
+        "offsetMsgId": result.offset_msg_id,
+        "queueId": result.queue.queue_id,
+        "queueOffset": result.offset,
+    }
+    if output == "table":
+        print_table([row])
+    else:
+        print_line(row)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, mark, value = text.partition("=")
+    if not mark or not name:
+        raise click.UsageError(f"--property {text}: write NAME=VALUE")
+    return name, value
+
+
+async def _send(message: Message, namesrv: str | None) -> SendResult:
+    async with Producer(namesrv, group=GROUP) as producer:
+        return await producer.send(message)

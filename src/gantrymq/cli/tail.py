@@ -1,0 +1,142 @@
+"""`gantry tail`: the messages of a topic, from wherever to wherever."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import datetime
+
+import click
+
+from gantrymq.base.errors import GantryError
+from gantrymq.cli.output import (
+    Row,
+    body_fields,
+    fail,
+    namesrv_option,
+    output_option,
+    print_line,
+    print_rows,
+)
+from gantrymq.client.pull_consumer import PullConsumer, PullResult
+from gantrymq.client.pulling import PullStatus
+from gantrymq.client.received import Received
+from gantrymq.model import Queue
+
+GROUP = "gantry-cli"
+BATCH = 512
+
+Place = Callable[[PullConsumer, Queue], Awaitable[int]]
+
+
+@click.command("tail")
+@click.argument("topic")
+@click.option("--from", "start", default="last", show_default=True, metavar="PLACE",
+              help="first, last, an offset, or a time (2026-01-31T08:00:00).")  # fmt: skip
+@click.option("--until", "end", metavar="PLACE",
+              help="now, an offset, or a time; then it ends by itself.")  # fmt: skip
+@click.option("--tags", default="*", show_default=True, help="Only these: 'a || b'.")
+@namesrv_option
+@output_option
+def tail(
+    topic: str, start: str, end: str | None, tags: str, namesrv: str | None, output: str
+) -> None:
+    """Print the messages of TOPIC as they arrive, or up to --until."""
+    begin = _place(start, {"first": PullConsumer.min_offset, "last": PullConsumer.max_offset})
+    stop = _place(end, {"now": PullConsumer.max_offset}) if end is not None else None
+    try:
+        with suppress(KeyboardInterrupt):
+            asyncio.run(_tail(topic, begin, stop, tags, namesrv, output))
+    except GantryError as error:
+        fail(error)
+
+
+def _place(text: str, words: dict[str, Place]) -> Place:
+    """An offset, a time or one of the words, as a question to a queue."""
+    if text in words:
+        return words[text]
+    if text.isdigit():
+
+        async def fixed(consumer: PullConsumer, queue: Queue) -> int:
+            return int(text)
+
+        return fixed
+    try:
+        when = datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        names = ", ".join(words)
+        raise click.UsageError(f"{text!r} is none of {names}, an offset, or a time") from None
+
+    async def by_time(consumer: PullConsumer, queue: Queue) -> int:
+        return await consumer.search_offset(queue, when)
+
+    return by_time
+
+
+async def _tail(
+    topic: str, start: Place, end: Place | None, tags: str, namesrv: str | None, output: str
+) -> None:
+    async with PullConsumer(namesrv, group=GROUP) as consumer:
+        queues = await consumer.queues(topic)
+        if end is None:
+            async with asyncio.TaskGroup() as tasks:
+                for queue in queues:
+                    tasks.create_task(_follow(consumer, queue, start, tags, output))
+            return
+        rows: list[Row] = []
+        for queue in queues:
+            limit = await end(consumer, queue)
+            rows += await _range(consumer, queue, await start(consumer, queue), limit, tags)
+        rows.sort(key=lambda row: (row["storeTime"], row["queueId"], row["queueOffset"]))
+        print_rows(rows, output)
+
+
+async def _range(
+    consumer: PullConsumer, queue: Queue, offset: int, end: int, tags: str
+) -> list[Row]:
+    rows: list[Row] = []
+    while offset < end:
+        found = await consumer.pull(queue, offset, tags=tags, max_count=BATCH)
+        rows += [_row(message) for message in found.messages if message.offset < end]
+        moved = _next(found, offset)
+        if moved == offset:
+            break
+        offset = moved
+    return rows
+
+
+async def _follow(
+    consumer: PullConsumer, queue: Queue, start: Place, tags: str, output: str
+) -> None:
+    offset = await start(consumer, queue)
+    while True:
+        found = await consumer.pull_blocking(queue, offset, tags=tags, max_count=BATCH)
+        for message in found.messages:
+            if output == "table":
+                print(_text(message), flush=True)
+            else:
+                print_line(_row(message))
+        offset = _next(found, offset)
+
+
+def _next(found: PullResult, offset: int) -> int:
+    return offset if found.status is PullStatus.NO_NEW else found.next_offset
+
+
+def _text(message: Received) -> str:
+    when = message.store_time.astimezone().isoformat(sep=" ", timespec="milliseconds")
+    body = body_fields(message.body).get("body", f"<{len(message.body)} bytes>")
+    place = f"{message.queue.broker_name}:{message.queue.queue_id}@{message.offset}"
+    return f"{when} {place} {message.tags or '-'} {body}"
+
+
+def _row(message: Received) -> Row:
+    return {
+        "msgId": message.msg_id,
+        "topic": message.topic,
+        "queueId": message.queue.queue_id,
+        "queueOffset": message.offset,
+        "tags": message.tags,
+        "keys": list(message.keys),
+        **body_fields(message.body),
+        "storeTime": message.store_ms,
+    }
