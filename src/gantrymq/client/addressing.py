@@ -8,7 +8,7 @@ asked only when its host is set, and again every two minutes.
 import asyncio
 import random
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
 from gantrymq.base.network import Network, split_address
 from gantrymq.client.errors import ClientError, NoNameServer
@@ -102,8 +102,7 @@ class _Page(asyncio.Protocol):
         self.transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         self.data += data

@@ -50,7 +50,8 @@ class Connections:
         self._network, self._answer, self._connect_timeout = network, answer, connect_timeout
         self._open: dict[str, BrokerConnection] = {}
         self._making: dict[str, asyncio.Task[BrokerConnection]] = {}
-        self._silent: dict[Connection, int] = {}
+        self.silent: dict[Connection, int] = {}
+        """Calls in a row that each connection left without an answer."""
         self._closed = False
 
     def ready(self, address: str) -> BrokerConnection | None:
@@ -76,7 +77,7 @@ class Connections:
         limit = min(self._connect_timeout, timeout or self._connect_timeout)
 
         def lost(connection: Connection) -> None:
-            self._silent.pop(connection, None)
+            self.silent.pop(connection, None)
             if self._open.get(address) is connection:
                 del self._open[address]
 
@@ -91,13 +92,12 @@ class Connections:
 
     def heard(self, connection: Connection) -> None:
         """The peer answered."""
-        if self._silent:
-            self._silent.pop(connection, None)
+        self.silent.pop(connection, None)
 
     def unheard(self, connection: Connection) -> None:
         """A call got no answer in time. A peer that vanished without a word is found here."""
-        silent = self._silent.get(connection, 0) + 1
-        self._silent[connection] = silent
+        silent = self.silent.get(connection, 0) + 1
+        self.silent[connection] = silent
         if silent >= SILENT_CALLS_MAX:
             connection.abort()
 

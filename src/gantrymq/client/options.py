@@ -75,7 +75,7 @@ class ProducerOptions(Options, frozen=True, kw_only=True):
     """Which times: `4.9` (550 ms cost 30 s ...) or `5.1.4` (550 ms cost 2 s ...)."""
     max_message_bytes: int = 4_194_304
     """`maxMessageSize`: larger bodies are refused here; raise the broker's limit with it."""
-    window_messages: int = 10_000
+    window_messages: int = 4_096
     """`backPressureForAsyncSendNum`: messages under way at once, at most."""
     window_bytes: int = 64 * 1024 * 1024
     """`backPressureForAsyncSendSize`: body bytes under way at once, at most."""

@@ -84,6 +84,8 @@ class Producer:
         self._outbox = Outbox(instance, self.group, self.options)
         self._retry_codes = self._outbox.retry_codes()
         self._loop = asyncio.get_running_loop()
+        self._ids = instance.ids
+        self._send_seconds = self.options.send_timeout_ms / 1000
 
     async def close(self) -> None:
         """Wait for what is under way (it has a time-out), say good-bye to the brokers, close."""
@@ -178,7 +180,9 @@ class Producer:
         )
         if queue is not None or selector is not None or message.sharding_key is not None:
             _fix(pending, message, queue, selector)
-        outbox.add(pending)
+            outbox.add(pending)
+        else:
+            outbox.add_plain(pending)
         return pending.future
 
     async def room(self) -> None:
@@ -241,8 +245,7 @@ class Producer:
     def _prepared(self, message: Message) -> Prepared:
         if message.topic not in self._checked_topics:
             self._check_topic(message.topic)
-        assert self._instance is not None
-        return prepare(message, self._instance.ids, self.options)
+        return prepare(message, self._ids, self.options)
 
     def _check_topic(self, topic: str) -> None:
         check_topic(topic)
@@ -251,9 +254,8 @@ class Producer:
     def _pending(
         self, outbox: Outbox, prepared: Prepared, timeout: float | None, tries: int
     ) -> Pending:
-        seconds = self.options.send_timeout_ms / 1000 if timeout is None else timeout
-        deadline = self._loop.time() + seconds
-        return Pending(outbox, prepared, self._loop.create_future(), deadline, tries)
+        deadline = self._loop.time() + (self._send_seconds if timeout is None else timeout)
+        return Pending(outbox, prepared, asyncio.Future(loop=self._loop), deadline, tries)
 
 
 def _fix(

@@ -1,11 +1,14 @@
 """Work that waits, in order, for one thing to become ready: a route, a connection."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
 
 from gantrymq.base.errors import GantryError
 from gantrymq.remoting.connection import CallTimeout
+
+log = logging.getLogger(__name__)
 
 
 class Bounded(Protocol):
@@ -28,6 +31,9 @@ class Waitlist(Generic[W]):
         self._go, self._fail = go, fail
         self._waiting: dict[str, list[W]] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
 
     def __contains__(self, key: str) -> bool:
         return key in self._waiting
@@ -55,6 +61,9 @@ class Waitlist(Generic[W]):
         except asyncio.CancelledError:
             trying.cancel()
             error = GantryError("the client was closed")
+        except Exception as bug:  # nobody may wait for ever, not even because of a mistake here
+            log.exception("waiting for %s", key)
+            error = GantryError(f"{type(bug).__name__}: {bug}")
         # From here on newcomers go the direct way, behind those who waited.
         for work in self._waiting.pop(key):
             if error is None:
