@@ -65,6 +65,7 @@ class Claims:
         self._loop = asyncio.get_running_loop()
         self._leaving: dict[Queue, None] = {}
         self._moved_at: dict[Queue, float] = {}
+        self._finished: dict[Queue, int] = {}
         self.held: dict[Queue, Claim] = {}
         self.paused: dict[Queue, None] = {}
         self.on_change: list[Callable[[list[Queue]], None]] = []
@@ -143,7 +144,7 @@ class Claims:
             return False
         if queue in self.held or self._unwanted(queue) or self._handout.closed:
             return True
-        self._hold(queue, start)
+        self._hold(queue, max(start, self._finished.pop(queue, start)))
         return True
 
     def _hold(self, queue: Queue, start: int) -> None:
@@ -261,10 +262,18 @@ class Claims:
                 self._forfeit(claim)
 
     def _forfeit(self, claim: Claim) -> None:
-        claim.drop()
         if self.held.get(claim.queue) is claim:
+            claim.drop()
             del self.held[claim.queue]
+            self._leaving[claim.queue] = None
+            self._spawn(self._forget(claim))
+
+    async def _forget(self, claim: Claim) -> None:
+        """Should the queue come back to us, what we finished of it need not be done again."""
+        await claim.drain(LOCK_SECONDS_MAX)
         self._offsets.forget(claim.queue)
+        self._finished[claim.queue] = claim.progress.done
+        self._leaving.pop(claim.queue, None)
         self._wake()
 
     async def expire(self, seconds: float, *, ordered_too: bool) -> None:
