@@ -14,12 +14,13 @@ import struct
 import zlib
 from collections.abc import Iterator
 from functools import cached_property
-from ipaddress import ip_address
 from typing import Annotated, NamedTuple, get_type_hints
 
 import msgspec
 
 from gantrymq.base.errors import ProtocolError
+from gantrymq.protocol import properties
+from gantrymq.protocol.ids import decode_host, encode_host, offset_msg_id
 
 I32 = Annotated[int, "i"]
 I64 = Annotated[int, "q"]
@@ -42,9 +43,6 @@ TRANSACTION_COMMIT = 0x8
 TRANSACTION_ROLLBACK = 0xC
 BORN_V6 = 0x10
 STORE_V6 = 0x20
-
-NAME_VALUE = "\x01"
-PROPERTY_END = "\x02"
 
 
 class RecordHead(NamedTuple):
@@ -106,29 +104,6 @@ def body_crc(body: bytes | memoryview) -> int:
     return zlib.crc32(body) & 0x7FFFFFFF
 
 
-def pack_host(host: str, port: int) -> bytes:
-    """An address as records hold it: 4 or 16 bytes of IP and the port as i32."""
-    return ip_address(host).packed + I32_LEN.pack(port)
-
-
-def unpack_host(packed: bytes) -> tuple[str, int]:
-    """The inverse of `pack_host`."""
-    return str(ip_address(packed[:-4])), int(I32_LEN.unpack(packed[-4:])[0])
-
-
-def encode_properties(properties: dict[str, str]) -> bytes:
-    """Properties as one string, each entry ended by 0x02 as RocketMQ 5 does."""
-    return "".join(
-        f"{name}{NAME_VALUE}{value}{PROPERTY_END}" for name, value in properties.items()
-    ).encode()
-
-
-def decode_properties(raw: bytes) -> dict[str, str]:
-    """Parse a properties string; entries without a name or a value vanish, as in Java."""
-    entries = (entry.partition(NAME_VALUE) for entry in raw.decode().split(PROPERTY_END))
-    return {name: value for name, _, value in entries if name and value}
-
-
 class StoredMessage(msgspec.Struct, kw_only=True, dict=True):
     """A message together with where and when the broker stored it."""
 
@@ -152,17 +127,12 @@ class StoredMessage(msgspec.Struct, kw_only=True, dict=True):
     @cached_property
     def properties(self) -> dict[str, str]:
         """The properties as a dictionary, parsed when first asked for."""
-        return decode_properties(self.raw_properties)
+        return properties.decode(self.raw_properties)
 
     @property
     def offset_message_id(self) -> str:
         """The id that tells where the record lies: store host and log offset in hexadecimal."""
-        return offset_message_id(pack_host(*self.store_host), self.physical_offset)
-
-
-def offset_message_id(store_host: bytes, physical_offset: int) -> str:
-    """Upper-case hexadecimal of a packed store host and a log offset."""
-    return (store_host + physical_offset.to_bytes(8, "big")).hex().upper()
+        return offset_msg_id(encode_host(*self.store_host), self.physical_offset)
 
 
 def decode_record(buffer: bytes | memoryview, at: int = 0) -> StoredMessage:
@@ -199,9 +169,9 @@ def _decode(view: memoryview) -> StoredMessage:
         flag=head.flag,
         sys_flag=sys_flag,
         born_ms=head.born_ms,
-        born_host=unpack_host(head.born_host),
+        born_host=decode_host(head.born_host),
         store_ms=head.store_ms,
-        store_host=unpack_host(head.store_host),
+        store_host=decode_host(head.store_host),
         reconsume_times=head.reconsume_times,
         prepared_offset=head.prepared_offset,
         body_crc=head.body_crc,
