@@ -194,6 +194,12 @@ class Consumer:
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
 
+    @property
+    def instance(self) -> Instance:
+        """The connections, routes and timers this consumer shares with its client id."""
+        self._check_started()
+        return self._instance
+
     def _check_started(self) -> None:
         if self._closed:
             raise Closed(f"consumer of {self.group!r} is closed")
