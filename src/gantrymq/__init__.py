@@ -1,1 +1,106 @@
-""""""
+"""RocketMQ's messaging system in Python.
+
+    from gantrymq import Producer, Consumer, Message, Admin
+
+Names are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gantrymq.base.errors import ConfigError, GantryError, ProtocolError
+    from gantrymq.client.admin import Admin
+    from gantrymq.client.consumer import Consumer
+    from gantrymq.client.delivery import Delivery
+    from gantrymq.client.errors import (
+        BrokerRefused,
+        ClientError,
+        Closed,
+        ForkedError,
+        MessageRefused,
+        NoNameServer,
+        NoRoute,
+        NotStarted,
+        SendFailed,
+        WindowFull,
+    )
+    from gantrymq.client.lite_pull import LitePullConsumer
+    from gantrymq.client.options import (
+        ClientOptions,
+        ConsumerOptions,
+        ProducerOptions,
+        PullOptions,
+    )
+    from gantrymq.client.producer import Producer
+    from gantrymq.client.pull_consumer import PullConsumer
+    from gantrymq.client.received import Received
+    from gantrymq.model import GroupConfig, Message, NameRefused, Queue, SendResult, TopicConfig
+
+__all__ = [
+    "Admin",
+    "BrokerRefused",
+    "ClientError",
+    "ClientOptions",
+    "Closed",
+    "ConfigError",
+    "Consumer",
+    "ConsumerOptions",
+    "Delivery",
+    "ForkedError",
+    "GantryError",
+    "GroupConfig",
+    "LitePullConsumer",
+    "Message",
+    "MessageRefused",
+    "NameRefused",
+    "NoNameServer",
+    "NoRoute",
+    "NotStarted",
+    "Producer",
+    "ProducerOptions",
+    "ProtocolError",
+    "PullConsumer",
+    "PullOptions",
+    "Queue",
+    "Received",
+    "SendFailed",
+    "SendResult",
+    "TopicConfig",
+    "WindowFull",
+]
+
+_HOMES = {
+    "gantrymq.base.errors": ("ConfigError", "GantryError", "ProtocolError"),
+    "gantrymq.client.admin": ("Admin",),
+    "gantrymq.client.consumer": ("Consumer",),
+    "gantrymq.client.delivery": ("Delivery",),
+    "gantrymq.client.errors": (
+        "BrokerRefused", "ClientError", "Closed", "ForkedError", "MessageRefused", "NoNameServer",
+        "NoRoute", "NotStarted", "SendFailed", "WindowFull",
+    ),
+    "gantrymq.client.lite_pull": ("LitePullConsumer",),
+    "gantrymq.client.options": (
+        "ClientOptions", "ConsumerOptions", "ProducerOptions", "PullOptions",
+    ),
+    "gantrymq.client.producer": ("Producer",),
+    "gantrymq.client.pull_consumer": ("PullConsumer",),
+    "gantrymq.client.received": ("Received",),
+    "gantrymq.model": (
+        "GroupConfig", "Message", "NameRefused", "Queue", "SendResult", "TopicConfig",
+    ),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'gantrymq' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

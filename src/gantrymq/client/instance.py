@@ -7,7 +7,7 @@ import random
 import sys
 import weakref
 from collections.abc import Awaitable, Callable, Collection, Coroutine
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.errors import GantryError
@@ -43,6 +43,8 @@ from gantrymq.protocol.headers.topics import RouteRequest
 from gantrymq.remoting.connection import CallTimeout, Connection
 
 log = logging.getLogger(__name__)
+
+FORGET_IDLE_SECONDS: Final = 60.0
 
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
@@ -301,8 +303,11 @@ class Instance:
         known = self.routes.all_addresses()
         self.heartbeats.keep(known)
         keep = {*known, *self._namesrv.addresses}
+        # Only idle ones: an administrator talks to brokers that no route of this client names.
+        oldest = asyncio.get_running_loop().time() - FORGET_IDLE_SECONDS
         for address in self.connections.addresses:
-            if address not in keep:
+            connection = self.connections.ready(address)
+            if address not in keep and (connection is None or connection.last_active < oldest):
                 self.connections.forget(address)
 
     def _on_routes(self) -> None:

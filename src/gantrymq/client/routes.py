@@ -190,6 +190,11 @@ class Routes:
         addresses = self._brokers.get(broker_name, {})
         return next((i for i, known in addresses.items() if known == address), None)
 
+    def name_at(self, address: str) -> str:
+        """The broker that answers at an address; empty if no route names it."""
+        found = (name for name, members in self._brokers.items() if address in members.values())
+        return next(found, "")
+
     def all_addresses(self, masters_only: bool = False) -> list[str]:
         """Every address in every route, by broker name."""
         return list(

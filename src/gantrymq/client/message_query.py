@@ -1,0 +1,92 @@
+"""Finding messages that are already stored: by id, by key."""
+
+from typing import Final
+
+from gantrymq.base.errors import ProtocolError
+from gantrymq.client.errors import BrokerRefused, ClientError
+from gantrymq.client.instance import Instance
+from gantrymq.client.received import Received, cut_records
+from gantrymq.model import Queue
+from gantrymq.protocol import calls
+from gantrymq.protocol.codes import ResponseCode
+from gantrymq.protocol.headers.messages import QueryMessageRequest, ViewMessageRequest
+from gantrymq.protocol.ids import parse_offset_msg_id
+
+QUERY_MESSAGES_MAX: Final = 64
+FOREVER_MS: Final = (1 << 63) - 1
+
+
+class MessageMissing(ClientError):
+    """Nothing is stored under that id (any more)."""
+
+
+def read_records(body: bytes, broker_name: str = "") -> list[Received]:
+    """The messages of an answer, each with the queue its record names."""
+    records, error = cut_records(body)
+    if error is not None:
+        raise error
+    found = []
+    for _, body_at, head in records:
+        # The topic is only known from the record itself, so it is read first.
+        topic = Received(body, body_at, head, Queue("", broker_name, head.queue_id)).stored_topic
+        found.append(Received(body, body_at, head, Queue(topic, broker_name, head.queue_id)))
+    return found
+
+
+async def by_offset_id(instance: Instance, offset_msg_id: str) -> Received:
+    """The message at the place that a broker's id names."""
+    place = parse_offset_msg_id(offset_msg_id)
+    host = f"[{place.host}]" if ":" in place.host else place.host
+    address, header = f"{host}:{place.port}", ViewMessageRequest(offset=place.offset)
+    try:
+        _, answer = await instance.call(address, calls.VIEW_MESSAGE_BY_ID, header)
+    except BrokerRefused as error:
+        raise MessageMissing(f"no message {offset_msg_id}: {error.remark}") from error
+    found = read_records(answer.body, instance.routes.name_at(address))
+    if not found:
+        raise MessageMissing(f"no message {offset_msg_id}")
+    return found[0]
+
+
+async def by_key(
+    instance: Instance,
+    topic: str,
+    key: str,
+    *,
+    count_max: int = QUERY_MESSAGES_MAX,
+    begin_ms: int = 0,
+    end_ms: int = FOREVER_MS,
+    unique: bool = False,
+) -> list[Received]:
+    """Messages with a key (or, `unique`, with a producer's id), oldest first.
+
+    Every broker of the topic is asked. Its index knows hashes only, so the text is compared here.
+    """
+    route = await instance.routes.get(topic)
+    header = QueryMessageRequest(
+        topic=topic, key=key, max_num=count_max, begin_timestamp=begin_ms, end_timestamp=end_ms,
+        unique_key_query=unique,
+    )  # fmt: skip
+    found: list[Received] = []
+    for data in route.broker_datas:
+        address = instance.routes.address_of(data.broker_name, any_id=True)
+        _, answer = await instance.call(
+            address, calls.QUERY_MESSAGE, header,
+            expect=(ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND),
+        )  # fmt: skip
+        if answer.code == ResponseCode.SUCCESS:
+            found += read_records(answer.body, data.broker_name)
+    wanted = [m for m in found if (m.msg_id == key if unique else key in m.keys)]
+    return sorted(wanted, key=lambda message: message.store_ms)[:count_max]
+
+
+async def by_id(instance: Instance, msg_id: str, topic: str | None = None) -> Received:
+    """A message by either kind of id; a producer's own id needs its topic."""
+    if topic is not None:
+        found = await by_key(instance, topic, msg_id, unique=True)
+        if found:
+            return found[0]
+    try:
+        return await by_offset_id(instance, msg_id)
+    except ProtocolError as error:
+        raise MessageMissing(f"{msg_id!r} is no message id: {error}") from error
