@@ -21,6 +21,9 @@ GC_THRESHOLD = 50_000
 """Requests make short-lived containers and no cycles worth a frequent look."""
 
 
+ANNOUNCED_SECONDS_MAX = 3.0
+"""How long the start-up line waits for the first name server."""
+
 Main = Callable[[], Coroutine[Any, Any, None]]
 
 
@@ -149,6 +152,7 @@ def mqbroker(
         import logging
 
         async with run_broker(config) as broker:
+            known = await _announced(broker.announced, stop) if config.namesrv_addr else False
             line = (
                 f"The broker[{broker.config.broker_name}, {broker.address}] boot success. "
                 "serializeType=JSON"
@@ -157,10 +161,9 @@ def mqbroker(
                 line += f" and name server is {config.namesrv_addr}"
             logging.getLogger(__name__).info("%s", line)
             _say(line)
+            if config.namesrv_addr and not known:
+                print("no name server reached yet, trying on", file=sys.stderr)
             if os.environ.get("GANTRY_SUPERVISED"):
-                announced = asyncio.ensure_future(broker.announced.wait())
-                stopped = asyncio.ensure_future(stop.wait())
-                await asyncio.wait([announced, stopped], return_when=asyncio.FIRST_COMPLETED)
                 _say(f"listening {broker.config.listen_port}")
             gc.collect()
             gc.freeze()
@@ -169,6 +172,15 @@ def mqbroker(
     code = run_until_stopped(serve)
     listener.stop()
     raise SystemExit(code)
+
+
+async def _announced(announced: asyncio.Event, stop: asyncio.Event) -> bool:
+    """Whether a name server knows the broker by now; a broker does not wait long for it."""
+    waits = [asyncio.ensure_future(event.wait()) for event in (announced, stop)]
+    await asyncio.wait(waits, timeout=ANNOUNCED_SECONDS_MAX, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
+    return announced.is_set()
 
 
 def _pairs(overrides: tuple[str, ...]) -> dict[str, str]:
