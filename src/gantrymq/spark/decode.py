@@ -1,0 +1,363 @@
+"""Stored records to Arrow columns, without a step in Python per record.
+
+The bytes of a pull reply are never cut up. Where its records begin is found by looking for their
+magic number; fixed fields are then gathered as one table, and bodies and properties are windows on
+the same bytes which Arrow copies once. Work per record is left for what is rare: packed bodies,
+text that is not UTF-8, a body that contains the magic number.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Final, NamedTuple, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gantrymq.base.errors import ProtocolError
+from gantrymq.model import Queue
+from gantrymq.protocol.compression import COMPRESSED, decompress
+from gantrymq.protocol.ids import decode_host
+from gantrymq.protocol.properties import ENTRY_END, KEYS, NAME_END, TAGS, UNIQ_KEY
+from gantrymq.protocol.record import (
+    AT_MAGIC,
+    BORN_V6,
+    I32_LEN,
+    LAYOUTS,
+    MAGIC_V1,
+    MAGIC_V2,
+    RECORD_BYTES_MIN,
+    STORE_V6,
+    RecordHead,
+)
+
+Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+HOST_BITS: Final = BORN_V6 | STORE_V6
+TIME_MS_MIN, TIME_MS_MAX = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999: producers choose their timestamps, and Spark refuses others."""
+
+SEATS_MAX: Final = 1 << 22
+"""Rows times distinct names up to which duplicates are found with a table instead of a sort."""
+
+_MAGICS = [I32_LEN.pack(magic) for magic in (MAGIC_V1, MAGIC_V2)]
+_HEX = np.frombuffer(b"".join(b"%02X" % byte for byte in range(256)), np.uint16)
+
+
+def _head_type(host_bits: int) -> np.dtype[np.void]:
+    """The record head as a table row; the same declaration that the byte codec is made from."""
+    born, store = ("V20" if host_bits & bit else "V8" for bit in (BORN_V6, STORE_V6))
+    kinds = {"i": ">i4", "q": ">i8", "born": born, "store": store}
+    hints = get_type_hints(RecordHead, include_extras=True)
+    return np.dtype([(name, kinds[hint.__metadata__[0]]) for name, hint in hints.items()])
+
+
+HEAD_TYPES: Final = {bits: _head_type(bits) for bits in LAYOUTS}
+assert all(HEAD_TYPES[bits].itemsize == layout.size for bits, layout in LAYOUTS.items())
+
+
+# where records begin
+
+
+def record_starts(data: bytes) -> Ints:
+    """Where each record begins, in bytes that hold records back to back."""
+    view = np.frombuffer(data, np.uint8)
+    starts = _magic_places(view) - AT_MAGIC
+    if starts.size and starts[0] == 0:
+        ends = starts + _gather(view, starts, 4).view(">i4")[:, 0]
+        if ends[-1] == view.size and np.array_equal(ends[:-1], starts[1:]):
+            return starts
+    return _walk(data)
+
+
+def _magic_places(view: Bytes) -> Ints:
+    """Every place that looks like a magic number; the first byte is rare in text, so it leads."""
+    places = np.flatnonzero(view[: view.size - 3] == _MAGICS[0][0])
+    tail = _gather(view, places, 4)
+    hits = np.zeros(places.size, bool)
+    for magic in _MAGICS:
+        hits |= (tail == np.frombuffer(magic, np.uint8)).all(axis=1)
+    return places[hits & (places >= AT_MAGIC)]
+
+
+def _walk(data: bytes) -> Ints:
+    """The plain way, from size to size: for bodies that contain what looks like a record."""
+    starts, at = [], 0
+    while at < len(data):
+        size, magic = data[at : at + 4], data[at + 4 : at + 8]
+        if magic not in _MAGICS:
+            raise ProtocolError(f"what stands at byte {at} of {len(data)} is no record")
+        starts.append(at)
+        step = int.from_bytes(size, "big", signed=True)
+        if not RECORD_BYTES_MIN <= step <= len(data) - at:
+            raise ProtocolError(f"the record at byte {at} of {len(data)} says it has {step} bytes")
+        at += step
+    return np.array(starts, np.int64)
+
+
+def _gather(view: Bytes, places: Ints, width: int) -> Bytes:
+    """`width` bytes from each place, as rows of a table."""
+    if not places.size:
+        return np.empty((0, width), np.uint8)
+    return np.lib.stride_tricks.sliding_window_view(view, width)[places]
+
+
+# records as columns
+
+
+class Entries(NamedTuple):
+    """All properties of all records, one after the other."""
+
+    rows: Ints
+    """Which record each belongs to, ascending."""
+    names: pa.Array
+    values: pa.Array
+
+
+class Records:
+    """Records of one queue, seen column by column; each part is found when first asked for."""
+
+    def __init__(self, data: bytes, queue: Queue) -> None:
+        self.queue = queue
+        self._buffer = pa.py_buffer(data)
+        self._view = np.frombuffer(data, np.uint8)
+        self._starts = record_starts(data)
+        self.count = self._starts.size
+        self._flags = self._ints_at("sys_flag")
+        self._extra_born = np.where(self._flags & BORN_V6, 12, 0)
+        self._extra_store = np.where(self._flags & STORE_V6, 12, 0)
+        self._body_start = (
+            self._starts + HEAD_TYPES[0].itemsize + self._extra_born + self._extra_store
+        )
+        self._ends = self._starts + self._ints_at("total_size")
+
+    def _ints_at(self, name: str) -> Ints:
+        """A field that lies in front of the hosts, so that its place is the same everywhere."""
+        kind, offset = HEAD_TYPES[0].fields[name][:2]  # type: ignore[index]
+        found = _gather(self._view, self._starts + offset, kind.itemsize).view(kind)[:, 0]
+        return found.astype(np.int64)
+
+    @cached_property
+    def _heads(self) -> dict[str, Ints]:
+        """All fixed numbers. Records with other kinds of hosts have other layouts."""
+        kinds = self._flags & HOST_BITS
+        names = [name for name, (kind, *_) in HEAD_TYPES[0].fields.items() if kind.kind == "i"]  # type: ignore[union-attr]
+        heads = {name: np.empty(self.count, np.int64) for name in names}
+        for bits in np.unique(kinds):
+            rows = np.flatnonzero(kinds == bits)
+            layout = HEAD_TYPES[int(bits)]
+            table = _gather(self._view, self._starts[rows], layout.itemsize).view(layout)[:, 0]
+            for name in names:
+                heads[name][rows] = table[name]
+        return heads
+
+    def ints(self, name: str, kind: Any) -> pa.Array:
+        """A fixed number of every record."""
+        return pa.array(self._heads[name].astype(kind.to_pandas_dtype()), kind)
+
+    def times(self, name: str) -> pa.Array:
+        """Milliseconds as a timestamp."""
+        milliseconds = np.clip(self._heads[name], TIME_MS_MIN, TIME_MS_MAX)
+        return pa.array(milliseconds * 1000).cast(pa.timestamp("us", "UTC"))
+
+    # variable parts
+
+    def windows(self, starts: Ints, ends: Ints) -> pa.Array:
+        """The bytes between each start and end, in ascending order.
+
+        Arrow's arrays have no gaps, so the gaps become elements too, and every other one is taken.
+        """
+        edges = np.empty(2 * self.count, np.int32)
+        edges[0::2], edges[1::2] = starts, ends
+        buffers = [None, pa.py_buffer(edges), self._buffer]
+        with_gaps = pa.Array.from_buffers(pa.binary(), 2 * self.count - 1, buffers)
+        return with_gaps.take(pa.array(np.arange(0, 2 * self.count - 1, 2)))
+
+    def bodies(self) -> pa.Array:
+        """What was sent, unpacked where the producer had packed it."""
+        bodies = self.windows(self._body_start, self._body_ends)
+        packed = np.flatnonzero(self._flags & COMPRESSED)
+        if not packed.size:
+            return bodies
+        unpacked = [self._unpack(bodies[row].as_py(), row) for row in packed.tolist()]
+        mask = pa.array((self._flags & COMPRESSED).astype(bool))
+        return pc.replace_with_mask(bodies, mask, pa.array(unpacked, pa.binary()))
+
+    def _unpack(self, body: bytes, row: int) -> bytes:
+        try:
+            return decompress(body, int(self._flags[row]))
+        except ProtocolError as error:
+            offset = self._heads["queue_offset"][row]
+            raise ProtocolError(f"message {offset} of {self.queue}: {error}") from error
+
+    @property
+    def _body_ends(self) -> Ints:
+        ends = self._body_start + self._heads["body_size"]
+        # Checked before anything behind a body is looked at: a size may be anything.
+        self._check((self._heads["body_size"] >= 0) & (ends + 3 <= self._ends))
+        return ends
+
+    @cached_property
+    def _property_starts(self) -> Ints:
+        """Behind the body lie the topic and the properties, each behind its length."""
+        view, at = self._view, self._body_ends
+        is_v2 = self._heads["magic"] == MAGIC_V2
+        topic_size = view[at].astype(np.int64)
+        topic_size = np.where(is_v2, topic_size << 8 | view[at + 1], topic_size)
+        at = at + np.where(is_v2, 2, 1) + topic_size
+        self._check(at + 2 <= self._ends)
+        sizes = view[at].astype(np.int64) << 8 | view[at + 1]
+        self._check(at + 2 + sizes == self._ends)
+        return at + 2
+
+    def _check(self, sane: npt.NDArray[np.bool_]) -> None:
+        if not sane.all():
+            offset = self._heads["queue_offset"][int(np.argmin(sane))]
+            raise ProtocolError(f"message {offset} of {self.queue} has parts of impossible sizes")
+
+    # properties
+
+    @cached_property
+    def entries(self) -> Entries:
+        """Names and values, cut at the separators; of two with one name the last counts."""
+        texts = _text(self.windows(self._property_starts, self._ends))
+        split = pc.split_pattern(texts, ENTRY_END)
+        rows = pc.list_parent_indices(split).to_numpy()
+        pairs = pc.split_pattern(pc.list_flatten(split), NAME_END, max_splits=1)
+        sizes = np.diff(pairs.offsets.to_numpy())
+        whole = np.flatnonzero(sizes == 2)  # a name without a value is dropped, as RocketMQ does
+        rows, at = rows[whole], pairs.offsets.to_numpy()[whole]
+        names, values = pairs.values.take(pa.array(at)), pairs.values.take(pa.array(at + 1))
+        filled = (pc.binary_length(names).to_numpy() > 0) & (
+            pc.binary_length(values).to_numpy() > 0
+        )
+        keep = filled & _is_last(rows, names, filled)
+        if keep.all():
+            return Entries(rows, names, values)
+        index = pa.array(np.flatnonzero(keep))
+        return Entries(rows[keep], names.take(index), values.take(index))
+
+    def one_property(self, name: str) -> pa.Array:
+        """One property of every record; null where it has none."""
+        rows, names, values = self.entries
+        at = np.flatnonzero(pc.equal(names, name).to_numpy(zero_copy_only=False))
+        index = np.full(self.count, -1, np.int64)
+        index[rows[at]] = at
+        return values.take(pa.array(index, mask=index < 0))
+
+    def properties(self) -> pa.Array:
+        """All of them as a map."""
+        rows, names, values = self.entries
+        ends = np.cumsum(np.bincount(rows, minlength=self.count))
+        offsets = np.concatenate([[0], ends]).astype(np.int32)
+        return pa.MapArray.from_arrays(pa.array(offsets), names, values)
+
+    # hosts and ids
+
+    @property
+    def _born_host_start(self) -> Ints:
+        return self._starts + HEAD_TYPES[0].fields["born_host"][1]  # type: ignore[index]
+
+    @property
+    def _store_host_start(self) -> Ints:
+        return self._starts + HEAD_TYPES[0].fields["store_host"][1] + self._extra_born  # type: ignore[index]
+
+    def born_hosts(self) -> pa.Array:
+        start = self._born_host_start
+        return _host_text(self.windows(start, start + 8 + self._extra_born))
+
+    def store_hosts(self) -> pa.Array:
+        start = self._store_host_start
+        return _host_text(self.windows(start, start + 8 + self._extra_store))
+
+    def offset_ids(self) -> pa.Array:
+        """The id that tells where a record lies: store host and log offset in hexadecimal."""
+        log_offset = HEAD_TYPES[0].fields["physical_offset"][1]  # type: ignore[index]
+        parts, order = [], []
+        for extra in np.unique(self._extra_store):
+            rows = np.flatnonzero(self._extra_store == extra)
+            host = _gather(self._view, self._store_host_start[rows], 8 + int(extra))
+            offset = _gather(self._view, self._starts[rows] + log_offset, 8)
+            parts.append(_hex(np.concatenate([host, offset], axis=1)))
+            order.append(rows)
+        ids = pa.concat_arrays(parts)
+        return ids if len(parts) == 1 else ids.take(pa.array(np.argsort(np.concatenate(order))))
+
+    def ids(self) -> pa.Array:
+        """The id the producer gave; the broker's where it gave none."""
+        given = self.one_property(UNIQ_KEY)
+        return pc.coalesce(given, self.offset_ids()) if given.null_count else given
+
+
+def _is_last(rows: Ints, names: pa.Array, filled: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Whether no later filled entry of the same row has the same name."""
+    codes = names.dictionary_encode().indices.to_numpy().astype(np.int64)
+    pair = rows * (codes.max(initial=0) + 1) + codes
+    if pair.size and pair[-1] > SEATS_MAX:
+        _, pair = np.unique(pair, return_inverse=True)
+    seats = np.full(pair.max(initial=0) + 1, -1, np.int64)
+    number = np.arange(pair.size)
+    seats[pair[filled]] = number[filled]  # of several that sit down on one seat the last stays
+    last: npt.NDArray[np.bool_] = seats[pair] == number
+    return last
+
+
+def _text(binary: pa.Array) -> pa.Array:
+    """Bytes as text; what is not UTF-8 is replaced, never an error."""
+    try:
+        return binary.cast(pa.string())
+    except pa.ArrowInvalid:
+        texts = [value.decode("utf-8", "replace") for value in binary.to_pylist()]
+        return pa.array(texts, pa.string())
+
+
+def _host_text(packed: pa.Array) -> pa.Array:
+    """Addresses as text. They repeat, so each is written once."""
+    encoded = packed.dictionary_encode()
+    hosts = (decode_host(value) for value in encoded.dictionary.to_pylist())
+    texts = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in hosts]
+    return pa.array(texts, pa.string()).take(encoded.indices)
+
+
+def _hex(table: Bytes) -> pa.Array:
+    """Each row of bytes in upper-case hexadecimal."""
+    digits = _HEX[table]
+    offsets = np.arange(len(table) + 1, dtype=np.int32) * (2 * table.shape[1])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(digits))]
+    return pa.Array.from_buffers(pa.string(), len(table), buffers)
+
+
+Make = Callable[[Records], Any]
+
+MAKERS: Final[dict[str, Make]] = {
+    "topic": lambda records: pa.repeat(pa.scalar(records.queue.topic), records.count),
+    "brokerName": lambda records: pa.repeat(pa.scalar(records.queue.broker_name), records.count),
+    "queueId": lambda records: records.ints("queue_id", pa.int32()),
+    "queueOffset": lambda records: records.ints("queue_offset", pa.int64()),
+    "commitLogOffset": lambda records: records.ints("physical_offset", pa.int64()),
+    "storeSize": lambda records: records.ints("total_size", pa.int32()),
+    "msgId": Records.ids,
+    "offsetMsgId": Records.offset_ids,
+    "keys": lambda records: records.one_property(KEYS),
+    "tags": lambda records: records.one_property(TAGS),
+    "properties": Records.properties,
+    "body": Records.bodies,
+    "flag": lambda records: records.ints("flag", pa.int32()),
+    "sysFlag": lambda records: records.ints("sys_flag", pa.int32()),
+    "reconsumeTimes": lambda records: records.ints("reconsume_times", pa.int32()),
+    "bornTimestamp": lambda records: records.times("born_ms"),
+    "bornHost": Records.born_hosts,
+    "storeTimestamp": lambda records: records.times("store_ms"),
+    "storeHost": Records.store_hosts,
+    "preparedTransactionOffset": lambda records: records.ints("prepared_offset", pa.int64()),
+    "bodyCRC": lambda records: records.ints("body_crc", pa.int32()),
+}
+"""How each column is made."""
+
+
+def decode(data: bytes, queue: Queue, columns: Sequence[str]) -> pa.RecordBatch:
+    """Records that lie back to back, as a batch with these columns. There must be one at least."""
+    records = Records(data, queue)
+    return pa.RecordBatch.from_arrays([MAKERS[name](records) for name in columns], list(columns))
