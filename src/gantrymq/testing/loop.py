@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-SETTLE_TURNS = 25
-"""Turns in which nothing was due before a moved loop counts as settled."""
+QUIET_TURNS = 3
+"""Turns in a row with nothing to do after which a moved loop counts as settled."""
+SETTLE_TURNS_MAX = 10_000
 STUCK_TURNS_MAX = 1_000
 
 
@@ -83,8 +84,14 @@ class MovableLoop(asyncio.SelectorEventLoop):
         return list(getattr(self, "_scheduled", []))
 
     async def _settle(self) -> None:
-        for _ in range(SETTLE_TURNS):
+        """Let everything that is due run, including what arrives over our own sockets."""
+        ready = getattr(self, "_ready", ())
+        quiet = 0
+        for _ in range(SETTLE_TURNS_MAX):
             await asyncio.sleep(0)
+            quiet = quiet + 1 if not ready else 0
+            if quiet == QUIET_TURNS:
+                return
 
 
 def simulate(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
