@@ -83,15 +83,7 @@ class TestGantry:
         """
         Importing it loads neither the broker nor numpy.
         """
-        code = (
-            "import sys, gantrymq.testing.plugin; "
-            "print([m for m in ('numpy', 'uvloop', 'rich', 'click', 'gantrymq.broker.app') if m in sys.modules])"
-        )
-        found = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        )
-
-        assert "[]" == found.stdout.strip()
+        assert [] == loaded_by("import gantrymq.testing.plugin", "gantrymq.broker.app")
 
 
 class TestImports:
