@@ -11,6 +11,7 @@ from gantrymq.client.delivery import Delivery
 from gantrymq.client.errors import Closed
 from gantrymq.client.handout import Handout
 from gantrymq.client.progress import Progress
+from gantrymq.client.stats import TopicStats
 from gantrymq.model import Queue
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class Claim:
         """Set when a queue that was full has room again."""
         self.room_below = 0
         self.pulls: asyncio.Task[None] | None = None
+        self.stats = TopicStats()
 
     # messages coming in and going out
 
@@ -76,6 +78,7 @@ class Claim:
     async def sent_back(self, message: Delivery, delay_level: int) -> None:
         if not self.still_counts(message):
             return
+        self.stats.went_wrong(self._loop.time())
         if self._send_back is None:
             log.warning("%r failed; a broadcasting group has no retries, so it is lost", message)
             self.finish(message)
@@ -108,7 +111,8 @@ class Claim:
         progress = self.progress
         progress.finish(message.offset)
         if message.started is not None:
-            self.last_finish = message.started
+            self.last_finish = now = self._loop.time()
+            self.stats.finished(now, now - message.started)
         if self.room_below and progress.count < self.room_below:
             self.room.set()
 

@@ -16,6 +16,7 @@ from gantrymq.client.pull_loop import PullLoop
 from gantrymq.client.queue_offsets import start_offset
 from gantrymq.client.rebalance import my_queues
 from gantrymq.client.setup import Setup
+from gantrymq.client.stats import Stats
 from gantrymq.model import Queue
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ class Claims:
         self._finished: dict[Queue, int] = {}
         self.held: dict[Queue, Claim] = {}
         self.paused: dict[Queue, None] = {}
+        self.stats = Stats()
         self.on_change: list[Callable[[list[Queue]], None]] = []
 
     # sharing out
@@ -150,6 +152,7 @@ class Claims:
     def _hold(self, queue: Queue, start: int) -> None:
         claim = self._make(queue, start)
         claim.paused = queue in self.paused
+        claim.stats = self.stats.of(queue.topic)
         self.held[queue] = claim
         claim.pulls = self._spawn(self._pull_loop.run(claim))
         log.info("%s takes %s from offset %d", self._setup.group, queue, start)

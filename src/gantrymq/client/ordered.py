@@ -73,6 +73,7 @@ class OrderedClaim(Claim):
     async def sent_back(self, message: Delivery, delay_level: int) -> None:
         if not self.still_counts(message):
             return
+        self.stats.went_wrong(self._loop.time())
         limit = self._retries_max
         exhausted = limit is not None and message.reconsume_times >= limit
         if delay_level != DEAD_LEVEL and not exhausted:

@@ -145,6 +145,8 @@ class PullLoop:
             return
         if pulled.status is PullStatus.FOUND:
             messages, complete = self._messages(claim, pulled.body)
+            now = self._loop.time()
+            claim.stats.pulled(now, now - claim.last_pull, len(messages))
             claim.add(messages)
             if not complete:
                 return

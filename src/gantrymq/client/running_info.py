@@ -7,13 +7,19 @@ from gantrymq.client.claim import Claim
 from gantrymq.client.offset_store import queue_key
 from gantrymq.client.ordered import OrderedClaim
 from gantrymq.client.setup import Setup
+from gantrymq.client.stats import Stats
 from gantrymq.protocol import fastjson
 
 MIB = 1024 * 1024
 
 
 def running_info(
-    setup: Setup, claims: list[Claim], start_ms: int, wall_ms: Callable[[float], int]
+    setup: Setup,
+    claims: list[Claim],
+    stats: Stats,
+    start_ms: int,
+    now: float,
+    wall_ms: Callable[[float], int],
 ) -> bytes:
     """The body of an answer to GET_CONSUMER_RUNNING_INFO; its map is keyed by queues."""
     pairs = [(queue_key(claim.queue), _queue_row(claim, wall_ms)) for claim in claims]
@@ -22,7 +28,7 @@ def running_info(
         pairs,
         mqPopTable={},
         properties=_properties(setup, start_ms),
-        statusTable={topic: _idle_status() for topic in setup.subscriptions},
+        statusTable={topic: stats.of(topic).as_status(now) for topic in setup.subscriptions},
         subscriptionSet=list(setup.subscriptions.values()),
         userConsumerInfo={},
     )
@@ -66,15 +72,4 @@ def _properties(setup: Setup, start_ms: int) -> dict[str, str]:
         "messageModel": options.message_model,
         "pullBatchSize": str(options.pull_batch_size),
         "pullThresholdForQueue": str(options.pull_threshold_for_queue),
-    }
-
-
-def _idle_status() -> dict[str, float]:
-    return {
-        "consumeFailedMsgs": 0,
-        "consumeFailedTPS": 0.0,
-        "consumeOKTPS": 0.0,
-        "consumeRT": 0.0,
-        "pullRT": 0.0,
-        "pullTPS": 0.0,
     }

@@ -80,7 +80,10 @@ class ServerRequests:
             return clock.now_ms() - int((loop.time() - at) * 1000) if at else 0
 
         claims = list(self._claims.held.values())
-        return Command(code=0, body=running_info(self._setup, claims, self._start_ms, wall_ms))
+        body = running_info(
+            self._setup, claims, self._claims.stats, self._start_ms, loop.time(), wall_ms
+        )
+        return Command(code=0, body=body)
 
     async def _consume_directly(self, _: Connection, command: Command) -> Command | None:
         """Run the handler on one message and tell how it went; progress is not touched."""

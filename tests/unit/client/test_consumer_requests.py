@@ -69,6 +69,9 @@ def test_a_consumer_tells_about_itself(gantry_sim: Simulate) -> None:
             properties = info["properties"]
             assert int(properties["PROP_CONSUMER_START_TIMESTAMP"]) <= cluster.clock.now_ms()
             assert properties["PROP_CONSUMEORDERLY"] == "false"
+            status = info["statusTable"]["T"]
+            assert status["consumeOKTPS"] == 4 / 60
+            assert status["pullTPS"] == 10 / 60
             topics = {row["topic"] for row in info["subscriptionSet"]}
             assert topics == {"T", "%RETRY%g"}
 
