@@ -1,0 +1,75 @@
+"""Style that no linter knows, and tables that must be complete."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from gantrymq.broker import routes as broker_routes
+from gantrymq.protocol import calls
+from gantrymq.protocol.calls import Call
+from gantrymq.protocol.codes import RequestCode
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src" / "gantrymq").rglob("*.py"))
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+LINES_PER_FUNCTION_MAX, LINES_PER_MODULE_MAX = 70, 500
+
+NOT_YET = {
+    RequestCode(code)
+    for code in (
+        18, 37, 43, 45, 50, 51, 52, 53, 60, 61, 222, 223, 225, 303, 306, 307, 308, 309, 314, 315,
+        316, 317, 321, 323, 324, 325, 328, 329, 343, 345, 353, 354, 355, 370, 400, 401, 402, 513,
+        902, 903, 905, 906, 907, 908, 1007, 1008, 2001, 2002, 2003, 2004, 3001, 3002, 3003, 3004,
+        3005, 3006, 3007, 3008, 3009, 3010, 200050, 200051, 200052, 200053, 200054, 200055,
+        200056, 200151,
+    )
+}  # fmt: skip
+"""Codes of the fact sheet that nobody answers yet: they get a prompt 3."""
+
+TO_CLIENTS = {RequestCode(code) for code in (39, 40, 220, 221, 326)}
+"""Codes that brokers send and clients answer."""
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
+def test_tidy(path: Path) -> None:
+    """
+    Functions fit a screen, modules one idea, nothing is marked as unfinished.
+    """
+    text = path.read_text()
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, FUNCTIONS)]
+    long = [f.name for f in functions if (f.end_lineno or 0) - f.lineno >= LINES_PER_FUNCTION_MAX]
+
+    assert [] == long
+    assert text.count("\n") <= LINES_PER_MODULE_MAX
+    assert not any(mark in text for mark in ("FIXME", "TODO", "XXX "))
+
+
+def test_every_request_code_is_routed_or_declared_missing() -> None:
+    """
+    A code is answered by the name server or a broker, pushed to clients, or listed as missing.
+    """
+    from gantrymq.nameserver.handlers import Handlers
+
+    module = ast.parse(Path(broker_routes.__file__).read_text())
+    routed = {
+        RequestCode[node.attr]
+        for node in ast.walk(module)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "Code"
+    }
+    table = Handlers(*[None] * 4).routes()  # type: ignore[arg-type]
+    routed |= {RequestCode(code) for code in table.hot}
+
+    assert set(RequestCode) == routed | NOT_YET | TO_CLIENTS
+    assert set() == routed & (NOT_YET | TO_CLIENTS)
+
+
+def test_every_call_is_declared_once() -> None:
+    """
+    No two calls share a code.
+    """
+    declared = [call.code for call in vars(calls).values() if isinstance(call, Call)]
+
+    assert sorted(set(declared)) == sorted(declared)
