@@ -80,17 +80,18 @@ class Admin:
             raise Closed("the admin client is closed; make a new one")
         if self._instance is None:
             instance = shared_instance(
-                self._client, network=self._network, clock=self._clock, rng=self._rng
+                self._client,
+                network=self._network,
+                clock=self._clock,
+                rng=self._rng,
+                hooks=self._hooks,
             )
             await instance.start()
-            instance.hooks.extend(self._hooks)
             self._instance = instance
 
     async def close(self) -> None:
         instance, self._instance, self._closed = self._instance, None, True
         if instance is not None:
-            for hook in self._hooks:
-                instance.hooks.remove(hook)
             await instance.close()
 
     async def __aenter__(self) -> Self:

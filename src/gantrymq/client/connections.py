@@ -1,6 +1,7 @@
 """The open connections of one client, by address, each made when first needed."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from typing import Final
 
@@ -110,6 +111,19 @@ class Connections:
     @property
     def addresses(self) -> list[str]:
         return list(self._open)
+
+    def let_go(self) -> None:
+        """In a forked child: give the parent's sockets up without a word on the wire.
+
+        Their numbers now lead nowhere instead of being closed, because the objects that hold them
+        live on and would otherwise close somebody else's descriptor later.
+        """
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for connection in self._open.values():
+            socket = connection.transport.get_extra_info("socket")
+            if connection.open and socket is not None and socket.fileno() >= 0:
+                os.dup2(nowhere, socket.fileno(), inheritable=False)
+        os.close(nowhere)
 
     async def close(self) -> None:
         """Close everything once what was written has left."""

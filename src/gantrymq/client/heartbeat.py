@@ -29,6 +29,11 @@ class Groups:
     def __init__(self) -> None:
         self._producers: dict[str, int] = {}
         self._consumers: dict[str, Provider] = {}
+        self._promised: set[str] = set()
+
+    def promise_consumer(self, group: str) -> None:
+        """A member of this group will be added: no other one may take its place meanwhile."""
+        self._promised.add(group)
 
     def add_producer(self, group: str) -> None:
         self._producers[group] = self._producers.get(group, 0) + 1
@@ -50,10 +55,11 @@ class Groups:
         self._consumers[group] = provider
 
     def drop_consumer(self, group: str) -> bool:
+        self._promised.discard(group)
         return self._consumers.pop(group, None) is not None
 
     def has_consumer(self, group: str) -> bool:
-        return group in self._consumers
+        return group in self._consumers or group in self._promised
 
     @property
     def any_consumer(self) -> bool:

@@ -6,7 +6,7 @@ import os
 import random
 import sys
 import weakref
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from gantrymq.base.clock import SystemClock, WallClock
@@ -71,6 +71,7 @@ class Instance:
         network: Network,
         clock: WallClock,
         rng: random.Random,
+        hooks: Sequence[Hook] = (),
     ) -> None:
         self.options = options or ClientOptions()
         self.network, self.clock, self.rng = network, clock, rng
@@ -87,7 +88,8 @@ class Instance:
         self.connections = Connections(
             network, self._answer, self.options.connect_timeout_ms / 1000
         )
-        self.hooks: list[Hook] = []
+        self.hooks: list[Hook] = list(hooks)
+        self.own_hooks = tuple(hooks)
         self._handlers: dict[int, list[Handler]] = {}
         self._namesrv = NameServers([], rng)
         self._page_host: str | None = None
@@ -373,12 +375,13 @@ def shared_instance(
     clock: WallClock | None = None,
     rng: random.Random | None = None,
     consumer_group: str | None = None,
+    hooks: Sequence[Hook] = (),
 ) -> Instance:
     """The instance for these options in the running loop: an existing one if it fits, else new.
 
     With the default instance name a second consumer of a group gets an instance of its own, since
-    a broker tells the members of a group apart by client id alone. Ports that were passed are
-    shared only with those who passed the same ones.
+    a broker tells the members of a group apart by client id alone. Ports and hooks that were passed
+    are shared only with those who passed the same ones: nobody signs with a stranger's key.
     """
     options = options or ClientOptions()
     network, clock = network or _DEFAULT_NETWORK, clock or _DEFAULT_CLOCK
@@ -390,11 +393,29 @@ def shared_instance(
             and instance.network is network
             and instance.clock is clock
             and (rng is None or instance.rng is rng)
+            and instance.own_hooks == tuple(hooks)
             and instance.pid == os.getpid()
         )
         taken = consumer_group is not None and instance.groups.has_consumer(consumer_group)
         if same and (not taken or options.instance_name != DEFAULT_INSTANCE):
-            return instance
-    instance = Instance(options, network=network, clock=clock, rng=rng or random.Random())
-    instances.append(instance)
+            break
+    else:
+        instance = Instance(
+            options, network=network, clock=clock, rng=rng or random.Random(), hooks=hooks
+        )
+        instances.append(instance)
+    if consumer_group is not None:
+        instance.groups.promise_consumer(consumer_group)
     return instance
+
+
+def _let_go_in_child() -> None:
+    """After a fork: the sockets are the parent's. Held here, they would outlive its close."""
+    for instances in list(_instances.values()):
+        for instance in instances:
+            instance.connections.let_go()
+    _instances.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go_in_child)

@@ -148,11 +148,11 @@ class Outbox:
         prepared = pending.prepared
         publication = self._publications.get(prepared.topic)
         if publication is not None and publication.version == self._routes.version:
-            cursor = publication.cursor = publication.cursor + 1
-            targets = publication.targets
+            cursor, targets = publication.cursor + 1, publication.targets
             target = targets[cursor % len(targets)]
             connection = target.connection
             if connection and connection.open and self._plain and not publication.retry_topic:
+                publication.cursor = cursor
                 self.count += 1
                 self.bytes += len(prepared.body)
                 pending.target = target

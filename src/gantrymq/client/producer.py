@@ -75,10 +75,13 @@ class Producer:
         if self._instance is not None:
             return
         instance = shared_instance(
-            self._client, network=self._network, clock=self._clock, rng=self._rng
+            self._client,
+            network=self._network,
+            clock=self._clock,
+            rng=self._rng,
+            hooks=self._hooks,
         )
         await instance.start()
-        instance.hooks.extend(self._hooks)
         instance.register_producer(self.group)
         self._instance = instance
         self._outbox = Outbox(instance, self.group, self.options)
@@ -97,8 +100,6 @@ class Producer:
             await outbox.close()
             await instance.unregister_producer(self.group)
         finally:
-            for hook in self._hooks:
-                instance.hooks.remove(hook)
             await instance.close()
 
     async def __aenter__(self) -> Self:
