@@ -204,13 +204,20 @@ class Claims:
         offset = claim.progress.done if stored_offset is None else stored_offset
         try:
             if self._commits or stored_offset is not None:
-                await self._offsets.store({queue: offset}, wait=True)
+                await self._store_last(queue, offset)
             self._offsets.forget(queue)
             if self._setup.ordered and not self._setup.broadcast:
                 await self._locks.unlock([queue])
         finally:
             self._leaving.pop(queue, None)
         log.info("%s gives up %s at offset %d", self._setup.group, queue, offset)
+
+    async def _store_last(self, queue: Queue, offset: int) -> None:
+        try:
+            await self._offsets.store({queue: offset}, wait=True)
+        except GantryError as error:
+            log.warning("progress of %s (%d) not stored: %s", queue, offset, error)
+            self._finished[queue] = offset
 
     def _on_moved(self, claim: Claim, offset: int) -> None:
         """The broker no longer, or not yet, has our offset: go on where it says."""

@@ -112,6 +112,8 @@ class Consumer:
         """Join the group. Leave it with `close`, or use `async with` for both."""
         if self._closed:
             raise Closed(f"consumer of {self.group!r} is closed")
+        if self._ended is not None:
+            return
         network, clock, rng = self._ports
         instance = shared_instance(
             self._client, network=network, clock=clock, rng=rng, consumer_group=self.group

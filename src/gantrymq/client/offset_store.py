@@ -32,7 +32,7 @@ class OffsetStore(Protocol):
         """The stored progress; None when the group never stored any."""
 
     async def store(self, offsets: dict[Queue, int], *, wait: bool) -> None:
-        """Keep these; with `wait` only return once they are kept (or failed: that is logged)."""
+        """Keep these. With `wait` return once they are kept, or raise; else do it when you can."""
 
     def forget(self, queue: Queue) -> None:
         """The queue is somebody else's now: what is remembered of it may be outdated."""
@@ -68,7 +68,17 @@ class RemoteOffsets:
 
     async def store(self, offsets: dict[Queue, int], *, wait: bool) -> None:
         changed = {q: offset for q, offset in offsets.items() if self._stored.get(q) != offset}
-        await asyncio.gather(*(self._store_one(q, offset, wait) for q, offset in changed.items()))
+        results = await asyncio.gather(
+            *(self._store_one(queue, offset, wait) for queue, offset in changed.items()),
+            return_exceptions=True,
+        )
+        for (queue, offset), error in zip(changed.items(), results, strict=True):
+            if error is None:
+                self._stored[queue] = offset
+            elif wait or not isinstance(error, GantryError):
+                raise error
+            else:
+                log.warning("progress of %s in %s not stored: %s", self._group, queue, error)
 
     async def _store_one(self, queue: Queue, offset: int, wait: bool) -> None:
         instance = self._instance
@@ -78,18 +88,12 @@ class RemoteOffsets:
             queue_id=queue.queue_id,
             commit_offset=offset,
         )
-        try:
-            address = instance.routes.address_of(queue.broker_name)
-            if wait:
-                await instance.call(address, calls.UPDATE_CONSUMER_OFFSET, header)
-            else:
-                await instance.oneway(address, calls.UPDATE_CONSUMER_OFFSET, header)
-        except GantryError as error:
-            log.warning(
-                "progress of %s in %s (%d) not stored: %s", self._group, queue, offset, error
-            )
+        await instance.routes.get(queue.topic)
+        address = instance.routes.address_of(queue.broker_name)
+        if wait:
+            await instance.call(address, calls.UPDATE_CONSUMER_OFFSET, header)
         else:
-            self._stored[queue] = offset
+            await instance.oneway(address, calls.UPDATE_CONSUMER_OFFSET, header)
 
     def forget(self, queue: Queue) -> None:
         self._stored.pop(queue, None)
@@ -133,6 +137,8 @@ class LocalOffsets:
         try:
             save_with_backup(self._path, format_offsets(merged))
         except OSError as error:
+            if wait:
+                raise GantryError(f"progress not stored in {self._path}: {error}") from error
             log.warning("progress not stored in %s: %s", self._path, error)
 
     def forget(self, queue: Queue) -> None:

@@ -71,7 +71,7 @@ class Rebalancing:
         self._woken = asyncio.Event()
 
     def listen(self, instance: Instance, group: str) -> Callable[[], None]:
-        """Wake when a broker says that the group's members changed; returns how to stop that."""
+        """Wake when the group's members or a topic's queues change; returns how to stop that."""
 
         async def members_changed(_: Connection, command: Command) -> Command | None:
             if command.ext.get("consumerGroup") != group:
@@ -79,7 +79,14 @@ class Rebalancing:
             self.wake()
             return Command(code=0)
 
-        return instance.on_request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, members_changed)
+        forget = instance.on_request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, members_changed)
+        instance.routes.on_change.append(self.wake)
+
+        def stop() -> None:
+            forget()
+            instance.routes.on_change.remove(self.wake)
+
+        return stop
 
     def wake(self) -> None:
         """Do not wait for the interval."""

@@ -54,7 +54,6 @@ class Workers:
 
     def __init__(self, handout: Handout, work: Work, count: int) -> None:
         self._handout, self._work = handout, work
-        self._idle = 0
         self._tasks = [asyncio.create_task(self._loop()) for _ in range(count)]
 
     async def _loop(self) -> None:
@@ -72,7 +71,11 @@ class Workers:
 
     async def stop(self, grace: float) -> None:
         """Let running handlers end; those that do not are cancelled after `grace` seconds."""
-        _, late = await asyncio.wait(self._tasks, timeout=grace)
+        # A handler may close its own consumer: it must not wait for itself.
+        others = [task for task in self._tasks if task is not asyncio.current_task()]
+        if not others:
+            return
+        _, late = await asyncio.wait(others, timeout=grace)
         for task in late:
             task.cancel()
         if late:

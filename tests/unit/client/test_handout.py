@@ -1,0 +1,126 @@
+"""Handing messages out: fair between queues, and no more wake-ups than needed."""
+
+import asyncio
+from collections import deque
+
+import pytest
+
+from gantrymq.client.delivery import Delivery
+from gantrymq.client.handout import Handout, HandoutClosed
+from gantrymq.client.received import cut_records
+from gantrymq.kernel.records import encode_records
+from gantrymq.model import Queue
+from gantrymq.protocol.ids import encode_host
+from gantrymq.testing import simulate
+
+HOST = encode_host("127.0.0.1", 1)
+
+
+class NoKeeper:
+    def acked(self, message: Delivery) -> None:
+        """Nobody asks."""
+
+    async def sent_back(self, message: Delivery, delay_level: int) -> None:
+        """Nobody asks."""
+
+
+class Shelf:
+    """A source with messages numbered from 0."""
+
+    def __init__(self, name: str, count: int) -> None:
+        self.queued = False
+        queue = Queue(name, "b", 0)
+        items = [
+            (b"T", 0, number, 0, 0, 0, HOST, 0, 0, b"%d" % number, b"") for number in range(count)
+        ]
+        data, _ = encode_records(items, 0, 0, HOST)
+        cuts, _ = cut_records(data)
+        self.waiting = deque(
+            Delivery(data, body_at, head, queue, NoKeeper()) for _, body_at, head in cuts
+        )
+
+    def offers(self, now: float) -> bool:
+        return bool(self.waiting)
+
+    def take(self, count: int, now: float) -> list[Delivery]:
+        return [self.waiting.popleft() for _ in range(min(count, len(self.waiting)))]
+
+
+def test_queues_take_turns() -> None:
+    async def story() -> list[str]:
+        handout = Handout()
+        for shelf in (Shelf("a", 3), Shelf("b", 1), Shelf("c", 2)):
+            handout.offer(shelf)
+        return [(await handout.next())[0].queue.topic for _ in range(6)]
+
+    assert simulate(story) == ["a", "b", "c", "a", "c", "a"]
+
+
+def test_every_message_goes_to_one_waiter_and_all_waiters_get_work() -> None:
+    async def story() -> tuple[list[int], int]:
+        handout, seen, busy = Handout(), list[int](), dict[int, None]()
+
+        async def worker(name: int) -> None:
+            while True:
+                (message,) = await handout.next()
+                busy[name] = None
+                await asyncio.sleep(1)
+                seen.append(message.offset)
+
+        tasks = [asyncio.create_task(worker(name)) for name in range(5)]
+        await asyncio.sleep(1)
+        handout.offer(Shelf("a", 10))
+        await asyncio.sleep(2.5)
+        for task in tasks:
+            task.cancel()
+        return sorted(seen), len(busy)
+
+    assert simulate(story) == (list(range(10)), 5)
+
+
+def test_a_waiter_that_is_cancelled_as_it_is_woken_passes_the_message_on() -> None:
+    async def story() -> int:
+        handout = Handout()
+        first = asyncio.create_task(handout.next())
+        second = asyncio.create_task(handout.next())
+        await asyncio.sleep(0)
+        handout.offer(Shelf("a", 1))
+        first.cancel()
+        async with asyncio.timeout(1):
+            return (await second)[0].offset
+
+    assert simulate(story) == 0
+
+
+def test_the_loop_gets_its_turn_while_messages_never_end() -> None:
+    async def story() -> int:
+        handout, turns = Handout(), 0
+        handout.offer(Shelf("a", 20_000))
+
+        async def tick() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        ticking = asyncio.create_task(tick())
+        for _ in range(20_000):
+            await handout.next()
+        ticking.cancel()
+        return turns
+
+    assert asyncio.run(story()) > 1
+
+
+def test_a_closed_handout_ends_those_who_wait() -> None:
+    async def story() -> None:
+        handout = Handout()
+        waiting = asyncio.create_task(handout.next())
+        await asyncio.sleep(0)
+        handout.close()
+        with pytest.raises(HandoutClosed):
+            await waiting
+        with pytest.raises(HandoutClosed):
+            await handout.next()
+
+    simulate(story)
