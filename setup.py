@@ -8,14 +8,17 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-SOURCE = "src/gantrymq/kernel/_fast.pyx"
+KERNEL = Path("src/gantrymq/kernel")
+SOURCE = KERNEL / "_fast.pyx"
+PARTS = [str(KERNEL / name) for name in ("_fast.h", "_frames.pxi", "_records.pxi")]
 
 extensions = []
-if Path(SOURCE).exists():
+if SOURCE.exists():
     extensions.append(
         Extension(
             "gantrymq.kernel._fast",
-            [SOURCE],
+            [str(SOURCE)],
+            depends=PARTS,
             extra_compile_args=["-O3"],
             libraries=["pthread"],
             optional=True,

@@ -1,0 +1,45 @@
+from collections.abc import Sequence
+
+from gantrymq.base.errors import ProtocolError
+from gantrymq.kernel.records import Buffer, RecordItem, Selected, Walk
+from gantrymq.protocol.command import Command
+
+def crc32(data: Buffer, /) -> int: ...
+def cut_commands(
+    buffer: bytearray, size_max: int, count_max: int
+) -> tuple[list[Command], int, ProtocolError | None]: ...
+def send_answer(
+    codec: int,
+    code: int,
+    opaque: int,
+    msg_id: str,
+    queue_id: int,
+    queue_offset: int,
+    transaction_id: str = "",
+) -> bytes: ...
+def pull_answer(
+    codec: int,
+    code: int,
+    opaque: int,
+    remark: str,
+    suggest: int,
+    next_offset: int,
+    min_offset: int,
+    max_offset: int,
+    body_size: int,
+) -> bytes: ...
+def encode_records(
+    items: Sequence[RecordItem], base: int, store_ms: int, store_host: bytes
+) -> tuple[bytes, list[int]]: ...
+def walk_records(buffer: Buffer, base: int, room: int, check: bool) -> Walk: ...
+def find_property(properties: bytes, name: bytes) -> bytes | None: ...
+def index_keys(properties: bytes) -> list[bytes]: ...
+def java_hash(text: str | bytes) -> int: ...
+def hash_keys(keys: Sequence[bytes]) -> list[int]: ...
+def select_entries(
+    entries: Buffer,
+    tag_codes: frozenset[int] | None,
+    count_max: int,
+    bytes_max: int,
+    log_min: int,
+) -> Selected: ...

@@ -1,0 +1,55 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+# cython: cdivision=True, embedsignature=True
+"""The compiled twin of `frames`, `records` and `pulled`: the same names, bytes and values.
+
+Those modules say what each function means; read them first. Here only the straight way is written
+out in C. Whatever is odd (a header that does not add up, text that is not ASCII, a number too
+large for its field) is handed to the pure twin, so that there is one place that rules on it.
+"""
+
+import struct
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.set cimport PySet_Contains
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memchr, memcmp, memcpy, memset
+
+from gantrymq.base.errors import ProtocolError
+from gantrymq.kernel import frames as _pure_frames
+from gantrymq.kernel import records as _pure_records
+from gantrymq.kernel.records import Selected, Walk
+from gantrymq.protocol.codes import LANGUAGE_CODES, LANGUAGES, VERSION_4_9_8
+from gantrymq.protocol.command import Command, decode_header
+
+cdef extern from "_fast.h":
+    uint32_t gq_load16(const uint8_t *p) noexcept nogil
+    uint32_t gq_load32(const uint8_t *p) noexcept nogil
+    uint64_t gq_load64(const uint8_t *p) noexcept nogil
+    void gq_store16(uint8_t *p, uint32_t v) noexcept nogil
+    void gq_store32(uint8_t *p, uint32_t v) noexcept nogil
+    void gq_store64(uint8_t *p, uint64_t v) noexcept nogil
+    void gq_prepare() noexcept nogil
+    uint32_t gq_crc32(const uint8_t *p, size_t n) noexcept nogil
+
+gq_prepare()
+
+# The numbers of protocol/record.py, as C constants.
+cdef enum:
+    MAGIC_V1 = -626843481
+    MAGIC_V2 = -626843477
+    MAGIC_BLANK = -875286124
+    BORN_V6 = 0x10
+    STORE_V6 = 0x20
+    HOST_BITS = 0x30
+    HEAD_BYTES = 88
+    RECORD_BYTES_MIN = 91
+    BLANK_BYTES = 8
+    SECTOR = 512
+    FILLER_SIZE = 0x7FFFFFFF
+    ENTRY_BYTES = 20
+    ANSWER_BYTES = 1024
+
+include "_frames.pxi"
+include "_records.pxi"
