@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import random
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, Self, TypeVar, overload
@@ -297,7 +298,7 @@ class Consumer:
     async def __anext__(self) -> Delivery:
         if self._work is not None:
             raise ConsumerMisused("a consumer with a handler cannot be iterated over as well")
-        if self._ended is None:
+        if self._ended is None or os.getpid() != self._instance.pid:
             self._check_started()
         try:
             return (await self._handout.next())[0]
