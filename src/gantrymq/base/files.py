@@ -13,7 +13,9 @@ def save_text(disk: Disk, path: str, text: str) -> None:
     without a readable file.
     """
     directory = parent_of(path)
-    disk.make_dirs(directory)
+    if not disk.exists(directory):
+        disk.make_dirs(directory)
+        disk.sync_dir(parent_of(directory))
     _write(disk, f"{path}.tmp", text.encode())
     if disk.exists(path):
         _write(disk, f"{path}.bak.tmp", _read(disk, path))

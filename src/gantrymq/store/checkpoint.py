@@ -12,7 +12,7 @@ from zlib import crc32
 import msgspec
 
 from gantrymq.base.disk import Disk, parent_of
-from gantrymq.kernel.records import SECTOR
+from gantrymq.kernel import SECTOR
 
 PAGE = 4096
 _TIMES = struct.Struct(">qqq")

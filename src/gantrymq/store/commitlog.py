@@ -50,25 +50,23 @@ class CommitLog:
         """The file that begins at `base`."""
         return f"{self.directory}/{file_name(base)}"
 
-    def load(self) -> None:
+    def load(self, *, made_by_us: bool) -> None:
         """Find the files. Until recovery says otherwise, all of them count as written."""
         bases = bases_in(self._disk, self.directory)
         self.bases = last_run(bases, self.segment_bytes)
         if len(self.bases) < len(bases):
             log.warning("the commit log has a gap before %s", self.path(self.bases[0]))
         for base in self.bases:
-            self._check_size(base)
+            self._check_size(base, made_by_us and base == self.bases[-1])
         self.end = self.limit
 
-    def _check_size(self, base: int) -> None:
+    def _check_size(self, base: int, may_be_short: bool) -> None:
         """Every file has the configured size, but a crash may cut the making of the last short."""
         size = self.file(base).size()
-        if size == self.segment_bytes:
+        if size == self.segment_bytes or (base == self.bases[-1] and size == 0):
             return
-        if base == self.bases[-1] and size < self.segment_bytes and base > self.bases[0]:
+        if may_be_short and size < self.segment_bytes:
             log.warning("%s is incomplete with %d bytes", self.path(base), size)
-            return
-        if base == self.bases[-1] == self.bases[0] and size == 0:
             return
         raise LayoutError(
             f"{self.path(base)} has {size} bytes but segment_bytes is {self.segment_bytes}"
@@ -157,24 +155,29 @@ class CommitLog:
         return self.segment_bytes - (at - self.bases[0]) % self.segment_bytes
 
     def cut(self, end: int) -> None:
-        """Make `end` the end for good: later files go, and the rest of its own reads as zeros."""
+        """Make `end` the end for good: later files go, and the rest of its own reads as zeros.
+
+        Otherwise a later, shorter write could be followed by old bytes that look like records.
+        """
         for base in [base for base in self.bases if base > end]:
             self._delete(base)
         self.bases = [base for base in self.bases if base <= end]
-        if self.bases and end >= self.limit:
-            assert end == self.limit, "the log cannot end behind its last file"
-        elif self.bases:
-            self._zero_behind(end)
         self._disk.sync_dir(self.directory)
+        if self.bases:
+            assert end < self.limit, "the log ends inside its last file"
+            self._zero_behind(end)
         self.end = end
 
     def _zero_behind(self, end: int) -> None:
         base = self.bases[-1]
         file = self.file(base)
-        if file.size() == self.segment_bytes and _all_zero(file, end - base):
-            return
-        file.truncate(end - base)
-        file.allocate(self.segment_bytes)
+        if file.size() < self.segment_bytes:
+            file.allocate(self.segment_bytes)
+        at = end - base
+        while chunk := file.pread(1 << 20, at):
+            if chunk.count(0) != len(chunk):
+                file.pwrite(bytes(len(chunk)), at)
+            at += len(chunk)
         file.sync()
 
     def rewrite(self, start: int) -> None:
@@ -207,15 +210,6 @@ class CommitLog:
         self._dirty.pop(base, None)
         self._files.drop(self.path(base))
         self._disk.delete(self.path(base))
-
-
-def _all_zero(file: File, at: int) -> bool:
-    """Whether a file holds nothing but zeros from `at` on."""
-    while chunk := file.pread(1 << 20, at):
-        if chunk.count(0) != len(chunk):
-            return False
-        at += len(chunk)
-    return True
 
 
 def read_back(files: list[tuple[File, int, int]]) -> bytes:

@@ -7,7 +7,7 @@ Entry `n` lies at byte `20 * n` of the row of files.
 
 from gantrymq.base.disk import File, delete_tree
 from gantrymq.base.watermark import Watermark
-from gantrymq.kernel.records import ENTRY, FILLER_SIZE
+from gantrymq.kernel import ENTRY, FILLER_SIZE
 from gantrymq.store.errors import LayoutError
 from gantrymq.store.segment import OpenFiles, bases_in, file_name, last_run
 
@@ -169,31 +169,43 @@ class ConsumeQueue:
     def _path(self, base: int) -> str:
         return f"{self.directory}/{file_name(base)}"
 
-    def load(self, cut_at: int, *, clean: bool) -> None:
-        """Find the files and keep the entries of records below log offset `cut_at`.
+    def attach(self, below: int) -> list[int]:
+        """Find the files and the entries of records below log offset `below`; change nothing.
 
-        Entries below a checkpoint are all there and in order, so their end is found by bisection;
-        whatever stands behind it, written or torn, is wiped unless the last stop was `clean`.
+        Entries below a checkpoint are all there and in order, so their end is found by bisection.
+        Returns the files behind that end.
         """
-        disk = self._files.disk
-        bases = bases_in(disk, self.directory)
-        self._bases = last_run(bases, self._file_bytes)
-        while self._bases and not self._holds(self._bases[-1], 0, cut_at):
-            self._delete(self._bases.pop())
-        if not self._bases:
-            return
-        last = self._bases[-1]
-        for base in self._bases:
+        self._bases = last_run(bases_in(self._files.disk, self.directory), self._file_bytes)
+        behind: list[int] = []
+        while self._bases and not self._holds(self._bases[-1], 0, below):
+            behind.append(self._bases.pop())
+        if self._bases:
+            last = self._bases[-1]
+            self._check_sizes(self._bases[:-1])
+            self.stop = last // ENTRY_BYTES + self._count_below(last, below)
+            self.tail_start = self.next = self.stop
+            self.min_offset = self._bases[0] // ENTRY_BYTES
+            self.end = Watermark(self.stop)
+        return behind
+
+    def load(self, below: int, *, clean: bool) -> None:
+        """Attach, and wipe whatever stands behind, written or torn.
+
+        After a clean stop there is nothing, and a look at the first entry is enough.
+        """
+        for base in self.attach(below):
+            self._delete(base)
+        if self._bases:
+            last = self._bases[-1]
+            self._wipe_behind(last, self.stop * ENTRY_BYTES - last, clean)
+
+    def _check_sizes(self, bases: list[int]) -> None:
+        for base in bases:
             size = self._files.get(self._path(base)).size()
-            if size != self._file_bytes and base != last:
+            if size != self._file_bytes:
                 raise LayoutError(
                     f"{self._path(base)} has {size} bytes but a queue file has {self._file_bytes}"
                 )
-        count = self._count_below(last, cut_at)
-        self.stop = self.tail_start = self.next = last // ENTRY_BYTES + count
-        self.min_offset = self._bases[0] // ENTRY_BYTES
-        self._wipe_behind(last, count * ENTRY_BYTES, clean)
-        self.end = Watermark(self.stop)
 
     def _holds(self, base: int, index: int, cut_at: int) -> bool:
         data = self._files.get(self._path(base)).pread(ENTRY_BYTES, index * ENTRY_BYTES)

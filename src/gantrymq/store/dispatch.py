@@ -3,7 +3,7 @@
 import logging
 
 from gantrymq.base.watermark import Watermark
-from gantrymq.kernel.records import ENTRY, Walked, find_property
+from gantrymq.kernel import ENTRY, Walked, find_property
 from gantrymq.protocol.record import (
     TRANSACTION_COMMIT,
     TRANSACTION_MASK,

@@ -63,7 +63,9 @@ class Store:
         self._reads = Reads(
             parts.log, parts.queues, parts.index, parts.dispatcher.dispatched, offload
         )
-        self._cleaner = Cleaner(config, disk, clock, parts.log, parts.queues, parts.index)
+        self._cleaner = Cleaner(
+            config, disk, clock, parts.log, parts.queues, parts.index, self._checkpointed
+        )
         self._fenced = self._derived_error = ""
         self._closing = False
         self._stop = asyncio.Event()
@@ -347,6 +349,9 @@ class Store:
         """Make everything durable that readers can see now, unless nothing is new."""
         if self._checkpointer.last.dispatched != self.dispatched.value:
             await self._checkpointer.take(self._flush, final=False)
+
+    def _checkpointed(self) -> int:
+        return self._checkpointer.last.dispatched or 0
 
     async def _clean(self) -> None:
         await self._cleaner.run()

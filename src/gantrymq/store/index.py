@@ -139,6 +139,8 @@ class IndexFile:
             self.end_offset = int(rows["at"][-1])
             # Entries know only seconds, so this may be up to one too late, which harms no search.
             self.end_ms = self.begin_ms + int(rows["seconds"][-1]) * 1000 + 999
+            if stated.next_entry == self.next_entry:
+                self.end_ms = stated.end_ms
             link(self.slots, rows["hash"].astype(np.int64) % self._slot_count, 1)
         self._dirty = True
 

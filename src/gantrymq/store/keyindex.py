@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk, File
-from gantrymq.kernel.records import hash_keys, index_keys
+from gantrymq.kernel import hash_keys, index_keys
 from gantrymq.store.errors import LayoutError
 from gantrymq.store.index import (
     ENTRY_BYTES,

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from gantrymq.base.disk import File
 from gantrymq.base.offload import Offload
 from gantrymq.base.watermark import Watermark
-from gantrymq.kernel.records import (
+from gantrymq.kernel import (
     Buffer,
     Selected,
     hash_keys,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk, parent_of
 from gantrymq.base.offload import Offload
-from gantrymq.kernel.records import (
+from gantrymq.kernel import (
     STOP_BLANK,
     STOP_PARTIAL,
     Walked,
@@ -62,16 +62,15 @@ class Plan(NamedTuple):
 
 def plan_recovery(log_: CommitLog, last: Checkpoint | None, clean: bool) -> Plan:
     """Decide how to recover; reads the log, changes nothing."""
-    if not log_.bases:
-        return Plan(0, 0, ("", 0), clean=False)
-    if last is None:
-        return Plan(log_.min, log_.min, None, clean=False)
-    if last.dispatched is not None and log_.min <= last.dispatched <= log_.limit:
-        position = last.index_name, last.index_next_entry
-        return Plan(last.dispatched, last.dispatched, position, clean)
+    rebuild = Plan(log_.min, log_.min, ("", 0), clean=False)
+    if not log_.bases or last is None:
+        return rebuild
     if last.dispatched is not None:
-        log.warning("the log does not hold the checkpoint's offset %d", last.dispatched)
-        return Plan(log_.min, log_.min, None, clean=False)
+        if last.dispatched > log_.limit:
+            log.warning("the log ends before the checkpoint's offset %d", last.dispatched)
+            return rebuild
+        position = last.index_name, last.index_next_entry
+        return Plan(max(log_.min, last.dispatched), last.dispatched, position, clean)
     if clean:
         return Plan(log_.bases[max(0, len(log_.bases) - 3)], None, None, clean=True)
     start = newest_file_before(log_, last.java_base_ms)
@@ -130,7 +129,8 @@ async def recover(config: StoreConfig, *, disk: Disk, clock: WallClock, offload:
     clean = not disk.exists(f"{root}/abort") and fence.flushed is None
     files = OpenFiles(disk, config.open_files_max)
     log_ = CommitLog(files, config.commit_log_directory, config.segment_bytes)
-    await offload.run(log_.load)
+    ours = last is not None and last.sizes is not None
+    await offload.run(lambda: log_.load(made_by_us=ours))
     plan = await offload.run(plan_recovery, log_, last, clean)
     _mark_open(config, disk)
 
@@ -170,8 +170,10 @@ async def _bring_in_line(
     await offload.run(_settle_log, log_, plan.scan_from, end, fence)
     if dispatcher.dispatched.value < end:
         dispatcher.dispatched.advance(end)
+    await parts.queues.write_tails()
     await offload.run(parts.queues.trim, log_.min)
     if parts.index is not None:
+        parts.index.build()
         parts.index.trim(log_.min)
     if found_more or parts.checkpointer.last.sizes is None:
         await parts.checkpointer.take(_already_flushed, final=False)

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk
-from gantrymq.kernel.records import store_ms_of
+from gantrymq.kernel import store_ms_of
 from gantrymq.store.commitlog import CommitLog
 from gantrymq.store.config import StoreConfig
 from gantrymq.store.keyindex import KeyIndex
@@ -61,8 +61,10 @@ class Cleaner:
         commit_log: CommitLog,
         queues: QueueTable,
         index: KeyIndex | None,
+        checkpointed: Callable[[], int],
     ) -> None:
         self._config, self._disk, self._clock = config, disk, clock
+        self._checkpointed = checkpointed
         self._log, self._queues, self._index = commit_log, queues, index
         self._until_ms: dict[int, int] = {}
         self.refusal = ""
@@ -104,9 +106,15 @@ class Cleaner:
         return len(chosen)
 
     def _ages(self) -> list[SegmentAge]:
-        """Every file but the last, with the time of the record that follows it."""
+        """Every file that may go, with the time of the record that follows it.
+
+        The one being written may not, nor one that recovery could still need.
+        """
         ages = []
+        safe = self._checkpointed()
         for base, after in zip(self._log.bases, self._log.bases[1:], strict=False):
+            if after > safe:
+                break
             until_ms = self._until_ms.get(base, 0)
             if not until_ms:
                 head = self._log.read(76, after)

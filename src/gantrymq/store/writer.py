@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from gantrymq.base.clock import WallClock
 from gantrymq.base.offload import Offload
 from gantrymq.base.watermark import Parked
-from gantrymq.kernel.records import RecordItem, encode_records, walk_records
+from gantrymq.kernel import RecordItem, encode_records, walk_records
 from gantrymq.protocol.record import (
     BLANK_BYTES,
     BORN_V6,

@@ -8,7 +8,7 @@ import msgspec
 
 from gantrymq.base.disk import Disk
 from gantrymq.base.offload import InlineOffload
-from gantrymq.kernel.records import walk_records
+from gantrymq.kernel import walk_records
 from gantrymq.protocol import properties as props
 from gantrymq.protocol.ids import encode_host
 from gantrymq.protocol.record import StoredMessage, decode_records
