@@ -110,6 +110,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._target: plan.Offsets | None = None
         self._highs: plan.Offsets = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_reader": None}  # a copy opens a connection of its own
+
     def _bounds(self) -> tuple[plan.Offsets, plan.Offsets]:
         if self._reader is None:
             self._reader = Reader(self._options.namesrv, self._options.group)

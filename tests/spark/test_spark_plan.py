@@ -1,0 +1,166 @@
+"""Offsets, ranges and tasks: arithmetic, without Spark and without a broker."""
+
+import json
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gantrymq.base.errors import ConfigError
+from gantrymq.model import Queue
+from gantrymq.spark import plan
+from gantrymq.spark.plan import Offsets, Range
+
+Q0, Q1, Q2 = (Queue("orders", "broker-a", number) for number in range(3))
+
+queues = st.builds(
+    Queue, st.sampled_from(["a", "b"]), st.sampled_from(["x", "y"]), st.integers(0, 12)
+)
+offsets = st.dictionaries(queues, st.integers(0, 10_000), max_size=12)
+
+
+def test_planning_does_not_load_spark() -> None:
+    """Whoever plans or reads options need not have Spark, nor wait for it."""
+    code = (
+        "import sys, gantrymq.spark.plan, gantrymq.spark.options; print('pyspark' in sys.modules)"
+    )
+
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert answer.stdout.strip() == "False"
+
+
+@given(offsets, st.randoms())
+def test_the_same_offsets_are_always_the_same_text(found: Offsets, rng: object) -> None:
+    """Spark compares offsets as text: another order of keys would be new data for ever."""
+    items = list(found.items())
+    rng.shuffle(items)  # type: ignore[attr-defined]
+
+    assert json.dumps(plan.to_json(found)) == json.dumps(plan.to_json(dict(items)))
+
+
+@given(offsets)
+def test_offsets_survive_the_checkpoint(found: Offsets) -> None:
+    """What Spark wrote down is read back as it was."""
+    text = json.dumps(plan.to_json(found))
+
+    assert found == plan.from_json(json.loads(text))
+
+
+def test_queues_are_written_by_number() -> None:
+    """Queue 10 comes behind queue 9, as people read them."""
+    found = plan.to_json({Queue("t", "b", number): number for number in (10, 9, 1)})
+
+    assert list(found["t"]["b"]) == ["1", "9", "10"]
+
+
+@pytest.mark.parametrize(
+    "text", ["earlies", "{", "[]", '{"t": 3}', '{"t": {"b": {"x": 1}}}', '{"t": {"b": {"0": -3}}}']
+)
+def test_a_point_that_is_none_is_refused(text: str) -> None:
+    """A starting point that cannot be understood is never taken for another one."""
+    with pytest.raises(ConfigError):
+        plan.parse_point(text, "startingOffsets")
+
+
+def test_words_and_numbers_become_offsets() -> None:
+    """-1 and -2 mean latest and earliest; a queue that is left out is at the default end."""
+    lows, highs = {Q0: 5, Q1: 6, Q2: 7}, {Q0: 50, Q1: 60, Q2: 70}
+    point = plan.parse_point('{"orders": {"broker-a": {"0": -1, "1": 33}}}', "startingOffsets")
+
+    assert plan.resolve("earliest", lows, highs, otherwise="earliest") == lows
+    assert plan.resolve("latest", lows, highs, otherwise="earliest") == highs
+    assert plan.resolve(point, lows, highs, otherwise="earliest") == {Q0: 50, Q1: 33, Q2: 7}
+    assert plan.resolve(point, lows, highs, otherwise="latest") == {Q0: 50, Q1: 33, Q2: 70}
+
+
+def test_offsets_for_a_queue_that_is_not_there_are_refused() -> None:
+    """A typing error in a queue must not read the whole topic instead."""
+    with pytest.raises(ConfigError, match="queue 9 of orders on broker-a"):
+        plan.resolve({Queue("orders", "broker-a", 9): 1}, {Q0: 0}, {Q0: 1}, otherwise="earliest")
+
+
+@given(offsets, offsets, st.none() | st.integers(1, 20_000))
+def test_a_batch_never_goes_back_and_never_too_far(
+    start: Offsets, highs: Offsets, rows_max: int | None
+) -> None:
+    """No queue is forgotten, none goes back, none beyond its end."""
+    end = plan.advance(start, highs, rows_max)
+
+    assert set(end) == set(start) | set(highs)
+    for queue, offset in end.items():
+        begin = start.get(queue, 0)
+        assert begin <= offset <= max(begin, highs.get(queue, 0))
+
+
+@given(offsets, offsets, st.integers(1, 20_000))
+def test_a_limited_batch_is_limited_and_goes_on(
+    start: Offsets, highs: Offsets, rows_max: int
+) -> None:
+    """Every queue that has something gets a row, and the sum is at most one row a queue over."""
+    whole = plan.ranges(start, plan.advance(start, highs))
+    limited = plan.ranges(start, plan.advance(start, highs, rows_max))
+
+    assert [each.queue for each in whole] == [each.queue for each in limited]
+    assert sum(each.rows for each in limited) <= rows_max + len(limited)
+
+
+@given(offsets, offsets, st.integers(1, 500))
+def test_batches_follow_each_other_without_gap_or_overlap(
+    start: Offsets, highs: Offsets, rows_max: int
+) -> None:
+    """Read batch by batch, every offset is read exactly once."""
+    read: dict[Queue, list[Range]] = {}
+    at = start
+    while (end := plan.advance(at, highs, rows_max)) != at:
+        for each in plan.ranges(at, end):
+            read.setdefault(each.queue, []).append(each)
+        at = end
+    for queue, parts in read.items():
+        assert parts[0].start == start.get(queue, 0)
+        assert all(one.end == two.start for one, two in pairwise(parts))
+        assert parts[-1].end == highs[queue]
+
+
+def test_a_target_stops_growing_queues_and_hides_new_ones() -> None:
+    """Trigger.AvailableNow ends because nothing is there that was not there at its start."""
+    assert plan.capped({Q0: 9, Q1: 3, Q2: 4}, {Q0: 5, Q1: 8}) == {Q0: 5, Q1: 3}
+    assert plan.capped({Q0: 9}, None) == {Q0: 9}
+
+
+def test_an_end_before_its_start_has_no_rows() -> None:
+    """After a crash in the first batch the old end holds, whatever the beginning is by now."""
+    assert plan.ranges({Q0: 20, Q1: 5}, {Q0: 10, Q1: 8}) == [Range(Q1, 5, 8)]
+
+
+def test_a_queue_that_appears_begins_at_its_first_message() -> None:
+    """A queue added while the query runs is read from its start, and known to be new."""
+    assert plan.ranges({Q0: 3}, {Q0: 3, Q1: 8}) == [Range(Q1, 0, 8, is_new=True)]
+
+
+@given(offsets, st.integers(1, 6))
+def test_packing_keeps_every_range_once(end: Offsets, tasks_max: int) -> None:
+    """Few tasks share the work; nothing is read twice or not at all."""
+    found = plan.ranges({}, end)
+    tasks = plan.pack(found, tasks_max)
+
+    assert len(tasks) == min(tasks_max, len(found))
+    assert sorted(each for task in tasks for each in [r.queue for r in task]) == sorted(
+        each.queue for each in found
+    )
+    assert all(tasks)
+
+
+@given(offsets, st.integers(1, 6))
+def test_planning_again_gives_the_same_tasks(end: Offsets, tasks_max: int) -> None:
+    """Spark may plan a batch several times, also after a restart."""
+    again = dict(reversed(end.items()))
+
+    assert plan.pack(plan.ranges({}, end), tasks_max) == plan.pack(
+        plan.ranges({}, again), tasks_max
+    )

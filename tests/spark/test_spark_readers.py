@@ -1,0 +1,185 @@
+"""The readers against a real broker, called as Spark would call them, without Spark itself."""
+
+import json
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from sparkkit import BROKER, Processes, numbered
+
+from gantrymq.client.errors import NoNameServer, NoRoute
+from gantrymq.model import Queue
+from gantrymq.spark.datasource import BatchReader, Slice, StreamReader
+from gantrymq.spark.fetch import DataLost, Reader, gathered
+from gantrymq.spark.options import parse_options
+from gantrymq.spark.plan import Range
+
+ALL = ReadAllAvailable()
+
+
+@contextmanager
+def stream(cluster: Processes, topic: str, **options: str) -> Iterator[StreamReader]:
+    given = {"nameServer": cluster.namesrv, "topic": topic} | options
+    reader = StreamReader(parse_options(given, streaming=True), ("queueId", "queueOffset", "body"))
+    yield reader
+    reader.stop()
+
+
+def bodies(reader: BatchReader | StreamReader, slices: list[Slice]) -> list[str]:
+    """What workers would read; each has a pickled copy of the reader."""
+    copy = pickle.loads(pickle.dumps(reader))
+    batches = [batch for each in slices for batch in copy.read(each)]
+    return sorted(value.decode() for batch in batches for value in batch["body"].to_pylist())
+
+
+def test_a_beginning_at_latest_stays_while_messages_arrive(cluster: Processes, topic: str) -> None:
+    """Spark asks twice where a query begins; two answers would lose what lies between them."""
+    cluster.create_topic(topic, queues=2)
+    cluster.fill(topic, [5, 5])
+    with stream(cluster, topic, startingOffsets="latest") as reader:
+        first = reader.initialOffset()
+        cluster.fill(topic, [3, 3], first=5)
+
+        assert first == {topic: {BROKER: {"0": 5, "1": 5}}}
+        assert reader.initialOffset() == first
+
+
+def test_the_first_batch_from_latest_is_empty_and_the_next_has_all(
+    cluster: Processes, topic: str
+) -> None:
+    """The empty batch brings the beginning into the checkpoint before any row depends on it."""
+    cluster.create_topic(topic, queues=1)
+    with stream(cluster, topic, startingOffsets="latest") as reader:
+        begin = reader.initialOffset()
+        cluster.fill(topic, [4])
+
+        assert reader.latestOffset(begin, ALL) == begin
+        assert reader.partitions(begin, begin) == []
+        end = reader.latestOffset(begin, ALL)
+        assert bodies(reader, reader.partitions(begin, end)) == numbered([4])
+
+
+def test_without_news_the_offsets_are_the_same_text(cluster: Processes, topic: str) -> None:
+    """Spark compares text; a stream without news must not look like one with."""
+    cluster.create_topic(topic, queues=12)
+    cluster.fill(topic, [1] * 12)
+    with stream(cluster, topic, startingOffsets="earliest") as reader:
+        end = reader.latestOffset(reader.initialOffset(), ALL)
+        checkpoint = json.dumps(end)
+
+        assert json.dumps(reader.latestOffset(json.loads(checkpoint), ALL)) == checkpoint
+
+
+def test_planning_a_batch_again_reads_the_same(cluster: Processes, topic: str) -> None:
+    """After a crash the same two offsets mean the same rows, whatever arrived since."""
+    cluster.create_topic(topic, queues=3)
+    cluster.fill(topic, [4, 0, 2])
+    with stream(cluster, topic, startingOffsets="earliest") as reader:
+        begin = reader.initialOffset()
+        end = reader.latestOffset(begin, ALL)
+        before = bodies(reader, reader.partitions(begin, end))
+    cluster.fill(topic, [1, 1, 1], first=10)
+    with stream(cluster, topic, startingOffsets="earliest") as restarted:
+        assert bodies(restarted, restarted.partitions(begin, end)) == before == numbered([4, 0, 2])
+
+
+def test_a_limit_is_kept_and_everything_comes_in_the_end(cluster: Processes, topic: str) -> None:
+    """Batches of a limited size follow each other until all is read."""
+    cluster.create_topic(topic, queues=2)
+    cluster.fill(topic, [30, 6])
+    found: list[str] = []
+    sizes = []
+    with stream(cluster, topic, startingOffsets="earliest", maxOffsetsPerTrigger="12") as reader:
+        limit = reader.getDefaultReadLimit()
+        at = reader.initialOffset()
+        while (end := reader.latestOffset(at, limit)) != at:
+            rows = bodies(reader, reader.partitions(at, end))
+            found, at = found + rows, end
+            sizes.append(len(rows))
+
+    assert limit == ReadMaxRows(12)
+    assert sizes == [12, 12, 12]
+    assert sorted(found) == numbered([30, 6])
+
+
+def test_available_now_means_now(cluster: Processes, topic: str) -> None:
+    """What arrives after the trigger began is left for the next run, also in new queues."""
+    cluster.create_topic(topic, queues=1)
+    cluster.fill(topic, [3])
+    with stream(cluster, topic, startingOffsets="earliest") as reader:
+        reader.prepareForTriggerAvailableNow()
+        begin = reader.initialOffset()
+        cluster.fill(topic, [3], first=3)
+        cluster.create_topic(topic, queues=2)
+        cluster.fill(topic, [0, 3])
+        end = reader.latestOffset(begin, ALL)
+
+        assert bodies(reader, reader.partitions(begin, end)) == numbered([3])
+        assert reader.latestOffset(end, ALL) == end
+        assert reader.reportLatestOffset() == {topic: {BROKER: {"0": 6, "1": 3}}}
+
+
+def test_a_queue_that_appears_is_read_from_its_first_message(
+    cluster: Processes, topic: str
+) -> None:
+    """A topic may grow while a query runs."""
+    cluster.create_topic(topic, queues=1)
+    cluster.fill(topic, [2])
+    with stream(cluster, topic, startingOffsets="earliest") as reader:
+        at = reader.latestOffset(reader.initialOffset(), ALL)
+        cluster.create_topic(topic, queues=2)
+        cluster.fill(topic, [0, 5])
+        end = reader.latestOffset(at, ALL)
+
+        assert bodies(reader, reader.partitions(at, end)) == numbered([0, 5])
+
+
+def test_small_queues_share_a_task(cluster: Processes, topic: str) -> None:
+    """A task costs more than the few messages of a queue."""
+    cluster.create_topic(topic, queues=8)
+    cluster.fill(topic, [1] * 8)
+    with stream(cluster, topic, startingOffsets="earliest", maxPartitions="2") as reader:
+        begin = reader.initialOffset()
+        tasks = reader.partitions(begin, reader.latestOffset(begin, ALL))
+
+        assert [len(task.ranges) for task in tasks] == [4, 4]
+        assert bodies(reader, tasks) == numbered([1] * 8)
+
+
+@pytest.mark.parametrize("count", [1, 7, 4096])
+def test_a_range_may_need_many_pulls(cluster: Processes, topic: str, count: int) -> None:
+    """However many messages a pull may bring, the range is whole and exact."""
+    cluster.create_topic(topic, queues=1)
+    cluster.fill(topic, [100])
+    wanted = Range(Queue(topic, BROKER, 0), 10, 95)
+    with Reader(cluster.namesrv, "tests") as reader:
+        replies = list(reader.replies(wanted, count, strict=True))
+
+    assert len(replies) == -(-wanted.rows // count)
+    assert len(list(gathered(iter(replies), size=1 << 20))) == 1
+    assert b"".join(gathered(iter(replies), size=500)) == b"".join(replies)
+
+
+def test_messages_that_are_gone_are_an_error_unless_allowed(cluster: Processes, topic: str) -> None:
+    """A range beyond the queue's end was cut off: never an empty success."""
+    cluster.create_topic(topic, queues=1)
+    cluster.fill(topic, [10])
+    wanted = Range(Queue(topic, BROKER, 0), 5, 30)
+    with Reader(cluster.namesrv, "tests") as reader:
+        with pytest.raises(DataLost, match=r"messages 10 to 29.*failOnDataLoss"):
+            list(reader.replies(wanted, 4096, strict=True))
+        assert len(list(reader.replies(wanted, 4096, strict=False))) == 1
+
+
+def test_a_topic_that_does_not_exist_is_said_at_once(cluster: Processes, topic: str) -> None:
+    """A misspelt topic is not waited for."""
+    with Reader(cluster.namesrv, "tests") as reader, pytest.raises(NoRoute):
+        reader.bounds([topic])
+
+
+def test_a_cluster_that_is_away_is_waited_for_but_not_for_ever(topic: str) -> None:
+    """Nobody listens there: an error, not an empty table."""
+    with Reader("127.0.0.1:1", "tests", patience=0.2) as reader, pytest.raises(NoNameServer):
+        reader.bounds([topic])
