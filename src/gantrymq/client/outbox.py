@@ -83,8 +83,10 @@ class Pending(msgspec.Struct, gc=False):
     when_stored_less: bool = False
     target: Target | None = None
     started: float = 0.0
-    failed_on: tuple[str, ...] = ()
-    """The brokers that were tried in vain, in order."""
+    tried: tuple[str, ...] = ()
+    """The brokers that were tried without full success, in order."""
+    stored: SendResult | None = None
+    """The best there is so far: stored, but less safely than asked for."""
 
     @property
     def fixed(self) -> bool:
@@ -233,7 +235,7 @@ class Outbox:
     def _choose(self, pending: Pending, publication: Publication) -> Target:
         if pending.fixed:
             return self._fixed_target(pending, publication)
-        avoid = pending.failed_on[-1] if pending.failed_on else None
+        avoid = pending.tried
         publication.cursor += 1
         if self._faults is None:
             at = next_index(publication.brokers, publication.cursor, avoid)
@@ -242,7 +244,7 @@ class Outbox:
         return publication.targets[at]
 
     def _choose_by_latency(
-        self, publication: Publication, avoid: str | None, faults: FaultTable
+        self, publication: Publication, avoid: tuple[str, ...], faults: FaultTable
     ) -> int:
         brokers = publication.brokers
         at = next_index(brokers, publication.cursor, avoid, faults.available)
@@ -250,7 +252,7 @@ class Outbox:
             return at
         least_bad = faults.least_bad()
         if least_bad in brokers:
-            return next_index(brokers, publication.cursor, None, lambda name: name == least_bad)
+            return next_index(brokers, publication.cursor, (), lambda name: name == least_bad)
         if least_bad is not None:
             faults.forget(least_bad)
         return at
@@ -341,15 +343,19 @@ class Outbox:
         if self._faults is not None:
             latency_ms = (self._loop.time() - pending.started) * 1000
             self._faults.record(target.queue.broker_name, latency_ms)
+        try:
+            result = _result(status, pending.prepared.msg_id, target, answer)
+        except GantryError as error:
+            self._fail(pending, error)
+            return
         if pending.when_stored_less and answer.code and self._may_retry(pending):
+            pending.stored = result
+            pending.tried += (target.queue.broker_name,)
             self.post(pending)
             return
         self._leave(pending)
         if not pending.future.done():
-            try:
-                pending.future.set_result(_result(status, pending.prepared.msg_id, target, answer))
-            except GantryError as error:
-                pending.future.set_exception(error)
+            pending.future.set_result(result)
 
     def _run_hooks(self, target: Target, answer: Command) -> None:
         request = Command(code=RequestCode.SEND_MESSAGE_V2, opaque=answer.opaque)
@@ -360,7 +366,7 @@ class Outbox:
         """Try again where that makes sense, else tell the caller."""
         if pending.target is not None:
             broker_name = pending.target.queue.broker_name
-            pending.failed_on += (broker_name,)
+            pending.tried += (broker_name,)
             if self._faults is not None:
                 latency_ms = (self._loop.time() - pending.started) * 1000
                 self._faults.record(broker_name, latency_ms, failed=True)
@@ -372,7 +378,11 @@ class Outbox:
             self.post(pending)
             return
         self._leave(pending)
-        if not pending.future.done():
+        if pending.future.done():
+            return
+        if pending.stored is not None:
+            pending.future.set_result(pending.stored)
+        else:
             pending.future.set_exception(_failure(pending, error))
 
     def _may_retry(self, pending: Pending) -> bool:
@@ -413,9 +423,9 @@ class Outbox:
 
 def _failure(pending: Pending, error: GantryError) -> GantryError:
     """What the caller sees; a message that never had a broker gets the plain reason."""
-    if not pending.failed_on:
+    if not pending.tried:
         return error
-    failed = SendFailed(pending.prepared.topic, pending.failed_on, error)
+    failed = SendFailed(pending.prepared.topic, pending.tried, error)
     failed.__cause__ = error
     return failed
 

@@ -33,23 +33,25 @@ STATUS_BY_CODE: Final = {
 def next_index(
     brokers: Sequence[str],
     cursor: int,
-    avoid: str | None = None,
+    avoid: Sequence[str] = (),
     available: Callable[[str], bool] | None = None,
 ) -> int:
     """The position of the next queue in turn, given each queue's broker.
 
-    A queue of the broker to avoid, or of one that is not available, is passed over; when there is
+    Brokers that failed (`avoid`, in the order they were tried) and brokers that are not available
+    are passed over. When none is left, anything but the last failed one will do, and when there is
     no other, the next in turn is taken all the same.
     """
     count = len(brokers)
     first = cursor % count
-    if avoid is None and available is None:
+    if not avoid and available is None:
         return first
-    for step in range(count):
-        at = (first + step) % count
-        broker = brokers[at]
-        if broker != avoid and (available is None or available(broker)):
-            return at
+    for refused in (avoid, avoid[-1:]):
+        for step in range(count):
+            at = (first + step) % count
+            broker = brokers[at]
+            if broker not in refused and (available is None or available(broker)):
+                return at
     return first
 
 

@@ -147,6 +147,12 @@ class World:
         for broker in self.brokers:
             broker.plan = list(codes)
 
+    def plan_together(self, *codes: int) -> None:
+        """The next sends, whichever broker gets them, are answered with these codes."""
+        shared = list(codes)
+        for broker in self.brokers:
+            broker.plan = shared
+
     async def stop(self) -> None:
         for server in self._servers:
             await server.stop()

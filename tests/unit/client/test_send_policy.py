@@ -25,20 +25,21 @@ def test_queues_take_turns(brokers: list[str], cursor: int) -> None:
     assert sorted(chosen) == list(range(len(brokers)))
 
 
-@given(BROKERS, st.integers(0, 1000), st.sampled_from("abc"))
-def test_a_broker_to_avoid_is_used_only_when_there_is_no_other(
-    brokers: list[str], cursor: int, avoid: str
+@given(BROKERS, st.integers(0, 1000), st.lists(st.sampled_from("abc"), min_size=1, max_size=3))
+def test_a_broker_that_failed_is_used_only_when_there_is_no_other(
+    brokers: list[str], cursor: int, failed: list[str]
 ) -> None:
-    chosen = brokers[next_index(brokers, cursor, avoid)]
+    chosen = brokers[next_index(brokers, cursor, failed)]
 
-    assert chosen != avoid or set(brokers) == {avoid}
+    assert chosen not in failed or set(brokers) <= set(failed)
+    assert chosen != failed[-1] or set(brokers) == {failed[-1]}
 
 
 @given(BROKERS, st.integers(0, 1000), st.sets(st.sampled_from("abc")))
 def test_an_available_broker_is_preferred(
     brokers: list[str], cursor: int, available: set[str]
 ) -> None:
-    chosen = brokers[next_index(brokers, cursor, None, available.__contains__)]
+    chosen = brokers[next_index(brokers, cursor, (), available.__contains__)]
 
     assert chosen in available or not available & set(brokers)
 
