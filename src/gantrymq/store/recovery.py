@@ -203,8 +203,8 @@ def _settle_log(log_: CommitLog, start: int, end: int, fence: Fence) -> None:
     """Cut the log at its end and make sure that what is before it is on disk."""
     if end < log_.end:
         log.info("the log ends at %d", end)
-    log_.cut(end)
     try:
+        log_.cut(end)
         if fence.flushed is not None:
             log_.rewrite(max(log_.min, min(fence.flushed, end)))
         log_.sync_from(start)
