@@ -63,6 +63,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     long_polling_enable: bool = True
     short_polling_time_mills: int = 1_000
     notify_consumer_ids_changed_enable: bool = True
+    send_thread_pool_queue_capacity: int = 10_000
+    """Sends that may wait for the disk at once; more are refused with SYSTEM_BUSY."""
     max_transfer_count_on_message_in_memory: int = 4_096
     """Most messages a pull; RocketMQ's 32 makes bulk readers 20 times slower."""
     max_transfer_bytes_on_message_in_memory: int = 4 * 1024 * 1024

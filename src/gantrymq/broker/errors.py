@@ -20,6 +20,10 @@ class MessageRefused(GantryError):
     code = ResponseCode.MESSAGE_ILLEGAL
 
 
+class Busy(GantryError):
+    code = ResponseCode.SYSTEM_BUSY
+
+
 class SubscriptionMissing(GantryError):
     code = ResponseCode.SUBSCRIPTION_NOT_EXIST
 

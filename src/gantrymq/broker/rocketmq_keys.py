@@ -87,7 +87,7 @@ IGNORED_KEYS = frozenset(
     rocksdbWalFileRollingThreshold sampleCountThreshold sampleSteps scanAvailableNameSrv
     scheduleAsyncDeliverMaxPendingLimit scheduleAsyncDeliverMaxResendNum2Blocked
     searchBcqByCacheEnable sendHeartbeatTimeoutMillis sendMessageThreadPoolNums
-    sendThreadPoolQueueCapacity serverAsyncSemaphoreValue serverCallbackExecutorThreads
+    serverAsyncSemaphoreValue serverCallbackExecutorThreads
     serverChannelMaxIdleTimeSeconds serverLoadBalancerEnable serverNettyWorkerGroupEnable
     serverOnewaySemaphoreValue serverPooledByteBufAllocatorEnable serverSelectorThreads
     serverSocketBacklog serverSocketRcvBufSize serverSocketSndBufSize serverWorkerThreads

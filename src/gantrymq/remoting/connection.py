@@ -28,6 +28,8 @@ FRAMES_PER_TURN_MAX: Final = 512
 """So that one busy peer cannot hold the loop: the rest waits for the next turn."""
 WRITE_BUFFER_BYTES_MAX: Final = 4 * 1024 * 1024
 """Above it the peer is slow: nothing more is read from it until it has caught up."""
+TURN_SECONDS_LOUD: Final = 0.05
+"""Requests that hold the loop longer than this are named in the log."""
 TLS_FIRST_BYTE: Final = 0x16
 CLEAR_FIRST_BYTES: Final = (0x00, 0x01)
 
@@ -105,6 +107,7 @@ class Connection(asyncio.Protocol):
         self.last_active = 0.0
         self.pending = 0
         """Requests accepted from the peer and not answered yet."""
+        self._answered: asyncio.Future[None] | None = None
 
     # asyncio's side
 
@@ -124,6 +127,8 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.open = False
+        if self._answered is not None and not self._answered.done():
+            self._answered.set_result(None)
         if self._sweep is not None:
             self._sweep.cancel()
         calls, self._calls = self._calls, {}
@@ -162,6 +167,7 @@ class Connection(asyncio.Protocol):
 
     def _take_turn(self) -> None:
         self._turn_pending = False
+        began = self.loop.time()
         commands, used, error = cut_commands(
             self._buffer, self._frame_bytes_max, FRAMES_PER_TURN_MAX
         )
@@ -176,7 +182,11 @@ class Connection(asyncio.Protocol):
                 self._answer(self, command)
         if error is not None:
             self._refuse_bytes(error)
-        elif len(commands) == FRAMES_PER_TURN_MAX and self._buffer:
+        took = self.loop.time() - began
+        if took > TURN_SECONDS_LOUD:
+            codes = dict.fromkeys(command.code for command in commands)
+            log.warning("held the loop %d ms: codes %s, %s", took * 1000, list(codes), self.address)
+        if error is None and len(commands) == FRAMES_PER_TURN_MAX and self._buffer:
             self._turn_pending = True
             self._set_reading(False)
             self.loop.call_soon(self._next_turn)
@@ -208,7 +218,7 @@ class Connection(asyncio.Protocol):
         """Answer a request, unless it was one-way."""
         if request.flag & ONEWAY_FLAG:
             return
-        self.pending -= 1
+        self._one_answered()
         answer = Command(
             code=code, ext=ext or {}, flag=RESPONSE_FLAG, opaque=request.opaque, remark=remark,
             body=body, codec=request.codec,
@@ -217,11 +227,22 @@ class Connection(asyncio.Protocol):
 
     def reply_frame(self, *parts: bytes) -> None:
         """Answer with a frame already built (the hot path). Not for one-way requests."""
-        self.pending -= 1
+        self._one_answered()
         if self.open:
             if not self._out:
                 self.loop.call_soon(self._flush)
             self._out += parts
+
+    def _one_answered(self) -> None:
+        self.pending -= 1
+        if not self.pending and self._answered is not None and not self._answered.done():
+            self._answered.set_result(None)
+
+    async def all_answered(self) -> None:
+        """Wait until every request accepted so far has its answer, or the peer is gone."""
+        if self.pending and self.open:
+            self._answered = self.loop.create_future()
+            await self._answered
 
     def write(self, data: bytes) -> None:
         """Put bytes behind what this turn has written so far."""

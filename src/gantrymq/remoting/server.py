@@ -7,6 +7,7 @@ a coroutine whose result is the response. An exception in one handler answers th
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from gantrymq.base.errors import GantryError
@@ -22,8 +23,6 @@ IDLE_SCAN_SECONDS: Final = 10.0
 SLOW_INFLIGHT_MAX: Final = 256
 """Slow requests of one connection under way at once; more are refused, not queued."""
 STOP_SECONDS_MAX: Final = 5.0
-TURN_SECONDS_LOUD: Final = 0.05
-"""A handler that holds the loop longer than this is named in the log."""
 
 Hot = Callable[[Connection, Command], None]
 Slow = Callable[[Connection, Command], Awaitable[Command | None]]
@@ -61,10 +60,9 @@ class Server:
     def __init__(
         self, routes: Routes, network: Network, *,
         on_lost: Callable[[Connection], None] | None = None,
-        on_turn: Callable[[int, float], None] | None = None,
     ) -> None:  # fmt: skip
         self._routes, self._network = routes, network
-        self._on_lost_hook, self._on_turn = on_lost, on_turn
+        self._on_lost_hook = on_lost
         self._connections: dict[Connection, None] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._slow_by_connection: dict[Connection, int] = {}
@@ -175,8 +173,9 @@ class Server:
             await self._listener.close()
         for connection in self.connections:
             connection.stop_reading()
-        if self._tasks:
-            await asyncio.wait(list(self._tasks), timeout=STOP_SECONDS_MAX)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS_MAX):
+                await asyncio.gather(*(each.all_answered() for each in self.connections))
         for task in list(self._tasks):
             task.cancel()
         for connection in self.connections:

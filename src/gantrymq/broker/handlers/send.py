@@ -10,7 +10,7 @@ from typing import Any
 from gantrymq.base.errors import ProtocolError
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.delay import delayed
-from gantrymq.broker.errors import BadRequest, GroupMissing, MessageRefused, NotPermitted
+from gantrymq.broker.errors import BadRequest, Busy, GroupMissing, MessageRefused, NotPermitted
 from gantrymq.broker.locks import QueueLocks
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.registry import Registry
@@ -76,6 +76,7 @@ class SendHandler:
         self._policy, self._locks, self._stats, self._rng = policy, locks, stats, rng
         self._topics = registry.topics.table
         self._store_host = store_host
+        self._waiting, self._waiting_max = 0, config.send_thread_pool_queue_capacity
         self._tail = f"{properties.CLUSTER}\x01{config.broker_cluster_name}\x02"
 
     # the two header forms
@@ -181,6 +182,11 @@ class SendHandler:
         return queue_id
 
     def _put(self, message: Sent, connection: Connection, command: Command, text: str) -> None:
+        if self._waiting >= self._waiting_max:
+            raise Busy(
+                f"[OVERLOAD]system busy: {self._waiting} sends wait for the disk, "
+                f"sendThreadPoolQueueCapacity is {self._waiting_max}"
+            )
         message.connection, message.command = connection, command
         message.echo_queue_id = message.queue_id
         message.born_host = connection.peer_host
@@ -196,9 +202,11 @@ class SendHandler:
             text = delayed(message, text, len(self._config.delay_levels_ms))
         message.properties = (text + self._tail).encode()
         message.reply = self._answer  # type: ignore[assignment]
+        self._waiting += 1
         self._store.put(message)
 
     def _answer(self, message: Sent) -> None:
+        self._waiting -= 1
         status, command = message.status, message.command
         stored = status in STORED
         if stored:
