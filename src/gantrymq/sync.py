@@ -24,7 +24,7 @@ from gantrymq.client.admin import Admin as AsyncAdmin
 from gantrymq.client.consumer import Consumer as AsyncConsumer
 from gantrymq.client.consumer_errors import AlreadyFinished
 from gantrymq.client.delivery import Delivery as AsyncDelivery
-from gantrymq.client.errors import ForkedError
+from gantrymq.client.errors import Closed, ForkedError
 from gantrymq.client.handout import HandoutClosed
 from gantrymq.client.instance import Hook
 from gantrymq.client.options import ClientOptions, ConsumerOptions, ProducerOptions
@@ -255,6 +255,8 @@ class PollingConsumer(AsyncConsumer):
 
     async def poll(self, count_max: int, timeout: float | None) -> list[AsyncDelivery] | None:
         """Wait for at least one message; [] when none came in time, None when it was closed."""
+        if self._closed:
+            return None
         self._check_started()
         try:
             async with asyncio.timeout(timeout):
@@ -359,7 +361,9 @@ class Consumer(_Blocking[PollingConsumer]):
     def poll(self, count_max: int = POLL_MESSAGES, timeout: float | None = None) -> list[Delivery]:
         """Up to `count_max` messages in one crossing; waits for the first, at most `timeout`."""
         found = self._run(lambda target: target.poll(count_max, timeout))
-        return [Delivery(message, self) for message in found or ()]
+        if found is None:
+            raise Closed("the consumer is closed")
+        return [Delivery(message, self) for message in found]
 
     def __iter__(self) -> Iterator[Delivery]:
         """Messages one by one until the consumer is closed."""
@@ -413,7 +417,10 @@ class Consumer(_Blocking[PollingConsumer]):
         else:
             verb = "ack"
         if message._inner.finished is None:
-            self.finish_many([message], verb)
+            try:
+                self.finish_many([message], verb)
+            except Closed:
+                log.info("closed before %s was finished; it comes again", message.msg_id)
 
 
 async def _subscribe(consumer: AsyncConsumer, wanted: dict[str, tuple[str, str | None]]) -> None:

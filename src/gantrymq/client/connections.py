@@ -100,6 +100,9 @@ class Connections:
         silent = self.silent.get(connection, 0) + 1
         self.silent[connection] = silent
         if silent >= SILENT_CALLS_MAX:
+            # Out of the table first: the loss itself is only reported in the loop's next turn.
+            for address in [a for a, known in self._open.items() if known is connection]:
+                del self._open[address]
             connection.abort()
 
     def forget(self, address: str) -> None:

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from gantrymq.client.instance import Instance
 from gantrymq.client.options import ProducerOptions
 from gantrymq.client.producer import Producer
 from gantrymq.model import BrokerData, QueueData, Route
@@ -152,6 +153,15 @@ class World:
         shared = list(codes)
         for broker in self.brokers:
             broker.plan = shared
+
+    def connections_of(self, instance: Instance) -> list[Connection]:
+        """The brokers' ends of a client's connections."""
+        return [
+            connection
+            for broker, server in zip(self.brokers, self._servers, strict=False)
+            if broker.address in instance.connections.addresses
+            for connection in server.connections
+        ]
 
     async def stop(self) -> None:
         for server in self._servers:

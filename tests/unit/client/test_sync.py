@@ -1,0 +1,191 @@
+"""The blocking client, over real sockets, with a cluster on a thread of its own."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from gantrymq import Message, SendResult
+from gantrymq.base.errors import GantryError
+from gantrymq.client.consumer_errors import AlreadyFinished
+from gantrymq.client.errors import ForkedError, NotStarted
+from gantrymq.client.options import ConsumerOptions
+from gantrymq.sync import Admin, Consumer, Delivery, Portal, Producer
+from gantrymq.testing.plugin import GantryCluster
+
+FIRST = ConsumerOptions(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
+SECONDS_MAX = 20.0
+
+
+def in_child(work: Callable[[], int]) -> int:
+    """Run a function in a forked child; its exit code, 1 after an exception."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = work()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_messages_go_and_come_without_a_word_of_async(gantry: GantryCluster) -> None:
+    with Admin(gantry.namesrv) as admin:
+        admin.create_topic("T", queues=2)
+        assert "T" in admin.topics()
+    with (
+        Producer(gantry.namesrv, group="p") as producer,
+        Consumer(gantry.namesrv, group="c", options=FIRST) as consumer,
+    ):
+        consumer.subscribe("T", tags="a")
+        results = producer.send_many(Message("T", str(n), tags="a") for n in range(300))
+        producer.send_batch([Message("T", "b", tags="b")] * 2)
+        producer.send_oneway(Message("T", "300", tags="a"))
+        assert {r.status for r in results if isinstance(r, SendResult)} == {"SEND_OK"}
+        assert len(producer.queues("T")) == 2
+
+        bodies: set[int] = set()
+        while len(bodies) < 301:
+            messages = consumer.poll(100, timeout=SECONDS_MAX)
+            assert messages, "no message in time"
+            bodies |= {int(message.body) for message in messages}
+            consumer.finish_many(messages)
+        assert bodies == set(range(301))
+        with pytest.raises(AlreadyFinished):
+            messages[0].ack()
+        assert consumer.poll(1, timeout=0.05) == []
+
+
+def test_iteration_ends_when_another_thread_closes(gantry: GantryCluster) -> None:
+    gantry.create_topic("T", queues=1)
+    with Producer(gantry.namesrv, group="p") as producer:
+        for number in range(3):
+            producer.send(Message("T", str(number)))
+    consumer = Consumer(gantry.namesrv, group="c", options=FIRST)
+    consumer.start()
+    consumer.subscribe("T")
+    seen = []
+    for message in consumer:
+        seen.append(message.body)
+        message.ack()
+        if len(seen) == 3:
+            threading.Thread(target=consumer.close).start()
+    assert seen == [b"0", b"1", b"2"]
+
+
+def test_a_handler_runs_on_the_callers_thread_until_close(gantry: GantryCluster) -> None:
+    gantry.create_topic("T", queues=1)
+    with Producer(gantry.namesrv, group="p") as producer:
+        producer.send_many([Message("T", "1"), Message("T", "2")])
+    consumer = Consumer(gantry.namesrv, group="c", options=FIRST)
+    seen: list[bytes] = []
+
+    @consumer.handler
+    def handle(message: Delivery) -> None:
+        seen.append(message.body)
+        if len(seen) == 2:
+            threading.Thread(target=consumer.close).start()
+
+    with consumer:
+        consumer.subscribe("T")
+        consumer.run(threads=2)
+    assert sorted(seen) == [b"1", b"2"]
+
+
+def test_a_child_opens_its_own_client_and_the_parents_goes_on(gantry: GantryCluster) -> None:
+    gantry.create_topic("T", queues=1)
+    with (
+        Producer(gantry.namesrv, group="p") as producer,
+        Consumer(gantry.namesrv, group="c", options=FIRST) as consumer,
+    ):
+        consumer.subscribe("T")
+        producer.send(Message("T", "parent"))
+        (first,) = consumer.poll(1, timeout=SECONDS_MAX)
+
+        def child() -> int:
+            with pytest.raises(ForkedError):
+                first.ack()
+            assert producer.send(Message("T", "child")).status == "SEND_OK"
+            producer.close()
+            return 0
+
+        assert in_child(child) == 0
+        first.ack()
+        (second,) = consumer.poll(1, timeout=SECONDS_MAX)
+        assert second.body == b"child"
+        assert producer.send(Message("T", "parent again")).status == "SEND_OK"
+
+
+def test_a_child_does_not_keep_the_parents_connections_open() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    address = f"127.0.0.1:{listener.getsockname()[1]}"
+    reading, writing = os.pipe()
+    admin = Admin(address)
+    admin.start()
+    admin._run(lambda target: target.instance.connections.get(address))
+    peer, _ = listener.accept()
+    child = os.fork()
+    if child == 0:
+        os.close(writing)
+        peer.close()
+        os.read(reading, 1)  # lives until the parent has seen the end of its connection
+        os._exit(0)
+    try:
+        admin.close()
+        peer.settimeout(SECONDS_MAX)
+        assert peer.recv(1) == b""
+    finally:
+        os.close(writing)
+        os.waitpid(child, 0)
+        os.close(reading)
+        peer.close()
+        listener.close()
+
+
+def test_a_client_that_is_not_started_says_so() -> None:
+    with pytest.raises(NotStarted):
+        Producer("127.0.0.1:1", group="p").send(Message("T", "x"))
+
+
+def test_a_portal_of_ones_own_can_be_closed(gantry: GantryCluster) -> None:
+    portal = Portal()
+    with Admin(gantry.namesrv, portal=portal) as admin:
+        assert admin.topics()
+    portal.close()
+
+
+def test_a_blocking_call_on_the_clients_own_thread_is_refused() -> None:
+    portal = Portal()
+
+    async def inner() -> None:
+        pass
+
+    async def outer() -> None:
+        portal.run(inner())
+
+    with pytest.raises(GantryError, match="own event loop"):
+        portal.run(outer())
+    portal.close()
+
+
+def test_finishing_needs_one_of_the_three_verbs() -> None:
+    with pytest.raises(ValueError, match="ack, retry or dead"):
+        Consumer("127.0.0.1:1", group="c").finish_many([], "forget")
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    script = (
+        "import sys, gantrymq\n"
+        "assert 'msgspec' not in sys.modules\n"
+        "gantrymq.Producer, gantrymq.Consumer, gantrymq.Admin, gantrymq.Message\n"
+        "import gantrymq.sync\n"
+        "heavy = {'numpy', 'uvloop', 'rich', 'click', 'lz4', 'zstandard'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True)
+    assert done.stderr.decode() == ""
+    assert done.returncode == 0
