@@ -5,7 +5,8 @@ from typing import Final
 from gantrymq.base.errors import ProtocolError
 from gantrymq.client.errors import BrokerRefused, ClientError
 from gantrymq.client.instance import Instance
-from gantrymq.client.received import Received, cut_records
+from gantrymq.client.received import Received
+from gantrymq.kernel import cut_records
 from gantrymq.model import Queue
 from gantrymq.protocol import calls
 from gantrymq.protocol.codes import ResponseCode

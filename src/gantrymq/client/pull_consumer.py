@@ -20,10 +20,11 @@ from gantrymq.client.options import ClientOptions, PullOptions
 from gantrymq.client.producer import with_namesrv
 from gantrymq.client.pulling import Pulled, PullStatus, pull_raw
 from gantrymq.client.rebalance import Rebalancing, my_queues
-from gantrymq.client.received import Received, cut_records
+from gantrymq.client.received import Received
 from gantrymq.client.send_back import SendBacks
 from gantrymq.client.setup import BROADCASTING, check_group, strategy_named
 from gantrymq.client.subscribing import SQL
+from gantrymq.kernel import cut_records
 from gantrymq.model import Queue, Subscription
 from gantrymq.protocol.bodies import ConsumerData
 from gantrymq.protocol.subscription import ALL, subscription

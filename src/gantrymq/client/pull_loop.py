@@ -13,8 +13,8 @@ from gantrymq.client.flow import hold_reason
 from gantrymq.client.handout import Handout
 from gantrymq.client.ordered import OrderedClaim
 from gantrymq.client.pulling import Pulled, PullStatus, pull_raw
-from gantrymq.client.received import cut_records
 from gantrymq.client.setup import Setup
+from gantrymq.kernel import cut_records
 from gantrymq.model import Queue
 from gantrymq.protocol.codes import ResponseCode
 

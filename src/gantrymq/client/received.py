@@ -3,49 +3,12 @@
 import struct
 from datetime import UTC, datetime
 
-from gantrymq.base.errors import ProtocolError
 from gantrymq.model import RETRY_PREFIX, Queue
 from gantrymq.protocol import compression, properties
 from gantrymq.protocol.ids import decode_host, offset_msg_id
-from gantrymq.protocol.record import (
-    BORN_V6,
-    HEAD,
-    LAYOUTS,
-    MAGIC_V1,
-    MAGIC_V2,
-    RECORD_BYTES_MIN,
-    STORE_V6,
-    RecordHead,
-)
+from gantrymq.protocol.record import MAGIC_V2, RecordHead
 
-_HOST_BITS = BORN_V6 | STORE_V6
 _I16 = struct.Struct(">h")
-
-
-def cut_records(data: bytes) -> tuple[list[tuple[int, int, RecordHead]], ProtocolError | None]:
-    """Start, body start and head of each record, and what was wrong with the first bad one."""
-    found: list[tuple[int, int, RecordHead]] = []
-    at, end = 0, len(data)
-    unpack, make = HEAD.unpack_from, RecordHead._make
-    while at < end:
-        if end - at < RECORD_BYTES_MIN:
-            return found, ProtocolError(f"{end - at} bytes are left over, too few for a record")
-        head = make(unpack(data, at))
-        body_at = at + HEAD.size
-        hosts = head.sys_flag & _HOST_BITS
-        if hosts:
-            layout = LAYOUTS[hosts]
-            if end - at < layout.size:
-                return found, ProtocolError(f"the record at byte {at} is cut off")
-            head = make(layout.unpack_from(data, at))
-            body_at = at + layout.size
-        after = at + head.total_size
-        whole = head.magic in (MAGIC_V1, MAGIC_V2) and after <= end
-        if not whole or not 0 <= head.body_size <= after - body_at - 3:
-            return found, ProtocolError(f"what stands at byte {at} is no record")
-        found.append((at, body_at, head))
-        at = after
-    return found, None
 
 
 class Received:

@@ -8,10 +8,10 @@ from typing import Any
 from gantrymq.client.claims import Claims
 from gantrymq.client.delivery import Delivery
 from gantrymq.client.offset_store import queue_key, queue_pairs
-from gantrymq.client.received import cut_records
 from gantrymq.client.running_info import running_info
 from gantrymq.client.setup import Setup
 from gantrymq.client.workers import Work
+from gantrymq.kernel import cut_records
 from gantrymq.model import Queue
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.codes import RequestCode

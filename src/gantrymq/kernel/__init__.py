@@ -6,6 +6,7 @@ twin. Both give the same bytes and values for the same arguments.
 
 import os
 
+from gantrymq.kernel.pulled import Cut
 from gantrymq.kernel.records import (
     ENTRY,
     FILLER_SIZE,
@@ -30,6 +31,7 @@ try:
     from gantrymq.kernel._fast import (
         crc32,
         cut_commands,
+        cut_records,
         encode_records,
         find_property,
         hash_keys,
@@ -46,6 +48,7 @@ except ImportError as reason:
     from zlib import crc32
 
     from gantrymq.kernel.frames import cut_commands, pull_answer, send_answer
+    from gantrymq.kernel.pulled import cut_records
     from gantrymq.kernel.records import (
         encode_records,
         find_property,
@@ -68,12 +71,14 @@ __all__ = [
     "STOP_PARTIAL",
     "STOP_ZERO",
     "Buffer",
+    "Cut",
     "RecordItem",
     "Selected",
     "Walk",
     "Walked",
     "crc32",
     "cut_commands",
+    "cut_records",
     "encode_records",
     "find_property",
     "hash_keys",

@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 
 from gantrymq.base.errors import ProtocolError
+from gantrymq.kernel.pulled import Cut
 from gantrymq.kernel.records import Buffer, RecordItem, Selected, Walk
 from gantrymq.protocol.command import Command
 
@@ -43,3 +44,4 @@ def select_entries(
     bytes_max: int,
     log_min: int,
 ) -> Selected: ...
+def cut_records(data: bytes, check: bool = False) -> tuple[list[Cut], ProtocolError | None]: ...

@@ -22,6 +22,7 @@ from gantrymq.kernel import records as _pure_records
 from gantrymq.kernel.records import Selected, Walk
 from gantrymq.protocol.codes import LANGUAGE_CODES, LANGUAGES, VERSION_4_9_8
 from gantrymq.protocol.command import Command, decode_header
+from gantrymq.protocol.record import RecordHead
 
 cdef extern from "_fast.h":
     uint32_t gq_load16(const uint8_t *p) noexcept nogil
@@ -53,3 +54,4 @@ cdef enum:
 
 include "_frames.pxi"
 include "_records.pxi"
+include "_pulled.pxi"

@@ -7,7 +7,7 @@ import pytest
 
 from gantrymq.client.delivery import Delivery
 from gantrymq.client.handout import Handout, HandoutClosed
-from gantrymq.client.received import cut_records
+from gantrymq.kernel import cut_records
 from gantrymq.kernel.records import encode_records
 from gantrymq.model import Queue
 from gantrymq.protocol.ids import encode_host

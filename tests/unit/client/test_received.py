@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from gantrymq.base.errors import ProtocolError
 from gantrymq.client.consumer_errors import AlreadyFinished
 from gantrymq.client.delivery import DEAD_LEVEL, Delivery
-from gantrymq.client.received import Received, cut_records
+from gantrymq.client.received import Received
+from gantrymq.kernel import cut_records
 from gantrymq.kernel.records import encode_records
 from gantrymq.model import Queue
 from gantrymq.protocol.compression import COMPRESSED, ZLIB

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gantrymq.kernel import frames, records
+from gantrymq.kernel import frames, pulled, records
 
 try:
     from gantrymq.kernel import _fast
@@ -31,7 +31,7 @@ def twin(name: str) -> Any:
 
 def pure(name: str) -> Any:
     """The readable function of that name."""
-    return getattr(frames, name, None) or getattr(records, name)
+    return next(getattr(m, name) for m in (frames, records, pulled) if hasattr(m, name))
 
 
 def outcome(function: Any, *arguments: Any) -> Any:
