@@ -1,12 +1,17 @@
 """One cluster and one Spark session for all tests of this folder: a session takes seconds."""
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sparkkit import Processes
 
 from gantrymq.spark.session import local_session
+
+# The demonstration is no installed package; its proof is tested here, with the Spark that is up.
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 
 @pytest.fixture(scope="session")

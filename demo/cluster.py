@@ -1,0 +1,114 @@
+"""`gantry up` as a child process that can be crashed and brought back."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Self
+
+HOST = "127.0.0.1"
+READY = "gantrymq ready "
+READY_SECONDS_MAX = 60.0
+STOP_SECONDS_MAX = 30.0
+
+
+class ClusterFailed(Exception):
+    """The processes did not do what they should."""
+
+
+class Cluster:
+    """A name server and a broker on ports that stay the same over a restart."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._namesrv_port, self._broker_port = _free_ports(1)[0], _free_broker_port()
+        self.namesrv = f"{HOST}:{self._namesrv_port}"
+        self._child: asyncio.subprocess.Process | None = None
+
+    async def __aenter__(self) -> Self:
+        self._data.mkdir(parents=True, exist_ok=True)
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> float:
+        """Start everything; returns after how many seconds it serves."""
+        began = time.monotonic()
+        with (self._data / "gantry.log").open("ab") as log:
+            self._child = await asyncio.create_subprocess_exec(
+                str(Path(sys.executable).with_name("gantry")), "up",
+                "--data", str(self._data), "--no-console",
+                "--namesrv-port", str(self._namesrv_port),
+                "--broker-port", str(self._broker_port),
+                stdout=asyncio.subprocess.PIPE, stderr=log,
+            )  # fmt: skip
+        async with asyncio.timeout(READY_SECONDS_MAX):
+            await self._until_ready(self._child)
+        return time.monotonic() - began
+
+    async def _until_ready(self, child: asyncio.subprocess.Process) -> None:
+        assert child.stdout is not None
+        while line := await child.stdout.readline():
+            if line.decode().startswith(READY):
+                return
+        log = self._data / "gantry.log"
+        raise ClusterFailed(f"gantry up ended with {await child.wait()}:\n{log.read_text()}")
+
+    async def crash_broker(self) -> int:
+        """Kill -9 the broker's own process; its supervisor then gives up. Returns its id."""
+        child = self._child
+        assert child is not None, "the cluster is not running"
+        pid = next(each for each in _children(child.pid) if "mqbroker" in _command(each))
+        os.kill(pid, signal.SIGKILL)
+        async with asyncio.timeout(STOP_SECONDS_MAX):
+            await child.wait()
+        self._child = None
+        return pid
+
+    async def stop(self) -> None:
+        child, self._child = self._child, None
+        if child is None:
+            return
+        with suppress(ProcessLookupError):
+            child.terminate()
+        try:
+            async with asyncio.timeout(STOP_SECONDS_MAX):
+                await child.wait()
+        except TimeoutError:
+            child.kill()
+            await child.wait()
+
+
+def _children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _command(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind((HOST, 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
+
+
+def _free_broker_port() -> int:
+    """A port whose neighbours are free too: a broker has three, two of them reckoned from one."""
+    for port in _free_ports(50):
+        with ExitStack() as held:
+            try:
+                for near in (port - 2, port, port + 1):
+                    held.enter_context(socket.socket()).bind((HOST, near))
+            except OSError:
+                continue
+            return port
+    raise ClusterFailed("no free ports")
