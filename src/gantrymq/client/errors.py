@@ -69,10 +69,9 @@ class SendFailed(ClientError):
     """All tries are used up, or the answer was one that another try would not change."""
 
     def __init__(self, topic: str, tries: Sequence[str], cause: Exception) -> None:
+        count = "1 try" if len(tries) == 1 else f"{len(tries)} tries"
         path = ", ".join(tries) or "no broker"
-        super().__init__(
-            f"message to {topic!r} not sent after {len(tries)} tries ({path}): {cause}"
-        )
+        super().__init__(f"message to {topic!r} not sent after {count} ({path}): {cause}")
         self.topic, self.tries = topic, tuple(tries)
         self.refused_code = cause.code if isinstance(cause, BrokerRefused) else None
         """The broker's code when a broker refused; None for failures of the network."""
