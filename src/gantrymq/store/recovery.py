@@ -60,10 +60,12 @@ class Plan(NamedTuple):
     clean: bool
 
 
-def plan_recovery(log_: CommitLog, last: Checkpoint | None, clean: bool) -> Plan:
+def plan_recovery(
+    log_: CommitLog, last: Checkpoint | None, *, clean: bool, derived_missing: bool
+) -> Plan:
     """Decide how to recover; reads the log, changes nothing."""
     rebuild = Plan(log_.min, log_.min, ("", 0), clean=False)
-    if not log_.bases or last is None:
+    if not log_.bases or last is None or derived_missing:
         return rebuild
     if last.dispatched is not None:
         if last.dispatched > log_.limit:
@@ -75,6 +77,15 @@ def plan_recovery(log_: CommitLog, last: Checkpoint | None, clean: bool) -> Plan
         return Plan(log_.bases[max(0, len(log_.bases) - 3)], None, None, clean=True)
     start = newest_file_before(log_, last.java_base_ms)
     return Plan(start, start, None, clean=False)
+
+
+def is_derived_missing(config: StoreConfig, disk: Disk, last: Checkpoint | None) -> bool:
+    """Whether somebody removed the queues or the index so that they be built anew."""
+    if last is None or last.dispatched is None or last.dispatched == 0:
+        return False
+    index = f"{config.directory}/index/{last.index_name}"
+    no_index = config.index_enabled and last.index_name != "" and not disk.exists(index)
+    return no_index or not disk.list(f"{config.directory}/consumequeue")
 
 
 def newest_file_before(log_: CommitLog, base_ms: int) -> int:
@@ -131,7 +142,8 @@ async def recover(config: StoreConfig, *, disk: Disk, clock: WallClock, offload:
     log_ = CommitLog(files, config.commit_log_directory, config.segment_bytes)
     ours = last is not None and last.sizes is not None
     await offload.run(lambda: log_.load(made_by_us=ours))
-    plan = await offload.run(plan_recovery, log_, last, clean)
+    missing = is_derived_missing(config, disk, last)
+    plan = plan_recovery(log_, last, clean=clean, derived_missing=missing)
     _mark_open(config, disk)
 
     queues = QueueTable(files, root, config.queue_file_entries)
