@@ -47,8 +47,10 @@ class Connections:
         network: Network,
         answer: Callable[[Connection, Command], None],
         connect_timeout: float,
+        on_open: Callable[[str], None] = lambda address: None,
     ) -> None:
         self._network, self._answer, self._connect_timeout = network, answer, connect_timeout
+        self._on_open = on_open
         self._open: dict[str, BrokerConnection] = {}
         self._making: dict[str, asyncio.Task[BrokerConnection]] = {}
         self.silent: dict[Connection, int] = {}
@@ -89,6 +91,7 @@ class Connections:
         if self._closed:
             connection.abort()
         self._open[address] = connection
+        self._on_open(address)
         return connection
 
     def heard(self, connection: Connection) -> None:

@@ -96,6 +96,11 @@ class Heartbeats:
         if not self._groups.empty:
             await self._send(self.targets())
 
+    async def send_again(self, address: str) -> None:
+        """One heartbeat to a broker that forgot this client when the connection was lost."""
+        if not self._groups.empty and address in self.targets():
+            await self._send([address])
+
     async def send_new(self) -> None:
         """One heartbeat to those brokers that have not had one yet."""
         if not self._groups.empty:

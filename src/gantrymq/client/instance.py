@@ -86,7 +86,7 @@ class Instance:
         self.routes = Routes(self._fetch_route)
         self.heartbeats = Heartbeats(self, self.groups)
         self.connections = Connections(
-            network, self._answer, self.options.connect_timeout_ms / 1000
+            network, self._answer, self.options.connect_timeout_ms / 1000, self._on_open
         )
         self.hooks: list[Hook] = list(hooks)
         self.own_hooks = tuple(hooks)
@@ -278,7 +278,8 @@ class Instance:
     def register_producer(self, group: str) -> None:
         """From now on heartbeats name this producer group."""
         self.groups.add_producer(group)
-        self.heartbeats.versions.clear()
+        if self.is_open:
+            self.spawn(self.heartbeats.send_all())
 
     def register_consumer(self, group: str, provider: Provider) -> None:
         """From now on heartbeats carry what `provider` says of this group."""
@@ -311,6 +312,10 @@ class Instance:
             connection = self.connections.ready(address)
             if address not in keep and (connection is None or connection.last_active < oldest):
                 self.connections.forget(address)
+
+    def _on_open(self, address: str) -> None:
+        if self.is_open and address in self.heartbeats.versions:
+            self.spawn(self.heartbeats.send_again(address))
 
     def _on_routes(self) -> None:
         self.spawn(self.heartbeats.send_new())

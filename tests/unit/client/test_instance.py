@@ -199,6 +199,36 @@ def test_producers_beat_to_masters_at_once_and_every_30_seconds() -> None:
     play(story)
 
 
+def test_a_broker_is_told_again_after_the_connection_was_lost() -> None:
+    async def story(world: World) -> None:
+        broker = world.brokers[0]
+        async with world.producer() as producer:
+            queue = (await producer.queues("T"))[0]
+            await producer.send(X, queue=queue)
+            await asyncio.sleep(1)
+            world.network.cut_port(int(broker.address.split(":")[1]))
+            await asyncio.sleep(1)
+            assert len(broker.heartbeats) == 1
+            await producer.send(X, queue=queue)
+            await asyncio.sleep(1)
+            assert len(broker.heartbeats) == 2
+
+    play(story, brokers=1)
+
+
+def test_a_second_producer_is_announced_at_once() -> None:
+    async def story(world: World) -> None:
+        async with world.producer() as one:
+            await one.send(X)
+            await asyncio.sleep(1)
+            one.instance.register_producer("second")
+            await asyncio.sleep(1)
+            groups = json.loads(world.brokers[0].heartbeats[-1])["producerDataSet"]
+            assert groups == [{"groupName": "g"}, {"groupName": "second"}]
+
+    play(story)
+
+
 def test_consumers_are_told_of_to_slaves_as_well() -> None:
     async def story(world: World) -> None:
         known = world.route("a")
