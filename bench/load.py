@@ -1,0 +1,85 @@
+"""Sends frames made in advance, so that the broker is the bottleneck and not its client.
+
+python -m bench.load HOST:PORT --codec json|binary --size 1024 --count 100000
+"""
+
+import argparse
+import json
+import socket
+import time
+
+from gantrymq.base.network import split_address
+from gantrymq.kernel import cut_commands
+from gantrymq.model import BENCHMARK_TOPIC
+from gantrymq.protocol.codes import RequestCode
+from gantrymq.protocol.command import BINARY_CODEC, JSON_CODEC, Command, encode
+from gantrymq.protocol.headers.messages import SendRequestV2
+
+BLOCK_FRAMES = 128
+BLOCKS = 32
+"""Different blocks in turn: 4,096 messages with different ids before the first comes again."""
+WINDOW_FRAMES = 4096
+CODECS = {"json": JSON_CODEC, "binary": BINARY_CODEC}
+
+
+def make_block(number: int, codec: int, size: int, queues: int) -> bytes:
+    """The frames that one write sends."""
+    frames = []
+    for index in range(BLOCK_FRAMES):
+        serial = number * BLOCK_FRAMES + index
+        header = SendRequestV2(
+            producer_group="bench", topic=BENCHMARK_TOPIC, queue_id=serial % queues,
+            born_timestamp=int(time.time() * 1000), unit_mode=False, batch=False,
+            properties=f"UNIQ_KEY\x017F000001{serial:024X}\x02WAIT\x01true\x02TAGS\x01TagA\x02",
+            reconsume_times=0, bname="broker-a",
+        )  # fmt: skip
+        command = Command(
+            code=RequestCode.SEND_MESSAGE_V2, ext=header.to_ext(), opaque=serial,
+            body=(b"%08d" % serial * (size // 8 + 1))[:size], codec=codec, language="JAVA",
+        )  # fmt: skip
+        frames.append(encode(command))
+    return b"".join(frames)
+
+
+def pump(address: str, codec: int, size: int, count: int, queues: int) -> dict[str, float]:
+    """Send `count` messages, a window of them under way."""
+    blocks = [make_block(number, codec, size, queues) for number in range(BLOCKS)]
+    rounds = max(1, count // BLOCK_FRAMES)
+    sent = answered = failed = 0
+    buffer = bytearray()
+    with socket.create_connection(split_address(address)) as link:
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        began = time.perf_counter()
+        while answered < rounds * BLOCK_FRAMES:
+            while sent < rounds and sent * BLOCK_FRAMES - answered < WINDOW_FRAMES:
+                link.sendall(blocks[sent % BLOCKS])
+                sent += 1
+            chunk = link.recv(1 << 18)
+            if not chunk:
+                raise ConnectionError("the broker closed the connection")
+            buffer += chunk
+            commands, used, error = cut_commands(buffer, 1 << 24, 1 << 20)
+            if error is not None:
+                raise error
+            del buffer[:used]
+            answered += len(commands)
+            failed += sum(command.code != 0 for command in commands)
+        seconds = time.perf_counter() - began
+    total = rounds * BLOCK_FRAMES
+    return {"tps": total / seconds, "count": total, "seconds": seconds, "failed": failed}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("address")
+    parser.add_argument("--codec", choices=sorted(CODECS), default="json")
+    parser.add_argument("--size", type=int, default=1024)
+    parser.add_argument("--count", type=int, default=100_000)
+    parser.add_argument("--queues", type=int, default=8)
+    given = parser.parse_args()
+    figures = pump(given.address, CODECS[given.codec], given.size, given.count, given.queues)
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""The servers under test as child processes, and what the system says about them."""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Self
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+READY = re.compile(r"^gantrymq ready namesrv=(\S+) broker=(\S+) ")
+READY_SECONDS_MAX, STOP_SECONDS_MAX = 60.0, 60.0
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+class NotReady(Exception):
+    """A server ended, or stayed silent, before it served."""
+
+
+class Ours:
+    """`gantry up` on a store of its own."""
+
+    def __init__(
+        self,
+        *,
+        settings: Mapping[str, str] | None = None,
+        pure: bool = False,
+        profile: Path | None = None,
+    ) -> None:
+        self._settings, self._profile = settings or {}, profile
+        self._environment = os.environ | ({"GANTRY_PURE": "1"} if pure else {})
+        self.directory = Path(tempfile.mkdtemp(prefix="gantrymq-bench-"))
+        self.namesrv = self.broker = ""
+        self.started_in = 0.0
+        """Seconds from the start to the ready line."""
+
+    def __enter__(self) -> Self:
+        command = [
+            str(BIN / "gantry"), "up", "--data", str(self.directory / "data"),
+            "--namesrv-port", "0", "--broker-port", "0", "--no-console",
+        ]  # fmt: skip
+        if self._settings:
+            config = self.directory / "broker.conf"
+            config.write_text("".join(f"{k}={v}\n" for k, v in self._settings.items()))
+            command += ["--config", str(config)]
+        if self._profile is not None:
+            # Every Python process of ours below this one finds `sitecustomize` and profiles itself.
+            self._environment |= {
+                "PYTHONPATH": str(ROOT / "bench" / "profiled"),
+                "GANTRY_BENCH_PROFILE": str(self._profile),
+            }
+        began = time.perf_counter()
+        with (self.directory / "stderr").open("wb") as stderr:
+            self._child = subprocess.Popen(
+                command, cwd=self.directory, env=self._environment, stdout=subprocess.PIPE,
+                stderr=stderr, text=True,
+            )  # fmt: skip
+        try:
+            self._await_ready()
+        except BaseException:
+            self.__exit__()
+            raise
+        self.started_in = time.perf_counter() - began
+        return self
+
+    def _await_ready(self) -> None:
+        watchdog = threading.Timer(READY_SECONDS_MAX, self._child.kill)
+        watchdog.start()
+        assert self._child.stdout is not None
+        try:
+            for line in self._child.stdout:
+                if found := READY.match(line):
+                    self.namesrv, self.broker = found[1], found[2]
+                    return
+        finally:
+            watchdog.cancel()
+        raise NotReady((self.directory / "stderr").read_text()[-2000:])
+
+    def __exit__(self, *_: object) -> None:
+        self._child.terminate()
+        try:
+            self._child.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        assert self._child.stdout is not None
+        self._child.stdout.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def pids(self) -> list[int]:
+        """Every process of the cluster."""
+        return [self._child.pid, *_descendants(self._child.pid)]
+
+    def memory_mib(self) -> float:
+        """RssAnon over all processes: what would have to be swapped."""
+        return sum(_rss_anon_kib(pid) for pid in self.pids()) / 1024
+
+    def cpu_seconds(self) -> float:
+        """Processor time over all processes so far."""
+        return sum(_cpu_seconds(pid) for pid in self.pids())
+
+
+def _descendants(pid: int) -> list[int]:
+    found: list[int] = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = path.read_text().rpartition(")")[2].split()
+            if int(fields[1]) == pid:
+                child = int(path.parent.name)
+                found += [child, *_descendants(child)]
+    return found
+
+
+def _rss_anon_kib(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        found = re.search(r"RssAnon:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+        return int(found[1]) if found else 0
+    return 0
+
+
+def _cpu_seconds(pid: int) -> float:
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
+    return 0.0
+
+
+@contextlib.contextmanager
+def real(version: str) -> Iterator[str]:
+    """RocketMQ's own servers; gives the name server's address."""
+    sys.path.insert(0, str(ROOT / "tests" / "interop"))
+    import real as launcher
+    import toolchain
+
+    toolchain.build_all()
+    # The interop suite saves memory and start-up time; a comparison must not.
+    launcher.JVM = (
+        "-Xms1g", "-Xmx1g", "-XX:MaxDirectMemorySize=1g", "-XX:+UseG1GC",
+        "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+        "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
+        "--add-opens=java.base/java.nio=ALL-UNNAMED",
+        "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    )  # fmt: skip
+    with launcher.RealCluster(version) as cluster:
+        yield cluster.namesrv

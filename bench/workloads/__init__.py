@@ -1,0 +1,46 @@
+"""Every workload by its name. Each is a function from the run's scale to measured rows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.rows import Row
+
+
+@dataclass(frozen=True)
+class Run:
+    """How this run goes."""
+
+    quick: bool = False
+    profile: Path | None = None
+    """Where a broker that is profiled leaves its figures."""
+
+    def scaled(self, count: int) -> int:
+        """A tenth of the work when it must be quick."""
+        return count // 10 if self.quick else count
+
+
+Workload = Callable[[Run], list[Row]]
+
+
+def all_workloads() -> dict[str, Workload]:
+    """In the order in which they run."""
+    from bench.workloads import crowd, flushing, peers, reading, recovery, resources, sending
+
+    return {
+        "start": resources.start,
+        "memory": resources.memory,
+        "send-json": sending.json_headers,
+        "send-binary": sending.binary_headers,
+        "send-client": sending.through_the_client,
+        "send-json-pure": sending.json_headers_pure,
+        "send-binary-pure": sending.binary_headers_pure,
+        "backlog-walk": reading.walked,
+        "backlog-consumer": reading.consumed,
+        "recovery": recovery.recovery,
+        "group-commit": flushing.group_commit,
+        "real-disk": flushing.real_disk,
+        "sync-under-load": flushing.under_load,
+        "crowd": crowd.crowd,
+        "peers": peers.peers,
+    }

@@ -1,0 +1,89 @@
+"""Opening a store after a crash that left nothing but the commit log."""
+
+import asyncio
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from bench.rows import Row
+from bench.workloads import Run
+from gantrymq.base.clock import SystemClock
+from gantrymq.base.disk import OsDisk
+from gantrymq.base.offload import ThreadOffload
+from gantrymq.kernel import walk_records
+from gantrymq.store.append import Append
+from gantrymq.store.config import StoreConfig
+from gantrymq.store.engine import Store
+from gantrymq.store.syncer import InlineSyncer
+
+MIB = 1 << 20
+QUEUES, TURN = 16, 200
+HOST = bytes((127, 0, 0, 1, 0, 0, 0x2A, 0x9F))
+
+
+def recovery(run: Run) -> list[Row]:
+    directory = Path(tempfile.mkdtemp(prefix="gantrymq-bench-"))
+    try:
+        count = run.scaled(300_000)
+        size = asyncio.run(_fill(directory, count))
+        scan = _scan(directory)
+        _forget_derived(directory)
+        began = time.perf_counter()
+        asyncio.run(_open_and_close(directory, count))
+        seconds = time.perf_counter() - began
+    finally:
+        shutil.rmtree(directory)
+    return [
+        Row("recovery", "scan and checksum", scan, "MB/s", 200),
+        Row("recovery", "with queues and index rebuilt", size / seconds / 1e6, "MB/s", 100),
+    ]
+
+
+async def _open(directory: Path) -> Store:
+    return await Store.open(
+        StoreConfig.dev(str(directory)), disk=OsDisk(), clock=SystemClock(),
+        offload=ThreadOffload(), syncer=InlineSyncer(), store_host=HOST,
+    )  # fmt: skip
+
+
+async def _fill(directory: Path, count: int) -> int:
+    """A store of 1 KiB messages; returns the bytes of its log."""
+    store = await _open(directory)
+    body = os.urandom(1024)
+    for number in range(count):
+        store.put(
+            Append(
+                "orders", number % QUEUES, body,
+                properties=b"UNIQ_KEY\x01%032X\x02TAGS\x01TagA\x02" % number,
+            )
+        )  # fmt: skip
+        if number % TURN == 0:
+            await asyncio.sleep(0)
+    await store.close()
+    return store.log_max
+
+
+def _scan(directory: Path) -> float:
+    """Walk the files of the log, checksums verified; MB a second."""
+    size, began = 0, time.perf_counter()
+    for path in sorted((directory / "commitlog").iterdir()):
+        data = path.read_bytes()
+        walk = walk_records(data, int(path.name), len(data), True)
+        size += walk.end - int(path.name)
+    return size / (time.perf_counter() - began) / 1e6
+
+
+def _forget_derived(directory: Path) -> None:
+    for name in ("consumequeue", "index"):
+        shutil.rmtree(directory / name)
+    (directory / "checkpoint").unlink()
+    (directory / "abort").touch()
+
+
+async def _open_and_close(directory: Path, count: int) -> None:
+    store = await _open(directory)
+    found = sum(store.max_offset("orders", queue) for queue in range(QUEUES))
+    assert found == count, f"{found} of {count} messages recovered"
+    await store.close()

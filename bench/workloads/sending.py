@@ -1,0 +1,51 @@
+"""Pipelined 1 KiB messages, asynchronous flush: how many a broker takes in a second."""
+
+from bench import programs
+from bench.programs import Figures
+from bench.rows import Row
+from bench.servers import Ours
+from bench.workloads import Run
+
+COMPILED, PURE = 60_000, 25_000
+
+
+def json_headers(run: Run) -> list[Row]:
+    return _raw(run, "send-json", "json", COMPILED, pure=False)
+
+
+def binary_headers(run: Run) -> list[Row]:
+    return _raw(run, "send-binary", "binary", COMPILED, pure=False)
+
+
+def json_headers_pure(run: Run) -> list[Row]:
+    return _raw(run, "send-json-pure", "json", PURE, pure=True)
+
+
+def binary_headers_pure(run: Run) -> list[Row]:
+    return _raw(run, "send-binary-pure", "binary", PURE, pure=True)
+
+
+def _raw(run: Run, name: str, codec: str, target: int, *, pure: bool) -> list[Row]:
+    with Ours(pure=pure, profile=run.profile) as cluster:
+        programs.load(cluster.broker, "--codec", codec, "--count", 20_000)
+        before = cluster.cpu_seconds()
+        found = programs.load(cluster.broker, "--codec", codec, "--count", run.scaled(500_000))
+        return _rows(name, found, cluster.cpu_seconds() - before, target)
+
+
+def through_the_client(run: Run) -> list[Row]:
+    """The same through `Producer.submit`, whose own work is part of the figure."""
+    with Ours(profile=run.profile) as cluster:
+        before = cluster.cpu_seconds()
+        found = programs.gantry(
+            "producer", "--namesrv", cluster.namesrv, "--size", 1024, "--async",
+            "--count", run.scaled(300_000),
+        )  # fmt: skip
+        return _rows("send-client", found, cluster.cpu_seconds() - before, None)
+
+
+def _rows(name: str, found: Figures, cpu: float, target: int | None) -> list[Row]:
+    return [
+        Row(name, "messages", found["tps"], "1/s", target),
+        Row(name, "broker's processor time", cpu / found["count"] * 1e6, "us/message"),
+    ]
