@@ -7,9 +7,9 @@ calls waits. Nothing here joins a group or stores progress: readers leave no tra
 import asyncio
 import struct
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.errors import (
@@ -79,9 +79,14 @@ class Reader:
 
     def close(self) -> None:
         if self._instance is not None:
-            self._runner.run(self._instance.close())
+            self._run(self._instance.close())
             self._instance = None
         self._runner.close()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        # Not `Runner.run`: around its own handler for Ctrl-C it formats the task together with its
+        # result, and to write 4 MiB of bytes as text takes longer than to pull them.
+        return self._runner.get_loop().run_until_complete(work)
 
     async def _open(self) -> Instance:
         if self._instance is None:
@@ -103,7 +108,7 @@ class Reader:
         give_up, pause = time.monotonic() + self._patience, PAUSE_SECONDS_FIRST
         while True:
             try:
-                return self._runner.run(once())
+                return self._run(once())
             except GantryError as error:
                 busy = isinstance(error, BrokerRefused) and error.code in BUSY_CODES
                 late = time.monotonic() + pause > give_up
