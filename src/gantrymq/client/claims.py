@@ -60,9 +60,7 @@ class Claims:
         self._shares, self._total_max = shares or self._shared, total_max
         self._commits = commits
         """Whether progress is stored without being asked for."""
-        self._pull_loop = PullLoop(
-            setup, handout, self._on_moved, self._is_crowded, commits=commits
-        )
+        self._pull_loop = PullLoop(setup, handout, self._on_moved, self._is_crowded)
         self._loop = asyncio.get_running_loop()
         self._leaving: dict[Queue, None] = {}
         self._moved_at: dict[Queue, float] = {}

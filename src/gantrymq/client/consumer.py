@@ -117,7 +117,12 @@ class Consumer:
             return
         network, clock, rng = self._ports
         instance = shared_instance(
-            self._client, network=network, clock=clock, rng=rng, consumer_group=self.group
+            self._client,
+            network=network,
+            clock=clock,
+            rng=rng,
+            consumer_group=self.group,
+            hooks=self._hooks,
         )
         await instance.start()
         try:
@@ -129,7 +134,6 @@ class Consumer:
     async def _assemble(self, instance: Instance) -> None:
         options = self.options
         self._instance = instance
-        instance.hooks += [hook for hook in self._hooks if hook not in instance.hooks]
         self._setup = setup = Setup(
             instance, self.group, options, self.ordered, self._strategy,
             timestamp_of(options.consume_timestamp, instance.clock.now_ms()),

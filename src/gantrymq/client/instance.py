@@ -37,7 +37,7 @@ from gantrymq.model import Route
 from gantrymq.protocol import calls, fastjson
 from gantrymq.protocol.calls import Call
 from gantrymq.protocol.codes import ResponseCode
-from gantrymq.protocol.command import Command
+from gantrymq.protocol.command import BINARY_CODEC, JSON_CODEC, Command
 from gantrymq.protocol.headers.base import Header
 from gantrymq.protocol.headers.topics import RouteRequest
 from gantrymq.remoting.connection import CallTimeout, Connection
@@ -89,6 +89,7 @@ class Instance:
             network, self._answer, self.options.connect_timeout_ms / 1000, self._on_open
         )
         self.hooks: list[Hook] = list(hooks)
+        self.codec = BINARY_CODEC if self.options.serialize == "ROCKETMQ" else JSON_CODEC
         self.own_hooks = tuple(hooks)
         self._handlers: dict[int, list[Handler]] = {}
         self._namesrv = NameServers([], rng)
@@ -238,7 +239,7 @@ class Instance:
 
         The header is None when an expected error code came without fields: look at the code first.
         """
-        command = Command(code=call.code, ext=header.to_ext(), body=body)
+        command = Command(code=call.code, ext=header.to_ext(), body=body, codec=self.codec)
         answer = await self.exchange(address, command, timeout)
         if answer.code not in expect:
             raise BrokerRefused(answer.code, answer.remark, address)
@@ -267,7 +268,7 @@ class Instance:
 
     async def oneway(self, address: str, call: Call[Q, R], header: Q, body: bytes = b"") -> None:
         """Send a request that nobody answers; raises only when there is no connection."""
-        command = Command(code=call.code, ext=header.to_ext(), body=body)
+        command = Command(code=call.code, ext=header.to_ext(), body=body, codec=self.codec)
         connection = await self.connections.get(address)
         for hook in self.hooks:
             hook.before_request(address, command)

@@ -83,7 +83,12 @@ class LitePullConsumer:
             raise Closed(f"lite pull consumer of {self.group!r} was started before")
         network, clock, rng = self._ports
         instance = shared_instance(
-            self._client, network=network, clock=clock, rng=rng, consumer_group=self.group
+            self._client,
+            network=network,
+            clock=clock,
+            rng=rng,
+            consumer_group=self.group,
+            hooks=self._hooks,
         )
         await instance.start()
         try:
@@ -96,7 +101,6 @@ class LitePullConsumer:
     async def _assemble(self, instance: Instance) -> None:
         options = self.options
         self._instance = instance
-        instance.hooks += [hook for hook in self._hooks if hook not in instance.hooks]
         self._setup = Setup(
             instance, self.group, as_push_options(options), False, self._strategy,
             timestamp_of(options.consume_timestamp, instance.clock.now_ms()),

@@ -1,5 +1,7 @@
 """Every option of a client, once. The docstring beside each begins with RocketMQ's own name."""
 
+from typing import Literal
+
 import msgspec
 
 from gantrymq.base.errors import ConfigError
@@ -18,6 +20,8 @@ class ClientOptions(Options, frozen=True, kw_only=True):
     """`clientIP`: the address in the client id. Unset: the machine's own."""
     instance_name: str = "DEFAULT"
     """`instanceName`: the other half of the client id. DEFAULT means unique per process."""
+    serialize: Literal["JSON", "ROCKETMQ"] = "JSON"
+    """`rocketmq.serialize.type`: how request headers travel; answers are read in either form."""
     route_refresh_ms: int = 30_000
     """`pollNameServerInterval`: how often the routes in use are asked for again."""
     heartbeat_interval_ms: int = 30_000

@@ -23,7 +23,7 @@ from gantrymq.client.errors import (
 from gantrymq.client.fault import TABLES, FaultTable
 from gantrymq.client.instance import Instance
 from gantrymq.client.options import ProducerOptions
-from gantrymq.client.outgoing import Prepared, SendFrames
+from gantrymq.client.outgoing import BinarySendFrames, Prepared, SendFrames
 from gantrymq.client.policy_send import (
     BUSY_CODES,
     RETRY_CODES,
@@ -36,7 +36,7 @@ from gantrymq.client.waitlist import Waitlist
 from gantrymq.model import RETRY_PREFIX, Queue, SendResult
 from gantrymq.protocol.calls import SEND_BATCH_MESSAGE, SEND_MESSAGE_V2
 from gantrymq.protocol.codes import RequestCode
-from gantrymq.protocol.command import Command, encode
+from gantrymq.protocol.command import BINARY_CODEC, Command, encode
 from gantrymq.protocol.headers.messages import SendResponse
 from gantrymq.remoting.connection import CallTimeout, Connection
 
@@ -230,7 +230,11 @@ class Outbox:
             address = self._routes.address_of(queue.broker_name)
         except BrokerUnknown:
             address = ""  # an order topic lists brokers that may be away: found out when used
-        return Target(queue, address, SendFrames(self._group, queue, self._options))
+        return Target(queue, address, self._frames_for(queue))
+
+    def _frames_for(self, queue: Queue) -> SendFrames:
+        kind = BinarySendFrames if self._instance.codec == BINARY_CODEC else SendFrames
+        return kind(self._group, queue, self._options)
 
     def _choose(self, pending: Pending, publication: Publication) -> Target:
         if pending.fixed:
@@ -319,7 +323,9 @@ class Outbox:
     def command(self, prepared: Prepared, target: Target) -> Command:
         call = SEND_BATCH_MESSAGE if prepared.batch else SEND_MESSAGE_V2
         header = target.frames.header(prepared)
-        return Command(code=call.code, ext=header.to_ext(), body=prepared.body)
+        return Command(
+            code=call.code, ext=header.to_ext(), body=prepared.body, codec=self._instance.codec
+        )
 
     # settling
 

@@ -94,11 +94,15 @@ class PullConsumer:
             raise Closed(f"pull consumer of {self.group!r} was started before")
         network, clock, rng = self._ports
         instance = shared_instance(
-            self._client, network=network, clock=clock, rng=rng, consumer_group=self.group
+            self._client,
+            network=network,
+            clock=clock,
+            rng=rng,
+            consumer_group=self.group,
+            hooks=self._hooks,
         )
         await instance.start()
         self._instance = instance
-        instance.hooks += [hook for hook in self._hooks if hook not in instance.hooks]
         broadcast = self.options.message_model == BROADCASTING
         if self._own_offsets is not None:
             self._offsets = self._own_offsets

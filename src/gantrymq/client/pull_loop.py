@@ -48,13 +48,10 @@ class PullLoop:
         handout: Handout,
         on_moved: OnMoved,
         crowded: Callable[[], bool],
-        *,
-        commits: bool,
     ) -> None:
         self._setup, self._handout = setup, handout
         self._on_moved, self._crowded = on_moved, crowded
         self._limits = setup.flow_limits
-        self._commits = commits and not setup.broadcast
         self._loop = asyncio.get_running_loop()
 
     async def run(self, claim: Claim) -> None:
@@ -116,7 +113,6 @@ class PullLoop:
             suspend=options.broker_suspend_ms / 1000,
             timeout=options.pull_timeout_ms / 1000,
             subscription=subscription,
-            commit_offset=claim.progress.done if self._commits else None,
             broker_id=claim.broker_id,
             # Tags travel along, so that a broker that just restarted needs no heartbeat first.
             registered=subscription is not None and subscription.expression_type != "TAG",

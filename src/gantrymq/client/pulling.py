@@ -8,7 +8,6 @@ from gantrymq.model import Queue, Subscription
 from gantrymq.protocol import calls
 from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.headers.messages import (
-    PULL_COMMITS,
     PULL_SUBSCRIBES,
     PULL_SUSPENDS,
     PullRequest,
@@ -54,22 +53,19 @@ async def pull_raw(
     suspend: float = 0.0,
     timeout: float | None = None,
     subscription: Subscription | None = None,
-    commit_offset: int | None = None,
     broker_id: int = 0,
     registered: bool = False,
 ) -> Pulled:
     """Pull once. The broker may hold the request for `suspend` seconds when nothing is there.
 
-    `commit_offset` stores the group's progress on the way, on a master only: a slave's copy of it
-    comes from its master. `registered` means that the broker has the subscription from a heartbeat
-    and need not compile the expression again, which matters for SQL.
+    `registered` means that the broker has the subscription from a heartbeat and need not compile
+    the expression again, which matters for SQL. No pull stores the group's progress on the way,
+    although the request has a field for it: brokers do that last and on other threads than they
+    store offsets on, so that a pull under way would undo what a later commit had stored.
     """
     await instance.routes.get(queue.topic)
     address = instance.routes.address_of(queue.broker_name, broker_id, any_id=True)
-    is_master = instance.routes.id_of(queue.broker_name, address) == 0
     flags = PULL_SUSPENDS if suspend > 0 else 0
-    if commit_offset is not None and is_master:
-        flags |= PULL_COMMITS
     expression, kind, version = "*", "TAG", 0
     if subscription is not None:
         expression, kind = subscription.sub_string, subscription.expression_type
@@ -78,9 +74,8 @@ async def pull_raw(
         flags |= PULL_SUBSCRIBES
     header = PullRequest(
         consumer_group=group, topic=queue.topic, queue_id=queue.queue_id, queue_offset=offset,
-        max_msg_nums=max_count, sys_flag=flags, commit_offset=commit_offset or 0,
-        suspend_timeout_millis=int(suspend * 1000), subscription=expression,
-        sub_version=version, expression_type=kind, max_msg_bytes=max_bytes,
+        max_msg_nums=max_count, sys_flag=flags, suspend_timeout_millis=int(suspend * 1000),
+        subscription=expression, sub_version=version, expression_type=kind, max_msg_bytes=max_bytes,
     )  # fmt: skip
     wait = timeout or (suspend + SUSPEND_MARGIN_SECONDS if suspend else PULL_TIMEOUT_SECONDS)
     found, answer = await instance.call(

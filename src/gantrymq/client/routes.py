@@ -185,11 +185,6 @@ class Routes:
         known = f"it has ids {sorted(addresses)}" if addresses else "no route names it"
         raise BrokerUnknown(f"broker {broker_name!r} has no member {broker_id}: {known}")
 
-    def id_of(self, broker_name: str, address: str) -> int | None:
-        """Which member of the broker answers at an address; 0 is the master."""
-        addresses = self._brokers.get(broker_name, {})
-        return next((i for i, known in addresses.items() if known == address), None)
-
     def name_at(self, address: str) -> str:
         """The broker that answers at an address; empty if no route names it."""
         found = (name for name, members in self._brokers.items() if address in members.values())

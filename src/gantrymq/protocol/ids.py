@@ -8,7 +8,7 @@ from gantrymq.base.errors import ProtocolError
 
 _PORT = struct.Struct(">i")
 _PLACE = struct.Struct(">iq")
-_UNIQUE_TAIL = struct.Struct(">HIiH")
+_UNIQUE_TAIL = struct.Struct(">HIIH")
 
 
 class Place(NamedTuple):
@@ -61,7 +61,7 @@ class UniqueIds:
         """A new id; unique in this process, ordered within a millisecond."""
         if now_ms != self._stem_ms:
             self._stem_ms = now_ms
-            since = (now_ms - self._month_start_ms) & 0x7FFF_FFFF
+            since = (now_ms - self._month_start_ms) & 0xFFFF_FFFF
             tail = _UNIQUE_TAIL.pack(self._pid, self._salt, since, 0)[:-2]
             self._stem = (self._head + tail).hex().upper()
         counter = self._counter
