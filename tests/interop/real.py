@@ -3,16 +3,23 @@
 import contextlib
 import re
 import shutil
+import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import toolchain
-from process import Process, free_port
+from process import Process, ProcessFailed, free_port
+
+sys.path.insert(0, str(toolchain.HERE.parent / "dialogues"))
+
+from wire import Connection
 
 BOOT_SECONDS_MAX = 90
+CLUSTER_INFO = 106
 COMMIT_LOG_FILE_BYTES = 64 * 1024 * 1024
 
 # Sizes that both sides must agree on when they open each other's store, and times that a busy
@@ -75,6 +82,17 @@ def broker_settings(store: Path, port: int, more: Mapping[str, str]) -> dict[str
         "storePathCommitLog": str(store / "commitlog"),
         **more,
     }
+
+
+def wait_until_registered(namesrv: str) -> None:
+    """A broker on a busy machine may say it is up before the name server knows it."""
+    end = time.monotonic() + BOOT_SECONDS_MAX
+    while time.monotonic() < end:
+        with Connection(namesrv) as connection:
+            if b"broker-a" in connection.ask(CLUSTER_INFO).body:
+                return
+        time.sleep(0.1)
+    raise ProcessFailed("the broker never registered at its name server")
 
 
 class _Servers:
@@ -148,6 +166,7 @@ class RealCluster(_Servers):
             "org.apache.rocketmq.broker.BrokerStartup",
             broker_settings(self.store_dir, port, {"namesrvAddr": self.namesrv, **self._settings}),
         )
+        wait_until_registered(self.namesrv)
 
     def _java(self, part: str, main: str, settings: Mapping[str, str]) -> None:
         config = write_properties(self.directory / f"{part}.conf", settings)
@@ -231,6 +250,7 @@ class OurServers(_Servers):
         )
         self._ours("mqnamesrv", ["-c", str(namesrv)])
         self._ours("mqbroker", ["-n", self.namesrv, "-c", str(broker)])
+        wait_until_registered(self.namesrv)
 
     def _ours(self, program: str, arguments: list[str]) -> None:
         process = Process(

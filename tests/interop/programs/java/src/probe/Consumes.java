@@ -38,6 +38,8 @@ final class Consumes {
         } else {
             consumer.subscribe(args.topic(), args.text("expression", "*"));
         }
+        // The last listener must have returned before the offsets are stored.
+        consumer.setAwaitTerminationMillisWhenShutdown(5000);
         if (broadcast) {
             broadcast(consumer);
         }

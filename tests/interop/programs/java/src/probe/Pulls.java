@@ -51,10 +51,22 @@ final class Pulls {
             consumer.updateConsumeOffset(queue, offset);
             consumer.getOffsetStore().persist(queue);
             Lines.print("committed", Map.of("queueId", queue.getQueueId(),
-                "offset", consumer.fetchConsumeOffset(queue, true)));
+                "offset", committed(consumer, queue, offset)));
         }
         consumer.shutdown();
         Lines.done(count);
+    }
+
+    /** Commits travel one-way: the broker may need a moment before it tells the new offset. */
+    @SuppressWarnings("deprecation")
+    private static long committed(DefaultMQPullConsumer consumer, MessageQueue queue, long expected)
+        throws Exception {
+        long found = consumer.fetchConsumeOffset(queue, true);
+        for (int i = 0; i < 50 && found != expected; i++) {
+            Thread.sleep(100);
+            found = consumer.fetchConsumeOffset(queue, true);
+        }
+        return found;
     }
 
     private static void litePull(Args args) throws Exception {

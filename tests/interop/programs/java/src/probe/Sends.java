@@ -4,6 +4,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
@@ -99,30 +101,40 @@ final class Sends {
         producer.shutdown();
     }
 
-    /** Messages 0, 3, 6... are committed at once, 1, 4... rolled back, 2, 5... committed when checked. */
+    /**
+     * Messages 0, 3, 6... are committed at once, 1, 4... rolled back, 2, 5... committed when checked.
+     * A broker may check any message that it has not marked as decided yet: the answer is the same.
+     */
     private static void transaction(Args args) throws Exception {
         List<Message> messages = messages(args);
+        Set<Integer> undecided = ConcurrentHashMap.newKeySet();
         CountDownLatch checks = new CountDownLatch(messages.size() / 3);
         TransactionMQProducer producer = new TransactionMQProducer(group(args));
         producer.setTransactionListener(new TransactionListener() {
             @Override
             public LocalTransactionState executeLocalTransaction(Message message, Object index) {
-                switch ((Integer) index % 3) {
-                    case 0:
-                        return LocalTransactionState.COMMIT_MESSAGE;
-                    case 1:
-                        return LocalTransactionState.ROLLBACK_MESSAGE;
-                    default:
-                        return LocalTransactionState.UNKNOW;
+                if ((Integer) index % 3 == 2) {
+                    undecided.add((Integer) index);
+                    return LocalTransactionState.UNKNOW;
                 }
+                return decided((Integer) index);
             }
 
             @Override
             public LocalTransactionState checkLocalTransaction(MessageExt message) {
-                Map<String, Object> fields = Lines.fields(message);
-                Lines.print("checked", fields);
-                checks.countDown();
-                return LocalTransactionState.COMMIT_MESSAGE;
+                Lines.print("checked", Lines.fields(message));
+                String body = new String(message.getBody(), StandardCharsets.UTF_8);
+                int index = Integer.parseInt(body.substring(body.lastIndexOf('-') + 1));
+                if (undecided.remove(index)) {
+                    checks.countDown();
+                }
+                return decided(index);
+            }
+
+            private LocalTransactionState decided(int index) {
+                return index % 3 == 1
+                    ? LocalTransactionState.ROLLBACK_MESSAGE
+                    : LocalTransactionState.COMMIT_MESSAGE;
             }
         });
         started(producer, args);

@@ -1,0 +1,119 @@
+"""Turns an answer into the form that is recorded: what changes from run to run is replaced."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import lenient
+import records
+from wire import Frame
+
+TIME_MS_MIN = 1_000_000_000_000
+TIMES = {
+    "bornTimestamp",
+    "earliestMessageTimeStamp",
+    "indexLastUpdateTimestamp",
+    "lastTimestamp",
+    "lastUpdateTimestamp",
+    "storeTimestamp",
+    "subVersion",
+    "timestamp",
+}
+NUMBERS = {"consumeTps", "counter", "indexLastUpdatePhyoffset", "physicalOffset", "topicPutTps"}
+IDS = {"ORIGIN_MESSAGE_ID", "msgId", "offsetMsgId"}
+# Ids that a client may have given: only those that the broker made up are replaced.
+GIVEN_IDS = {"UNIQ_KEY", "transactionId"}
+GIVEN_ID_PREFIX = "7F000001000018B4AAC2"
+# Containers whose entries a step may narrow down to the ones it is about.
+PICKABLE = {
+    "brokerAddrTable",
+    "clusterAddrTable",
+    "groupList",
+    "subscriptionGroupTable",
+    "table",
+    "topicConfigTable",
+    "topicList",
+}
+_LOCAL = re.compile(r"\b127\.0\.0\.1:\d+")
+_REMARK_END = re.compile(r"[\[(:,!<\d]|\bthe\b")
+
+
+def answer(frame: Frame, names: Mapping[str, str], step: Mapping[str, Any]) -> dict[str, Any]:
+    """The recorded form of an answer; `names` maps words of this run to what stands for them."""
+    recorded: dict[str, Any] = {
+        "code": frame.code,
+        "ext": {name: _leaf(name, value, names) for name, value in sorted(frame.ext.items())},
+    }
+    if frame.remark:
+        recorded["remark"] = _REMARK_END.split(frame.remark, maxsplit=1)[0].strip()
+    if frame.body:
+        recorded["body"] = _body(frame.body, names, step.get("pick"))
+        if step.get("shape"):
+            recorded["body"] = _shape(recorded["body"])
+    return recorded
+
+
+def _body(body: bytes, names: Mapping[str, str], pick: Sequence[str] | None) -> Any:
+    if records.is_records(body):
+        messages = [_value("", message, names, None) for message in records.decode(body)]
+        return {"messages": messages}
+    text = body.decode()
+    if text[:1] in "{[":
+        return {"json": _value("", lenient.loads(text), names, pick)}
+    pairs = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    if pairs:
+        return {"properties": _value("table", pairs, names, pick)}
+    return {"text": text}
+
+
+def _value(key: str, value: Any, names: Mapping[str, str], pick: Sequence[str] | None) -> Any:
+    if isinstance(value, dict):
+        entries = {
+            _leaf("", name, names): _value(name, inner, names, pick)
+            for name, inner in sorted(value.items())
+        }
+        if pick is not None and key in PICKABLE:
+            return {name: entry for name, entry in entries.items() if name in pick}
+        return entries
+    if isinstance(value, list):
+        items = [_value(key, inner, names, pick) for inner in value]
+        if pick is not None and key in PICKABLE:
+            items = [item for item in items if item in pick]
+        # The order of what Java keeps in sets means nothing.
+        return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
+    return _leaf(key, value, names)
+
+
+def _leaf(name: str, value: Any, names: Mapping[str, str]) -> Any:
+    if name in NUMBERS and str(value).lstrip("-").replace(".", "").isdigit():
+        return "<number>"
+    if name in TIMES and str(value).isdigit() and int(value) >= TIME_MS_MIN:
+        return "<time>"
+    if name == "version":
+        return "<version>"
+    if not isinstance(value, str):
+        return value
+    if name in IDS:
+        return ",".join("<id>" for _ in value.split(","))
+    if name in GIVEN_IDS and not value.startswith(GIVEN_ID_PREFIX):
+        return "<id>"
+    if name == "brokerAddr":  # of a topic list: that of any broker
+        return "<address>"
+    for word, placeholder in names.items():
+        value = value.replace(word, placeholder)
+    return _LOCAL.sub("<address>", value)
+
+
+def _shape(value: Any) -> Any:
+    """Keys stay, leaves tell only their kind."""
+    if isinstance(value, dict):
+        return {name: _shape(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_shape(inner) for inner in value]
+    text = str(value)
+    if text in {"true", "false", "True", "False"}:
+        return "<boolean>"
+    if text and all(re.fullmatch(r"-?\d+(\.\d+)?(E-?\d+)?", part) for part in text.split()):
+        return "<number>" if len(text.split()) == 1 else "<numbers>"
+    return "<text>"
