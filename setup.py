@@ -10,7 +10,7 @@ from setuptools import Extension, setup
 
 KERNEL = Path("src/gantrymq/kernel")
 SOURCE = KERNEL / "_fast.pyx"
-PARTS = [str(KERNEL / name) for name in ("_fast.h", "_frames.pxi", "_records.pxi", "_pulled.pxi")]
+PARTS = sorted(map(str, [KERNEL / "_fast.h", *KERNEL.glob("_*.pxi")]))
 
 extensions = []
 if SOURCE.exists():

@@ -12,7 +12,7 @@ from bench.rows import Row
 from bench.workloads import Run
 from gantrymq.base.disk import File, OsDisk
 from gantrymq.cli.bench import Sending, run_fast
-from gantrymq.store.syncer import Done, InlineSyncer, Syncer
+from gantrymq.store.syncer import Done, InlineSyncer, Syncer, best_syncer
 from gantrymq.testing.cluster import Cluster
 
 TOPIC = "flushed"
@@ -60,7 +60,7 @@ def real_disk(run: Run) -> list[Row]:
     count = run.scaled(50_000)
 
     async def work() -> tuple[float, int]:
-        syncer = Counting(_broker_syncer())
+        syncer = Counting(best_syncer())
         try:
             tps = await _flushed(syncer, SENDERS, count)
         finally:
@@ -75,12 +75,6 @@ def real_disk(run: Run) -> list[Row]:
     ]
 
 
-def _broker_syncer() -> Syncer:
-    from gantrymq.broker.app import real_ports
-
-    return real_ports().syncer
-
-
 def under_load(run: Run) -> list[Row]:
     """Syncs a second while the event loop never rests."""
     seconds = 1.0 if run.quick else 5.0
@@ -93,7 +87,7 @@ def under_load(run: Run) -> list[Row]:
 
 async def _sync_under_load(seconds: float) -> tuple[float, float]:
     loop = asyncio.get_running_loop()
-    syncer = _broker_syncer()
+    syncer = best_syncer()
     times: list[float] = []
     over = asyncio.Event()
     with tempfile.TemporaryDirectory(prefix="gantrymq-bench-") as directory:

@@ -29,6 +29,7 @@ try:
     if os.environ.get("GANTRY_PURE") == "1":
         raise ImportError("GANTRY_PURE=1")
     from gantrymq.kernel._fast import (
+        SyncThread,
         crc32,
         cut_commands,
         cut_records,
@@ -58,6 +59,7 @@ except ImportError as reason:
         select_entries,
         walk_records,
     )
+    from gantrymq.kernel.syncing import SyncThread
 
     GRADE = f"pure ({reason})"
 
@@ -74,6 +76,7 @@ __all__ = [
     "Cut",
     "RecordItem",
     "Selected",
+    "SyncThread",
     "Walk",
     "Walked",
     "crc32",

@@ -109,4 +109,67 @@ static uint32_t gq_crc32(const uint8_t *p, size_t n) {
 }
 #endif
 
+/* Syncing files on a thread that never needs the interpreter: see syncing.py. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define GQ_SYNC_FILES_MAX 64
+
+typedef struct {
+    int64_t ticket;
+    int32_t count;
+    int32_t files[GQ_SYNC_FILES_MAX];
+    int32_t unused;
+} gq_sync_request;
+
+typedef struct {
+    int64_t ticket;
+    int32_t error;
+    int32_t unused;
+} gq_sync_reply;
+
+typedef struct {
+    pthread_t thread;
+    int requests;
+    int replies;
+} gq_syncing;
+
+static int gq_sync_one(int file) {
+#ifdef __linux__
+    return fdatasync(file) == 0 ? 0 : errno;
+#else
+    return fsync(file) == 0 ? 0 : errno;
+#endif
+}
+
+/* Serve until the other end of `requests` is closed. A message is shorter than PIPE_BUF, so it
+   arrives whole or not at all. */
+static void *gq_sync_serve(void *argument) {
+    gq_syncing *self = argument;
+    gq_sync_request request;
+    while (read(self->requests, &request, sizeof request) == (ssize_t)sizeof request) {
+        gq_sync_reply reply = {request.ticket, 0, 0};
+        for (int32_t at = 0; at < request.count && at < GQ_SYNC_FILES_MAX; at++) {
+            int error = gq_sync_one(request.files[at]);
+            if (error != 0 && reply.error == 0) reply.error = error;
+            close(request.files[at]);
+        }
+        if (write(self->replies, &reply, sizeof reply) != (ssize_t)sizeof reply) break;
+    }
+    return NULL;
+}
+
+static int gq_sync_start(gq_syncing *self) {
+    sigset_t all, before;
+    sigfillset(&all);  /* signals are for the interpreter's own threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&self->thread, NULL, gq_sync_serve, self);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
+static void gq_sync_join(gq_syncing *self) { pthread_join(self->thread, NULL); }
+
 #endif

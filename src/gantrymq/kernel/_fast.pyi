@@ -3,6 +3,7 @@ from collections.abc import Sequence
 from gantrymq.base.errors import ProtocolError
 from gantrymq.kernel.pulled import Cut
 from gantrymq.kernel.records import Buffer, RecordItem, Selected, Walk
+from gantrymq.kernel.syncing import SyncThread as SyncThread
 from gantrymq.protocol.command import Command
 
 def crc32(data: Buffer, /) -> int: ...

@@ -1,16 +1,18 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 # cython: cdivision=True, embedsignature=True
-"""The compiled twin of `frames`, `records` and `pulled`: the same names, bytes and values.
+"""The compiled twin of `frames`, `records`, `pulled` and `syncing`: the same names, bytes and values.
 
 Those modules say what each function means; read them first. Here only the straight way is written
 out in C. Whatever is odd (a header that does not add up, text that is not ASCII, a number too
 large for its field) is handed to the pure twin, so that there is one place that rules on it.
 """
 
+import os
 import struct
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.set cimport PySet_Contains
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -34,6 +36,12 @@ cdef extern from "_fast.h":
     void gq_prepare() noexcept nogil
     uint32_t gq_crc32(const uint8_t *p, size_t n) noexcept nogil
 
+    ctypedef struct gq_syncing:
+        int requests
+        int replies
+    int gq_sync_start(gq_syncing *self) noexcept nogil
+    void gq_sync_join(gq_syncing *self) noexcept nogil
+
 gq_prepare()
 
 # The numbers of protocol/record.py, as C constants.
@@ -55,3 +63,4 @@ cdef enum:
 include "_frames.pxi"
 include "_records.pxi"
 include "_pulled.pxi"
+include "_syncing.pxi"

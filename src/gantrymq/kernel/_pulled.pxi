@@ -3,7 +3,6 @@
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         object (*tp_alloc)(PyTypeObject *, Py_ssize_t)
-    void Py_INCREF(object)
     void PyTuple_SET_ITEM(object, Py_ssize_t, object)
 
 

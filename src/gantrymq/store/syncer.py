@@ -1,4 +1,8 @@
-"""Who calls fdatasync: a port, a helper process that needs no GIL of ours, and an inline one."""
+"""Who calls fdatasync: a port, and behind it a thread or a helper process, or the loop itself.
+
+A sync must neither stop the event loop nor wait for its interpreter lock, or a busy broker commits
+a few times a second. With the compiled kernel that is a thread without Python; else a process.
+"""
 
 import asyncio
 import errno
@@ -13,6 +17,8 @@ from pathlib import Path
 from typing import Protocol
 
 from gantrymq.base.disk import File
+from gantrymq.kernel import GRADE, SyncThread
+from gantrymq.kernel.syncing import REPLY_BYTES, replies_of, request_bytes
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +28,8 @@ _REQUEST = struct.Struct(">q")
 _REPLY = struct.Struct(">qi")
 
 FILES_MAX = 64
-"""Descriptors in one message to the helper."""
+"""Descriptors in one message to the helper or the thread."""
+_NO_PIPE = (-1, -1)
 
 
 class Syncer(Protocol):
@@ -140,3 +147,78 @@ class HelperSyncer:
 
     def close(self) -> None:
         self._drop(OSError(errno.ECANCELED, "the sync helper was closed"))
+
+
+class ThreadSyncer:
+    """A thread of the kernel that runs fdatasync; replies come through a pipe the loop watches.
+
+    It starts with the first sync. Descriptors are duplicated for it, so a file that the store
+    closes meanwhile is synced all the same.
+    """
+
+    def __init__(self) -> None:
+        self._thread: SyncThread | None = None
+        self._requests, self._replies = _NO_PIPE, _NO_PIPE
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: dict[int, Done] = {}
+        self._ticket = 0
+
+    def sync(self, files: Sequence[File], done: Done) -> None:
+        if len(files) > FILES_MAX:
+            rest = files[FILES_MAX:]
+            self.sync(
+                files[:FILES_MAX], lambda error: done(error) if error else self.sync(rest, done)
+            )
+            return
+        copies: list[int] = []
+        try:
+            if self._thread is None:
+                self._start()
+            copies += (os.dup(file.fileno()) for file in files)
+            self._ticket += 1
+            os.write(self._requests[1], request_bytes(self._ticket, copies))
+        except OSError as error:
+            for copy in copies:
+                os.close(copy)
+            asyncio.get_running_loop().call_soon(done, error)
+        else:
+            self._waiting[self._ticket] = done
+
+    def _start(self) -> None:
+        self._requests, self._replies = os.pipe(), os.pipe()
+        # A loop that is told too early must not wait, and neither may it if the pipe is full.
+        os.set_blocking(self._requests[1], False)
+        os.set_blocking(self._replies[0], False)
+        self._thread = SyncThread(self._requests[0], self._replies[1])
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._replies[0], self._on_replies)
+
+    def _on_replies(self) -> None:
+        try:
+            data = os.read(self._replies[0], REPLY_BYTES * FILES_MAX)
+        except BlockingIOError:
+            return
+        for ticket, number in replies_of(data):
+            error = OSError(number, os.strerror(number)) if number else None
+            done = self._waiting.pop(ticket, None)
+            if done is not None:  # a callback before it may have closed us
+                done(error)
+
+    def close(self) -> None:
+        if self._thread is None:
+            return
+        os.close(self._requests[1])
+        self._thread.join()
+        self._thread = None
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(self._replies[0])
+        for descriptor in (self._requests[0], *self._replies):
+            os.close(descriptor)
+        waiting, self._waiting = self._waiting, {}
+        for done in waiting.values():
+            done(OSError(errno.ECANCELED, "the sync thread was closed"))
+
+
+def best_syncer() -> Syncer:
+    """The one for a broker: it commits at the disk's pace however busy the loop is."""
+    return ThreadSyncer() if GRADE == "compiled" else HelperSyncer()
