@@ -1,6 +1,7 @@
 """One contract for every disk, then what only the cruel one can do."""
 
 import errno
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -144,6 +145,19 @@ def test_another_process_is_refused_and_told_who_holds_the_lock(tmp_path: Path) 
     finally:
         holder.communicate(timeout=20)
     OsDisk().lock(str(tmp_path / "lock")).release()
+
+
+def test_what_the_system_has_forgotten_is_cold_until_it_is_read(tmp_path: Path) -> None:
+    """Some file systems never forget; then the data simply is warm."""
+    file = OsDisk().open(str(tmp_path / "a"), create=True)
+    data = bytes(range(256)) * 4096
+    file.pwrite(data, 0)
+    file.sync()
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+    assert file.pread_warm(len(data), 0) in (None, data)
+    assert file.pread(len(data), 0) == data
+    assert file.pread_warm(len(data), 0) == data
 
 
 def test_text_is_saved_with_a_backup_and_loaded_again(place: tuple[Disk, str]) -> None:

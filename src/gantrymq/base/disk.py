@@ -4,7 +4,6 @@ import contextlib
 import ctypes
 import ctypes.util
 import errno
-import fcntl
 import os
 import re
 import sys
@@ -200,6 +199,8 @@ class OsLock:
     """A POSIX record lock on byte 0, the kind that Java's FileChannel takes."""
 
     def __init__(self, path: str) -> None:
+        import fcntl  # Windows has none, and clients there load this module all the same
+
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         stat = os.fstat(self._file)
         self._identity = (stat.st_dev, stat.st_ino)

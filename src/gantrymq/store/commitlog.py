@@ -200,16 +200,18 @@ class CommitLog:
             if base + self.segment_bytes > start:
                 self.file(base).sync()
 
-    def delete_first(self) -> None:
-        """Let go of the oldest file."""
+    def drop_first(self) -> str:
+        """Let go of the oldest file; its path comes back, to be deleted by a worker."""
         assert len(self.bases) > 1, "the file being written is never deleted"
-        self._delete(self.bases[0])
-        del self.bases[0]
+        return self._forget(self.bases.pop(0))
 
     def _delete(self, base: int) -> None:
+        self._disk.delete(self._forget(base))
+
+    def _forget(self, base: int) -> str:
         self._dirty.pop(base, None)
         self._files.drop(self.path(base))
-        self._disk.delete(self.path(base))
+        return self.path(base)
 
 
 def read_back(files: list[tuple[File, int, int]]) -> bytes:

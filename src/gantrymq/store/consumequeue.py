@@ -5,7 +5,9 @@ to sparse files, its descriptors come and go with `OpenFiles`, and nothing syncs
 Entry `n` lies at byte `20 * n` of the row of files.
 """
 
-from gantrymq.base.disk import File, delete_tree
+from typing import NamedTuple
+
+from gantrymq.base.disk import Disk, File, delete_tree
 from gantrymq.base.watermark import Watermark
 from gantrymq.kernel import ENTRY, FILLER_SIZE
 from gantrymq.store.errors import LayoutError
@@ -232,16 +234,21 @@ class ConsumeQueue:
         file.truncate(at)
         file.truncate(self._file_bytes)
 
-    def first_at_or_above(self, log_min: int) -> int:
-        """The first offset whose record is not below `log_min`."""
-        low, high = self.min_offset, self.stop
-        while low < high:
-            middle = (low + high) // 2
-            entry = self._built_entry(middle)
-            if entry is not None and (entry[0] < log_min or entry[1] == FILLER_SIZE):
-                low = middle + 1
-            else:
-                high = middle
+    def on_disk(self) -> "EntriesOnDisk":
+        """The readable entries that are in files, for a worker to search."""
+        return EntriesOnDisk(
+            self._files.disk, self.directory, self._file_bytes, self.min_offset, self.tail_start
+        )
+
+    def first_at_or_above(self, log_min: int, from_offset: int | None = None) -> int:
+        """The first offset whose record is not below `log_min`; a worker may have begun."""
+        if from_offset is None:
+            from_offset = self.on_disk().first_at_or_above(log_min)
+        if from_offset < self.tail_start:
+            return from_offset
+        low = max(from_offset, self.min_offset)
+        while low < self.stop and _is_gone(self._built_entry(low), log_min):
+            low += 1
         return low
 
     def _built_entry(self, offset: int) -> tuple[int, int, int] | None:
@@ -257,9 +264,9 @@ class ConsumeQueue:
         entry = self._built_entry(self.stop - 1)
         return entry[0] + entry[1] if entry is not None else 0
 
-    def trim(self, log_min: int) -> None:
+    def trim(self, log_min: int, from_offset: int | None = None) -> None:
         """Move the beginning to the first record still in the log; drop files before it."""
-        self.min_offset = self.first_at_or_above(log_min)
+        self.min_offset = max(self.min_offset, self.first_at_or_above(log_min, from_offset))
         while len(self._bases) > 1 and self._bases[1] <= self.min_offset * ENTRY_BYTES:
             self._delete(self._bases.pop(0))
 
@@ -272,3 +279,39 @@ class ConsumeQueue:
         self._files.drop_below(self.directory)
         if self._files.disk.exists(self.directory):
             delete_tree(self._files.disk, self.directory)
+
+
+class EntriesOnDisk(NamedTuple):
+    """A queue's entries in files, opened independently of what the loop does with them."""
+
+    disk: Disk
+    directory: str
+    file_bytes: int
+    first: int
+    stop: int
+
+    def first_at_or_above(self, log_min: int) -> int:
+        """The first offset whose record is not below `log_min`; waits for the disk."""
+        low, high = self.first, self.stop
+        while low < high:
+            middle = (low + high) // 2
+            if _is_gone(self._entry(middle), log_min):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _entry(self, offset: int) -> tuple[int, int, int] | None:
+        position = offset * ENTRY_BYTES
+        base = position - position % self.file_bytes
+        try:
+            file = self.disk.open_read(f"{self.directory}/{file_name(base)}")
+        except FileNotFoundError:  # deleted meanwhile, with its topic
+            return None
+        data = file.pread(ENTRY_BYTES, position - base)
+        file.close()
+        return ENTRY.unpack(data) if len(data) == ENTRY_BYTES else None
+
+
+def _is_gone(entry: tuple[int, int, int] | None, log_min: int) -> bool:
+    return entry is not None and (entry[0] < log_min or entry[1] == FILLER_SIZE)

@@ -64,7 +64,14 @@ class Store:
             parts.log, parts.queues, parts.index, parts.dispatcher.dispatched, offload
         )
         self._cleaner = Cleaner(
-            config, disk, clock, parts.log, parts.queues, parts.index, self._checkpointed
+            config,
+            disk,
+            clock,
+            parts.log,
+            parts.queues,
+            parts.index,
+            offload,
+            self._checkpointed,
         )
         self._fenced = self._derived_error = ""
         self._closing = False

@@ -1,20 +1,28 @@
 """Retention: whole files, oldest first, by age or by how full the disk is."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import NamedTuple
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk
+from gantrymq.base.offload import Offload
 from gantrymq.kernel import store_ms_of
 from gantrymq.store.commitlog import CommitLog
 from gantrymq.store.config import StoreConfig
+from gantrymq.store.consumequeue import EntriesOnDisk
 from gantrymq.store.keyindex import KeyIndex
 from gantrymq.store.queues import QueueTable
 
 log = logging.getLogger(__name__)
+
+HEAD_BYTES = 76
+"""Enough of a record to know when it was stored."""
+
+QUEUES_AT_ONCE = 64
+FREE_BYTES_WARN = 4 << 30
 
 
 class SegmentAge(NamedTuple):
@@ -61,14 +69,26 @@ class Cleaner:
         commit_log: CommitLog,
         queues: QueueTable,
         index: KeyIndex | None,
+        offload: Offload,
         checkpointed: Callable[[], int],
     ) -> None:
-        self._config, self._disk, self._clock = config, disk, clock
+        self._config, self._disk, self._clock, self._offload = config, disk, clock, offload
         self._checkpointed = checkpointed
         self._log, self._queues, self._index = commit_log, queues, index
         self._until_ms: dict[int, int] = {}
         self.refusal = ""
         self._judge(self._ratio())
+        self._warn_if_tight()
+
+    def _warn_if_tight(self) -> None:
+        free = self._disk.free_bytes(self._config.directory)
+        if free < FREE_BYTES_WARN and not self._config.judge_by_free_bytes:
+            log.warning(
+                "only %d MiB are free; writes are refused above disk_refuse_ratio %.2f, "
+                "unless judge_by_free_bytes is set",
+                free >> 20,
+                self._config.disk_refuse_ratio,
+            )
 
     def _ratio(self) -> float:
         return self._disk.used_ratio(self._config.commit_log_directory)
@@ -88,7 +108,7 @@ class Cleaner:
         now_ms = self._clock.now_ms()
         hour = datetime.fromtimestamp(now_ms / 1000).hour  # noqa: DTZ006 (deleteWhen is local)
         chosen = expired(
-            self._ages(),
+            await self._ages(),
             self._config,
             now_ms=now_ms,
             hour=hour,
@@ -97,39 +117,48 @@ class Cleaner:
         )
         for base in chosen:
             assert base == self._log.bases[0]
-            self._log.delete_first()
+            await self._offload.run(self._disk.delete, self._log.drop_first())
             self._until_ms.pop(base, None)
-            await asyncio.sleep(0)
         if chosen:
             log.info("%d log files deleted; the log begins at %d", len(chosen), self._log.min)
             await self._follow()
         return len(chosen)
 
-    def _ages(self) -> list[SegmentAge]:
+    async def _ages(self) -> list[SegmentAge]:
         """Every file that may go, with the time of the record that follows it.
 
         The one being written may not, nor one that recovery could still need.
         """
         ages = []
         safe = self._checkpointed()
-        for base, after in zip(self._log.bases, self._log.bases[1:], strict=False):
+        for base, after in pairwise(list(self._log.bases)):
             if after > safe:
                 break
-            until_ms = self._until_ms.get(base, 0)
-            if not until_ms:
-                head = self._log.read(76, after)
-                until_ms = store_ms_of(head) if len(head) == 76 else 0
-                if not until_ms:  # nothing was written behind it yet
-                    break
-                self._until_ms[base] = until_ms
+            until_ms = self._until_ms.get(base) or await self._first_store_ms(after)
+            if not until_ms:  # nothing was written behind it yet
+                break
+            self._until_ms[base] = until_ms
             ages.append(SegmentAge(base, until_ms))
         return ages
 
+    async def _first_store_ms(self, base: int) -> int:
+        head = await self._offload.run(self._log.file(base).pread, HEAD_BYTES, 0)
+        return store_ms_of(head) if len(head) == HEAD_BYTES else 0
+
     async def _follow(self) -> None:
         """Let queues and index begin where the log does."""
-        for number, queue in enumerate(self._queues.known()):
-            queue.trim(self._log.min)
-            if number % 64 == 0:
-                await asyncio.sleep(0)
+        log_min = self._log.min
+        queues = self._queues.known()
+        for start in range(0, len(queues), QUEUES_AT_ONCE):
+            some = queues[start : start + QUEUES_AT_ONCE]
+            firsts = await self._offload.run(_find_firsts, [q.on_disk() for q in some], log_min)
+            for queue, first in zip(some, firsts, strict=True):
+                # Its topic may have been deleted, and another queue may own its files now.
+                if self._queues.get(queue.topic, queue.queue_id) is queue:
+                    queue.trim(log_min, first)
         if self._index is not None:
-            self._index.trim(self._log.min)
+            self._index.trim(log_min)
+
+
+def _find_firsts(queues: list[EntriesOnDisk], log_min: int) -> list[int]:
+    return [queue.first_at_or_above(log_min) for queue in queues]

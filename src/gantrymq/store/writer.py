@@ -131,26 +131,35 @@ class Writer:
             queue = self._queues.at(append.topic, append.queue_id)
         except TopicNameError as error:
             return self._reject(append, PutStatus.MESSAGE_ILLEGAL, str(error))
-        topic = len(queue.topic_bytes)
         flags = self._store_bits | (BORN_V6 if len(append.born_host) == 20 else 0)
-        total = 0
-        single = ((append.flag, append.body, append.properties),)
-        for _, body, properties in append.batch if append.batch is not None else single:
-            if len(properties) > PROPERTIES_BYTES_MAX:
-                text = f"properties of {len(properties)} bytes; {PROPERTIES_BYTES_MAX} is the most"
-                return self._reject(append, PutStatus.PROPERTIES_SIZE_EXCEEDED, text)
-            if b"\0" in properties:
-                # Zeros are how recovery tells a torn record from a whole one.
-                return self._reject(append, PutStatus.MESSAGE_ILLEGAL, "a zero byte in properties")
-            if len(body) > self._config.max_message_bytes:
-                text = f"a body of {len(body)} bytes; {self._config.max_message_bytes} is the most"
-                return self._reject(append, PutStatus.MESSAGE_ILLEGAL, text)
-            total += record_size(topic, len(body), len(properties), flags)
-        if not 0 < total <= self._config.record_bytes_max:
+        fixed = record_size(len(queue.topic_bytes), 0, 0, flags)
+        if append.batch is None:
+            fault = self._fault(append.body, append.properties)
+            total = fixed + len(append.body) + len(append.properties)
+        else:
+            faults = (self._fault(body, properties) for _, body, properties in append.batch)
+            fault = next(filter(None, faults), None)
+            total = sum(fixed + len(one[1]) + len(one[2]) for one in append.batch)
+        if fault is None and not 0 < total <= self._config.record_bytes_max:
             text = f"a record of {total} bytes; {self._config.record_bytes_max} is the most"
-            return self._reject(append, PutStatus.MESSAGE_ILLEGAL, text)
+            fault = PutStatus.MESSAGE_ILLEGAL, text
+        if fault is not None:
+            return self._reject(append, *fault)
         append.size = total
         return True
+
+    def _fault(self, body: bytes, properties: bytes) -> tuple[PutStatus, str] | None:
+        """Why one message can never be stored, if it cannot."""
+        if len(properties) > PROPERTIES_BYTES_MAX:
+            text = f"properties of {len(properties)} bytes; {PROPERTIES_BYTES_MAX} is the most"
+            return PutStatus.PROPERTIES_SIZE_EXCEEDED, text
+        if b"\0" in properties:
+            # Zeros are how recovery tells a torn record from a whole one.
+            return PutStatus.MESSAGE_ILLEGAL, "a zero byte in properties"
+        if len(body) > self._config.max_message_bytes:
+            text = f"a body of {len(body)} bytes; {self._config.max_message_bytes} is the most"
+            return PutStatus.MESSAGE_ILLEGAL, text
+        return None
 
     def _reject(self, append: Append, status: PutStatus, text: str) -> bool:
         self._answer([append], status, text)
