@@ -37,7 +37,12 @@ SENDING: list[Step] = [
     send("a system topic", "SCHEDULE_TOPIC_XXXX"),
     send("a body that is too large", "DialogueSend", bodyBytes=4 * 1024 * 1024 + 1),
     send("properties that are too long", "DialogueSend", properties=properties(big="x" * 33000)),
-    send("no body", "DialogueSend", body=""),
+    send(
+        "no body",
+        "DialogueSend",
+        body="",
+        better={"codes": [0], "why": "one release stores it, the other fails by accident"},
+    ),
     create_topic("a topic for readers only", "DialogueReadOnly", perm=4),
     send("a topic without write permission", "DialogueReadOnly"),
     send(
@@ -79,7 +84,7 @@ PULLING: list[Step] = [
         0,
         subscription="TAGS ==",
         expressionType="SQL92",
-        better={"code": 23, "why": "a filter that cannot be read must not let everything pass"},
+        better={"codes": [23], "why": "a filter that cannot be read must not let all pass"},
     ),
     pull("an unknown topic", "DialogueNone", 0),
     pull("an unknown queue", "DialoguePull", 0, queueId=99),

@@ -158,7 +158,7 @@ COMPRESSED_REGISTRATION: list[Step] = [
 ]
 
 CONFIG: list[Step] = [
-    namesrv("the settings", 319, pick=["orderMessageEnable", "clusterTest"]),
+    namesrv("the settings", 319, pick=["orderMessageEnable"]),
     namesrv("change a setting", 318, body="orderMessageEnable=false\n"),
     namesrv("change a forbidden setting", 318, body="rocketmqHome=/nowhere\n"),
     namesrv("change nothing", 318),

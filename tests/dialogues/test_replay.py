@@ -37,12 +37,13 @@ def test_we_answer_as_a_release_of_rocketmq_did(
     area: str, at: int, addresses: tuple[str, str]
 ) -> None:
     """
-    Code, header fields and body equal the normalised answer of at least one release.
+    Code, header fields and body equal the normalised answer of at least one release. A step
+    where both releases do worse than they should names the better answer, and why.
     """
     step, ours = recorded(area)[at], played(area, addresses)[at]
     accepted = step["answers"]
 
-    if ours is not None and "code" in ours and ours["code"] == step.get("better", {}).get("code"):
+    if ours is not None and ours.get("code") in step.get("better", {}).get("codes", ()):
         return
     good = [version for version, theirs in accepted.items() if _agrees(ours, theirs, step)]
     assert good, f"ours:\n{_text(ours)}\nRocketMQ's:\n{_text(accepted)}"
