@@ -102,10 +102,10 @@ class QueueTable:
         if not disk.exists(directory):
             return []
         self._files.drop_below(directory)
-        # One rename takes all of it away at once, so that no crash leaves half a queue.
+        # One rename takes all of it away at once, so that no crash leaves half a queue. The next
+        # checkpoint makes it durable; should it be undone before, the queue is simply there again.
         disk.make_dirs(self._trash)
         self._trashed += 1
         grave = f"{self._trash}/{topic}.{self._trashed}"
         disk.rename(directory, grave)
-        disk.sync_dir(self.directory)
         return [grave]

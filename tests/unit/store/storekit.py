@@ -1,7 +1,7 @@
 """What the store's tests share: tiny files, a clock that obeys, a store that is easy to drive."""
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -135,3 +135,12 @@ def read_log(store: Store) -> Iterator[StoredMessage]:
             return
         assert walk.end > at or room < log.segment_bytes, f"the log is broken at {walk.end}"
         at = walk.end + log.rest_of_file(walk.end)
+
+
+def run(body: Callable[[], Awaitable[None]]) -> None:
+    """Run a test's coroutine, bounded in time."""
+
+    async def bounded() -> None:
+        await asyncio.wait_for(body(), 60)
+
+    asyncio.run(bounded())

@@ -4,7 +4,6 @@ import asyncio
 import errno
 import logging
 import os
-from collections.abc import Awaitable, Callable
 
 import pytest
 from storekit import (
@@ -16,6 +15,7 @@ from storekit import (
     put,
     read_log,
     read_queue,
+    run,
     tiny,
 )
 
@@ -32,13 +32,6 @@ REFUSED = PutStatus.SERVICE_NOT_AVAILABLE
 def _quiet() -> None:
     """The store says loudly what the tests provoke."""
     logging.getLogger("gantrymq.store").setLevel(logging.CRITICAL + 1)
-
-
-def run(body: Callable[[], Awaitable[None]]) -> None:
-    async def bounded() -> None:
-        await asyncio.wait_for(body(), 60)
-
-    asyncio.run(bounded())
 
 
 def failing(operation: str, part: str, number: int = errno.EIO, *, skip: int = 0) -> object:

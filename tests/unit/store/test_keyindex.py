@@ -1,25 +1,16 @@
 """Finding messages by key: exact keys, time windows, many files, RocketMQ's bytes."""
 
-import asyncio
 import struct
-from collections.abc import Awaitable, Callable
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from storekit import FOREVER, START_MS, ManualClock, message, open_store, put, tiny
+from storekit import FOREVER, START_MS, ManualClock, message, open_store, put, run, tiny
 
 from gantrymq.kernel import hash_keys
 from gantrymq.protocol.record import decode_record
 from gantrymq.store.index import HEADER, link, next_name
 from gantrymq.testing.disk import MemoryDisk
-
-
-def run(body: Callable[[], Awaitable[None]]) -> None:
-    async def bounded() -> None:
-        await asyncio.wait_for(body(), 60)
-
-    asyncio.run(bounded())
 
 
 def bodies(records: list[bytes]) -> list[bytes]:

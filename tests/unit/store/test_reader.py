@@ -1,23 +1,14 @@
 """Reading a store from outside gives what a broker would give."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from storekit import ManualClock, message, open_store, put, read_queue, tiny
+from storekit import ManualClock, message, open_store, put, read_queue, run, tiny
 
 from gantrymq.base.disk import OsDisk
 from gantrymq.store.errors import StoreError
 from gantrymq.store.reader import StoreReader
 from gantrymq.testing.disk import MemoryDisk
-
-
-def run(body: Callable[[], Awaitable[None]]) -> None:
-    async def bounded() -> None:
-        await asyncio.wait_for(body(), 60)
-
-    asyncio.run(bounded())
 
 
 async def fill(store: object, count: int = 50) -> None:

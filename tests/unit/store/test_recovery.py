@@ -1,9 +1,7 @@
 """Opening what a crash, a Java broker or a careless person left behind."""
 
-import asyncio
 import logging
 import struct
-from collections.abc import Awaitable, Callable
 
 import pytest
 from storekit import (
@@ -17,6 +15,7 @@ from storekit import (
     put,
     read_log,
     read_queue,
+    run,
     tiny,
 )
 
@@ -34,13 +33,6 @@ ASYNC = tiny(flush="ASYNC_FLUSH")
 def _quiet() -> None:
     """The store says loudly what the tests provoke."""
     logging.getLogger("gantrymq.store").setLevel(logging.CRITICAL + 1)
-
-
-def run(body: Callable[[], Awaitable[None]]) -> None:
-    async def bounded() -> None:
-        await asyncio.wait_for(body(), 60)
-
-    asyncio.run(bounded())
 
 
 async def filled(disk: MemoryDisk, count: int = 40, *, clock: ManualClock | None = None) -> Store:

@@ -1,7 +1,6 @@
 """What is deleted, when, and what follows it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 import pytest
@@ -14,6 +13,7 @@ from storekit import (
     pull,
     put,
     read_queue,
+    run,
     tiny,
 )
 
@@ -25,13 +25,6 @@ from gantrymq.testing.disk import PAGE, MemoryDisk
 HOUR = 3_600_000
 OLD, YOUNG = START_MS - 73 * HOUR, START_MS - 71 * HOUR
 RATIOS = tiny(judge_by_free_bytes=False)
-
-
-def run(body: Callable[[], Awaitable[None]]) -> None:
-    async def bounded() -> None:
-        await asyncio.wait_for(body(), 60)
-
-    asyncio.run(bounded())
 
 
 def choose(ages: list[int], *, hour: int = 4, ratio: float = 0.1, asked: bool = False) -> list[int]:

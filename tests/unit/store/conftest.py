@@ -1,0 +1,14 @@
+"""Fixtures of the store's tests."""
+
+from pathlib import Path
+
+import pytest
+
+from gantrymq.base.disk import Disk, OsDisk
+from gantrymq.testing.disk import MemoryDisk
+
+
+@pytest.fixture(params=["os", "memory"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Disk, str]:
+    """A disk and a directory on it."""
+    return (OsDisk(), str(tmp_path / "store")) if request.param == "os" else (MemoryDisk(), "store")
