@@ -1,7 +1,6 @@
 """Our client against RocketMQ's own name server and broker, unchanged, of two releases."""
 
 import asyncio
-import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path

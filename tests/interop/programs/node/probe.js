@@ -3,6 +3,8 @@
 // One verb of the Node client a run: `node probe.js VERB JSON`. What happened is printed as JSON
 // lines; the exit code is 0 when the verb did all it was asked to do.
 
+const fs = require('fs');
+
 const { Consumer, Message, Producer } = require('ali-ons');
 
 const GRACE_SECONDS = 20;
@@ -13,8 +15,16 @@ const httpclient = { request: async () => { throw new Error('no HTTP look-up exp
 const quiet = () => {};
 const logger = { debug: quiet, info: quiet, warn: console.error, error: console.error };
 
+// Written at once: the process may exit right after, and a pipe drops what is only queued.
 function say(event, fields) {
-  process.stdout.write(JSON.stringify({ event, ...fields }) + '\n');
+  const line = Buffer.from(JSON.stringify({ event, ...fields }) + '\n');
+  for (let at = 0; at < line.length;) {
+    try {
+      at += fs.writeSync(1, line, at);
+    } catch (error) {
+      if (error.code !== 'EAGAIN') throw error;
+    }
+  }
 }
 
 function sayMessage(event, message) {
