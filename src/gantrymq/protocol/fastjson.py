@@ -28,7 +28,7 @@ class ObjectKey(dict[str, Any]):
     """An object that stood where JSON wants a string: the key of a map, so it hashes by content."""
 
     def __hash__(self) -> int:  # type: ignore[override]
-        return hash(tuple(sorted((k, str(v)) for k, v in self.items())))
+        return hash(frozenset((str(k), str(v)) for k, v in self.items()))
 
 
 def loads(data: bytes | str) -> Any:
