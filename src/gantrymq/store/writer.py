@@ -7,6 +7,7 @@ appends and moves nothing; a file that cannot be made answers those that needed 
 import asyncio
 import errno
 import logging
+import struct
 from collections.abc import Callable, Sequence
 
 from gantrymq.base.clock import WallClock
@@ -173,7 +174,12 @@ class Writer:
         base = self._log.end
         store_ms = max(self._last_ms, self._clock.now_ms())
         items = self._items(appends)
-        data, sizes = encode_records(items, base, store_ms, self._store_host)
+        try:
+            data, sizes = encode_records(items, base, store_ms, self._store_host)
+        except (OverflowError, struct.error):
+            self._take_back(appends)
+            self._write(self._without_misfits(appends))
+            return
         try:
             self._log.append(data)
         except OSError as error:
@@ -220,6 +226,20 @@ class Writer:
             if counts:
                 queue.next = offset
         return items
+
+    def _without_misfits(self, appends: list[Append]) -> list[Append]:
+        """Answer those that hold a number too large for its field, which only a trial shows."""
+        fitting: list[Append] = []
+        for append in appends:
+            items = self._items([append])
+            self._take_back([append])
+            try:
+                encode_records(items, 0, 0, self._store_host)
+            except (OverflowError, struct.error) as error:
+                self._reject(append, PutStatus.MESSAGE_ILLEGAL, f"a field is too large: {error}")
+            else:
+                fitting.append(append)
+        return fitting
 
     def _take_back(self, appends: list[Append]) -> None:
         """Undo `_items`: the places go to the next ones."""
