@@ -39,8 +39,10 @@ try:
         index_keys,
         java_hash,
         pull_answer,
+        read_send,
         select_entries,
         send_answer,
+        stored_answer,
         walk_records,
     )
 
@@ -59,6 +61,7 @@ except ImportError as reason:
         select_entries,
         walk_records,
     )
+    from gantrymq.kernel.sends import read_send, stored_answer
     from gantrymq.kernel.syncing import SyncThread
 
     GRADE = f"pure ({reason})"
@@ -89,9 +92,11 @@ __all__ = [
     "is_torn",
     "java_hash",
     "pull_answer",
+    "read_send",
     "select_entries",
     "send_answer",
     "store_ms_of",
+    "stored_answer",
     "tag_code_of",
     "walk_records",
 ]

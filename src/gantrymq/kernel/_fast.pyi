@@ -1,8 +1,9 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gantrymq.base.errors import ProtocolError
 from gantrymq.kernel.pulled import Cut
 from gantrymq.kernel.records import Buffer, RecordItem, Selected, Walk
+from gantrymq.kernel.sends import PlainSend
 from gantrymq.kernel.syncing import SyncThread as SyncThread
 from gantrymq.protocol.command import Command
 
@@ -18,6 +19,17 @@ def send_answer(
     queue_id: int,
     queue_offset: int,
     transaction_id: str = "",
+) -> bytes: ...
+def read_send(ext: Mapping[str, str], tail: bytes) -> PlainSend | None: ...
+def stored_answer(
+    codec: int,
+    code: int,
+    opaque: int,
+    store_host: bytes,
+    position: int,
+    queue_id: int,
+    queue_offset: int,
+    transaction_id: str,
 ) -> bytes: ...
 def pull_answer(
     codec: int,

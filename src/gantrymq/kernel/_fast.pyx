@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 # cython: cdivision=True, embedsignature=True
-"""The compiled twin of `frames`, `records`, `pulled` and `syncing`: the same names, bytes and values.
+"""The compiled twin of the modules beside it: the same names, bytes and values.
 
 Those modules say what each function means; read them first. Here only the straight way is written
 out in C. Whatever is odd (a header that does not add up, text that is not ASCII, a number too
@@ -15,12 +15,15 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.set cimport PySet_Contains
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport (
+    INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t,
+)
 from libc.string cimport memchr, memcmp, memcpy, memset
 
 from gantrymq.base.errors import ProtocolError
 from gantrymq.kernel import frames as _pure_frames
 from gantrymq.kernel import records as _pure_records
+from gantrymq.kernel import sends as _pure_sends
 from gantrymq.kernel.records import Selected, Walk
 from gantrymq.protocol.codes import LANGUAGE_CODES, LANGUAGES, VERSION_4_9_8
 from gantrymq.protocol.command import Command, decode_header
@@ -61,6 +64,7 @@ cdef enum:
     ANSWER_BYTES = 1024
 
 include "_frames.pxi"
+include "_sends.pxi"
 include "_records.pxi"
 include "_pulled.pxi"
 include "_syncing.pxi"

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
-from gantrymq.kernel import frames, pulled, records
+from gantrymq.kernel import frames, pulled, records, sends
 
 try:
     from gantrymq.kernel import _fast
@@ -12,6 +13,10 @@ try:
     fast: Any = _fast
 except ImportError:  # no compiler here: the pure twin is held to itself
     fast = None
+
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
+"""A busy machine makes any example slow now and then; that is no failure."""
 
 I16 = st.integers(-(1 << 15), (1 << 15) - 1)
 I32 = st.integers(-(1 << 31), (1 << 31) - 1)
@@ -31,7 +36,7 @@ def twin(name: str) -> Any:
 
 def pure(name: str) -> Any:
     """The readable function of that name."""
-    return next(getattr(m, name) for m in (frames, records, pulled) if hasattr(m, name))
+    return next(getattr(m, name) for m in (frames, records, pulled, sends) if hasattr(m, name))
 
 
 def outcome(function: Any, *arguments: Any) -> Any:

@@ -7,7 +7,6 @@ for each as soon as its fate is known. All answers of a turn leave in one write.
 import random
 from typing import Any
 
-from gantrymq.base.errors import ProtocolError
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.delay import delayed
 from gantrymq.broker.errors import BadRequest, Busy, GroupMissing, MessageRefused, NotPermitted
@@ -15,7 +14,7 @@ from gantrymq.broker.locks import QueueLocks
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.registry import Registry
 from gantrymq.broker.stats import Stats
-from gantrymq.kernel import send_answer
+from gantrymq.kernel import read_send, send_answer, stored_answer
 from gantrymq.model import RETRY_PREFIX, TopicConfig, dead_topic
 from gantrymq.protocol import batch, properties
 from gantrymq.protocol.codes import VERSION_3_4_9, ResponseCode
@@ -27,7 +26,6 @@ from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.engine import Store
 
 PREPARED, IPV6_BORN = 0x4, 0x10
-TRANSACTION_BITS = 0xC
 _WAIT_MARK, _DELAY_MARK = "WAIT\x01", "DELAY\x01"
 _TRANSACTION_MARK, _UNIQ_MARK = "TRAN_MSG\x01true", "UNIQ_KEY\x01"
 
@@ -43,7 +41,7 @@ CODES = {
     PutStatus.PAGECACHE_BUSY: ResponseCode.SYSTEM_BUSY,
     PutStatus.UNKNOWN_ERROR: ResponseCode.SYSTEM_ERROR,
 }
-STORED = frozenset(status for status in PutStatus if status.is_stored)
+_OK = PutStatus.PUT_OK
 
 
 class Sent(Append):
@@ -51,11 +49,20 @@ class Sent(Append):
 
     __slots__ = ("command", "connection", "echo_queue_id", "uniq_key")
 
-    connection: Connection
-    command: Command
-    uniq_key: str
-    echo_queue_id: int
-    """The queue the answer names: the one asked for, also when the record lies elsewhere."""
+    def __init__(
+        self, connection: Connection, command: Command, topic: str, queue_id: int, flag: int,
+        sys_flag: int, born_ms: int, reconsume_times: int,
+    ) -> None:  # fmt: skip
+        host = connection.peer_host
+        Append.__init__(
+            self, topic, queue_id, command.body, flag=flag,
+            sys_flag=sys_flag if len(host) == 8 else sys_flag | IPV6_BORN,
+            born_ms=born_ms, born_host=host, reconsume_times=reconsume_times,
+        )  # fmt: skip
+        self.connection, self.command = connection, command
+        self.uniq_key = ""
+        self.echo_queue_id = queue_id
+        """The queue the answer names: the one asked for, also when the record lies elsewhere."""
 
 
 class SendHandler:
@@ -77,37 +84,22 @@ class SendHandler:
         self._topics = registry.topics.table
         self._store_host = store_host
         self._waiting, self._waiting_max = 0, config.send_thread_pool_queue_capacity
-        self._tail = f"{properties.CLUSTER}\x01{config.broker_cluster_name}\x02"
+        self._tail = f"{properties.CLUSTER}\x01{config.broker_cluster_name}\x02".encode()
 
     # the two header forms
 
     def v2(self, connection: Connection, command: Command) -> None:
         """Letters for names. The plain message of a known topic is read without a typed header."""
-        ext = command.ext
-        try:
-            name, queue_id = ext["b"], int(ext["e"])
-            text, sys_flag = ext.get("i", ""), int(ext.get("f", "0"))
-            plain = (
-                (topic := self._topics.get(name)) is not None
-                and name[0] != "%"
-                and ext.get("m") != "true"
-                and not sys_flag & TRANSACTION_BITS
-                and _DELAY_MARK not in text
-                and _TRANSACTION_MARK not in text
-                and not _is_guarded(name)
-            )
-            if not plain or topic is None:
-                self._careful(connection, command, SendRequestV2.parse(ext))
-                return
-            flag, born_ms = int(ext.get("h", "0")), int(ext["g"])
-            reconsumed = int(ext.get("j") or "0")
-        except (KeyError, ValueError) as error:
-            raise ProtocolError(f"send header: {type(error).__name__} {error}") from error
-        message = Sent(
-            name, self._queue_of(topic, queue_id, connection), command.body,
-            flag=flag, sys_flag=sys_flag, born_ms=born_ms, reconsume_times=reconsumed,
-        )  # fmt: skip
-        self._put(message, connection, command, text)
+        plain = read_send(command.ext, self._tail)
+        topic = self._topics.get(plain[0]) if plain is not None else None
+        if plain is None or topic is None:
+            self._careful(connection, command, SendRequestV2.parse(command.ext))
+            return
+        name, queue_id, flag, sys_flag, born_ms, reconsumed, stored, uniq_key, waits = plain
+        queue_id = self._queue_of(topic, queue_id, connection)
+        message = Sent(connection, command, name, queue_id, flag, sys_flag, born_ms, reconsumed)
+        message.properties, message.uniq_key, message.wait = stored, uniq_key, waits
+        self._put(message)
 
     def v1(self, connection: Connection, command: Command) -> None:
         """Long names, as Go sends them."""
@@ -124,14 +116,15 @@ class SendHandler:
         self._refuse_transaction(h.sys_flag, text)
         reconsumed = h.reconsume_times or 0
         message = Sent(
-            h.topic, queue_id, command.body, flag=h.flag, sys_flag=h.sys_flag,
-            born_ms=h.born_timestamp, reconsume_times=reconsumed,
+            connection, command, h.topic, queue_id, h.flag, h.sys_flag, h.born_timestamp,
+            reconsumed,
         )  # fmt: skip
         if h.topic.startswith(RETRY_PREFIX):
             text = self._divert_to_dead(message, command, h, text)
         if h.batch:
             message.batch = self._batch(h, command.body, text)
-        self._put(message, connection, command, text)
+        self._fill(message, text)
+        self._put(message)
 
     def _refuse_transaction(self, sys_flag: int, text: str) -> None:
         if sys_flag & PREPARED or _TRANSACTION_MARK in text:
@@ -160,11 +153,10 @@ class SendHandler:
     def _batch(self, h: Any, body: bytes, text: str) -> list[tuple[int, bytes, bytes]]:
         if h.topic.startswith(RETRY_PREFIX):
             raise MessageRefused("batch request does not support retry group " + h.topic)
-        tail = self._tail.encode()
         items = []
         for flag, inner, props in batch.decode(body):
             separator = b"" if not props or props.endswith(b"\x02") else b"\x02"
-            items.append((flag, inner, props + separator + tail))
+            items.append((flag, inner, props + separator + self._tail))
         if not items:
             raise MessageRefused("batch without a message")
         return items
@@ -181,18 +173,8 @@ class SendHandler:
             )
         return queue_id
 
-    def _put(self, message: Sent, connection: Connection, command: Command, text: str) -> None:
-        if self._waiting >= self._waiting_max:
-            raise Busy(
-                f"[OVERLOAD]system busy: {self._waiting} sends wait for the disk, "
-                f"sendThreadPoolQueueCapacity is {self._waiting_max}"
-            )
-        message.connection, message.command = connection, command
-        message.echo_queue_id = message.queue_id
-        message.born_host = connection.peer_host
-        if len(connection.peer_host) > 8:
-            message.sys_flag |= IPV6_BORN
-        message.wait = True
+    def _fill(self, message: Sent, text: str) -> None:
+        """Bring the properties into the form in which they are stored."""
         if _WAIT_MARK in text:
             text, message.wait = _without_wait(text)
         if text and text[-1] != "\x02":
@@ -200,7 +182,14 @@ class SendHandler:
         message.uniq_key = _uniq_key(text)
         if _DELAY_MARK in text and message.batch is None:
             text = delayed(message, text, len(self._config.delay_levels_ms))
-        message.properties = (text + self._tail).encode()
+        message.properties = text.encode() + self._tail
+
+    def _put(self, message: Sent) -> None:
+        if self._waiting >= self._waiting_max:
+            raise Busy(
+                f"[OVERLOAD]system busy: {self._waiting} sends wait for the disk, "
+                f"sendThreadPoolQueueCapacity is {self._waiting_max}"
+            )
         message.reply = self._answer  # type: ignore[assignment]
         self._waiting += 1
         self._store.put(message)
@@ -208,30 +197,26 @@ class SendHandler:
     def _answer(self, message: Sent) -> None:
         self._waiting -= 1
         status, command = message.status, message.command
-        stored = status in STORED
-        if stored:
-            count = len(message.batch) if message.batch is not None else 1
-            self._stats.put(message.topic, count, message.size)
-        if command.flag & ONEWAY_FLAG:
-            return
-        if not stored:
+        if status is not _OK and not status.is_stored:
             message.connection.reply(command, CODES[status], remark=message.error or status.name)
             return
-        if message.batch is not None:
-            ids = ",".join(offset_msg_id(self._store_host, at) for at in message.physical_offsets)
+        code = 0 if status is _OK else CODES[status]
+        batch = message.batch
+        self._stats.put(message.topic, 1 if batch is None else len(batch), message.size)
+        if command.flag & ONEWAY_FLAG:
+            return
+        if batch is None:
+            answer = stored_answer(
+                command.codec, code, command.opaque, self._store_host, message.physical_offset,
+                message.echo_queue_id, message.queue_offset, message.uniq_key,
+            )  # fmt: skip
         else:
-            ids = offset_msg_id(self._store_host, message.physical_offset)
-        message.connection.reply_frame(
-            send_answer(
-                command.codec, CODES[status], command.opaque, ids, message.echo_queue_id,
+            ids = ",".join(offset_msg_id(self._store_host, at) for at in message.physical_offsets)
+            answer = send_answer(
+                command.codec, code, command.opaque, ids, message.echo_queue_id,
                 message.queue_offset, message.uniq_key,
-            )
-        )  # fmt: skip
-
-
-def _is_guarded(name: str) -> bool:
-    """Whether a name may be one that nobody sends to; a cheap first look."""
-    return name[0] in "SRTO" and (name.isupper() or "_XXXX" in name)
+            )  # fmt: skip
+        message.connection.reply_frame(answer)
 
 
 def _without_wait(text: str) -> tuple[str, bool]:

@@ -1,0 +1,144 @@
+# The fields of an ordinary send: the compiled twin of sends.py. Included by _fast.pyx.
+
+cdef enum:
+    PROPERTIES_BYTES = 4096
+
+
+cdef bint _parse(object text, int64_t low, int64_t high, int64_t *value) except -1:
+    """A decimal number between two bounds; False if the text is none."""
+    cdef Py_ssize_t size = 0, at = 0
+    cdef const char *digits
+    cdef int64_t number = 0
+    if text is None:
+        return False
+    digits = PyUnicode_AsUTF8AndSize(text, &size)
+    if size and digits[0] == 45:
+        at = 1
+    if size == at or size - at > 18:
+        return False
+    value[0] = -1 if at else 1
+    while at < size:
+        if digits[at] < 48 or digits[at] > 57:
+            return False
+        number = number * 10 + digits[at] - 48
+        at += 1
+    value[0] *= number
+    return low <= value[0] <= high
+
+
+cdef bint _is_careful(const char *text, Py_ssize_t size) noexcept nogil:
+    """Whether properties ask for a delay or a transaction."""
+    cdef const char *at = text
+    cdef const char *end = text + size
+    while True:
+        at = <const char *>memchr(at, 1, end - at)
+        if at == NULL:
+            return False
+        if at - text >= 5 and memcmp(at - 5, b"DELAY", 5) == 0:
+            return True
+        if at - text >= 8 and end - at > 4 and memcmp(at - 8, b"TRAN_MSG\x01true", 13) == 0:
+            return True
+        at += 1
+
+
+cdef bint _is_guarded(const char *topic, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t at
+    cdef bint lower = False
+    if topic[0] != 83 and topic[0] != 82 and topic[0] != 84 and topic[0] != 79:
+        return False
+    for at in range(size):
+        if 97 <= topic[at] <= 122:
+            lower = True
+        if size - at >= 5 and memcmp(topic + at, b"_XXXX", 5) == 0:
+            return True
+    return not lower
+
+
+def read_send(dict ext not None, bytes tail not None):
+    """What a SEND_MESSAGE_V2 header says, if it is an ordinary one; see `sends.read_send`."""
+    cdef Py_ssize_t size = 0
+    cdef const char *raw
+    cdef int64_t queue_id = 0, flag = 0, sys_flag = 0, born_ms = 0, again = 0
+    cdef int64_t low = -2147483648, high = 2147483647
+    topic, text, more = ext.get("b"), ext.get("i", ""), ext.get("j")
+    if not topic or ext.get("m") == "true":
+        return None
+    raw = PyUnicode_AsUTF8AndSize(topic, &size)
+    if raw[0] == 37 or _is_guarded(raw, size):
+        return None
+    if not (
+        _parse(ext.get("e"), low, high, &queue_id) and _parse(ext.get("h", "0"), low, high, &flag)
+        and _parse(ext.get("f", "0"), low, high, &sys_flag)
+        and _parse(ext.get("g"), INT64_MIN, INT64_MAX, &born_ms)
+        and (not more or _parse(more, low, high, &again))
+    ):
+        return None
+    raw = PyUnicode_AsUTF8AndSize(text, &size)
+    if sys_flag & 0xC or _is_careful(raw, size):
+        return None
+    if size + len(tail) + 1 > PROPERTIES_BYTES:
+        return _pure_sends.read_send(ext, tail)
+    properties, unique, waits = _stored_properties(raw, size, tail)
+    return topic, queue_id, flag, sys_flag, born_ms, again, properties, unique, waits
+
+
+cdef tuple _stored_properties(const char *text, Py_ssize_t size, bytes tail):
+    """The properties without WAIT, the client's message id, whether the sender waits."""
+    cdef char space[PROPERTIES_BYTES]
+    cdef Out out
+    cdef const char *at = text
+    cdef const char *end = text + size
+    cdef const char *stop
+    cdef Py_ssize_t length
+    cdef bint waits = True
+    cdef bint is_last = False
+    unique = ""
+    out.start = out.at = space
+    while not is_last:
+        stop = <const char *>memchr(at, 2, end - at) if end > at else NULL
+        is_last = stop == NULL
+        length = (end if is_last else stop) - at
+        if length >= 5 and memcmp(at, b"WAIT\x01", 5) == 0:
+            waits = length != 10 or memcmp(at + 5, b"false", 5) != 0
+        else:
+            if not unique and length >= 9 and memcmp(at, b"UNIQ_KEY\x01", 9) == 0:
+                unique = PyUnicode_DecodeUTF8(at + 9, length - 9, NULL)
+            _put(&out, at, length)
+            if not is_last or length:
+                _put(&out, b"\x02", 1)
+        at += length + 1
+    _put(&out, PyBytes_AS_STRING(tail), len(tail))
+    return PyBytes_FromStringAndSize(out.start, out.at - out.start), unique, waits
+
+
+cdef const char *HEX = b"0123456789ABCDEF"
+
+
+def stored_answer(
+    codec, code, opaque, bytes store_host not None, position, queue_id, queue_offset,
+    str transaction_id not None,
+):
+    """The answer to one stored message, whose id tells the broker's address and log offset."""
+    cdef char id_text[56]
+    cdef uint8_t place[28]
+    cdef Py_ssize_t host_size = len(store_host), at, size = 0
+    cdef const char *transaction = PyUnicode_AsUTF8AndSize(transaction_id, &size)
+    answer = None
+    if host_size <= 20 and size < ANSWER_BYTES // 2:
+        try:
+            gq_store64(&place[host_size], <int64_t>position)
+            memcpy(place, PyBytes_AS_STRING(store_host), host_size)
+            for at in range(host_size + 8):
+                id_text[2 * at] = HEX[place[at] >> 4]
+                id_text[2 * at + 1] = HEX[place[at] & 15]
+            answer = _send_answer(
+                codec, code, opaque, id_text, 2 * (host_size + 8), queue_id, queue_offset,
+                transaction, size,
+            )
+        except OverflowError:
+            answer = None
+    if answer is None:
+        return _pure_sends.stored_answer(
+            codec, code, opaque, store_host, position, queue_id, queue_offset, transaction_id
+        )
+    return answer

@@ -1,0 +1,76 @@
+"""The fields of an ordinary send: the pure twin of what every message passes on its way in."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from gantrymq.kernel.frames import send_answer
+from gantrymq.protocol.ids import offset_msg_id
+
+PlainSend = tuple[str, int, int, int, int, int, bytes, str, bool]
+"""Topic, queue id, flag, sys flag, born ms, reconsume times, properties as they are stored, the
+client's message id, whether the sender waits for the disk."""
+
+_NUMBER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_GUARDED_INITIALS: Final = "SRTO"
+_LOWER = re.compile(r"[a-z]")
+_TRANSACTION_BITS: Final = 0xC
+_CAREFUL_MARKS: Final = ("DELAY\x01", "TRAN_MSG\x01true")
+
+
+def read_send(ext: Mapping[str, str], tail: bytes) -> PlainSend | None:
+    """What a SEND_MESSAGE_V2 header says, if it is an ordinary one; None for all others.
+
+    Not ordinary is whatever needs a closer look: batches, delays, transactions, retry and system
+    topics, fields that are missing or are no numbers of their size. `tail` is what the broker adds
+    to the properties.
+    """
+    topic, text = ext.get("b"), ext.get("i", "")
+    if not topic or topic[0] == "%" or _is_guarded(topic) or ext.get("m") == "true":
+        return None
+    queue_id, flag = _number(ext.get("e")), _number(ext.get("h", "0"))
+    sys_flag, born_ms = _number(ext.get("f", "0")), _number(ext.get("g"), bits=64)
+    again = _number(ext.get("j") or "0")
+    if queue_id is None or flag is None or sys_flag is None or born_ms is None or again is None:
+        return None
+    if sys_flag & _TRANSACTION_BITS or any(mark in text for mark in _CAREFUL_MARKS):
+        return None
+    properties, unique, waits = _stored_properties(text)
+    return topic, queue_id, flag, sys_flag, born_ms, again, properties + tail, unique, waits
+
+
+def _is_guarded(topic: str) -> bool:
+    """Whether a name may be one that nobody sends to; a cheap first look."""
+    return topic[0] in _GUARDED_INITIALS and (not _LOWER.search(topic) or "_XXXX" in topic)
+
+
+def _number(text: str | None, bits: int = 32) -> int | None:
+    if text is None or not _NUMBER.fullmatch(text):
+        return None
+    value = int(text)
+    return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
+
+
+def _stored_properties(text: str) -> tuple[bytes, str, bool]:
+    """WAIT is a word to the broker and goes; the last entry gets its separator."""
+    kept: list[str] = []
+    unique, waits = "", True
+    for entry in text.split("\x02"):
+        if entry.startswith("WAIT\x01"):
+            waits = entry != "WAIT\x01false"
+            continue
+        if not unique and entry.startswith("UNIQ_KEY\x01"):
+            unique = entry[len("UNIQ_KEY\x01") :]
+        kept.append(entry)
+    if kept and kept[-1]:
+        kept.append("")
+    return "\x02".join(kept).encode(), unique, waits
+
+
+def stored_answer(
+    codec: int, code: int, opaque: int, store_host: bytes, position: int, queue_id: int,
+    queue_offset: int, transaction_id: str,
+) -> bytes:  # fmt: skip
+    """The answer to one stored message, whose id tells the broker's address and log offset."""
+    msg_id = offset_msg_id(store_host, position)
+    return send_answer(codec, code, opaque, msg_id, queue_id, queue_offset, transaction_id)
