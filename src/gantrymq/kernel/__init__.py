@@ -6,6 +6,7 @@ twin. Both give the same bytes and values for the same arguments.
 
 import os
 
+from gantrymq.kernel.keys import KeyedRecord
 from gantrymq.kernel.pulled import Cut
 from gantrymq.kernel.records import (
     ENTRY,
@@ -38,6 +39,7 @@ try:
         hash_keys,
         index_keys,
         java_hash,
+        key_rows,
         pull_answer,
         read_send,
         select_entries,
@@ -51,6 +53,7 @@ except ImportError as reason:
     from zlib import crc32
 
     from gantrymq.kernel.frames import cut_commands, pull_answer, send_answer
+    from gantrymq.kernel.keys import key_rows
     from gantrymq.kernel.pulled import cut_records
     from gantrymq.kernel.records import (
         encode_records,
@@ -77,6 +80,7 @@ __all__ = [
     "STOP_ZERO",
     "Buffer",
     "Cut",
+    "KeyedRecord",
     "RecordItem",
     "Selected",
     "SyncThread",
@@ -91,6 +95,7 @@ __all__ = [
     "index_keys",
     "is_torn",
     "java_hash",
+    "key_rows",
     "pull_answer",
     "read_send",
     "select_entries",

@@ -215,8 +215,9 @@ cdef const uint8_t *_find(
 
 
 cdef bint _hash_ascii(const uint8_t *text, Py_ssize_t size, int32_t *value) noexcept nogil:
-    """Java's hash of ASCII text; False if it is not ASCII."""
-    cdef uint32_t folded = 0
+    """Java's hash of ASCII text, going on from the value of what stands before it; False if it is
+    not ASCII."""
+    cdef uint32_t folded = <uint32_t>value[0]
     cdef uint8_t high = 0
     cdef Py_ssize_t at
     for at in range(size):
@@ -259,12 +260,40 @@ def hash_keys(keys):
     cdef bytes key
     cdef int32_t value = 0
     for key in keys:
+        value = 0
         if not _hash_ascii(<const uint8_t *>PyBytes_AS_STRING(key), len(key), &value):
             value = _pure_records.java_hash(key)
-        if value == -2147483648:
-            value = 0
-        hashes.append(-value if value < 0 else value)
+        hashes.append(_unsigned(value))
     return hashes
+
+
+cdef inline int32_t _unsigned(int32_t value) noexcept nogil:
+    """Without its sign; what has no counterpart is 0."""
+    return 0 if value == -2147483648 else (-value if value < 0 else value)
+
+
+def key_rows(pending):
+    """Hash, log offset and store time for every key of the records; see `keys.key_rows`."""
+    cdef list hashes = [], offsets = [], times = []
+    cdef tuple record
+    cdef bytes topic, key
+    cdef int32_t start = 0, value = 0
+    cdef bint is_ascii
+    for record in pending:
+        topic = record[0]
+        start = 0
+        is_ascii = _hash_ascii(<const uint8_t *>PyBytes_AS_STRING(topic), len(topic), &start)
+        _hash_ascii(<const uint8_t *>b"#", 1, &start)
+        for key in index_keys(record[1]):
+            value = start
+            if not (
+                _hash_ascii(<const uint8_t *>PyBytes_AS_STRING(key), len(key), &value) and is_ascii
+            ):
+                value = _pure_records.java_hash(b"%b#%b" % (topic, key))
+            hashes.append(_unsigned(value))
+            offsets.append(record[2])
+            times.append(record[3])
+    return hashes, offsets, times
 
 
 def find_property(bytes properties not None, bytes name not None):
@@ -280,7 +309,7 @@ def find_property(bytes properties not None, bytes name not None):
     return PyBytes_FromStringAndSize(<const char *>value, size) if size else None
 
 
-def index_keys(bytes properties not None):
+cpdef list index_keys(bytes properties):
     """The keys under which a message is indexed: its unique id, then each of its KEYS."""
     cdef list found = []
     cdef Py_ssize_t size = 0

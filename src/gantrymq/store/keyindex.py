@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk, File
-from gantrymq.kernel import hash_keys, index_keys
+from gantrymq.kernel import KeyedRecord, key_rows
 from gantrymq.store.errors import LayoutError
 from gantrymq.store.index import (
     ENTRY_BYTES,
@@ -25,15 +25,6 @@ PENDING_MAX = 512
 
 _ENTRY = struct.Struct(">iqii")
 _SLOT = struct.Struct(">i")
-
-
-class PendingRecord(NamedTuple):
-    """A record that waits to be indexed."""
-
-    topic: bytes
-    properties: bytes
-    position: int
-    store_ms: int
 
 
 class Sealed(NamedTuple):
@@ -62,13 +53,13 @@ class KeyIndex:
         self._slots, self._entries = slots, entries
         self.sealed: list[Sealed] = []
         self.current: IndexFile | None = None
-        self._pending: list[PendingRecord] = []
+        self._pending: list[KeyedRecord] = []
 
     # Filling
 
     def add(self, topic: bytes, properties: bytes, position: int, store_ms: int) -> None:
         """Remember a record; it is indexed with the next batch."""
-        self._pending.append(PendingRecord(topic, properties, position, store_ms))
+        self._pending.append((topic, properties, position, store_ms))
 
     @property
     def is_due(self) -> bool:
@@ -93,7 +84,7 @@ class KeyIndex:
             # Whole records are kept back, so a record whose keys span two files is indexed twice
             # in the old one at worst, which a search does not notice.
             first = offsets[done]
-            self._pending = [record for record in pending if record.position >= first]
+            self._pending = [record for record in pending if record[2] >= first]
             raise
 
     def _file_with_room(self) -> IndexFile:
@@ -244,16 +235,3 @@ class KeyIndex:
             if found_hash == key_hash and earliest <= end_ms:
                 yield offset
             before, number = number, previous
-
-
-def key_rows(pending: list[PendingRecord]) -> tuple[list[int], list[int], list[int]]:
-    """Hash, log offset and store time for every key of the records."""
-    keys: list[bytes] = []
-    offsets: list[int] = []
-    times: list[int] = []
-    for topic, properties, position, store_ms in pending:
-        for key in index_keys(properties):
-            keys.append(b"%b#%b" % (topic, key))
-            offsets.append(position)
-            times.append(store_ms)
-    return hash_keys(keys), offsets, times

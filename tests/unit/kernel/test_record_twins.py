@@ -127,6 +127,17 @@ def test_index_keys_are_the_same(text: bytes) -> None:
     both("index_keys", text)
 
 
+@given(
+    st.lists(
+        st.tuples(st.one_of(st.just(b"orders"), st.binary(max_size=12)), properties(), I64, I64),
+        max_size=12,
+    )
+)
+def test_index_rows_are_the_same(pending: list[tuple[bytes, bytes, int, int]]) -> None:
+    hashes, offsets, times = both("key_rows", pending)
+    assert len(hashes) == len(offsets) == len(times)
+
+
 entries = st.tuples(
     st.one_of(st.integers(0, 4000), I64),
     st.one_of(st.just(100), st.just(FILLER_SIZE), st.integers(0, 5000)),

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from gantrymq.kernel import frames, pulled, records, sends
+from gantrymq.kernel import frames, keys, pulled, records, sends
 
 try:
     from gantrymq.kernel import _fast
@@ -36,7 +36,9 @@ def twin(name: str) -> Any:
 
 def pure(name: str) -> Any:
     """The readable function of that name."""
-    return next(getattr(m, name) for m in (frames, records, pulled, sends) if hasattr(m, name))
+    return next(
+        getattr(m, name) for m in (frames, records, pulled, sends, keys) if hasattr(m, name)
+    )
 
 
 def outcome(function: Any, *arguments: Any) -> Any:
