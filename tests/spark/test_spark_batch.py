@@ -138,3 +138,13 @@ def test_a_topic_becomes_parquet(
     load(spark, cluster, topic).write.parquet(path)
 
     assert bodies_of(spark.read.parquet(path).collect()) == numbered([20, 30])
+
+
+def test_the_format_is_found_without_being_registered(
+    spark: Any, cluster: Processes, topic: str
+) -> None:
+    """An installed package is enough: Spark looks for sources by itself."""
+    cluster.create_topic(topic, queues=1)
+    cluster.fill(topic, [3])
+
+    assert load(spark.newSession(), cluster, topic).count() == 3
