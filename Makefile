@@ -8,7 +8,7 @@ CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
 KERNEL := $(VENV)/.kernel
 SPARK := $(VENV)/.spark
-CODE := src tests bench setup.py
+CODE := src tests bench demo setup.py
 
 .PHONY: setup run test check bench interop demo clean tools
 

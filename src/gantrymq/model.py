@@ -88,8 +88,8 @@ def _checked(kind: str, name: str, size_max: int) -> str:
         )
     if not NAME_PATTERN.match(name):
         raise NameRefused(
-            f"The specified {kind}[{name[:64]}] contains illegal characters, "
-            "allowing only %|a-zA-Z0-9_-"
+            f"The specified {kind} contains illegal characters, allowing only %|a-zA-Z0-9_-: "
+            f"{name[:64]!r}"
         )
     return name
 
@@ -108,6 +108,7 @@ class Queue(msgspec.Struct, frozen=True, order=True, rename="camel"):
 class TopicConfig(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=False):
     """What a broker knows about a topic; the JSON shape of topics.json and of registration."""
 
+    attributes: dict[str, str] = {}
     order: bool = False
     perm: int = READ | WRITE
     read_queue_nums: int = 8
@@ -118,13 +119,20 @@ class TopicConfig(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=Fa
 
 
 class GroupConfig(msgspec.Struct, kw_only=True, rename="camel"):
-    """A subscription group's settings (subscriptionGroup.json)."""
+    """A subscription group's settings (subscriptionGroup.json), 5.x's members included."""
 
+    attributes: dict[str, str] = {}
     broker_id: int = 0
     consume_broadcast_enable: bool = True
     consume_enable: bool = True
     consume_from_min_enable: bool = True
+    consume_message_orderly: bool = False
+    consume_timeout_minute: int = 15
     group_name: str
+    group_retry_policy: dict[str, Any] = msgspec.field(
+        default_factory=lambda: {"type": "CUSTOMIZED"}
+    )
+    group_sys_flag: int = 0
     notify_consumer_ids_changed_enable: bool = True
     retry_max_times: int = 16
     retry_queue_nums: int = 1

@@ -184,10 +184,9 @@ class TestDelay:
             answer = await peer.pull("orders", 1, hold=10_000, tags="a")
 
             (message,) = messages(answer)
-            assert (b"later", {"TAGS": "a", "CLUSTER": "DefaultCluster"}) == (
-                message.body,
-                message.properties,
-            )
+            expected = {"TAGS": "a", "CLUSTER": "DefaultCluster", "DELAY": "1"}
+            expected |= {"REAL_TOPIC": "orders", "REAL_QID": "0"}
+            assert (b"later", expected) == (message.body, message.properties)
             assert 1000 <= cluster.clock.now_ms() - before < 3000
 
         run(work)
@@ -253,6 +252,7 @@ class TestGroups:
             peer = await Peer.to(cluster)
             for _ in range(5):
                 await peer.send("orders", b"x")
+            await peer.pull("orders", 0)
             await peer.call(15, consumerGroup="g", topic="orders", queueId=0, commitOffset=3)
             await cluster.stop_broker()
             await cluster.start_broker()
@@ -271,6 +271,7 @@ class TestGroups:
         async def work(cluster: Cluster) -> None:
             peer = await Peer.to(cluster)
             await peer.send("orders", b"x")
+            await peer.pull("orders", 0)
             await peer.call(15, consumerGroup="g", topic="orders", queueId=0, commitOffset=1)
             assert 0 == (await peer.call(215, topic="orders")).code
             assert 17 == (await peer.pull("orders", 0)).code

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -34,6 +35,14 @@ class Up:
                 self.brokers = brokers.split(",")
                 break
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing outlives its test, also when the test fails."""
+        if self.process.poll() is None:
+            self.stop()
+
     def stop(self, signum: int = signal.SIGTERM) -> int:
         self.process.send_signal(signum)
         code = self.process.wait(SECONDS_MAX)
@@ -45,9 +54,8 @@ class Up:
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    running = Up(tmp_path_factory.mktemp("up"))
-    yield running
-    running.stop()
+    with Up(tmp_path_factory.mktemp("up")) as running:
+        yield running
 
 
 def gantry(*arguments: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
@@ -77,14 +85,13 @@ class TestUp:
         """
         Exit code 0, no sign of a crash left, the message still there.
         """
-        first = Up(tmp_path)
-        assert 0 == gantry("send", "orders", "kept", "--namesrv", first.namesrv).returncode
-        assert 0 == first.stop(signum)
+        with Up(tmp_path) as first:
+            assert 0 == gantry("send", "orders", "kept", "--namesrv", first.namesrv).returncode
+            assert 0 == first.stop(signum)
         assert not (tmp_path / "broker-a" / "store" / "abort").exists()
-        again = Up(tmp_path)
-        found = gantry("tail", "orders", "--from", "first", "--until", "now", "-o", "jsonl",
-                       "--namesrv", again.namesrv)  # fmt: skip
-        again.stop()
+        with Up(tmp_path) as again:
+            found = gantry("tail", "orders", "--from", "first", "--until", "now", "-o", "jsonl",
+                           "--namesrv", again.namesrv)  # fmt: skip
 
         assert "kept" == json.loads(found.stdout)["body"]
 
@@ -92,24 +99,24 @@ class TestUp:
         """
         The error names the process that holds the store.
         """
-        first = Up(tmp_path)
-        second = subprocess.run(
-            [BIN / "gantry", "up", "--data", tmp_path, "--namesrv-port", "0", "--broker-port", "0"],
-            capture_output=True, check=False, text=True, timeout=SECONDS_MAX,
-        )  # fmt: skip
-        (owner,) = re.findall(r"process (\d+)", second.stderr)
-        command = Path(f"/proc/{owner}/cmdline").read_text()
-        first.stop()
+        command = [BIN / "gantry", "up", "--data", tmp_path, "--namesrv-port", "0"]
+        with Up(tmp_path):
+            second = subprocess.run(
+                [*command, "--broker-port", "0"], capture_output=True, check=False, text=True,
+                timeout=SECONDS_MAX,
+            )  # fmt: skip
+            (owner,) = re.findall(r"process (\d+)", second.stderr)
+            holder = Path(f"/proc/{owner}/cmdline").read_text()
 
         assert 1 == second.returncode
-        assert "mqbroker" in command
+        assert "mqbroker" in holder
 
     def test_more_brokers_are_a_larger_cluster(self, tmp_path: Path) -> None:
         """
         Each with a port, a name and a store of its own.
         """
-        running = Up(tmp_path, "--brokers", "2")
-        running.stop()
+        with Up(tmp_path, "--brokers", "2") as running:
+            assert 0 == running.stop()
 
         assert 2 == len(set(running.brokers))
         assert {"broker-a", "broker-b"} <= {path.name for path in tmp_path.iterdir()}
@@ -129,7 +136,8 @@ class TestUp:
         """
         namesrv.log and broker.log, with the start-up lines in them.
         """
-        Up(tmp_path).stop()
+        with Up(tmp_path):
+            pass
 
         assert "boot success" in (tmp_path / "logs" / "namesrv.log").read_text()
         assert "boot success" in (tmp_path / "logs" / "broker-a" / "broker.log").read_text()

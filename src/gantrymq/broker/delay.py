@@ -91,11 +91,14 @@ class DelayService:
         return min(message.store_ms + delay, self._clock.now_ms() + delay)
 
     async def _deliver(self, message: StoredMessage) -> None:
-        """Put the message where it was meant to go; try until it is stored."""
-        found = dict(message.properties)
-        topic = found.pop(properties.REAL_TOPIC, "")
-        queue = found.pop(properties.REAL_QUEUE, "0")
-        found.pop(properties.DELAY, None)
+        """Put the message where it was meant to go; try until it is stored.
+
+        It keeps the properties that sent it here, as RocketMQ's does: outside the waiting room
+        they have no effect.
+        """
+        found = message.properties
+        topic = found.get(properties.REAL_TOPIC, "")
+        queue = found.get(properties.REAL_QUEUE, "0")
         if not topic or topic == HALF_TOPIC:
             log.error("delayed message at %d has no topic to go to", message.physical_offset)
             return
@@ -105,7 +108,7 @@ class DelayService:
                 topic,
                 int(queue) if queue.isdigit() else 0,
                 message.body,
-                properties=properties.encode(found).encode(),
+                properties=message.raw_properties,
                 flag=message.flag,
                 sys_flag=message.sys_flag,
                 born_ms=message.born_ms,

@@ -41,7 +41,11 @@ class GroupHandler:
 
     async def all(self, connection: Connection, command: Command) -> Command:
         groups = self._registry.groups
-        body = {"dataVersion": groups.version, "subscriptionGroupTable": groups.table}
+        body = {
+            "dataVersion": groups.version,
+            "forbiddenTable": {},
+            "subscriptionGroupTable": groups.table,
+        }
         return response(command, body=fastjson.dumps(body))
 
     async def one(self, connection: Connection, command: Command) -> Command:

@@ -1,6 +1,6 @@
 """Offsets: how far a group is, and how far a queue reaches."""
 
-from gantrymq.broker.errors import BadRequest, NothingFound
+from gantrymq.broker.errors import BadRequest, GroupMissing, NothingFound
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.registry import Registry
 from gantrymq.protocol import calls as c
@@ -14,7 +14,9 @@ class OffsetHandler:
     """14, 15 and 29 to 32."""
 
     def __init__(self, store: Store, registry: Registry, policy: Policy) -> None:
-        self._store, self._offsets, self._policy = store, registry.offsets, policy
+        self._store, self._policy = store, policy
+        self._offsets, self._groups = registry.offsets, registry.groups
+        self._topics = registry.topics
 
     def query(self, connection: Connection, command: Command) -> None:
         """A group's progress; a new group on a young queue starts at its first message."""
@@ -22,7 +24,8 @@ class OffsetHandler:
         offset = self._offsets.get(h.consumer_group, h.topic, h.queue_id)
         if offset is None or offset < 0:
             first = self._store.min_offset(h.topic, h.queue_id)
-            if h.set_zero_if_not_found is False or first > 0:
+            unknown = self._topics.get(h.topic) is None
+            if h.set_zero_if_not_found is False or first > 0 or unknown:
                 raise NothingFound(
                     "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
                 )
@@ -30,7 +33,11 @@ class OffsetHandler:
         connection.reply(command, ext={"offset": str(offset)})
 
     def update(self, connection: Connection, command: Command) -> None:
+        """Store a group's progress; of a group or topic nobody knows there is none to store."""
         h = c.UPDATE_CONSUMER_OFFSET.request.parse(command.ext)
+        if self._groups.get(h.consumer_group) is None:
+            raise GroupMissing(f"Group {h.consumer_group} not exist!")
+        self._policy.topic(h.topic)
         self._offsets.commit(h.consumer_group, h.topic, h.queue_id, h.commit_offset)
         connection.reply(command)
 

@@ -1,8 +1,9 @@
 """Finding messages: by id and by key."""
 
 from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.errors import BadRequest, NothingFound
+from gantrymq.broker.errors import BadRequest
 from gantrymq.protocol import calls as c
+from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.command import Command, response
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.engine import Store
@@ -32,9 +33,10 @@ class QueryHandler:
             h.end_timestamp,
         )
         ext = c.QUERY_MESSAGE.response(
-            index_last_update_timestamp=found.last_update_ms,
+            index_last_update_timestamp=found.last_update_ms if found.records else 0,
             index_last_update_phyoffset=found.last_update_offset,
         ).to_ext()
         if not found.records:
-            raise NothingFound("can not find message, maybe time range not correct")
+            remark = "can not find message, maybe time range not correct"
+            return response(command, ResponseCode.QUERY_NOT_FOUND, ext=ext, remark=remark)
         return response(command, ext=ext, body=b"".join(found.records))

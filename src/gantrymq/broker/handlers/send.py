@@ -7,6 +7,7 @@ for each as soon as its fate is known. All answers of a turn leave in one write.
 import random
 from typing import Any
 
+from gantrymq.base.errors import GantryError
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.delay import delayed
 from gantrymq.broker.errors import BadRequest, Busy, GroupMissing, MessageRefused, NotPermitted
@@ -42,6 +43,8 @@ CODES = {
     PutStatus.UNKNOWN_ERROR: ResponseCode.SYSTEM_ERROR,
 }
 _OK = PutStatus.PUT_OK
+REGION = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
+"""In every answer to a send, refusals included."""
 
 
 class Sent(Append):
@@ -89,7 +92,21 @@ class SendHandler:
     # the two header forms
 
     def v2(self, connection: Connection, command: Command) -> None:
-        """Letters for names. The plain message of a known topic is read without a typed header."""
+        """Letters for names."""
+        try:
+            self._quick(connection, command)
+        except GantryError as error:
+            connection.reply(command, error.code, ext=REGION, remark=str(error))
+
+    def v1(self, connection: Connection, command: Command) -> None:
+        """Long names, as Go sends them."""
+        try:
+            self._careful(connection, command, SendRequest.parse(command.ext))
+        except GantryError as error:
+            connection.reply(command, error.code, ext=REGION, remark=str(error))
+
+    def _quick(self, connection: Connection, command: Command) -> None:
+        """The plain message of a known topic is read without a typed header."""
         plain = read_send(command.ext, self._tail)
         topic = self._topics.get(plain[0]) if plain is not None else None
         if plain is None or topic is None:
@@ -100,10 +117,6 @@ class SendHandler:
         message = Sent(connection, command, name, queue_id, flag, sys_flag, born_ms, reconsumed)
         message.properties, message.uniq_key, message.wait = stored, uniq_key, waits
         self._put(message)
-
-    def v1(self, connection: Connection, command: Command) -> None:
-        """Long names, as Go sends them."""
-        self._careful(connection, command, SendRequest.parse(command.ext))
 
     # everything that is not plain
 
@@ -198,7 +211,8 @@ class SendHandler:
         self._waiting -= 1
         status, command = message.status, message.command
         if status is not _OK and not status.is_stored:
-            message.connection.reply(command, CODES[status], remark=message.error or status.name)
+            remark = message.error or status.name
+            message.connection.reply(command, CODES[status], ext=REGION, remark=remark)
             return
         code = 0 if status is _OK else CODES[status]
         batch = message.batch

@@ -5,9 +5,8 @@ import random
 
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.delay import delayed
-from gantrymq.broker.errors import BadRequest, GroupMissing, NotPermitted
+from gantrymq.broker.errors import BadRequest, NotPermitted
 from gantrymq.broker.policy import Policy
-from gantrymq.broker.registry import Registry
 from gantrymq.model import WRITE, dead_topic, retry_topic
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import properties
@@ -30,19 +29,16 @@ class SendBackHandler:
         self,
         config: BrokerConfig,
         store: Store,
-        registry: Registry,
         policy: Policy,
         rng: random.Random,
         store_host: bytes,
     ) -> None:
-        self._config, self._store, self._registry = config, store, registry
+        self._config, self._store = config, store
         self._policy, self._rng, self._store_host = policy, rng, store_host
 
     async def back(self, connection: Connection, command: Command) -> Command:
         h = c.CONSUMER_SEND_MSG_BACK.request.parse(command.ext)
-        group = self._registry.groups.get(h.group)
-        if group is None:
-            raise GroupMissing(f"subscription group not exist, {h.group}")
+        group = self._policy.group(h.group)
         if not self._config.broker_permission & WRITE:
             raise NotPermitted(f"the broker[{self._config.broker_ip1}] sending is forbidden")
         if group.retry_queue_nums <= 0:
@@ -62,10 +58,11 @@ class SendBackHandler:
         found.setdefault(properties.RETRY_TOPIC, message.topic)
         origin = offset_msg_id(self._store_host, message.physical_offset)
         found.setdefault(properties.ORIGIN_MESSAGE_ID, origin)
-        found.pop(properties.DELAY, None)
+        found[properties.WAIT] = "false"
         dead = message.reconsume_times >= limit or h.delay_level < 0
         if dead:
             topic = self._policy.ensure_topic(dead_topic(h.group), 1)
+            found[properties.DELAY] = "0"
         else:
             topic = self._policy.ensure_topic(retry_topic(h.group), queues)
             level = h.delay_level or FIRST_RETRY_LEVEL + message.reconsume_times

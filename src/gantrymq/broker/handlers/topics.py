@@ -8,7 +8,7 @@ from gantrymq.broker.sessions import Sessions
 from gantrymq.model import Queue, TopicConfig, check_topic_name, is_system_topic
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
-from gantrymq.protocol.bodies import GroupList, TopicList, TopicOffset, TopicTable
+from gantrymq.protocol.bodies import GroupList, TopicList, TopicOffset
 from gantrymq.protocol.command import Command, response
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.engine import Store
@@ -69,8 +69,14 @@ class TopicHandler:
 
     async def all(self, connection: Connection, command: Command) -> Command:
         topics = self._registry.topics
-        table = TopicTable(data_version=topics.version, topic_config_table=topics.table)
-        return response(command, body=fastjson.dumps(table))
+        body = {
+            "dataVersion": topics.version,
+            "mappingDataVersion": topics.version,
+            "topicConfigTable": topics.table,
+            "topicQueueMappingDetailMap": {},
+            "topicQueueMappingInfoMap": {},
+        }
+        return response(command, body=fastjson.dumps(body))
 
     async def one(self, connection: Connection, command: Command) -> Command:
         h = c.GET_TOPIC_CONFIG.request.parse(command.ext)

@@ -19,7 +19,8 @@ class CreateTopicRequest(Header, frozen=True, kw_only=True):
 
 
 class RouteRequest(Header, frozen=True, kw_only=True):
-    topic: str
+    topic: str = "null"
+    """A request without a topic asks, in Java's way, for the topic null."""
     accept_standard_json_only: bool | None = None
 
 
