@@ -11,13 +11,14 @@ from bench.workloads import Run
 from gantrymq import Admin
 from gantrymq.cli.bench import run_fast
 from gantrymq.client.admin import calls, fastjson
-from gantrymq.model import BENCHMARK_TOPIC, GroupConfig
+from gantrymq.model import GroupConfig
 from gantrymq.protocol.headers.base import Nothing
 from gantrymq.protocol.headers.clients import ConsumeStatsRequest
 from gantrymq.protocol.headers.messages import UpdateConsumerOffsetRequest
 from gantrymq.protocol.headers.topics import CreateTopicRequest
 
 TOPICS = GROUPS = 1_000
+QUEUES = 8
 RATE = 5_000
 
 
@@ -49,17 +50,20 @@ async def _crowd(namesrv: str, broker: str, seconds: int) -> list[Row]:
 
 async def _populate(admin: Admin, broker: str) -> None:
     for number in range(TOPICS):
-        topic = CreateTopicRequest(topic=f"topic-{number}")
+        topic = CreateTopicRequest(
+            topic=f"topic-{number}", read_queue_nums=QUEUES, write_queue_nums=QUEUES
+        )
         await admin.instance.call(broker, calls.UPDATE_AND_CREATE_TOPIC, topic)
     for number in range(GROUPS):
         group = fastjson.dumps(GroupConfig(group_name=f"group-{number}"))
         create = calls.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
         await admin.instance.call(broker, create, Nothing(), group)
-        offset = UpdateConsumerOffsetRequest(
-            consumer_group=f"group-{number}", topic=BENCHMARK_TOPIC, queue_id=number % 8,
-            commit_offset=0,
-        )  # fmt: skip
-        await admin.instance.call(broker, calls.UPDATE_CONSUMER_OFFSET, offset)
+        for queue in range(QUEUES):
+            offset = UpdateConsumerOffsetRequest(
+                consumer_group=f"group-{number}", topic=f"topic-{number}", queue_id=queue,
+                commit_offset=0,
+            )  # fmt: skip
+            await admin.instance.call(broker, calls.UPDATE_CONSUMER_OFFSET, offset)
 
 
 async def _look(admin: Admin, broker: str) -> None:
