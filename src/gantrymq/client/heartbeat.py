@@ -87,6 +87,7 @@ class Heartbeats:
         self._instance, self._groups = instance, groups
         self.versions: dict[str, int] = {}
         """Address to the version its broker announced; SQL filters need a broker that has them."""
+        self._under_way: dict[asyncio.Task[None], None] = {}
 
     def targets(self) -> list[str]:
         return self._instance.routes.all_addresses(masters_only=not self._groups.any_consumer)
@@ -108,6 +109,14 @@ class Heartbeats:
 
     async def _send(self, addresses: list[str]) -> None:
         body = fastjson.dumps(self._groups.body(self._instance.client_id))
+        # A task of its own: whoever asked may be cancelled, but what has left must be answered
+        # before the group says good-bye.
+        task = self._instance.spawn(self._send_to(addresses, body))
+        self._under_way[task] = None
+        task.add_done_callback(lambda task: self._under_way.pop(task, None))
+        await asyncio.shield(task)
+
+    async def _send_to(self, addresses: list[str], body: bytes) -> None:
         await asyncio.gather(*(self._send_one(address, body) for address in addresses))
 
     async def _send_one(self, address: str, body: bytes) -> None:
@@ -132,6 +141,10 @@ class Heartbeats:
         self, *, producer_group: str | None = None, consumer_group: str | None = None
     ) -> None:
         """Tell every broker that a group has left this client."""
+        if self._under_way:
+            # Brokers work on heartbeats and good-byes side by side: a heartbeat that was not
+            # answered yet could bring the group back, and its member would stay as a ghost.
+            await asyncio.wait(list(self._under_way), timeout=UNREGISTER_SECONDS_MAX)
         header = UnregisterClientRequest(
             client_id=self._instance.client_id,
             producer_group=producer_group,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gantrymq.base.errors import GantryError, ProtocolError
+from gantrymq.client.errors import BrokerRefused
 from gantrymq.client.instance import Instance
 from gantrymq.model import Queue
 from gantrymq.protocol import calls, fastjson
@@ -90,10 +91,17 @@ class RemoteOffsets:
         )
         await instance.routes.get(queue.topic)
         address = instance.routes.address_of(queue.broker_name)
-        if wait:
-            await instance.call(address, calls.UPDATE_CONSUMER_OFFSET, header)
-        else:
+        if not wait:
             await instance.oneway(address, calls.UPDATE_CONSUMER_OFFSET, header)
+            return
+        try:
+            await instance.call(address, calls.UPDATE_CONSUMER_OFFSET, header)
+        except BrokerRefused as error:
+            if error.code != ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
+                raise
+            # A new group that is quicker than its first heartbeat.
+            await instance.heartbeat_now()
+            await instance.call(address, calls.UPDATE_CONSUMER_OFFSET, header)
 
     def forget(self, queue: Queue) -> None:
         self._stored.pop(queue, None)
