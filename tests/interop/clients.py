@@ -5,10 +5,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import toolchain
-from process import Process
+from process import Process, ProcessFailed
 
 # What a program may take beyond the time limit of its verb: start, stop, a busy machine.
 GRACE_SECONDS = 45
@@ -43,6 +43,10 @@ class Lines(list[Line]):
         return line["value"]
 
 
+def _parsed(lines: Sequence[str]) -> Lines:
+    return Lines(json.loads(line) for line in lines if line.startswith('{"event":'))
+
+
 class Running:
     """A verb under way, for tests that act while a consumer is up."""
 
@@ -61,9 +65,7 @@ class Running:
         status = self._process.wait(self._timeout)
         if status != 0:
             raise self._process.failure(f"ended with exit code {status}")
-        return Lines(
-            json.loads(line) for line in self._process.seen if line.startswith('{"event":')
-        )
+        return _parsed(self._process.seen)
 
     def __enter__(self) -> Self:
         return self
@@ -104,11 +106,46 @@ class Client:
 
 
 class JavaClient(Client):
-    """Apache's Java client and admin tools of one release."""
+    """Apache's Java client and admin tools of one release.
+
+    A verb that is only run takes turns in one virtual machine that stays up; one that is started
+    beside others has a machine of its own, as a member of a group would.
+    """
+
+    _resident: ClassVar[dict[str, Process]] = {}
 
     def __init__(self, version: str) -> None:
         super().__init__(f"java-{version}")
         self.version = version
+
+    def run(self, verb: str, **arguments: Any) -> Lines:
+        timeout = arguments.setdefault("timeout", TIMEOUT_SECONDS) + GRACE_SECONDS
+        process = self._resident.get(self.version) or self._start_resident()
+        process.seen.clear()
+        process.say(f"{verb} {json.dumps(arguments)}")
+        try:
+            end = process.wait_for(lambda line: line.startswith('{"event":"end"'), timeout)
+            if json.loads(end)["status"] != 0:
+                raise process.failure(f"failed to {verb}")
+        except ProcessFailed:
+            # What it left running must not meddle with the next verb.
+            del self._resident[self.version]
+            process.kill()
+            raise
+        return _parsed(process.seen)
+
+    def _start_resident(self) -> Process:
+        directory = Path(tempfile.mkdtemp(prefix="gantrymq-client-"))
+        command = [*self._command(directory), "serve"]
+        process = Process(command, directory=directory, name=self.name, listens=True)
+        self._resident[self.version] = process
+        return process
+
+    @classmethod
+    def stop_all(cls) -> None:
+        """End the machines that stayed up."""
+        while cls._resident:
+            cls._resident.popitem()[1].stop()
 
     def _command(self, directory: Path) -> Sequence[str]:
         return [

@@ -1,18 +1,22 @@
-"""What the tests of our own client share: stories with an end, and questions asked until true."""
+"""What the tests of our own client share: a scene to play in, and stories that have an end."""
 
 import asyncio
 import functools
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
+import msgspec
 from clients import JavaClient, Lines
 
 from gantrymq import (
     Admin,
+    ClientOptions,
     Consumer,
     ConsumerOptions,
     Delivery,
+    LitePullConsumer,
     Message,
     Producer,
     ProducerOptions,
@@ -21,14 +25,14 @@ from gantrymq import (
     Received,
 )
 
-STORY_SECONDS_MAX = 90
+STORY_SECONDS_MAX = 60
 LOOK_AGAIN_SECONDS = 0.05
 SILENCE_SECONDS = 1.5
-PULL_COUNT_MAX = 32
 
 FIRST = ConsumerOptions(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
 # A JVM that has just started is slow on its first requests.
 PATIENT = ProducerOptions(send_timeout_ms=10_000)
+PATIENT_CLIENT = ClientOptions(call_timeout_ms=10_000)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,11 +52,6 @@ def story(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
     return run
 
 
-async def java_run(java: JavaClient, verb: str, **arguments: Any) -> Lines:
-    """A verb of a real client while our own clients go on beside it."""
-    return await asyncio.to_thread(java.run, verb, **arguments)
-
-
 async def eventually(ask: Callable[[], Awaitable[T]], wanted: Callable[[T], bool]) -> T:
     """Ask a server again until the answer is as wanted; the story's end bounds the wait."""
     while not wanted(answer := await ask()):
@@ -60,20 +59,83 @@ async def eventually(ask: Callable[[], Awaitable[T]], wanted: Callable[[T], bool
     return answer
 
 
-async def create_topic(namesrv: str, topic: str, queues: int = 4) -> None:
-    async with Admin(namesrv) as admin:
-        await admin.create_topic(topic, queues=queues)
+@dataclass(frozen=True)
+class Scene:
+    """A running cluster with a topic and a group of our own, and clients that know all three."""
+
+    namesrv: str
+    broker: str
+    topic: str
+    group: str
+    client: ClientOptions = PATIENT_CLIENT
+
+    # clients
+
+    def admin(self) -> Admin:
+        return Admin(self.namesrv, client=self.client)
+
+    def producer(self, options: ProducerOptions = PATIENT) -> Producer:
+        group = f"{self.group}_producer"
+        return Producer(self.namesrv, group=group, options=options, client=self.client)
+
+    def consumer(self, *, offset_dir: str | None = None, **how: Any) -> Consumer:
+        options = msgspec.structs.replace(FIRST, offset_dir=offset_dir)
+        return Consumer(self.namesrv, group=self.group, options=options, client=self.client, **how)
+
+    def reader(self) -> PullConsumer:
+        return PullConsumer(self.namesrv, group=self.group, client=self.client)
+
+    def lite(self) -> LitePullConsumer:
+        return LitePullConsumer(self.namesrv, group=self.group, client=self.client)
+
+    async def java(self, client: JavaClient, verb: str, **more: Any) -> Lines:
+        """A verb of a real client, while our own clients go on beside it."""
+        arguments = {"namesrv": self.namesrv, "topic": self.topic, "group": self.group, **more}
+        return await asyncio.to_thread(client.run, verb, **arguments)
+
+    # deeds
+
+    def queue(self, queue_id: int) -> Queue:
+        return Queue(self.topic, "broker-a", queue_id)
+
+    def message(self, body: str, tags: str | None = None, **more: Any) -> Message:
+        return Message(self.topic, body, tags, **more)
+
+    async def create_topic(self, queues: int = 4) -> None:
+        async with self.admin() as admin:
+            await admin.create_topic(self.topic, queues=queues)
+
+    async def send(self, *messages: Message | str) -> None:
+        """One after the other, so that each queue has them in this order."""
+        async with self.producer() as producer:
+            for message in messages:
+                await producer.send(self.message(message) if isinstance(message, str) else message)
+
+    async def stored(self, count: int, topic: str | None = None) -> list[Received]:
+        """All messages of a topic, queue by queue, once there are so many.
+
+        A broker lists a topic that it made by itself, and a message that it stored, a moment later.
+        """
+        topic = topic or self.topic
+        async with self.admin() as admin, self.reader() as reader:
+            await eventually(admin.topics, lambda topics: topic in topics)
+            queues = await reader.queues(topic)
+
+            async def read_all() -> list[Received]:
+                return [message for q in queues for message in await read_queue(reader, q)]
+
+            return await eventually(read_all, lambda messages: len(messages) >= count)
 
 
-async def send(namesrv: str, *messages: Message) -> None:
-    """One after the other, so that each queue has them in this order."""
-    async with Producer(namesrv, group="our_producer", options=PATIENT) as producer:
-        for message in messages:
-            await producer.send(message)
-
-
-async def send_bodies(namesrv: str, topic: str, *bodies: str) -> None:
-    await send(namesrv, *(Message(topic, body) for body in bodies))
+async def read_queue(reader: PullConsumer, queue: Queue) -> list[Received]:
+    """Everything a queue holds, by pulling from its first offset to its last."""
+    found: list[Received] = []
+    offset, end = await reader.min_offset(queue), await reader.max_offset(queue)
+    while offset < end:
+        pulled = await reader.pull(queue, offset)
+        found += pulled.messages
+        offset = pulled.next_offset
+    return found
 
 
 async def take(consumer: Consumer, count: int) -> list[Delivery]:
@@ -88,32 +150,14 @@ async def take_and_ack(consumer: Consumer, count: int) -> list[Delivery]:
     return messages
 
 
-async def nothing_more(consumer: Consumer, seconds: float = SILENCE_SECONDS) -> bool:
+async def nothing_more(consumer: Consumer) -> bool:
     """Whether no further message comes for a while."""
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(SILENCE_SECONDS):
             await anext(consumer)
     except TimeoutError:
         return True
     return False
-
-
-async def read_queue(consumer: PullConsumer, queue: Queue) -> list[Received]:
-    """Everything a queue holds, by pulling from its first offset to its last."""
-    found: list[Received] = []
-    offset, end = await consumer.min_offset(queue), await consumer.max_offset(queue)
-    while offset < end:
-        pulled = await consumer.pull(queue, offset, max_count=PULL_COUNT_MAX)
-        found += pulled.messages
-        offset = pulled.next_offset
-    return found
-
-
-async def read_topic(namesrv: str, topic: str) -> list[Received]:
-    """Everything a topic holds, queue by queue."""
-    async with PullConsumer(namesrv, group="our_reader") as consumer:
-        queues = await consumer.queues(topic)
-        return [message for queue in queues for message in await read_queue(consumer, queue)]
 
 
 def texts(messages: Iterable[Received]) -> list[str]:
@@ -128,7 +172,7 @@ def by_key(messages: Iterable[Received]) -> dict[str, list[str]]:
     return dict(found)
 
 
-def offsets_by_queue(messages: Sequence[Received]) -> dict[Queue, list[int]]:
+def offsets_by_queue(messages: Iterable[Received]) -> dict[Queue, list[int]]:
     found: dict[Queue, list[int]] = defaultdict(list)
     for message in messages:
         found[message.queue].append(message.offset)

@@ -33,6 +33,7 @@ class Process:
         directory: Path,
         name: str,
         env: Mapping[str, str] | None = None,
+        listens: bool = False,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.name = name
@@ -44,7 +45,7 @@ class Process:
                 command,
                 cwd=directory,
                 env={**os.environ, **(env or {})},
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if listens else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 text=True,
@@ -56,6 +57,12 @@ class Process:
         for line in self._child.stdout:
             self._lines.put(line.rstrip("\n"))
         self._lines.put(None)
+
+    def say(self, line: str) -> None:
+        """A line for a program that listens."""
+        assert self._child.stdin is not None
+        self._child.stdin.write(f"{line}\n")
+        self._child.stdin.flush()
 
     def lines(self, timeout: float) -> Iterator[str]:
         """Lines of stdout as they come; ends with the program, raises when the time is up."""

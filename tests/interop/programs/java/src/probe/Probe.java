@@ -1,12 +1,19 @@
 package probe;
 
 import com.alibaba.fastjson.JSON;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.TreeMap;
 
 /**
  * One verb of a real RocketMQ client a run: {@code Probe VERB JSON}. What happened is printed as
  * JSON lines; the exit code is 0 when the verb did all it was asked to do.
+ *
+ * <p>{@code Probe serve} takes one verb and its JSON a line from stdin, until stdin ends, and prints
+ * an "end" line after each: the same verbs without the start of a virtual machine for each.
  */
 public final class Probe {
     /** What a verb may take beyond its own time limit before the process is ended by force. */
@@ -28,25 +35,39 @@ public final class Probe {
     private Probe() {
     }
 
-    public static void main(String[] argv) {
+    public static void main(String[] argv) throws IOException {
         Lines.claimStdout();
-        Verb verb = argv.length == 2 ? VERBS.get(argv[0]) : null;
-        if (verb == null) {
-            System.err.println("usage: Probe " + String.join("|", VERBS.keySet()) + " JSON");
+        if (argv.length == 1 && argv[0].equals("serve")) {
+            serve();
+            System.exit(0);
+        }
+        if (argv.length != 2 || !VERBS.containsKey(argv[0])) {
+            System.err.println("usage: Probe serve | " + String.join("|", VERBS.keySet()) + " JSON");
             System.exit(2);
-            return;
         }
         Args args = new Args(JSON.parseObject(argv[1]));
         endByForceAfter(args.timeoutSeconds() + GRACE_SECONDS);
-        int status = 0;
+        System.exit(run(argv[0], args));
+    }
+
+    private static void serve() throws IOException {
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            String[] parts = line.split(" ", 2);
+            int status = run(parts[0], new Args(JSON.parseObject(parts[1])));
+            Lines.print("end", Map.of("status", status));
+        }
+    }
+
+    private static int run(String verb, Args args) {
         try {
-            verb.run(args);
+            VERBS.get(verb).run(args);
+            return 0;
         } catch (Throwable failure) {
             failure.printStackTrace();
             Lines.error(failure);
-            status = 1;
+            return 1;
         }
-        System.exit(status);
     }
 
     private static void endByForceAfter(int seconds) {
