@@ -1,5 +1,6 @@
 """The commands as scripts use them: real processes, exit codes, what is on stdout and stderr."""
 
+import asyncio
 import json
 import os
 import re
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Self
 
 import pytest
+
+from gantrymq import ClientOptions, Message, Producer
 
 BIN = Path(sys.executable).parent
 READY = re.compile(r"gantrymq ready namesrv=(\S+) broker=(\S+) console=(\S+)")
@@ -220,6 +223,34 @@ class TestSendAndTail:
 
         assert 1 == found.returncode
         assert b"NAMESRV_ADDR" in found.stderr
+
+
+class TestAddressPage:
+    def test_clients_find_the_name_servers_by_it(self, up: Up, tmp_path: Path) -> None:
+        """
+        The fourth way: an HTTP page, here from a file that can be changed.
+        """
+        source = tmp_path / "nsaddr"
+        source.write_text(f"{up.namesrv}\n")
+        page = subprocess.Popen(
+            [BIN / "gantry", "nsaddr", "--file", source, "--port", "0"],
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert page.stdout is not None
+        url = page.stdout.readline().strip()
+        host, port = re.findall(r"http://(.*):(\d+)/rocketmq/nsaddr", url)[0]
+
+        async def send() -> str:
+            options = ClientOptions(address_server_host=host, address_server_port=int(port))
+            async with Producer(group="p", client=options) as producer:
+                return (await producer.send(Message("paged", b"x"))).status
+
+        try:
+            assert "SEND_OK" == asyncio.run(send())
+        finally:
+            page.terminate()
+            page.wait(SECONDS_MAX)
+            page.stdout.close()
 
 
 class TestServers:
