@@ -20,6 +20,8 @@ from gantrymq.protocol.headers.topics import CreateTopicRequest
 TOPICS = GROUPS = 1_000
 QUEUES = 8
 RATE = 5_000
+LOOK_SECONDS = 1.0
+"""A look at everything begins this long after the one before it, or when that has ended."""
 
 
 def crowd(run: Run) -> list[Row]:
@@ -31,13 +33,15 @@ def crowd(run: Run) -> list[Row]:
 async def _crowd(namesrv: str, broker: str, seconds: int) -> list[Row]:
     async with Admin(namesrv) as admin:
         await _populate(admin, broker)
-        pace = [sys.executable, "-m", "bench.pace", namesrv, str(RATE), str(seconds)]
-        sending = asyncio.create_task(asyncio.to_thread(programs.run, pace))
+        await _pace(namesrv, 2)  # makes the files of 1,024 queues, which is not the question
+        sending = asyncio.create_task(_pace(namesrv, seconds))
         looks = 0
         began = time.perf_counter()
         while not sending.done():
+            pause = asyncio.create_task(asyncio.sleep(LOOK_SECONDS))
             await _look(admin, broker)
             looks += 1
+            await pause
         figures = await sending
     rounds = looks / (time.perf_counter() - began)
     return [
@@ -46,6 +50,11 @@ async def _crowd(namesrv: str, broker: str, seconds: int) -> list[Row]:
         Row("crowd", "send p50", figures["p50_ms"], "ms"),
         Row("crowd", "all topics and groups looked at", rounds, "1/s"),
     ]
+
+
+async def _pace(namesrv: str, seconds: int) -> programs.Figures:
+    command = [sys.executable, "-m", "bench.pace", namesrv, str(RATE), str(seconds)]
+    return await asyncio.to_thread(programs.run, command)
 
 
 async def _populate(admin: Admin, broker: str) -> None:
