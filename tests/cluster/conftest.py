@@ -1,18 +1,15 @@
 """The same tests in two worlds: memory and virtual time, and real TCP."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from peer import Run, Work
 
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 
 SECONDS_MAX = 60
-
-Work = Callable[[Cluster], Coroutine[Any, Any, None]]
-Run = Callable[..., None]
 
 
 @pytest.fixture(params=["memory", "tcp"])

@@ -1,5 +1,6 @@
 """A peer that speaks the protocol by hand, for what no client library shows."""
 
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from gantrymq.protocol import fastjson
@@ -8,6 +9,10 @@ from gantrymq.protocol.record import StoredMessage, decode_records
 from gantrymq.protocol.subscription import subscription
 from gantrymq.remoting.connection import Connection
 from gantrymq.testing.cluster import HOST, Cluster
+
+Work = Callable[[Cluster], Coroutine[Any, Any, None]]
+Run = Callable[..., None]
+"""Runs work against a cluster in one of the two worlds; see conftest."""
 
 
 class Peer:

@@ -2,8 +2,7 @@
 
 import asyncio
 
-from conftest import Run
-from peer import Peer, bodies, messages
+from peer import Peer, Run, bodies, messages
 
 from gantrymq.protocol import fastjson
 from gantrymq.testing.cluster import Cluster

@@ -1,6 +1,6 @@
 """The Python client with either header codec."""
 
-from conftest import Run
+from peer import Run
 
 from gantrymq import Message
 from gantrymq.client.options import ClientOptions

@@ -2,8 +2,7 @@
 
 import asyncio
 
-from conftest import Run
-from peer import Peer, bodies
+from peer import Peer, Run, bodies
 
 from gantrymq.store.syncer import InlineSyncer
 from gantrymq.testing.cluster import Cluster

@@ -6,6 +6,7 @@ a coroutine whose result is the response. An exception in one handler answers th
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Final
@@ -22,6 +23,8 @@ IDLE_SECONDS_MAX: Final = 120.0
 IDLE_SCAN_SECONDS: Final = 10.0
 SLOW_INFLIGHT_MAX: Final = 256
 """Slow requests of one connection under way at once; more are refused, not queued."""
+SLOW_STARTS_PER_TURN: Final = 8
+"""A thousand questions at once must not hold the loop: the rest starts in the turns after."""
 STOP_SECONDS_MAX: Final = 5.0
 
 Hot = Callable[[Connection, Command], None]
@@ -66,6 +69,7 @@ class Server:
         self._connections: dict[Connection, None] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._slow_by_connection: dict[Connection, int] = {}
+        self._to_start: deque[tuple[Slow, Connection, Command]] = deque()
         self._listener: Listener | None = None
         self._idle_scan: asyncio.Task[None] | None = None
         self._stopping = False
@@ -122,15 +126,18 @@ class Server:
     def _start_slow(self, slow: Slow, connection: Connection, command: Command) -> None:
         counts = self._slow_by_connection
         counts[connection] = counts.get(connection, 0) + 1
-        task = asyncio.create_task(self._run_slow(slow, connection, command))
-        self._tasks[task] = None
+        if not self._to_start:
+            connection.loop.call_soon(self._start_some)
+        self._to_start.append((slow, connection, command))
 
-        def done(task: asyncio.Task[None]) -> None:
-            self._tasks.pop(task, None)
-            if connection in counts:
-                counts[connection] -= 1
-
-        task.add_done_callback(done)
+    def _start_some(self) -> None:
+        for _ in range(min(SLOW_STARTS_PER_TURN, len(self._to_start))):
+            slow, connection, command = self._to_start.popleft()
+            task = asyncio.create_task(self._run_slow(slow, connection, command))
+            self._tasks[task] = None
+            task.add_done_callback(self._tasks.pop)
+        if self._to_start:
+            asyncio.get_running_loop().call_soon(self._start_some)
 
     async def _run_slow(self, slow: Slow, connection: Connection, command: Command) -> None:
         try:
@@ -138,6 +145,9 @@ class Server:
         except Exception as error:
             self._reply_error(connection, command, error)
             return
+        finally:
+            if connection in self._slow_by_connection:
+                self._slow_by_connection[connection] -= 1
         if answer is not None:
             connection.reply(
                 command, answer.code, ext=answer.ext, remark=answer.remark, body=answer.body

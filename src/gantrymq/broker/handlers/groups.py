@@ -1,8 +1,10 @@
 """Consumer groups: their settings, and how far behind they are."""
 
+import asyncio
+
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, GroupMissing
-from gantrymq.broker.handlers.topics import queue_row
+from gantrymq.broker.handlers.topics import ROWS_PER_TURN, queue_row
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.registry import Registry
 from gantrymq.broker.sessions import Sessions
@@ -75,8 +77,10 @@ class GroupHandler:
             topic = self._registry.topics.get(name)
             if topic is None or (online is not None and name not in online.subscriptions):
                 continue
-            queues = range(topic.read_queue_nums)
-            rows += [await self._row(group, name, queue_id) for queue_id in queues]
+            for queue_id in range(topic.read_queue_nums):
+                rows.append(await self._row(group, name, queue_id))
+                if len(rows) % ROWS_PER_TURN == 0:
+                    await asyncio.sleep(0)
         return response(
             command, body=fastjson.dump_object_keyed("offsetTable", rows, consumeTps=0.0)
         )

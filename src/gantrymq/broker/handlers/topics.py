@@ -1,5 +1,7 @@
 """Topics: create, change, delete, list, and what they hold."""
 
+import asyncio
+
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest
 from gantrymq.broker.policy import Policy, boot_topics
@@ -14,6 +16,8 @@ from gantrymq.remoting.connection import Connection
 from gantrymq.store.engine import Store
 
 QUEUES_MAX = 65_536
+ROWS_PER_TURN = 64
+"""After so many rows the loop gets its turn: a topic may have a thousand queues."""
 
 
 class TopicHandler:
@@ -99,6 +103,8 @@ class TopicHandler:
             queue = _queue_row(h.topic, self._config.broker_name, queue_id)
             row = TopicOffset(last_update_timestamp=max(0, last), max_offset=high, min_offset=low)
             rows.append((queue, row))
+            if len(rows) % ROWS_PER_TURN == 0:
+                await asyncio.sleep(0)
         return response(command, body=fastjson.dump_object_keyed("offsetTable", rows))
 
     async def consumed_by(self, connection: Connection, command: Command) -> Command:
