@@ -1,14 +1,21 @@
-"""What the tests of our own client share: a scene to play in, and stories that have an end."""
+"""What the tests of our own client share: a scene to play in, and stories that have an end.
+
+A plugin of the test modules that name it, so that they share one real cluster a release; they
+import it first, and it has nothing for pytest to rewrite (PYTEST_DONT_REWRITE).
+"""
 
 import asyncio
 import functools
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
-from clients import JavaClient, Lines
+import pytest
+import toolchain
+from clients import JAVA_CLIENTS, JavaClient, Lines
+from real import RealCluster
 
 from gantrymq import (
     Admin,
@@ -28,6 +35,10 @@ from gantrymq import (
 STORY_SECONDS_MAX = 60
 LOOK_AGAIN_SECONDS = 0.05
 SILENCE_SECONDS = 1.5
+SECOND_LATER = 1
+"""The delay level of one second."""
+
+OLD_JAVA = JAVA_CLIENTS[0]
 
 FIRST = ConsumerOptions(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
 # A JVM that has just started is slow on its first requests.
@@ -125,6 +136,20 @@ class Scene:
                 return [message for q in queues for message in await read_queue(reader, q)]
 
             return await eventually(read_all, lambda messages: len(messages) >= count)
+
+
+@pytest.fixture(scope="session", params=list(toolchain.JAVA_SERVERS))
+def real_cluster(programs: None, request: pytest.FixtureRequest) -> Iterator[RealCluster]:
+    """One real cluster a release."""
+    # RocketMQ 5.3.3 cannot delete topics without its timer.
+    with RealCluster(request.param, settings={"timerWheelEnable": "true"}) as servers:
+        yield servers
+
+
+@pytest.fixture
+def scene(real_cluster: RealCluster, topic: str, group: str) -> Scene:
+    """The cluster, and names that no other test uses."""
+    return Scene(real_cluster.namesrv, real_cluster.broker_addr, topic, group)
 
 
 async def read_queue(reader: PullConsumer, queue: Queue) -> list[Received]:
