@@ -11,11 +11,11 @@ PlainSend = tuple[str, int, int, int, int, int, bytes, str, bool]
 """Topic, queue id, flag, sys flag, born ms, reconsume times, properties as they are stored, the
 client's message id, whether the sender waits for the disk."""
 
-_NUMBER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_DIGITS_MAX: Final = 18
 _GUARDED_INITIALS: Final = "SRTO"
 _LOWER = re.compile(r"[a-z]")
 _TRANSACTION_BITS: Final = 0xC
-_CAREFUL_MARKS: Final = ("DELAY\x01", "TRAN_MSG\x01true")
+_DELAY, _TRANSACTION = "DELAY\x01", "TRAN_MSG\x01true"
 
 
 def read_send(ext: Mapping[str, str], tail: bytes) -> PlainSend | None:
@@ -29,11 +29,11 @@ def read_send(ext: Mapping[str, str], tail: bytes) -> PlainSend | None:
     if not topic or topic[0] == "%" or _is_guarded(topic) or ext.get("m") == "true":
         return None
     queue_id, flag = _number(ext.get("e")), _number(ext.get("h", "0"))
-    sys_flag, born_ms = _number(ext.get("f", "0")), _number(ext.get("g"), bits=64)
+    sys_flag, born_ms = _number(ext.get("f", "0")), _number(ext.get("g"), 0x7FFF_FFFF_FFFF_FFFF)
     again = _number(ext.get("j") or "0")
     if queue_id is None or flag is None or sys_flag is None or born_ms is None or again is None:
         return None
-    if sys_flag & _TRANSACTION_BITS or any(mark in text for mark in _CAREFUL_MARKS):
+    if sys_flag & _TRANSACTION_BITS or _DELAY in text or _TRANSACTION in text:
         return None
     properties, unique, waits = _stored_properties(text)
     return topic, queue_id, flag, sys_flag, born_ms, again, properties + tail, unique, waits
@@ -44,11 +44,15 @@ def _is_guarded(topic: str) -> bool:
     return topic[0] in _GUARDED_INITIALS and (not _LOWER.search(topic) or "_XXXX" in topic)
 
 
-def _number(text: str | None, bits: int = 32) -> int | None:
-    if text is None or not _NUMBER.fullmatch(text):
+def _number(text: str | None, high: int = 0x7FFFFFFF) -> int | None:
+    """A decimal number of 32 or 64 bits; Java takes nothing else, and int() would."""
+    if text is None:
+        return None
+    digits = text.removeprefix("-")
+    if not (digits.isdecimal() and digits.isascii() and len(digits) <= _DIGITS_MAX):
         return None
     value = int(text)
-    return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
+    return value if ~high <= value <= high else None
 
 
 def _stored_properties(text: str) -> tuple[bytes, str, bool]:

@@ -141,20 +141,34 @@ def _decode_binary(data: bytes) -> Command:
 
 def _text(data: bytes, at: int, size: int) -> tuple[str, int]:
     if size < 0 or at + size > len(data):
-        raise ProtocolError(f"binary header: {size} bytes of text at {at} of {len(data)}")
+        raise _bad_text(size, at, data)
     return data[at : at + size].decode(), at + size
 
 
+def _bad_text(size: int, at: int, data: bytes) -> ProtocolError:
+    return ProtocolError(f"binary header: {size} bytes of text at {at} of {len(data)}")
+
+
 def _decode_ext(data: bytes, at: int, size: int) -> dict[str, str]:
-    end = at + size
-    if size < 0 or end > len(data):
-        raise ProtocolError(f"binary header: {size} bytes of fields at {at} of {len(data)}")
+    """Written out, because without the compiled kernel this loop is most of a header's cost."""
+    end, length = at + size, len(data)
+    if size < 0 or end > length:
+        raise ProtocolError(f"binary header: {size} bytes of fields at {at} of {length}")
     ext = {}
+    key_size, value_size = _KEY_SIZE.unpack_from, _INT.unpack_from
     while at < end:
-        key, at = _text(data, at + 2, _KEY_SIZE.unpack_from(data, at)[0])
-        value, at = _text(data, at + 4, _INT.unpack_from(data, at)[0])
+        stop = at + 2 + key_size(data, at)[0]
+        if not at + 2 <= stop <= length:
+            raise _bad_text(stop - at - 2, at + 2, data)
+        key = data[at + 2 : stop].decode()
+        at = stop + 4
+        stop = at + value_size(data, at - 4)[0]
+        if not at <= stop <= length:
+            raise _bad_text(stop - at, at, data)
+        value = data[at:stop].decode()
         if key and value:
             ext[key] = value
+        at = stop
     return ext
 
 
