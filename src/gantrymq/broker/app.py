@@ -41,7 +41,7 @@ from gantrymq.protocol.ids import encode_host
 from gantrymq.remoting.connection import Connection
 from gantrymq.remoting.server import Server
 from gantrymq.store.engine import Store
-from gantrymq.store.syncer import HelperSyncer, Syncer
+from gantrymq.store.syncer import Syncer, best_syncer
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Broker:
 
 def real_ports() -> Ports:
     return Ports(
-        TcpNetwork(), OsDisk(), SystemClock(), ThreadOffload(), random.Random(), HelperSyncer()
+        TcpNetwork(), OsDisk(), SystemClock(), ThreadOffload(), random.Random(), best_syncer()
     )
 
 
