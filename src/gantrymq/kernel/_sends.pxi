@@ -100,12 +100,11 @@ cdef tuple _stored_properties(const char *text, Py_ssize_t size, bytes tail):
         length = (end if is_last else stop) - at
         if length >= 5 and memcmp(at, b"WAIT\x01", 5) == 0:
             waits = length != 10 or memcmp(at + 5, b"false", 5) != 0
-        else:
+        elif length:
             if not unique and length >= 9 and memcmp(at, b"UNIQ_KEY\x01", 9) == 0:
                 unique = PyUnicode_DecodeUTF8(at + 9, length - 9, NULL)
             _put(&out, at, length)
-            if not is_last or length:
-                _put(&out, b"\x02", 1)
+            _put(&out, b"\x02", 1)
         at += length + 1
     _put(&out, PyBytes_AS_STRING(tail), len(tail))
     return PyBytes_FromStringAndSize(out.start, out.at - out.start), unique, waits

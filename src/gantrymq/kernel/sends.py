@@ -56,19 +56,16 @@ def _number(text: str | None, high: int = 0x7FFFFFFF) -> int | None:
 
 
 def _stored_properties(text: str) -> tuple[bytes, str, bool]:
-    """WAIT is a word to the broker and goes; the last entry gets its separator."""
-    kept: list[str] = []
-    unique, waits = "", True
+    """WAIT is a word to the broker and goes, and so does nothing between two separators."""
+    stored, unique, waits = "", "", True
     for entry in text.split("\x02"):
         if entry.startswith("WAIT\x01"):
             waits = entry != "WAIT\x01false"
-            continue
-        if not unique and entry.startswith("UNIQ_KEY\x01"):
-            unique = entry[len("UNIQ_KEY\x01") :]
-        kept.append(entry)
-    if kept and kept[-1]:
-        kept.append("")
-    return "\x02".join(kept).encode(), unique, waits
+        elif entry:
+            stored += entry + "\x02"
+            if not unique and entry.startswith("UNIQ_KEY\x01"):
+                unique = entry[len("UNIQ_KEY\x01") :]
+    return stored.encode(), unique, waits
 
 
 def stored_answer(

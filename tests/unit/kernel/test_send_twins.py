@@ -57,6 +57,7 @@ def test_numbers_are_judged_alike(name: str, text: str) -> None:
 
 @given(st.one_of(texts, st.text(max_size=30), texts.map(lambda text: text + "x" * 5000)))
 @example("WAIT\x01false")
+@example("\x02WAIT\x01true")
 @example("UNIQ_KEY\x01A\x02WAIT\x01true")
 def test_properties_are_stored_alike(text: str) -> None:
     both(ORDINARY | {"i": text})
