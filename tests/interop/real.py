@@ -41,8 +41,6 @@ JAVA_ONLY_SETTINGS: Mapping[str, str] = {
     "enablePropertyFilter": "true",
     "transactionCheckInterval": "1000",
     "transactionTimeOut": "1000",
-    # The timer of 5.x has files and threads of its own that no test here needs.
-    "timerWheelEnable": "false",
     # A first registration that a busy machine missed is made up for sooner.
     "registerNameServerPeriod": "10000",
 }

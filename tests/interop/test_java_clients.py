@@ -283,11 +283,12 @@ class TestConsuming:
         """
         java.run("create-topic", namesrv=namesrv, topic=topic, queues=1)
         with java.start(
-            "consume-concurrently", namesrv=namesrv, topic=topic, group=group
+            "consume-concurrently", namesrv=namesrv, topic=topic, group=group, expected=2
         ) as consumer:
-            consumer.until("ready")
-            _wait_for_members(java, namesrv, group, 1)
-            (sent,) = java.run("send-sync", namesrv=namesrv, topic=topic, count=1).sent
+            # The first message is through: from here on a pull is always waiting.
+            java.run("send-sync", namesrv=namesrv, topic=topic, body="first")
+            consumer.until("message")
+            (sent,) = java.run("send-sync", namesrv=namesrv, topic=topic, body="second").sent
             got = consumer.until("message")
 
         consumed_after_ms = int(got["properties"]["CONSUME_START_TIME"]) - got["storeTime"]
