@@ -29,7 +29,7 @@ $(CORE): $(VENV)/.made pyproject.toml
 	@touch $@
 
 # The compiled kernel is optional: without a C compiler the pure-Python twin serves.
-$(KERNEL): $(CORE) setup.py $(wildcard src/gantrymq/kernel/*.pyx)
+$(KERNEL): $(CORE) setup.py $(wildcard src/gantrymq/kernel/*.pyx src/gantrymq/kernel/*.pxi src/gantrymq/kernel/*.h)
 	@echo "set-up: compiled kernel"
 	@$(BIN)/python setup.py -q build_ext --inplace >$(VENV)/kernel.log 2>&1 || true
 	@$(BIN)/python -c 'from gantrymq import kernel; print("set-up: kernel is", kernel.GRADE)'

@@ -213,10 +213,31 @@ CONFIG: list[Step] = [
     broker("an unknown request code", 9999),
 ]
 
+CHECKS: list[Step] = [
+    broker(
+        "would these tags work",
+        46,
+        bodyJson={
+            "clientId": ONE,
+            "group": G,
+            "subscriptionData": {
+                "codeSet": [2598919],
+                "expressionType": "TAG",
+                "subString": "TagA",
+                "subVersion": 1,
+                "tagsSet": ["TagA"],
+                "topic": "DialogueClients",
+            },
+        },
+    ),
+    broker("would nothing work", 46, bodyJson={"clientId": ONE, "group": G}),
+]
+
 AREAS: dict[str, list[Step]] = {
     "broker-topics": TOPICS,
     "broker-groups": GROUPS,
     "broker-clients": CLIENTS,
     "broker-locks": LOCKS,
     "broker-config": CONFIG,
+    "broker-checks": CHECKS,
 }

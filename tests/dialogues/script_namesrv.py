@@ -166,9 +166,44 @@ CONFIG: list[Step] = [
     namesrv("a route without a topic", 105),
 ]
 
+HAND_MADE = {
+    "brokerName": "dialogue-a",
+    "perm": 6,
+    "readQueueNums": 2,
+    "topicSysFlag": 0,
+    "writeQueueNums": 2,
+}
+
+MEMBERS: list[Step] = [
+    namesrv(
+        "a broker appears",
+        103,
+        BROKER,
+        bodyJson=registration(topic_config("DialogueA"), topic_config("DialogueB")),
+    ),
+    namesrv(
+        "its members",
+        901,
+        {"clusterName": "DialogueCluster", "brokerName": "dialogue-a"},
+    ),
+    namesrv(
+        "a sign of life",
+        904,
+        {key: BROKER[key] for key in ("clusterName", "brokerAddr", "brokerName", "brokerId")},
+    ),
+    namesrv(
+        "a topic by hand",
+        217,
+        {"topic": "DialogueHand"},
+        bodyJson={"queueDatas": [HAND_MADE]},
+    ),
+    namesrv("the broker goes", 104, NAME),
+]
+
 AREAS: dict[str, list[Step]] = {
     "namesrv-kv": KEY_VALUE,
     "namesrv-registration": REGISTRATION,
     "namesrv-compressed": COMPRESSED_REGISTRATION,
     "namesrv-config": CONFIG,
+    "namesrv-members": MEMBERS,
 }

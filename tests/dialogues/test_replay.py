@@ -1,5 +1,6 @@
 """Everything that was said to RocketMQ is said to us: we answer as one of its releases did."""
 
+import ast
 import functools
 import json
 from collections.abc import Mapping
@@ -9,6 +10,10 @@ from typing import Any
 import pytest
 from player import Step, play_all
 from record import AREAS
+
+from gantrymq.broker import routes as broker_routes
+from gantrymq.nameserver.handlers import Handlers
+from gantrymq.protocol.codes import RequestCode
 
 OPTIONAL_FIELDS = {"groupSysFlag", "topicSysFlag"}
 OPTIONAL_PROPERTIES = {"MSG_REGION", "TRACE_ON"}
@@ -63,6 +68,22 @@ def test_we_answer_as_a_release_of_rocketmq_did(
         return
     good = [version for version, theirs in accepted.items() if _agrees(ours, theirs, step)]
     assert good, f"ours:\n{_text(ours)}\nRocketMQ's:\n{_text(accepted)}"
+
+
+def test_every_code_that_we_answer_has_a_dialogue() -> None:
+    """
+    A code without a recording of the real thing is not done.
+    """
+    said = {step.get("pushed") or step["request"]["code"] for a in AREAS for step in recorded(a)}
+    table = ast.parse(Path(broker_routes.__file__).read_text())
+    answered = {
+        RequestCode[node.attr].value
+        for node in ast.walk(table)
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "Code"
+    }
+    answered |= set(Handlers(*[None] * 4).routes().hot)  # type: ignore[arg-type]
+
+    assert set() == answered - said
 
 
 def _agrees(ours: Mapping[str, Any] | None, theirs: Mapping[str, Any] | None, step: Step) -> bool:
