@@ -162,10 +162,12 @@ async def run_broker(config: BrokerConfig, ports: Ports | None = None) -> AsyncI
 
 def _open_registry(config: BrokerConfig, store: Store, ports: Ports) -> Registry:
     registry = Registry(ports.disk, ports.offload, ports.clock, config.store_path_root_dir)
-    registry.topics.ensure(boot_topics(config))
+    for topic in boot_topics(config):
+        if registry.topics.get(topic.topic_name) is None:
+            registry.topics.put(topic.topic_name, topic)
     for name in SYSTEM_GROUPS:
         if registry.groups.get(name) is None:
-            registry.groups.put(GroupConfig(group_name=name))
+            registry.groups.put(name, GroupConfig(group_name=name))
     for said in registry.offsets.clamp(store.max_offset):
         log.warning("progress beyond the recovered end of its queue, pulled back: %s", said)
     return registry

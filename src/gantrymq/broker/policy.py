@@ -114,8 +114,13 @@ class Policy:
 
     def put_topic(self, topic: TopicConfig) -> None:
         """Add or change a topic, save it soon and tell the name servers."""
-        self._registry.topics.put(topic)
+        self._registry.topics.put(topic.topic_name, topic)
         self._save_soon(self._registry.topics.save)
+        self._announce(topic)
+
+    async def change_topic(self, topic: TopicConfig) -> None:
+        """Add or change a topic on somebody's word: on disk when this returns."""
+        await self._registry.topics.change(topic.topic_name, topic)
         self._announce(topic)
 
     def topic(self, name: str) -> TopicConfig:
@@ -139,7 +144,7 @@ class Policy:
         except NameRefused as error:
             raise BadRequest(str(error)) from error
         made = GroupConfig(group_name=name)
-        self._registry.groups.put(made)
+        self._registry.groups.put(name, made)
         self._save_soon(self._registry.groups.save)
         log.info("group %s made with the defaults", name)
         return made

@@ -5,14 +5,14 @@ they are the only truth on disk.
 """
 
 import logging
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
 import msgspec
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk
-from gantrymq.base.errors import ConfigError
+from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.files import load_text
 from gantrymq.base.offload import Offload
 from gantrymq.broker.saved import SavedFile
@@ -23,6 +23,7 @@ from gantrymq.protocol.bodies import TopicTable
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+C = TypeVar("C")
 
 
 class _GroupFile(msgspec.Struct, kw_only=True, rename="camel"):
@@ -60,73 +61,71 @@ def _load(disk: Disk, path: str, kind: Callable[[], T]) -> T:
     return kind()
 
 
-class Topics:
-    """Topic configurations (topics.json)."""
+class NotSaved(GantryError):
+    """A change that could not be made durable, and was therefore not made."""
 
-    def __init__(self, disk: Disk, offload: Offload, clock: WallClock, directory: str) -> None:
-        path = f"{directory}/topics.json"
-        self._clock = clock
-        self._file = SavedFile(disk, offload, path)
-        loaded = _load(disk, path, TopicTable)
-        self.table = loaded.topic_config_table
-        self.version = loaded.data_version
 
-    def get(self, name: str) -> TopicConfig | None:
+class SavedTable(Generic[C]):
+    """Configurations by name, in one JSON file with a version."""
+
+    def __init__(
+        self, file: SavedFile, clock: WallClock, member: str, table: dict[str, C],
+        version: DataVersion,
+    ) -> None:  # fmt: skip
+        self._file, self._clock, self._member = file, clock, member
+        self.table, self.version = table, version
+
+    def get(self, name: str) -> C | None:
         return self.table.get(name)
 
-    def put(self, topic: TopicConfig) -> None:
-        """Add or replace; `save` makes it durable."""
-        self.table[topic.topic_name] = topic
+    def put(self, name: str, config: C) -> None:
+        """Add or replace in memory; `save` makes it durable."""
+        self.table[name] = config
         self.version = self.version.next(self._clock.now_ms())
 
-    def ensure(self, topics: Iterable[TopicConfig]) -> None:
-        """Add those that are missing: what a broker owns from the start."""
-        for topic in topics:
-            if topic.topic_name not in self.table:
-                self.put(topic)
+    async def change(self, name: str, config: C | None) -> None:
+        """Replace, or with None delete, on disk as well; or leave everything as it was."""
+        before = self.table.get(name)
+        self._set(name, config)
+        try:
+            await self.save()
+        except OSError as error:
+            self._set(name, before)
+            raise NotSaved(f"{name} not changed, its table cannot be saved: {error}") from error
 
-    def delete(self, name: str) -> None:
-        if self.table.pop(name, None) is not None:
+    def _set(self, name: str, config: C | None) -> None:
+        if config is None:
+            self.table.pop(name, None)
             self.version = self.version.next(self._clock.now_ms())
+        else:
+            self.put(name, config)
 
     async def save(self) -> None:
         shape = {
             "dataVersion": msgspec.to_builtins(self.version),
-            "topicConfigTable": msgspec.to_builtins(self.table),
+            self._member: msgspec.to_builtins(self.table),
         }
         await self._file.save(fastjson.pretty(shape))
 
 
-class Groups:
-    """Subscription groups (subscriptionGroup.json)."""
+Topics = SavedTable[TopicConfig]
+Groups = SavedTable[GroupConfig]
 
-    def __init__(self, disk: Disk, offload: Offload, clock: WallClock, directory: str) -> None:
-        path = f"{directory}/subscriptionGroup.json"
-        self._clock = clock
-        self._file = SavedFile(disk, offload, path)
-        loaded = _load(disk, path, _GroupFile)
-        self.table = loaded.subscription_group_table
-        self.version = loaded.data_version
 
-    def get(self, name: str) -> GroupConfig | None:
-        return self.table.get(name)
+def _open_topics(disk: Disk, offload: Offload, clock: WallClock, directory: str) -> Topics:
+    path = f"{directory}/topics.json"
+    found = _load(disk, path, TopicTable)
+    file = SavedFile(disk, offload, path)
+    table, version = found.topic_config_table, found.data_version
+    return SavedTable(file, clock, "topicConfigTable", table, version)
 
-    def put(self, group: GroupConfig) -> None:
-        self.table[group.group_name] = group
-        self.version = self.version.next(self._clock.now_ms())
 
-    def delete(self, name: str) -> bool:
-        found = self.table.pop(name, None) is not None
-        if found:
-            self.version = self.version.next(self._clock.now_ms())
-        return found
-
-    async def save(self) -> None:
-        shape = {
-            "dataVersion": msgspec.to_builtins(self.version),
-            "subscriptionGroupTable": msgspec.to_builtins(self.table),
-        }
-        await self._file.save(fastjson.pretty(shape))
+def _open_groups(disk: Disk, offload: Offload, clock: WallClock, directory: str) -> Groups:
+    path = f"{directory}/subscriptionGroup.json"
+    found = _load(disk, path, _GroupFile)
+    file = SavedFile(disk, offload, path)
+    table, version = found.subscription_group_table, found.data_version
+    return SavedTable(file, clock, "subscriptionGroupTable", table, version)
 
 
 class Offsets:
@@ -223,8 +222,8 @@ class Registry:
 
     def __init__(self, disk: Disk, offload: Offload, clock: WallClock, root: str) -> None:
         directory = f"{root}/config"
-        self.topics = Topics(disk, offload, clock, directory)
-        self.groups = Groups(disk, offload, clock, directory)
+        self.topics = _open_topics(disk, offload, clock, directory)
+        self.groups = _open_groups(disk, offload, clock, directory)
         self.offsets = Offsets(disk, offload, directory)
         self.delays = DelayOffsets(disk, offload, directory)
 

@@ -37,8 +37,7 @@ class GroupHandler:
             check_group_name(wanted.group_name)
         except NameRefused as error:
             raise BadRequest(str(error)) from error
-        self._registry.groups.put(wanted)
-        await self._registry.groups.save()
+        await self._registry.groups.change(wanted.group_name, wanted)
         return response(command)
 
     async def all(self, connection: Connection, command: Command) -> Command:
@@ -59,11 +58,10 @@ class GroupHandler:
 
     async def delete(self, connection: Connection, command: Command) -> Command:
         h = c.DELETE_SUBSCRIPTIONGROUP.request.parse(command.ext)
-        self._registry.groups.delete(h.group_name)
+        await self._registry.groups.change(h.group_name, None)
         if h.remove_offset or h.clean_offset:
             self._registry.offsets.delete_group(h.group_name)
             await self._registry.offsets.save()
-        await self._registry.groups.save()
         return response(command)
 
     async def progress(self, connection: Connection, command: Command) -> Command:

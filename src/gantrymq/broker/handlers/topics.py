@@ -45,7 +45,7 @@ class TopicHandler:
                 raise BadRequest(f"{count} queues: a topic has 0 to {QUEUES_MAX}")
         if not 0 <= h.perm <= 15:
             raise BadRequest(f"perm {h.perm} is no set of permissions: 2 write, 4 read, 6 both")
-        self._policy.put_topic(
+        await self._policy.change_topic(
             TopicConfig(
                 topic_name=h.topic,
                 read_queue_nums=h.read_queue_nums,
@@ -56,7 +56,6 @@ class TopicHandler:
                 order=h.order,
             )
         )
-        await self._policy.saved()
         return response(command)
 
     async def delete(self, connection: Connection, command: Command) -> Command:
@@ -64,10 +63,9 @@ class TopicHandler:
         check_topic_name(h.topic)
         if is_system_topic(h.topic):
             raise BadRequest(f"The topic[{h.topic}] is conflict with system topic.")
-        self._registry.topics.delete(h.topic)
+        await self._registry.topics.change(h.topic, None)
         self._registry.offsets.delete_topic(h.topic)
         self._store.delete_topic(h.topic)
-        await self._registry.topics.save()
         await self._registry.offsets.save()
         return response(command)
 
