@@ -1,6 +1,7 @@
 """The real clients as callables: a verb and its arguments in, the lines it printed out."""
 
 import json
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,6 +78,8 @@ class Running:
         trace: TracebackType | None,
     ) -> None:
         self._process.__exit__(kind, error, trace)
+        if error is None:
+            shutil.rmtree(self._directory, ignore_errors=True)
 
 
 class Client:
@@ -145,7 +148,9 @@ class JavaClient(Client):
     def stop_all(cls) -> None:
         """End the machines that stayed up."""
         while cls._resident:
-            cls._resident.popitem()[1].stop()
+            process = cls._resident.popitem()[1]
+            process.stop()
+            shutil.rmtree(process.errors.parent, ignore_errors=True)
 
     def _command(self, directory: Path) -> Sequence[str]:
         return [

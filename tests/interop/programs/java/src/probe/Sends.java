@@ -145,8 +145,9 @@ final class Sends {
             throw new IllegalStateException(checks.getCount() + " transactions were never checked");
         }
         Lines.done(messages.size());
-        // The outcome of a check leaves on another thread, one-way: give it a moment to leave.
-        Thread.sleep(1000);
+        // The outcome of a check leaves on another thread, one-way, and a broker that did not take
+        // it checks again: stay reachable for a while.
+        Thread.sleep(args.number("lingerMs", 5000));
         producer.shutdown();
     }
 
