@@ -123,7 +123,7 @@ async def run_broker(config: BrokerConfig, ports: Ports | None = None) -> AsyncI
         pull = PullHandler(config, store, registry, policy, sessions, stats)
         clients = ClientHandler(policy, sessions, locks, config.notify_consumer_ids_changed_enable)
         routes = broker_routes(
-            SendHandler(config, store, registry, policy, locks, stats, ports.rng, host),
+            SendHandler(config, store, registry, policy, stats, ports.rng, host),
             SendBackHandler(config, store, policy, ports.rng, host),
             pull,
             OffsetHandler(store, registry, policy),

@@ -30,7 +30,3 @@ class QueueLocks:
         for queue in queues:
             if held.get(queue, (None, 0.0))[0] == owner:
                 del held[queue]
-
-    def any_held(self, group: str, now: float) -> bool:
-        """Whether the group consumes in order at the moment."""
-        return any(now - since <= LEASE_SECONDS for _, since in self._held.get(group, {}).values())

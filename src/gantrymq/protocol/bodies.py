@@ -1,7 +1,5 @@
 """JSON bodies that several calls share. Fields are declared in Java's order: alphabetical."""
 
-from typing import Any
-
 import msgspec
 
 from gantrymq.model import BrokerData, DataVersion, Queue, Subscription, TopicConfig
@@ -119,6 +117,3 @@ class OffsetWrapper(msgspec.Struct, kw_only=True, rename="camel"):
     consumer_offset: int = 0
     last_timestamp: int = 0
     pull_offset: int = 0
-
-
-Anything = dict[str, Any]

@@ -11,7 +11,6 @@ from gantrymq.base.errors import GantryError
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.delay import delayed
 from gantrymq.broker.errors import BadRequest, Busy, GroupMissing, MessageRefused, NotPermitted
-from gantrymq.broker.locks import QueueLocks
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.registry import Registry
 from gantrymq.broker.stats import Stats
@@ -77,13 +76,12 @@ class SendHandler:
         store: Store,
         registry: Registry,
         policy: Policy,
-        locks: QueueLocks,
         stats: Stats,
         rng: random.Random,
         store_host: bytes,
     ) -> None:
         self._config, self._store, self._registry = config, store, registry
-        self._policy, self._locks, self._stats, self._rng = policy, locks, stats, rng
+        self._policy, self._stats, self._rng = policy, stats, rng
         self._topics = registry.topics.table
         self._store_host = store_host
         self._waiting, self._waiting_max = 0, config.send_thread_pool_queue_capacity
