@@ -50,13 +50,14 @@ class Cluster:
         clock: WallClock | None = None,
         seed: int = 0,
         syncer: Syncer | None = None,
+        disk: Disk | None = None,
         **settings: Any,
     ) -> None:
         self._counts = (nameservers, brokers)
         self._memory, self._settings, self._syncer = memory, settings, syncer
         self.rng = random.Random(seed)
         self.network: Network = MemoryNetwork(self.rng) if memory else TcpNetwork()
-        self.disk: Disk = MemoryDisk() if memory else OsDisk()
+        self.disk: Disk = disk or (MemoryDisk() if memory else OsDisk())
         self._clock = clock
         self._stack = AsyncExitStack()
         self._root = ""
