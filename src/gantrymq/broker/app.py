@@ -31,6 +31,7 @@ from gantrymq.broker.handlers.send import SendHandler
 from gantrymq.broker.handlers.sendback import SendBackHandler
 from gantrymq.broker.handlers.topics import TopicHandler
 from gantrymq.broker.locks import QueueLocks
+from gantrymq.broker.overrides import Overrides, with_overrides
 from gantrymq.broker.policy import SYSTEM_GROUPS, Policy, boot_topics
 from gantrymq.broker.registry import Registry
 from gantrymq.broker.routes import PULL_CODES, broker_routes
@@ -100,7 +101,7 @@ def _with_addresses(config: BrokerConfig, network: Network) -> BrokerConfig:
 async def run_broker(config: BrokerConfig, ports: Ports | None = None) -> AsyncIterator[Broker]:
     """Serve until the block is left."""
     ports = ports or real_ports()
-    config = _with_addresses(config, ports.network)
+    config = _with_addresses(with_overrides(config, ports.disk), ports.network)
     address = f"{config.broker_ip1}:{config.listen_port}"
     host = encode_host(config.broker_ip1, config.listen_port)
     async with AsyncExitStack() as stack:
@@ -114,6 +115,7 @@ async def run_broker(config: BrokerConfig, ports: Ports | None = None) -> AsyncI
         )
         stack.push_async_callback(store.close)
         registry = _open_registry(config, store, ports)
+        overrides = Overrides(config, ports.disk, ports.offload)
         stack.push_async_callback(registry.save)
         ha_address = f"{config.broker_ip1}:{config.ha_listen_port}"
         announcer = Announcer(config, address, ha_address, registry.topics, ports.network)
@@ -131,7 +133,7 @@ async def run_broker(config: BrokerConfig, ports: Ports | None = None) -> AsyncI
             QueryHandler(config, store),
             TopicHandler(config, store, registry, policy, sessions),
             GroupHandler(config, store, registry, policy, sessions),
-            AdminHandler(config, store, stats, pull, ports.clock),
+            AdminHandler(overrides, store, stats, pull, ports.clock),
         )
 
         def forget(connection: Connection) -> None:

@@ -4,6 +4,8 @@ import zlib
 from collections.abc import Callable
 from typing import TypeVar
 
+import msgspec
+
 from gantrymq.base.clock import WallClock
 from gantrymq.base.config import as_text, format_properties, parse_properties
 from gantrymq.base.errors import GantryError, ProtocolError
@@ -57,7 +59,8 @@ class Handlers:
         self, table: RouteTable, kv: KvConfig, config: NameServerConfig, clock: WallClock
     ) -> None:
         self._table, self._kv, self._config, self._clock = table, kv, config, clock
-        self._overrides: dict[str, str] = {}
+        self._ignored: dict[str, str] = {}
+        """Settings without a meaning here, kept so that they read back."""
 
     def routes(self) -> Routes:
         """Everything a name server answers, on one screen."""
@@ -234,11 +237,18 @@ class Handlers:
         refused = sorted(UNCHANGEABLE & changes.keys())
         if refused:
             raise NotChangeable(f"Can not update config in black list: {', '.join(refused)}")
-        self._overrides |= changes
+        known = {k: v for k, v in changes.items() if k in self._config.__struct_encode_fields__}
+        try:
+            self._config = msgspec.convert(
+                as_text(self._config) | known, NameServerConfig, strict=False
+            )
+        except msgspec.ValidationError as error:
+            raise ProtocolError(f"not changed: {error}") from error
+        self._ignored |= {key: value for key, value in changes.items() if key not in known}
         return response(request)
 
     def _get_config(self, peer: Connection, request: Command, h: Header) -> Answer:
-        text = format_properties(as_text(self._config) | self._overrides)
+        text = format_properties(as_text(self._config) | self._ignored)
         return response(request, body=text.encode())
 
 

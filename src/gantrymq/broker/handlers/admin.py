@@ -1,13 +1,9 @@
 """The broker about itself: settings and running figures."""
 
-import msgspec
-
 from gantrymq.base.clock import WallClock
-from gantrymq.base.config import as_text, format_properties, parse_properties, unknown_key
-from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.errors import BadRequest, NotPermitted
+from gantrymq.base.config import format_properties, parse_properties
 from gantrymq.broker.handlers.pull import PullHandler
-from gantrymq.broker.rocketmq_keys import IGNORED_KEYS
+from gantrymq.broker.overrides import Overrides
 from gantrymq.broker.stats import Stats
 from gantrymq.model import DataVersion
 from gantrymq.protocol import fastjson
@@ -18,43 +14,30 @@ from gantrymq.protocol.record import decode_record
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.engine import Store
 
-UNCHANGEABLE = frozenset({"brokerConfigPath", "rocketmqHome", "configBlackList"})
-
 
 class AdminHandler:
     """25, 26 and 28."""
 
     def __init__(
-        self, config: BrokerConfig, store: Store, stats: Stats, pulls: PullHandler, clock: WallClock
+        self, overrides: Overrides, store: Store, stats: Stats, pulls: PullHandler, clock: WallClock
     ) -> None:
-        self._config, self._store, self._stats = config, store, stats
+        self._overrides, self._store, self._stats = overrides, store, stats
         self._pulls, self._clock = pulls, clock
-        self._changed: dict[str, str] = {}
         self._version = DataVersion()
 
     async def get_config(self, connection: Connection, command: Command) -> Command:
-        text = format_properties(as_text(self._config) | self._changed)
+        text = format_properties(self._overrides.settings)
         ext = {"version": fastjson.dumps(self._version).decode()}
         return response(command, ext=ext, body=text.encode())
 
     async def update_config(self, connection: Connection, command: Command) -> Command:
-        """Remember the change for the next start; a key nobody knows is refused."""
-        changes = parse_properties(command.body.decode("utf-8", "replace"))
-        refused = sorted(UNCHANGEABLE & changes.keys())
-        if refused:
-            raise NotPermitted(f"Can not update config in black list: {', '.join(refused)}")
-        known = self._config.__struct_encode_fields__
-        for key in changes:
-            if key not in known and key not in IGNORED_KEYS:
-                raise BadRequest(unknown_key(key, known))
-        candidate = as_text(self._config) | {k: v for k, v in changes.items() if k in known}
-        try:
-            msgspec.convert(candidate, BrokerConfig, strict=False)
-        except msgspec.ValidationError as error:
-            raise BadRequest(f"not changed: {error}") from error
-        self._changed |= changes
-        self._version = self._version.next(self._clock.now_ms())
-        return response(command)
+        """Keep the changes for the next start, and say that it takes one."""
+        wanted = parse_properties(command.body.decode("utf-8", "replace"))
+        if wanted:
+            await self._overrides.change(wanted)
+            self._version = self._version.next(self._clock.now_ms())
+        remark = "saved, in force from the next start of this broker" if wanted else None
+        return response(command, remark=remark)
 
     async def runtime(self, connection: Connection, command: Command) -> Command:
         first = await self._store.message_at(self._store.log_min)
