@@ -24,8 +24,8 @@ from gantrymq.protocol.ids import encode_host
 
 log = logging.getLogger(__name__)
 
-FRAMES_PER_TURN_MAX: Final = 512
-"""So that one busy peer cannot hold the loop: the rest waits for the next turn."""
+FRAMES_PER_TURN_MAX: Final = 256
+"""About 3 ms of ordinary sends, so that one busy peer cannot hold the loop."""
 WRITE_BUFFER_BYTES_MAX: Final = 4 * 1024 * 1024
 """Above it the peer is slow: nothing more is read from it until it has caught up."""
 TURN_SECONDS_LOUD: Final = 0.05
