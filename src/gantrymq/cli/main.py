@@ -10,6 +10,7 @@ COMMANDS = {
     "broker": "gantrymq.cli.servers:mqbroker",
     "send": "gantrymq.cli.send:send",
     "tail": "gantrymq.cli.tail:tail",
+    "topic": "gantrymq.cli.topic:topic",
     "nsaddr": "gantrymq.cli.nsaddr:nsaddr",
     "bench": "gantrymq.cli.bench:bench",
 }
@@ -19,6 +20,7 @@ HELP = {
     "broker": "Run a broker (mqbroker).",
     "send": "Send one message.",
     "tail": "Print messages of a topic.",
+    "topic": "Change topics safely (shrink).",
     "nsaddr": "Serve the page that tells clients where the name servers are.",
     "bench": "Measure sending or consuming.",
 }

@@ -1,6 +1,7 @@
 """Governing a cluster: topics, groups, brokers, and finding messages. One typed face for all."""
 
 import asyncio
+import logging
 import random
 from collections.abc import Iterable, Mapping
 from typing import Final, Self
@@ -44,6 +45,8 @@ from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.headers import clients as c
 from gantrymq.protocol.headers import topics as t
 from gantrymq.protocol.headers.base import Nothing
+
+log = logging.getLogger(__name__)
 
 ANNOUNCE_SECONDS_MAX: Final = 5.0
 """How long a new topic may take until the name servers list it."""
@@ -189,7 +192,9 @@ class Admin:
         )
         masters = await self.masters(cluster=cluster, broker=broker)
         for address in masters.values():
-            await self.instance.call(address, calls.UPDATE_AND_CREATE_TOPIC, header)
+            _, answer = await self.instance.call(address, calls.UPDATE_AND_CREATE_TOPIC, header)
+            if answer.remark:
+                log.warning("%s on %s: %s", name, address, answer.remark)
         await self._await_announced(header, masters)
         if self.instance.routes.cached(name) is not None:
             await self.instance.routes.refresh(name)

@@ -18,7 +18,7 @@ from gantrymq.client.consumer_errors import ConsumerMisused
 from gantrymq.client.delivery import Delivery
 from gantrymq.client.errors import BrokerRefused, Closed, NotStarted
 from gantrymq.client.handout import Handout, HandoutClosed
-from gantrymq.client.instance import Hook, Instance, shared_instance
+from gantrymq.client.instance import Hook, Instance
 from gantrymq.client.offset_store import OffsetStore
 from gantrymq.client.options import ClientOptions, ConsumerOptions
 from gantrymq.client.producer import with_namesrv
@@ -31,6 +31,7 @@ from gantrymq.client.setup import (
     RETRIES_MAX_DEFAULT,
     Setup,
     check_group,
+    join,
     strategy_named,
 )
 from gantrymq.client.subscribing import Subscribing
@@ -115,21 +116,7 @@ class Consumer:
             raise Closed(f"consumer of {self.group!r} is closed")
         if self._ended is not None:
             return
-        network, clock, rng = self._ports
-        instance = shared_instance(
-            self._client,
-            network=network,
-            clock=clock,
-            rng=rng,
-            consumer_group=self.group,
-            hooks=self._hooks,
-        )
-        await instance.start()
-        try:
-            await self._assemble(instance)
-        except BaseException:
-            await instance.close()
-            raise
+        await join(self._client, self.group, self._ports, self._hooks, self._assemble)
 
     async def _assemble(self, instance: Instance) -> None:
         options = self.options

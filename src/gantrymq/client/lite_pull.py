@@ -17,7 +17,7 @@ from gantrymq.client.consumer_errors import ConsumerMisused, QueueNotAssigned
 from gantrymq.client.delivery import Delivery
 from gantrymq.client.errors import Closed, NotStarted
 from gantrymq.client.handout import Handout, HandoutClosed
-from gantrymq.client.instance import Hook, Instance, shared_instance
+from gantrymq.client.instance import Hook, Instance
 from gantrymq.client.offset_store import OffsetStore
 from gantrymq.client.options import ClientOptions, ConsumerOptions, PullOptions
 from gantrymq.client.producer import with_namesrv
@@ -25,7 +25,7 @@ from gantrymq.client.queue_offsets import timestamp_of
 from gantrymq.client.rebalance import Rebalancing, my_queues
 from gantrymq.client.received import Received
 from gantrymq.client.server_requests import ServerRequests
-from gantrymq.client.setup import Setup, check_group, strategy_named
+from gantrymq.client.setup import Setup, check_group, join, strategy_named
 from gantrymq.client.subscribing import Subscribing
 from gantrymq.model import Queue
 from gantrymq.protocol.bodies import ConsumerData
@@ -81,21 +81,7 @@ class LitePullConsumer:
         """Join the group."""
         if self._state != "new":
             raise Closed(f"lite pull consumer of {self.group!r} was started before")
-        network, clock, rng = self._ports
-        instance = shared_instance(
-            self._client,
-            network=network,
-            clock=clock,
-            rng=rng,
-            consumer_group=self.group,
-            hooks=self._hooks,
-        )
-        await instance.start()
-        try:
-            await self._assemble(instance)
-        except BaseException:
-            await instance.close()
-            raise
+        await join(self._client, self.group, self._ports, self._hooks, self._assemble)
         self._state = "open"
 
     async def _assemble(self, instance: Instance) -> None:

@@ -14,7 +14,7 @@ from gantrymq.client import queue_offsets
 from gantrymq.client.assignment import Strategy
 from gantrymq.client.delivery import BROKER_LEVEL
 from gantrymq.client.errors import Closed, NotStarted
-from gantrymq.client.instance import Hook, Instance, shared_instance
+from gantrymq.client.instance import Hook, Instance
 from gantrymq.client.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
 from gantrymq.client.options import ClientOptions, PullOptions
 from gantrymq.client.producer import with_namesrv
@@ -22,7 +22,7 @@ from gantrymq.client.pulling import Pulled, PullStatus, pull_raw
 from gantrymq.client.rebalance import Rebalancing, my_queues
 from gantrymq.client.received import Received
 from gantrymq.client.send_back import SendBacks
-from gantrymq.client.setup import BROADCASTING, check_group, strategy_named
+from gantrymq.client.setup import BROADCASTING, check_group, join, strategy_named
 from gantrymq.client.subscribing import SQL
 from gantrymq.kernel import cut_records
 from gantrymq.model import Queue, Subscription
@@ -92,16 +92,12 @@ class PullConsumer:
         """Connect, and join the group."""
         if self._state != "new":
             raise Closed(f"pull consumer of {self.group!r} was started before")
-        network, clock, rng = self._ports
-        instance = shared_instance(
-            self._client,
-            network=network,
-            clock=clock,
-            rng=rng,
-            consumer_group=self.group,
-            hooks=self._hooks,
-        )
-        await instance.start()
+        await join(self._client, self.group, self._ports, self._hooks, self._assemble)
+        self._state = "open"
+        if self._topics:
+            self._task = asyncio.create_task(self._rebalancing.run())
+
+    async def _assemble(self, instance: Instance) -> None:
         self._instance = instance
         broadcast = self.options.message_model == BROADCASTING
         if self._own_offsets is not None:
@@ -114,9 +110,6 @@ class PullConsumer:
         instance.register_consumer(self.group, self._consumer_data)
         self._rebalancing = Rebalancing(self._share_out, self.options.rebalance_interval_ms / 1000)
         self._stop_listening = self._rebalancing.listen(instance, self.group)
-        self._state = "open"
-        if self._topics:
-            self._task = asyncio.create_task(self._rebalancing.run())
 
     async def close(self) -> None:
         """Leave the group. Offsets that were not committed are the caller's own affair."""

@@ -1,13 +1,17 @@
 """What the parts of one consumer have in common."""
 
+import random
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from gantrymq.base.clock import WallClock
+from gantrymq.base.network import Network
 from gantrymq.client.assignment import Strategy, averagely, by_circle, consistent_hash
 from gantrymq.client.consumer_errors import ConsumerMisused
 from gantrymq.client.flow import MIB, FlowLimits
-from gantrymq.client.instance import Instance
+from gantrymq.client.instance import Hook, Instance, shared_instance
 from gantrymq.client.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
-from gantrymq.client.options import ConsumerOptions
+from gantrymq.client.options import ClientOptions, ConsumerOptions
 from gantrymq.model import Subscription, check_group_name
 
 BROADCASTING = "BROADCASTING"
@@ -19,6 +23,26 @@ _STRATEGIES: dict[str, Strategy] = {
     "CONSISTENT_HASH": consistent_hash(),
 }
 _RESERVED_GROUPS = ("DEFAULT_CONSUMER", "DEFAULT_PRODUCER")
+
+
+async def join(
+    client: ClientOptions,
+    group: str,
+    ports: tuple[Network | None, WallClock | None, random.Random | None],
+    hooks: Sequence[Hook],
+    assemble: Callable[[Instance], Awaitable[None]],
+) -> None:
+    """Start a consumer's instance and put its parts on it; a start that fails leaves nothing."""
+    network, clock, rng = ports
+    instance = shared_instance(
+        client, network=network, clock=clock, rng=rng, consumer_group=group, hooks=hooks
+    )
+    await instance.start()
+    try:
+        await assemble(instance)
+    except BaseException:
+        await instance.close()
+        raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from gantrymq.client.pull_consumer import PullConsumer, received
 from gantrymq.client.pulling import PullStatus
 from gantrymq.client.received import Received
 from gantrymq.model import Message, Queue
-from gantrymq.testing import Cluster
+from gantrymq.testing import Cluster, simulate
 
 Simulate = Callable[[Callable[[Cluster], Coroutine[Any, Any, None]]], None]
 Q0 = Queue("T", "broker-a", 0)
@@ -289,3 +289,21 @@ async def polls(consumer: LitePullConsumer, count: int) -> Any:
     for _ in range(count):
         for message in await consumer.poll():
             yield message
+
+
+def test_a_start_that_fails_leaves_no_connection_behind() -> None:
+    async def story() -> None:
+        class Broken:
+            async def load(self) -> None:
+                raise OSError("no such disk")
+
+        async with Cluster(memory=True) as cluster:
+            consumer = PullConsumer(
+                cluster.namesrv, group="g", offsets=Broken(),  # type: ignore[arg-type]
+                network=cluster.network, clock=cluster.clock,
+            )  # fmt: skip
+            with pytest.raises(OSError, match="no such disk"):
+                await consumer.start()
+            assert not consumer._instance.is_open
+
+    simulate(story)

@@ -1,6 +1,7 @@
 """Topics: create, change, delete, list, and what they hold."""
 
 import asyncio
+import logging
 
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest
@@ -14,6 +15,8 @@ from gantrymq.protocol.bodies import GroupList, TopicList, TopicOffset
 from gantrymq.protocol.command import Command, response
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.engine import Store
+
+log = logging.getLogger(__name__)
 
 QUEUES_MAX = 65_536
 ROWS_PER_TURN = 64
@@ -45,6 +48,9 @@ class TopicHandler:
                 raise BadRequest(f"{count} queues: a topic has 0 to {QUEUES_MAX}")
         if not 0 <= h.perm <= 15:
             raise BadRequest(f"perm {h.perm} is no set of permissions: 2 write, 4 read, 6 both")
+        advice = _advice(h.read_queue_nums, h.write_queue_nums)
+        if advice is not None:
+            log.warning("topic %s: %s", h.topic, advice)
         await self._policy.change_topic(
             TopicConfig(
                 topic_name=h.topic,
@@ -56,7 +62,7 @@ class TopicHandler:
                 order=h.order,
             )
         )
-        return response(command)
+        return response(command, remark=advice)
 
     async def delete(self, connection: Connection, command: Command) -> Command:
         h = c.DELETE_TOPIC_IN_BROKER.request.parse(command.ext)
@@ -110,6 +116,15 @@ class TopicHandler:
         names = dict.fromkeys(self._sessions.groups_of(h.topic))
         names |= dict.fromkeys(self._registry.offsets.groups_of(h.topic))
         return response(command, body=fastjson.dumps(GroupList(group_list=list(names))))
+
+
+def _advice(read: int, write: int) -> str | None:
+    """What is wrong with unequal counts; the change is made all the same."""
+    if write > read:
+        return f"{write} write and {read} read queues: nobody reads what goes to the others"
+    if write < read:
+        return f"{write} write and {read} read queues: consumers of the others stay idle"
+    return None
 
 
 def _queue_row(topic: str, broker: str, queue_id: int) -> dict[str, object]:
