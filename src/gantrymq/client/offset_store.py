@@ -45,6 +45,7 @@ class RemoteOffsets:
     def __init__(self, instance: Instance, group: str, *, skip_young_queues: bool = False) -> None:
         self._instance, self._group = instance, group
         self._set_zero = False if skip_young_queues else None
+        self._turn = asyncio.Lock()
         self._stored: dict[Queue, int] = {}
 
     async def load(self) -> None:
@@ -68,9 +69,15 @@ class RemoteOffsets:
         return found.offset
 
     async def store(self, offsets: dict[Queue, int], *, wait: bool) -> None:
+        """One commit after the other, each answered: a broker may handle two at once in any
+        order, and an earlier one that lands last would take progress back."""
+        async with self._turn:
+            await self._store(offsets, wait)
+
+    async def _store(self, offsets: dict[Queue, int], wait: bool) -> None:
         changed = {q: offset for q, offset in offsets.items() if self._stored.get(q) != offset}
         results = await asyncio.gather(
-            *(self._store_one(queue, offset, wait) for queue, offset in changed.items()),
+            *(self._store_one(queue, offset) for queue, offset in changed.items()),
             return_exceptions=True,
         )
         for (queue, offset), error in zip(changed.items(), results, strict=True):
@@ -81,7 +88,7 @@ class RemoteOffsets:
             else:
                 log.warning("progress of %s in %s not stored: %s", self._group, queue, error)
 
-    async def _store_one(self, queue: Queue, offset: int, wait: bool) -> None:
+    async def _store_one(self, queue: Queue, offset: int) -> None:
         instance = self._instance
         header = UpdateConsumerOffsetRequest(
             consumer_group=self._group,
@@ -91,9 +98,6 @@ class RemoteOffsets:
         )
         await instance.routes.get(queue.topic)
         address = instance.routes.address_of(queue.broker_name)
-        if not wait:
-            await instance.oneway(address, calls.UPDATE_CONSUMER_OFFSET, header)
-            return
         try:
             await instance.call(address, calls.UPDATE_CONSUMER_OFFSET, header)
         except BrokerRefused as error:
