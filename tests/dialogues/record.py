@@ -6,16 +6,16 @@ them needs no Java.
 
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 
-import script_admin
-import script_broker
-import script_namesrv
-from player import play_all
+from player import Step, play_all
 
 HERE = Path(__file__).resolve().parent
 RECORDINGS = HERE / "recordings"
-AREAS = script_namesrv.AREAS | script_broker.AREAS | script_admin.AREAS
+AREAS: dict[str, list[Step]] = {}
+for _path in sorted(HERE.glob("script_*.py")):
+    AREAS |= import_module(_path.stem).AREAS
 
 
 def main(names: list[str]) -> None:

@@ -7,56 +7,34 @@ answered, what was accepted is answered, the store is flushed and closed, the ta
 import asyncio
 import logging
 import random
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 import msgspec
 
-from gantrymq.base.clock import SystemClock, WallClock
-from gantrymq.base.disk import Disk, OsDisk
+from gantrymq.base.clock import SystemClock
+from gantrymq.base.disk import OsDisk
 from gantrymq.base.network import Network, TcpNetwork
-from gantrymq.base.offload import Offload, ThreadOffload
+from gantrymq.base.offload import ThreadOffload
 from gantrymq.broker.announce import Announcer
 from gantrymq.broker.config import BrokerConfig, local_address
-from gantrymq.broker.delay import DelayService
-from gantrymq.broker.handlers.admin import AdminHandler
-from gantrymq.broker.handlers.clients import ClientHandler
-from gantrymq.broker.handlers.groups import GroupHandler
-from gantrymq.broker.handlers.offsets import OffsetHandler
-from gantrymq.broker.handlers.pull import PullHandler
-from gantrymq.broker.handlers.query import QueryHandler
-from gantrymq.broker.handlers.send import SendHandler
-from gantrymq.broker.handlers.sendback import SendBackHandler
-from gantrymq.broker.handlers.topics import TopicHandler
-from gantrymq.broker.locks import QueueLocks
-from gantrymq.broker.overrides import Overrides, with_overrides
+from gantrymq.broker.overrides import with_overrides
+from gantrymq.broker.parts import Ports, Shared, assemble
 from gantrymq.broker.policy import SYSTEM_GROUPS, Policy, boot_topics
 from gantrymq.broker.registry import Registry
 from gantrymq.broker.routes import PULL_CODES, broker_routes
-from gantrymq.broker.sessions import SCAN_SECONDS, Sessions
-from gantrymq.broker.stats import SAMPLE_SECONDS, Stats
+from gantrymq.broker.stats import Stats
 from gantrymq.model import GroupConfig
 from gantrymq.protocol.ids import encode_host
 from gantrymq.remoting.connection import Connection
 from gantrymq.remoting.server import Server
 from gantrymq.store.engine import Store
-from gantrymq.store.syncer import Syncer, best_syncer
+from gantrymq.store.syncer import best_syncer
+
+__all__ = ["Broker", "Ports", "real_ports", "run_broker"]
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Ports:
-    """How a broker reaches the world; tests put their own in."""
-
-    network: Network
-    disk: Disk
-    clock: WallClock
-    offload: Offload
-    rng: random.Random
-    syncer: Syncer
 
 
 @dataclass(frozen=True)
@@ -115,30 +93,18 @@ async def run_broker(config: BrokerConfig, ports: Ports | None = None) -> AsyncI
         )
         stack.push_async_callback(store.close)
         registry = _open_registry(config, store, ports)
-        overrides = Overrides(config, ports.disk, ports.offload)
         stack.push_async_callback(registry.save)
         ha_address = f"{config.broker_ip1}:{config.ha_listen_port}"
         announcer = Announcer(config, address, ha_address, registry.topics, ports.network)
-        stats = Stats(ports.clock.now_ms())
-        sessions, locks = Sessions(), QueueLocks()
         policy = Policy(config, registry, announcer.topic_changed)
-        pull = PullHandler(config, store, registry, policy, sessions, stats)
-        clients = ClientHandler(policy, sessions, locks, config.notify_consumer_ids_changed_enable)
-        routes = broker_routes(
-            SendHandler(config, store, registry, policy, stats, ports.rng, host),
-            SendBackHandler(config, store, policy, ports.rng, host),
-            pull,
-            OffsetHandler(store, registry, policy),
-            clients,
-            QueryHandler(config, store),
-            TopicHandler(config, store, registry, policy, sessions),
-            GroupHandler(config, store, registry, policy, sessions),
-            AdminHandler(overrides, store, stats, pull, ports.clock),
+        parts = assemble(
+            Shared(config, ports, store, registry, policy, Stats(ports.clock.now_ms()), host)
         )
+        routes = broker_routes(parts.handlers)
 
         def forget(connection: Connection) -> None:
-            pull.forget(connection)
-            clients.forget(connection)
+            for listener in parts.on_lost:
+                listener(connection)
 
         stack.push_async_callback(policy.saved)
         for port, table in (
@@ -148,17 +114,16 @@ async def run_broker(config: BrokerConfig, ports: Ports | None = None) -> AsyncI
             server = Server(table, ports.network, on_lost=forget)
             await server.start(config.bind_address, port)
             stack.push_async_callback(server.stop)
-        stack.callback(pull.release_all)
+        for release in parts.on_stop:
+            stack.callback(release)
         announced = asyncio.Event()
         tasks = await stack.enter_async_context(_BackgroundTasks())
-        delays = DelayService(store, registry.delays, ports.clock, config.delay_levels_ms)
-        tasks.start(delays.run())
+        for work in parts.background:
+            tasks.start(work())
         tasks.start(_announce(announcer, announced))
         stack.push_async_callback(announcer.unregister)
-        tasks.start(_every(config.flush_consumer_offset_interval / 1000, registry.offsets.save))
-        tasks.start(_every(config.flush_delay_offset_interval / 1000, registry.delays.save))
-        tasks.start(_every_scan(clients))
-        tasks.start(_sample(stats, ports.clock))
+        for seconds, save in parts.saves:
+            tasks.start(_every(seconds, save))
         yield Broker(address, config, store, registry, announced)
 
 
@@ -220,16 +185,3 @@ async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
             await work()
         except OSError:
             log.exception("saving failed, trying again in %g s", seconds)
-
-
-async def _every_scan(clients: ClientHandler) -> None:
-    while True:
-        await asyncio.sleep(SCAN_SECONDS)
-        clients.expire(asyncio.get_running_loop().time())
-
-
-async def _sample(stats: Stats, clock: WallClock) -> None:
-    while True:
-        day = time.localtime(clock.now_ms() / 1000).tm_yday
-        stats.sample(asyncio.get_running_loop().time(), day)
-        await asyncio.sleep(SAMPLE_SECONDS)

@@ -51,9 +51,50 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     broker_topic_enable: bool = True
     trace_topic_enable: bool = False
     msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
-    reject_transaction_message: bool = True
-    """Transactions are not built yet: a half message is refused, never delivered early."""
-    enable_property_filter: bool = False
+
+    reject_transaction_message: bool = False
+    transaction_time_out: int = 6_000
+    transaction_check_max: int = 15
+    transaction_check_interval: int = 60_000
+    transaction_op_msg_max_size: int = 4_096
+    transaction_op_batch_interval: int = 3_000
+
+    timer_wheel_enable: bool = True
+    timer_precision_ms: int = 1
+    """RocketMQ rounds down to 1000."""
+    timer_max_delay_sec: int = 10 * 366 * 86_400
+    """RocketMQ stops at three days."""
+    recall_message_enable: bool = True
+
+    enable_property_filter: bool = True
+    filter_support_retry: bool = False
+    enable_calc_filter_bit_map: bool = False
+    """Evaluate SQL filters when messages are stored, so that pulls skip what nobody wants."""
+    enable_consume_queue_ext: bool = False
+    expect_consumer_num_use_filter: int = 32
+    max_error_rate_of_bloom_filter: int = 20
+    filter_data_clean_time_span: int = 86_400_000
+    strict_subscriptions: bool = False
+    """Refuse members of a group whose subscriptions differ, after a grace for deployments."""
+    strict_subscriptions_grace_mills: int = 60_000
+
+    default_message_request_mode: Literal["PULL", "POP"] = "PULL"
+    default_pop_share_queue_num: int = -1
+    revive_queue_num: int = 8
+    revive_interval: int = 1_000
+    pop_polling_size: int = 1_024
+    max_pop_polling_size: int = 100_000
+    pop_from_retry_probability: int = 20
+    enable_retry_topic_v2: bool = msgspec.field(name="enableRetryTopicV2", default=False)
+    retrieve_message_from_pop_retry_topic_v1: bool = msgspec.field(
+        name="retrieveMessageFromPopRetryTopicV1", default=True
+    )
+
+    store_reply_message_enable: bool = True
+    use_server_side_reset_offset: bool = True
+    broker_fast_failure_enable: bool = True
+    wait_time_mills_in_send_queue: int = 200
+    os_page_cache_busy_time_out_mills: int = 1_000
 
     register_name_server_period: int = 30_000
     register_broker_timeout_mills: int = 6_000

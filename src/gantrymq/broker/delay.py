@@ -8,12 +8,11 @@ import asyncio
 import logging
 
 from gantrymq.base.clock import WallClock
+from gantrymq.broker.copies import copy_of, real_place, stored
 from gantrymq.broker.registry import DelayOffsets
 from gantrymq.model import HALF_TOPIC, SCHEDULE_TOPIC
-from gantrymq.protocol import properties
-from gantrymq.protocol.ids import encode_host
 from gantrymq.protocol.record import StoredMessage, decode_records
-from gantrymq.store.append import Append, Pulled, PullStatus
+from gantrymq.store.append import Pulled, PullStatus
 from gantrymq.store.engine import Store
 
 log = logging.getLogger(__name__)
@@ -21,20 +20,6 @@ log = logging.getLogger(__name__)
 BATCH_MAX = 256
 BATCH_BYTES_MAX = 4 * 1024 * 1024
 RETRY_SECONDS = 1.0
-
-
-def delayed(message: Append, text: str, levels: int) -> str:
-    """Redirect a message with a delay level to the waiting room; returns its new properties."""
-    found = properties.decode(text)
-    word = found.get(properties.DELAY, "0")
-    level = min(int(word), levels) if word.isdigit() else 0
-    if level <= 0:
-        return text
-    found[properties.DELAY] = str(level)
-    found[properties.REAL_TOPIC] = message.topic
-    found[properties.REAL_QUEUE] = str(message.queue_id)
-    message.topic, message.queue_id = SCHEDULE_TOPIC, level - 1
-    return properties.encode(found)
 
 
 class DelayService:
@@ -96,30 +81,13 @@ class DelayService:
         It keeps the properties that sent it here, as RocketMQ's does: outside the waiting room
         they have no effect.
         """
-        found = message.properties
-        topic = found.get(properties.REAL_TOPIC, "")
-        queue = found.get(properties.REAL_QUEUE, "0")
+        topic, queue_id = real_place(message.properties)
         if not topic or topic == HALF_TOPIC:
             log.error("delayed message at %d has no topic to go to", message.physical_offset)
             return
         while True:
-            done = asyncio.get_running_loop().create_future()
-            copy = Append(
-                topic,
-                int(queue) if queue.isdigit() else 0,
-                message.body,
-                properties=message.raw_properties,
-                flag=message.flag,
-                sys_flag=message.sys_flag,
-                born_ms=message.born_ms,
-                born_host=encode_host(*message.born_host),
-                reconsume_times=message.reconsume_times,
-                wait=False,
-                reply=done.set_result,
-            )
-            self._store.put(copy)
-            stored = await done
-            if stored.status.is_stored:
+            copy = await stored(self._store, copy_of(message, topic, queue_id))
+            if copy.status.is_stored:
                 return
-            log.warning("delayed message for %s not stored: %s", topic, stored.error)
+            log.warning("delayed message for %s not stored: %s", topic, copy.error)
             await asyncio.sleep(RETRY_SECONDS)

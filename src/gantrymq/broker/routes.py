@@ -1,5 +1,7 @@
 """Everything a broker answers, on one screen."""
 
+from dataclasses import dataclass
+
 from gantrymq.broker.handlers.admin import AdminHandler
 from gantrymq.broker.handlers.clients import ClientHandler
 from gantrymq.broker.handlers.groups import GroupHandler
@@ -16,58 +18,63 @@ PULL_CODES = (Code.PULL_MESSAGE, Code.LITE_PULL_MESSAGE)
 """What the fast port does not take."""
 
 
-def broker_routes(
-    send: SendHandler,
-    back: SendBackHandler,
-    pull: PullHandler,
-    offsets: OffsetHandler,
-    clients: ClientHandler,
-    query: QueryHandler,
-    topics: TopicHandler,
-    groups: GroupHandler,
-    admin: AdminHandler,
-) -> Routes:
+@dataclass(frozen=True)
+class Handlers:
+    """One object a conversation."""
+
+    send: SendHandler
+    back: SendBackHandler
+    pull: PullHandler
+    offsets: OffsetHandler
+    clients: ClientHandler
+    query: QueryHandler
+    topics: TopicHandler
+    groups: GroupHandler
+    admin: AdminHandler
+
+
+def broker_routes(to: Handlers) -> Routes:
     """Hot codes are plain functions; the slow ones are coroutines."""
     return Routes(
         hot={
-            Code.SEND_MESSAGE: send.v1,
-            Code.SEND_MESSAGE_V2: send.v2,
-            Code.SEND_BATCH_MESSAGE: send.v2,
-            Code.PULL_MESSAGE: pull.pull,
-            Code.LITE_PULL_MESSAGE: pull.pull,
-            Code.QUERY_CONSUMER_OFFSET: offsets.query,
-            Code.UPDATE_CONSUMER_OFFSET: offsets.update,
-            Code.GET_MAX_OFFSET: offsets.maximum,
-            Code.GET_MIN_OFFSET: offsets.minimum,
-            Code.HEART_BEAT: clients.heartbeat,
-            Code.UNREGISTER_CLIENT: clients.unregister,
-            Code.GET_CONSUMER_LIST_BY_GROUP: clients.ids,
-            Code.LOCK_BATCH_MQ: clients.lock,
-            Code.UNLOCK_BATCH_MQ: clients.unlock,
-            Code.CHECK_CLIENT_CONFIG: clients.check,
-            Code.GET_CONSUMER_CONNECTION_LIST: clients.consumers,
-            Code.GET_PRODUCER_CONNECTION_LIST: clients.producers,
+            Code.SEND_MESSAGE: to.send.v1,
+            Code.SEND_MESSAGE_V2: to.send.v2,
+            Code.SEND_BATCH_MESSAGE: to.send.v2,
+            Code.PULL_MESSAGE: to.pull.pull,
+            Code.LITE_PULL_MESSAGE: to.pull.pull,
+            Code.QUERY_CONSUMER_OFFSET: to.offsets.query,
+            Code.UPDATE_CONSUMER_OFFSET: to.offsets.update,
+            Code.GET_MAX_OFFSET: to.offsets.maximum,
+            Code.GET_MIN_OFFSET: to.offsets.minimum,
+            Code.HEART_BEAT: to.clients.heartbeat,
+            Code.UNREGISTER_CLIENT: to.clients.unregister,
+            Code.GET_CONSUMER_LIST_BY_GROUP: to.clients.ids,
+            Code.LOCK_BATCH_MQ: to.clients.lock,
+            Code.UNLOCK_BATCH_MQ: to.clients.unlock,
+            Code.CHECK_CLIENT_CONFIG: to.clients.check,
+            Code.GET_CONSUMER_CONNECTION_LIST: to.clients.consumers,
+            Code.GET_PRODUCER_CONNECTION_LIST: to.clients.producers,
         },
         slow={
-            Code.CONSUMER_SEND_MSG_BACK: back.back,
-            Code.SEARCH_OFFSET_BY_TIMESTAMP: offsets.by_time,
-            Code.GET_EARLIEST_MSG_STORETIME: offsets.earliest,
-            Code.VIEW_MESSAGE_BY_ID: query.view,
-            Code.QUERY_MESSAGE: query.by_key,
-            Code.UPDATE_AND_CREATE_TOPIC: topics.create,
-            Code.DELETE_TOPIC_IN_BROKER: topics.delete,
-            Code.GET_ALL_TOPIC_CONFIG: topics.all,
-            Code.GET_TOPIC_CONFIG: topics.one,
-            Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: topics.system,
-            Code.GET_TOPIC_STATS_INFO: topics.stats,
-            Code.QUERY_TOPIC_CONSUME_BY_WHO: topics.consumed_by,
-            Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: groups.update,
-            Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: groups.all,
-            Code.GET_SUBSCRIPTIONGROUP_CONFIG: groups.one,
-            Code.DELETE_SUBSCRIPTIONGROUP: groups.delete,
-            Code.GET_CONSUME_STATS: groups.progress,
-            Code.GET_BROKER_CONFIG: admin.get_config,
-            Code.UPDATE_BROKER_CONFIG: admin.update_config,
-            Code.GET_BROKER_RUNTIME_INFO: admin.runtime,
+            Code.CONSUMER_SEND_MSG_BACK: to.back.back,
+            Code.SEARCH_OFFSET_BY_TIMESTAMP: to.offsets.by_time,
+            Code.GET_EARLIEST_MSG_STORETIME: to.offsets.earliest,
+            Code.VIEW_MESSAGE_BY_ID: to.query.view,
+            Code.QUERY_MESSAGE: to.query.by_key,
+            Code.UPDATE_AND_CREATE_TOPIC: to.topics.create,
+            Code.DELETE_TOPIC_IN_BROKER: to.topics.delete,
+            Code.GET_ALL_TOPIC_CONFIG: to.topics.all,
+            Code.GET_TOPIC_CONFIG: to.topics.one,
+            Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: to.topics.system,
+            Code.GET_TOPIC_STATS_INFO: to.topics.stats,
+            Code.QUERY_TOPIC_CONSUME_BY_WHO: to.topics.consumed_by,
+            Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: to.groups.update,
+            Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: to.groups.all,
+            Code.GET_SUBSCRIPTIONGROUP_CONFIG: to.groups.one,
+            Code.DELETE_SUBSCRIPTIONGROUP: to.groups.delete,
+            Code.GET_CONSUME_STATS: to.groups.progress,
+            Code.GET_BROKER_CONFIG: to.admin.get_config,
+            Code.UPDATE_BROKER_CONFIG: to.admin.update_config,
+            Code.GET_BROKER_RUNTIME_INFO: to.admin.runtime,
         },
     )

@@ -27,9 +27,17 @@ cdef bint _parse(object text, int64_t low, int64_t high, int64_t *value) except 
 
 
 cdef bint _is_careful(const char *text, Py_ssize_t size) noexcept nogil:
-    """Whether properties ask for a delay or a transaction."""
+    """Whether properties ask for a delay, a time or a transaction."""
     cdef const char *at = text
     cdef const char *end = text + size
+    while end > at:
+        at = <const char *>memchr(at, 84, end - at)
+        if at == NULL:
+            break
+        if end - at >= 9 and memcmp(at, b"TIMER_DEL", 9) == 0:
+            return True
+        at += 1
+    at = text
     while True:
         at = <const char *>memchr(at, 1, end - at)
         if at == NULL:

@@ -15,15 +15,15 @@ _DIGITS_MAX: Final = 18
 _GUARDED_INITIALS: Final = "SRTO"
 _LOWER = re.compile(r"[a-z]")
 _TRANSACTION_BITS: Final = 0xC
-_DELAY, _TRANSACTION = "DELAY\x01", "TRAN_MSG\x01true"
+_DELAY, _TRANSACTION, _TIMER = "DELAY\x01", "TRAN_MSG\x01true", "TIMER_DEL"
 
 
 def read_send(ext: Mapping[str, str], tail: bytes) -> PlainSend | None:
     """What a SEND_MESSAGE_V2 header says, if it is an ordinary one; None for all others.
 
-    Not ordinary is whatever needs a closer look: batches, delays, transactions, retry and system
-    topics, fields that are missing or are no numbers of their size. `tail` is what the broker adds
-    to the properties.
+    Not ordinary is whatever needs a closer look: batches, delays, timers, transactions, retry and
+    system topics, fields that are missing or are no numbers of their size. `tail` is what the
+    broker adds to the properties.
     """
     topic, text = ext.get("b"), ext.get("i", "")
     if not topic or topic[0] == "%" or _is_guarded(topic) or ext.get("m") == "true":
@@ -33,7 +33,7 @@ def read_send(ext: Mapping[str, str], tail: bytes) -> PlainSend | None:
     again = _number(ext.get("j") or "0")
     if queue_id is None or flag is None or sys_flag is None or born_ms is None or again is None:
         return None
-    if sys_flag & _TRANSACTION_BITS or _DELAY in text or _TRANSACTION in text:
+    if sys_flag & _TRANSACTION_BITS or any(mark in text for mark in (_DELAY, _TRANSACTION, _TIMER)):
         return None
     properties, unique, waits = _stored_properties(text)
     return topic, queue_id, flag, sys_flag, born_ms, again, properties + tail, unique, waits

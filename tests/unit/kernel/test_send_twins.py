@@ -21,7 +21,9 @@ topics = st.one_of(
 entries = st.one_of(
     st.sampled_from(["WAIT\x01true", "WAIT\x01false", "WAIT\x01", "XWAIT\x01true", "UNIQ_KEY\x01A1",
                      "UNIQ_KEY\x01", "UNIQ_KEY\x01é", "TAGS\x01a", "DELAY\x013", "XDELAY\x011",
-                     "TRAN_MSG\x01true", "TRAN_MSG\x01false", "TRAN_MSG\x01tru", "", "\x01"]),
+                     "TRAN_MSG\x01true", "TRAN_MSG\x01false", "TRAN_MSG\x01tru",
+                     "TIMER_DELIVER_MS\x019",
+                     "TIMER_DE", "TTIMER_DELAY_MS\x011", "", "\x01"]),
     st.text(max_size=6),
 )  # fmt: skip
 texts = st.tuples(st.lists(entries, max_size=5), st.sampled_from(["", "\x02", "\x02\x02"])).map(

@@ -9,10 +9,10 @@ from typing import Any
 
 from gantrymq.base.errors import GantryError
 from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.delay import delayed
 from gantrymq.broker.errors import BadRequest, Busy, GroupMissing, MessageRefused, NotPermitted
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.registry import Registry
+from gantrymq.broker.rooms import WaitingRooms
 from gantrymq.broker.stats import Stats
 from gantrymq.kernel import read_send, send_answer, stored_answer
 from gantrymq.model import RETRY_PREFIX, TopicConfig, dead_topic
@@ -26,7 +26,7 @@ from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.engine import Store
 
 PREPARED, IPV6_BORN = 0x4, 0x10
-_WAIT_MARK, _DELAY_MARK = "WAIT\x01", "DELAY\x01"
+_WAIT_MARK = "WAIT\x01"
 _TRANSACTION_MARK, _UNIQ_MARK = "TRAN_MSG\x01true", "UNIQ_KEY\x01"
 
 CODES = {
@@ -76,12 +76,13 @@ class SendHandler:
         store: Store,
         registry: Registry,
         policy: Policy,
+        rooms: WaitingRooms,
         stats: Stats,
         rng: random.Random,
         store_host: bytes,
     ) -> None:
         self._config, self._store, self._registry = config, store, registry
-        self._policy, self._stats, self._rng = policy, stats, rng
+        self._policy, self._rooms, self._stats, self._rng = policy, rooms, stats, rng
         self._topics = registry.topics.table
         self._store_host = store_host
         self._waiting, self._waiting_max = 0, config.send_thread_pool_queue_capacity
@@ -191,8 +192,8 @@ class SendHandler:
         if text and text[-1] != "\x02":
             text += "\x02"
         message.uniq_key = _uniq_key(text)
-        if _DELAY_MARK in text and message.batch is None:
-            text = delayed(message, text, len(self._config.delay_levels_ms))
+        if message.batch is None:
+            text = self._rooms.redirect(message, text)
         message.properties = text.encode() + self._tail
 
     def _put(self, message: Sent) -> None:

@@ -1,19 +1,19 @@
 """A consumer gives a message back: it returns after a delay, or goes to the dead letters."""
 
-import asyncio
 import random
 
 from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.delay import delayed
+from gantrymq.broker.copies import copy_of, stored
 from gantrymq.broker.errors import BadRequest, NotPermitted
 from gantrymq.broker.policy import Policy
+from gantrymq.broker.rooms import WaitingRooms
 from gantrymq.model import WRITE, dead_topic, retry_topic
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import properties
 from gantrymq.protocol.codes import VERSION_3_4_9
 from gantrymq.protocol.command import Command, response
 from gantrymq.protocol.headers.messages import SendBackRequest
-from gantrymq.protocol.ids import encode_host, offset_msg_id
+from gantrymq.protocol.ids import offset_msg_id
 from gantrymq.protocol.record import decode_record
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.append import Append
@@ -30,10 +30,11 @@ class SendBackHandler:
         config: BrokerConfig,
         store: Store,
         policy: Policy,
+        rooms: WaitingRooms,
         rng: random.Random,
         store_host: bytes,
     ) -> None:
-        self._config, self._store = config, store
+        self._config, self._store, self._rooms = config, store, rooms
         self._policy, self._rng, self._store_host = policy, rng, store_host
 
     async def back(self, connection: Connection, command: Command) -> Command:
@@ -67,26 +68,16 @@ class SendBackHandler:
             topic = self._policy.ensure_topic(retry_topic(h.group), queues)
             level = h.delay_level or FIRST_RETRY_LEVEL + message.reconsume_times
             found[properties.DELAY] = str(level)
-        copy = Append(
-            topic.topic_name,
-            self._rng.randrange(max(1, topic.write_queue_nums)),
-            message.body,
-            flag=message.flag,
-            sys_flag=message.sys_flag,
-            born_ms=message.born_ms,
-            born_host=encode_host(*message.born_host),
-            reconsume_times=message.reconsume_times + 1,
-        )
+        queue_id = self._rng.randrange(max(1, topic.write_queue_nums))
+        copy = copy_of(message, topic.topic_name, queue_id)
+        copy.wait, copy.reconsume_times = True, message.reconsume_times + 1
         text = properties.encode(found)
         if not dead:
-            text = delayed(copy, text, len(self._config.delay_levels_ms))
+            text = self._rooms.redirect(copy, text)
         copy.properties = text.encode()
         return copy
 
     async def _store_copy(self, copy: Append) -> None:
-        done: asyncio.Future[Append] = asyncio.get_running_loop().create_future()
-        copy.reply = done.set_result
-        self._store.put(copy)
-        stored = await done
-        if not stored.status.is_stored:
-            raise BadRequest(f"{stored.status.name}: {stored.error}")
+        await stored(self._store, copy)
+        if not copy.status.is_stored:
+            raise BadRequest(f"{copy.status.name}: {copy.error}")

@@ -1,0 +1,124 @@
+"""What a broker is made of: every part, built complete, with what it needs handed to it."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.disk import Disk
+from gantrymq.base.network import Network
+from gantrymq.base.offload import Offload
+from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.delay import DelayService
+from gantrymq.broker.handlers.admin import AdminHandler
+from gantrymq.broker.handlers.clients import ClientHandler
+from gantrymq.broker.handlers.groups import GroupHandler
+from gantrymq.broker.handlers.offsets import OffsetHandler
+from gantrymq.broker.handlers.pull import PullHandler
+from gantrymq.broker.handlers.query import QueryHandler
+from gantrymq.broker.handlers.send import SendHandler
+from gantrymq.broker.handlers.sendback import SendBackHandler
+from gantrymq.broker.handlers.topics import TopicHandler
+from gantrymq.broker.locks import QueueLocks
+from gantrymq.broker.overrides import Overrides
+from gantrymq.broker.policy import Policy
+from gantrymq.broker.registry import Registry
+from gantrymq.broker.rooms import WaitingRooms
+from gantrymq.broker.routes import Handlers
+from gantrymq.broker.sessions import SCAN_SECONDS, Sessions
+from gantrymq.broker.stats import SAMPLE_SECONDS, Stats
+from gantrymq.remoting.connection import Connection
+from gantrymq.store.engine import Store
+from gantrymq.store.syncer import Syncer
+
+
+@dataclass(frozen=True)
+class Ports:
+    """How a broker reaches the world; tests put their own in."""
+
+    network: Network
+    disk: Disk
+    clock: WallClock
+    offload: Offload
+    rng: random.Random
+    syncer: Syncer
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What several parts need. Only this module sees all of it; a part gets what it uses."""
+
+    config: BrokerConfig
+    ports: Ports
+    store: Store
+    registry: Registry
+    policy: Policy
+    stats: Stats
+    host: bytes
+    """This broker's address as records carry it."""
+
+
+@dataclass
+class Parts:
+    """A broker put together, not yet running."""
+
+    handlers: Handlers
+    on_lost: list[Callable[[Connection], None]] = field(default_factory=list)
+    """Told of every connection that closed."""
+    on_stop: list[Callable[[], None]] = field(default_factory=list)
+    """Called before the ports close: whoever is held is let go."""
+    background: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    """Work that goes on for as long as the broker serves; cancelled when it stops."""
+    saves: list[tuple[float, Callable[[], Awaitable[None]]]] = field(default_factory=list)
+    """What is written down every so many seconds."""
+
+
+def assemble(shared: Shared) -> Parts:
+    """Build the parts in the order in which they need each other."""
+    config, ports, store, registry = shared.config, shared.ports, shared.store, shared.registry
+    policy, stats, clock = shared.policy, shared.stats, ports.clock
+    sessions, locks, rooms = Sessions(), QueueLocks(), WaitingRooms(config, clock)
+    pull = PullHandler(config, store, registry, policy, sessions, stats)
+    clients = ClientHandler(policy, sessions, locks, config.notify_consumer_ids_changed_enable)
+    overrides = Overrides(config, ports.disk, ports.offload)
+    parts = Parts(
+        Handlers(
+            send=SendHandler(config, store, registry, policy, rooms, stats, ports.rng, shared.host),
+            back=SendBackHandler(config, store, policy, rooms, ports.rng, shared.host),
+            pull=pull,
+            offsets=OffsetHandler(store, registry, policy),
+            clients=clients,
+            query=QueryHandler(config, store),
+            topics=TopicHandler(config, store, registry, policy, sessions),
+            groups=GroupHandler(config, store, registry, policy, sessions),
+            admin=AdminHandler(overrides, store, stats, pull, clock),
+        )
+    )
+    delays = DelayService(store, registry.delays, clock, config.delay_levels_ms)
+    parts.on_lost += [pull.forget, clients.forget]
+    parts.on_stop.append(pull.release_all)
+    parts.background += [
+        delays.run,
+        lambda: _expire_clients(clients),
+        lambda: _sample(stats, clock),
+    ]
+    parts.saves += [
+        (config.flush_consumer_offset_interval / 1000, registry.offsets.save),
+        (config.flush_delay_offset_interval / 1000, registry.delays.save),
+    ]
+    return parts
+
+
+async def _expire_clients(clients: ClientHandler) -> None:
+    while True:
+        await asyncio.sleep(SCAN_SECONDS)
+        clients.expire(asyncio.get_running_loop().time())
+
+
+async def _sample(stats: Stats, clock: WallClock) -> None:
+    while True:
+        day = time.localtime(clock.now_ms() / 1000).tm_yday
+        stats.sample(asyncio.get_running_loop().time(), day)
+        await asyncio.sleep(SAMPLE_SECONDS)
