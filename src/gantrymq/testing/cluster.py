@@ -4,7 +4,7 @@ import asyncio
 import random
 import shutil
 import tempfile
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any, Self
 
 from gantrymq.base.clock import SystemClock, WallClock
@@ -65,6 +65,9 @@ class Cluster:
         self._nameservers: list[NameServer] = []
         self._running: dict[str, tuple[AsyncExitStack, Broker]] = {}
         self._configs: dict[str, BrokerConfig] = {}
+        self._disks: dict[str, Disk] = {}
+        """A broker's own disk in memory, so that killing one leaves the others alone."""
+        self._own_disks = memory and disk is None
 
     # life
 
@@ -115,6 +118,7 @@ class Cluster:
                 **self._settings,
             }
         )
+        self._disks[name] = MemoryDisk() if self._own_disks else self.disk
         await self.start_broker(name)
 
     async def start_broker(self, name: str = "broker-a") -> Broker:
@@ -123,7 +127,7 @@ class Cluster:
         stack = AsyncExitStack()
         ports = Ports(
             self.network,
-            self.disk,
+            self._disks[name],
             self._clock,
             InlineOffload(),
             random.Random(self.rng.random()),
@@ -138,6 +142,29 @@ class Cluster:
         """Stop a broker cleanly; its files stay."""
         stack, _ = self._running.pop(name)
         await stack.aclose()
+
+    async def kill_broker(self, name: str = "broker-a", *, power_cut: bool = False) -> None:
+        """End a broker as `kill -9` does, or as a power cut: what it had not written is gone.
+
+        Only in memory. Its connections break, nobody is told, and `start_broker` finds the disk as
+        it was left.
+        """
+        disk, network = self._disks[name], self.network
+        assert isinstance(disk, MemoryDisk), "only a broker on its own disk in memory can be killed"
+        assert isinstance(network, MemoryNetwork)
+        stack, broker = self._running.pop(name)
+        self._disks[name] = disk.image(self.rng) if power_cut else disk.after_kill()
+        disk.fault = lambda operation, path: OSError(f"{operation} of a killed broker")
+        for port in (broker.config.listen_port, broker.config.fast_listen_port):
+            network.stop_listening(HOST, port)
+            network.cut_port(port)
+        with suppress(OSError):
+            await stack.aclose()
+
+    @property
+    def running(self) -> list[str]:
+        """The names of the brokers that are up."""
+        return list(self._running)
 
     # what tests use
 
