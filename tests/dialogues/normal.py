@@ -11,6 +11,7 @@ from wire import Frame
 
 TIME_MS_MIN = 1_000_000_000_000
 TIMES = {
+    "PUSH_REPLY_TIME",
     "bornTimestamp",
     "earliestMessageTimeStamp",
     "indexLastUpdateTimestamp",
@@ -98,6 +99,9 @@ def _leaf(name: str, value: Any, names: Mapping[str, str]) -> Any:
         return ",".join("<id>" for _ in value.split(","))
     if name in GIVEN_IDS and not value.startswith(GIVEN_ID_PREFIX):
         return "<id>"
+    if "\x01" in value:  # a message's properties, whose order means nothing
+        pairs = (entry.partition("\x01") for entry in value.split("\x02") if entry)
+        return {key: _leaf(key, inner, names) for key, _, inner in sorted(pairs)}
     if name == "brokerAddr":  # of a topic list: that of any broker
         return "<address>"
     for word, placeholder in names.items():

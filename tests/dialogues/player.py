@@ -49,6 +49,8 @@ class Player:
         connection = self._connection(step)
         if "pushed" in step:
             frame = connection.wait_for_push(step["pushed"])
+            if "replyCode" in step:
+                connection.reply(frame, step["replyCode"])
             return {"flag": frame.flag} | normal.answer(frame, self._placeholders, step)
         if "finishes" in step:
             held, opaque = self._held.pop(step["finishes"])

@@ -98,6 +98,10 @@ class Connection:
         """Send a request and wait for its answer."""
         return self.answer_to(self.send(code, ext, body), timeout)
 
+    def reply(self, frame: Frame, code: int) -> None:
+        """Answer a request that the server sent to us."""
+        self._socket.sendall(Frame(code, flag=RESPONSE, opaque=frame.opaque).encode())
+
     def wait_for_push(self, code: int, timeout: float = 20) -> Frame:
         """The next request of this code that the server sends to us."""
         end = time.monotonic() + timeout

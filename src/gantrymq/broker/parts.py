@@ -18,6 +18,7 @@ from gantrymq.broker.handlers.groups import GroupHandler
 from gantrymq.broker.handlers.offsets import OffsetHandler
 from gantrymq.broker.handlers.pull import PullHandler
 from gantrymq.broker.handlers.query import QueryHandler
+from gantrymq.broker.handlers.reply import ReplyHandler
 from gantrymq.broker.handlers.send import SendHandler
 from gantrymq.broker.handlers.sendback import SendBackHandler
 from gantrymq.broker.handlers.topics import TopicHandler
@@ -87,6 +88,9 @@ def assemble(shared: Shared) -> Parts:
         Handlers(
             send=SendHandler(config, store, registry, policy, rooms, stats, ports.rng, shared.host),
             back=SendBackHandler(config, store, policy, rooms, ports.rng, shared.host),
+            reply=ReplyHandler(
+                config, store, policy, sessions, stats, clock, ports.rng, shared.host
+            ),
             pull=pull,
             offsets=OffsetHandler(store, registry, policy),
             clients=clients,

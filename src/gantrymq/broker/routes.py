@@ -8,6 +8,7 @@ from gantrymq.broker.handlers.groups import GroupHandler
 from gantrymq.broker.handlers.offsets import OffsetHandler
 from gantrymq.broker.handlers.pull import PullHandler
 from gantrymq.broker.handlers.query import QueryHandler
+from gantrymq.broker.handlers.reply import ReplyHandler
 from gantrymq.broker.handlers.send import SendHandler
 from gantrymq.broker.handlers.sendback import SendBackHandler
 from gantrymq.broker.handlers.topics import TopicHandler
@@ -24,6 +25,7 @@ class Handlers:
 
     send: SendHandler
     back: SendBackHandler
+    reply: ReplyHandler
     pull: PullHandler
     offsets: OffsetHandler
     clients: ClientHandler
@@ -57,6 +59,8 @@ def broker_routes(to: Handlers) -> Routes:
         },
         slow={
             Code.CONSUMER_SEND_MSG_BACK: to.back.back,
+            Code.SEND_REPLY_MESSAGE: to.reply.v1,
+            Code.SEND_REPLY_MESSAGE_V2: to.reply.v2,
             Code.SEARCH_OFFSET_BY_TIMESTAMP: to.offsets.by_time,
             Code.GET_EARLIEST_MSG_STORETIME: to.offsets.earliest,
             Code.VIEW_MESSAGE_BY_ID: to.query.view,

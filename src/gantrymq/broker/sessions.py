@@ -42,9 +42,18 @@ class Sessions:
     def __init__(self) -> None:
         self.consumers: dict[str, ConsumerGroup] = {}
         self.producers: dict[str, dict[Connection, Client]] = {}
+        self._producer_at: dict[str, Connection] = {}
 
     def hear_producer(self, group: str, connection: Connection, client: Client) -> None:
         self.producers.setdefault(group, {})[connection] = client
+        self._producer_at[client.client_id] = connection
+
+    def producer_at(self, client_id: str) -> Connection | None:
+        """The connection on which a client last said that it sends: replies to it go there."""
+        connection = self._producer_at.get(client_id)
+        if connection is None or not any(connection in each for each in self.producers.values()):
+            return None
+        return connection
 
     def hear_consumer(self, data: ConsumerData, connection: Connection, client: Client) -> bool:
         """Take a heartbeat; True when members or topics changed, so that others must know.
@@ -97,6 +106,8 @@ class Sessions:
         """A closed connection leaves everything; returns the consumer groups to be told."""
         for group in list(self.producers):
             self.leave_producer(group, connection)
+        for client_id in [i for i, place in self._producer_at.items() if place is connection]:
+            del self._producer_at[client_id]
         return [group for group in list(self.consumers) if self.leave_consumer(group, connection)]
 
     def silent(self, now: float) -> list[Connection]:

@@ -46,6 +46,25 @@ class SendRequestV2(Header, frozen=True, kw_only=True):
     bname: str | None = field(name="n", default=None)
 
 
+class PushReplyRequest(Header, frozen=True, kw_only=True):
+    """PUSH_REPLY_MESSAGE_TO_CLIENT: a reply on its way to the client that asked."""
+
+    producer_group: str
+    topic: str
+    default_topic: str = "TBW102"
+    default_topic_queue_nums: int = 4
+    queue_id: int
+    sys_flag: int = 0
+    born_timestamp: int
+    flag: int = 0
+    properties: str | None = None
+    reconsume_times: int | None = None
+    unit_mode: bool | None = None
+    born_host: str
+    store_host: str
+    store_timestamp: int
+
+
 class SendResponse(Header, frozen=True, kw_only=True):
     msg_id: str
     queue_id: int
