@@ -19,6 +19,7 @@ from gantrymq.broker.handlers.offsets import OffsetHandler
 from gantrymq.broker.handlers.pull import PullHandler
 from gantrymq.broker.handlers.query import QueryHandler
 from gantrymq.broker.handlers.reply import ReplyHandler
+from gantrymq.broker.handlers.resets import ResetHandler
 from gantrymq.broker.handlers.send import SendHandler
 from gantrymq.broker.handlers.sendback import SendBackHandler
 from gantrymq.broker.handlers.topics import TopicHandler
@@ -26,6 +27,7 @@ from gantrymq.broker.locks import QueueLocks
 from gantrymq.broker.overrides import Overrides
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.registry import Registry
+from gantrymq.broker.resets import Resets
 from gantrymq.broker.rooms import WaitingRooms
 from gantrymq.broker.routes import Handlers
 from gantrymq.broker.sessions import SCAN_SECONDS, Sessions
@@ -81,7 +83,8 @@ def assemble(shared: Shared) -> Parts:
     config, ports, store, registry = shared.config, shared.ports, shared.store, shared.registry
     policy, stats, clock = shared.policy, shared.stats, ports.clock
     sessions, locks, rooms = Sessions(), QueueLocks(), WaitingRooms(config, clock)
-    pull = PullHandler(config, store, registry, policy, sessions, stats)
+    resets = Resets(registry.offsets)
+    pull = PullHandler(config, store, resets, policy, sessions, stats)
     clients = ClientHandler(policy, sessions, locks, config.notify_consumer_ids_changed_enable)
     overrides = Overrides(config, ports.disk, ports.offload)
     parts = Parts(
@@ -92,11 +95,12 @@ def assemble(shared: Shared) -> Parts:
                 config, store, policy, sessions, stats, clock, ports.rng, shared.host
             ),
             pull=pull,
-            offsets=OffsetHandler(store, registry, policy),
+            offsets=OffsetHandler(store, registry, policy, resets),
             clients=clients,
             query=QueryHandler(config, store),
             topics=TopicHandler(config, store, registry, policy, sessions),
             groups=GroupHandler(config, store, registry, policy, sessions),
+            resets=ResetHandler(config, store, registry, sessions, resets, pull.redirect),
             admin=AdminHandler(overrides, store, stats, pull, clock),
         )
     )

@@ -9,6 +9,7 @@ from gantrymq.broker.handlers.offsets import OffsetHandler
 from gantrymq.broker.handlers.pull import PullHandler
 from gantrymq.broker.handlers.query import QueryHandler
 from gantrymq.broker.handlers.reply import ReplyHandler
+from gantrymq.broker.handlers.resets import ResetHandler
 from gantrymq.broker.handlers.send import SendHandler
 from gantrymq.broker.handlers.sendback import SendBackHandler
 from gantrymq.broker.handlers.topics import TopicHandler
@@ -32,6 +33,7 @@ class Handlers:
     query: QueryHandler
     topics: TopicHandler
     groups: GroupHandler
+    resets: ResetHandler
     admin: AdminHandler
 
 
@@ -77,6 +79,8 @@ def broker_routes(to: Handlers) -> Routes:
             Code.GET_SUBSCRIPTIONGROUP_CONFIG: to.groups.one,
             Code.DELETE_SUBSCRIPTIONGROUP: to.groups.delete,
             Code.GET_CONSUME_STATS: to.groups.progress,
+            Code.INVOKE_BROKER_TO_RESET_OFFSET: to.resets.reset,
+            Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: to.resets.status,
             Code.GET_BROKER_CONFIG: to.admin.get_config,
             Code.UPDATE_BROKER_CONFIG: to.admin.update_config,
             Code.GET_BROKER_RUNTIME_INFO: to.admin.runtime,

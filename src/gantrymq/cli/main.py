@@ -11,6 +11,7 @@ COMMANDS = {
     "send": "gantrymq.cli.send:send",
     "tail": "gantrymq.cli.tail:tail",
     "topic": "gantrymq.cli.topic:topic",
+    "reset": "gantrymq.cli.reset:reset",
     "nsaddr": "gantrymq.cli.nsaddr:nsaddr",
     "bench": "gantrymq.cli.bench:bench",
 }
@@ -21,6 +22,7 @@ HELP = {
     "send": "Send one message.",
     "tail": "Print messages of a topic.",
     "topic": "Change topics safely (shrink).",
+    "reset": "Move a group's progress, with a preview.",
     "nsaddr": "Serve the page that tells clients where the name servers are.",
     "bench": "Measure sending or consuming.",
 }

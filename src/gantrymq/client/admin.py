@@ -9,7 +9,7 @@ from typing import Final, Self
 from gantrymq.base.clock import WallClock
 from gantrymq.base.config import format_properties, parse_properties
 from gantrymq.base.network import Network
-from gantrymq.client import message_query, queue_offsets
+from gantrymq.client import admin_resets, message_query, queue_offsets
 from gantrymq.client.admin_tables import Progress, group_table, progress, topic_offsets
 from gantrymq.client.errors import TRANSPORT_ERRORS, ClientError, Closed, NoRoute, NotStarted
 from gantrymq.client.instance import Hook, Instance, shared_instance
@@ -389,6 +389,37 @@ class Admin:
                 part = fastjson.load_as(answer.body, ProducerConnections)
                 whole.connection_set = [*whole.connection_set, *part.connection_set]
         return whole
+
+    # back-tracking
+
+    async def preview_reset(
+        self, group: str, topic: str, to: admin_resets.To, *, queue: Queue | None = None,
+        force: bool = False,
+    ) -> list[admin_resets.ResetRow]:  # fmt: skip
+        """What `reset` would do, queue by queue; nothing is changed."""
+        return await admin_resets.preview(
+            self.instance, group, topic, to, queue=queue, force=force
+        )
+
+    async def reset(
+        self, group: str, topic: str, to: admin_resets.To, *, queue: Queue | None = None,
+        force: bool = False,
+    ) -> list[admin_resets.ResetRow]:  # fmt: skip
+        """Move a group's progress to "first", "last", an offset or a time; returns what moved.
+
+        Backwards only, unless `force` allows to skip messages. Running members follow at once.
+        """
+        rows = await self.preview_reset(group, topic, to, queue=queue, force=force)
+        return await admin_resets.reset(self.instance, group, rows)
+
+    async def consumer_status(self, group: str, topic: str) -> dict[str, dict[Queue, int]]:
+        """What each running member says it has worked through, by client id."""
+        found: dict[str, dict[Queue, int]] = {}
+        for address in await self._addresses_of(topic):
+            part = await admin_resets.consumer_status(self.instance, address, group, topic)
+            for client_id, queues in part.items():
+                found.setdefault(client_id, {}).update(queues)
+        return found
 
     # queues and messages
 

@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.headers import clients as c
 from gantrymq.protocol.headers import messages as m
+from gantrymq.protocol.headers import resets as r
 from gantrymq.protocol.headers import topics as t
 from gantrymq.protocol.headers.base import Header, Nothing
 
@@ -72,6 +73,10 @@ GET_PRODUCER_CONNECTION_LIST = Call(
     _C.GET_PRODUCER_CONNECTION_LIST, c.ProducerGroupRequest, Nothing
 )
 GET_CONSUME_STATS = Call(_C.GET_CONSUME_STATS, c.ConsumeStatsRequest, Nothing)
+INVOKE_BROKER_TO_RESET_OFFSET = Call(_C.INVOKE_BROKER_TO_RESET_OFFSET, r.ResetRequest, Nothing)
+INVOKE_BROKER_TO_GET_CONSUMER_STATUS = Call(
+    _C.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, r.ConsumerStatusRequest, Nothing
+)
 GET_BROKER_CONFIG = Call(_C.GET_BROKER_CONFIG, Nothing, t.BrokerConfigResponse)
 UPDATE_BROKER_CONFIG = Call(_C.UPDATE_BROKER_CONFIG, Nothing, Nothing)
 GET_BROKER_RUNTIME_INFO = Call(_C.GET_BROKER_RUNTIME_INFO, Nothing, Nothing)

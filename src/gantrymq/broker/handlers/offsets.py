@@ -3,6 +3,7 @@
 from gantrymq.broker.errors import BadRequest, GroupMissing, NothingFound
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.registry import Registry
+from gantrymq.broker.resets import Resets
 from gantrymq.protocol import calls as c
 from gantrymq.protocol.command import Command, response
 from gantrymq.protocol.headers import messages as m
@@ -13,8 +14,8 @@ from gantrymq.store.engine import Store
 class OffsetHandler:
     """14, 15 and 29 to 32."""
 
-    def __init__(self, store: Store, registry: Registry, policy: Policy) -> None:
-        self._store, self._policy = store, policy
+    def __init__(self, store: Store, registry: Registry, policy: Policy, resets: Resets) -> None:
+        self._store, self._policy, self._resets = store, policy, resets
         self._offsets, self._groups = registry.offsets, registry.groups
         self._topics = registry.topics
 
@@ -38,8 +39,8 @@ class OffsetHandler:
         if self._groups.get(h.consumer_group) is None:
             raise GroupMissing(f"Group {h.consumer_group} not exist!")
         self._policy.topic(h.topic)
-        self._offsets.commit(h.consumer_group, h.topic, h.queue_id, h.commit_offset)
-        connection.reply(command)
+        taken = self._resets.commit(h.consumer_group, h.topic, h.queue_id, h.commit_offset)
+        connection.reply(command, remark=None if taken else "Offset has been previously reset")
 
     def maximum(self, connection: Connection, command: Command) -> None:
         h = c.GET_MAX_OFFSET.request.parse(command.ext)

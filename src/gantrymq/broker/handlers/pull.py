@@ -12,7 +12,7 @@ from gantrymq.broker.errors import (
     SubscriptionOld,
 )
 from gantrymq.broker.policy import Policy
-from gantrymq.broker.registry import Registry
+from gantrymq.broker.resets import Resets
 from gantrymq.broker.sessions import Sessions
 from gantrymq.broker.stats import Stats
 from gantrymq.kernel import pull_answer
@@ -66,12 +66,12 @@ class PullHandler:
         self,
         config: BrokerConfig,
         store: Store,
-        registry: Registry,
+        resets: Resets,
         policy: Policy,
         sessions: Sessions,
         stats: Stats,
     ) -> None:
-        self._config, self._store, self._registry = config, store, registry
+        self._config, self._store, self._resets = config, store, resets
         self._policy, self._sessions, self._stats = policy, sessions, stats
         self._held: dict[HeldPull, None] = {}
         self._cold: dict[asyncio.Task[None], None] = {}
@@ -88,13 +88,40 @@ class PullHandler:
         if h.max_msg_bytes is not None and h.max_msg_bytes > 0:
             pull.limit_bytes = min(pull.limit_bytes, h.max_msg_bytes)
         if h.sys_flag & PULL_COMMITS:
-            self._registry.offsets.commit(h.consumer_group, h.topic, h.queue_id, h.commit_offset)
+            self._resets.commit(h.consumer_group, h.topic, h.queue_id, h.commit_offset)
+        now = connection.loop.time()
+        place = self._resets.redirect(h.consumer_group, h.topic, h.queue_id, h.queue_offset, now)
+        if place is not None:
+            self._send_to(pull, place)
+            return
         if h.sys_flag & PULL_SUSPENDS and not command.flag & ONEWAY_FLAG:
             wait_ms = h.suspend_timeout_millis
             if not config.long_polling_enable:
                 wait_ms = config.short_polling_time_mills
-            pull.deadline = connection.loop.time() + wait_ms / 1000
+            pull.deadline = now + wait_ms / 1000
         self._serve(pull)
+
+    # progress that was moved
+
+    def redirect(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Whoever waits at the end of a queue that was reset is told at once."""
+        wanted = (group, topic, queue_id)
+        for pull in list(self._held):
+            if wanted == (pull.group, pull.topic, pull.queue_id) and pull.offset != offset:
+                self._resets.redirect(*wanted, pull.offset, pull.connection.loop.time())
+                self._send_to(pull, offset)
+
+    def _send_to(self, pull: HeldPull, offset: int) -> None:
+        self._let_go(pull)
+        if pull.command.flag & ONEWAY_FLAG:
+            return
+        first = self._store.min_offset(pull.topic, pull.queue_id)
+        end = self._store.max_offset(pull.topic, pull.queue_id)
+        head = pull_answer(
+            pull.command.codec, ResponseCode.PULL_OFFSET_MOVED, pull.command.opaque,
+            "OFFSET_RESET", 0, offset, first, end, 0,
+        )  # fmt: skip
+        pull.connection.reply_frame(head)
 
     # checks
 

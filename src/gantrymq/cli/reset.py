@@ -1,0 +1,96 @@
+"""`gantry reset`: move a group's progress, after a look at what that means."""
+
+import asyncio
+import sys
+from datetime import datetime
+
+import click
+
+from gantrymq.base.errors import GantryError
+from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
+from gantrymq.client.admin import Admin
+from gantrymq.client.admin_resets import ResetRow, To
+from gantrymq.client.admin_resets import reset as move
+from gantrymq.model import Queue
+
+MQADMIN_TIME = "%Y-%m-%d#%H:%M:%S:%f"
+"""How mqadmin writes a time: yyyy-MM-dd#HH:mm:ss:SSS."""
+
+
+@click.command("reset")
+@click.argument("group")
+@click.argument("topic")
+@click.option("--to", "place", required=True, metavar="PLACE",
+              help="first, last, an offset, or a time (2026-01-31T08:00:00.250).")  # fmt: skip
+@click.option("--queue", metavar="BROKER:N", help="Only this queue.")
+@click.option("--dry-run", is_flag=True, help="Only show what would happen.")
+@click.option("--force", is_flag=True, help="Also forwards: messages will be skipped.")
+@namesrv_option
+@output_option
+def reset(
+    group: str, topic: str, place: str, queue: str | None, dry_run: bool, force: bool,
+    namesrv: str | None, output: str,
+) -> None:  # fmt: skip
+    """Let GROUP read TOPIC again from an earlier place, running or not.
+
+    Prints each queue with its progress before and after, how many messages are read again and
+    how many are skipped. Without --force a queue is never moved forwards.
+    """
+    to, only = parse_place(place), _queue(topic, queue) if queue else None
+
+    async def run() -> list[ResetRow]:
+        async with Admin(namesrv) as admin:
+            rows = await admin.preview_reset(group, topic, to, queue=only, force=force)
+            if not dry_run:
+                await move(admin.instance, group, rows)
+            return rows
+
+    try:
+        rows = asyncio.run(run())
+    except GantryError as error:
+        fail(error)
+    else:
+        print_rows([_row(row) for row in rows], output)
+        print(_summary(rows, dry_run), file=sys.stderr)
+
+
+def parse_place(text: str) -> To:
+    """A word, an offset or a time; what has no zone is local time."""
+    words: dict[str, To] = {"first": "first", "last": "last"}
+    if text in words:
+        return words[text]
+    if text.isdigit():
+        return int(text)
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        pass
+    try:
+        return datetime.strptime(text, MQADMIN_TIME).astimezone()
+    except ValueError:
+        raise click.UsageError(f"{text!r} is none of first, last, an offset, or a time") from None
+
+
+def _queue(topic: str, text: str) -> Queue:
+    name, mark, number = text.rpartition(":")
+    if not mark or not name or not number.isdigit():
+        raise click.UsageError(f"--queue is BROKER:N, for instance broker-a:0, not {text!r}")
+    return Queue(topic, name, int(number))
+
+
+def _row(row: ResetRow) -> Row:
+    return {
+        "broker": row.queue.broker_name,
+        "queueId": row.queue.queue_id,
+        "now": row.now,
+        "new": row.new,
+        "again": row.again,
+        "skipped": row.skipped,
+    }
+
+
+def _summary(rows: list[ResetRow], dry_run: bool) -> str:
+    again, skipped = sum(row.again for row in rows), sum(row.skipped for row in rows)
+    moved = sum(row.changes for row in rows)
+    done = "would be moved" if dry_run else "moved"
+    return f"{moved} of {len(rows)} queues {done}: {again} messages again, {skipped} skipped"
