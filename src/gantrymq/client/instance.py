@@ -32,11 +32,12 @@ from gantrymq.client.errors import (
 from gantrymq.client.heartbeat import Groups, Heartbeats, Provider
 from gantrymq.client.identity import DEFAULT_INSTANCE, MessageIds, local_ip
 from gantrymq.client.options import ClientOptions
+from gantrymq.client.request_reply import Requests
 from gantrymq.client.routes import Routes
 from gantrymq.model import Route
 from gantrymq.protocol import calls, fastjson
 from gantrymq.protocol.calls import Call
-from gantrymq.protocol.codes import ResponseCode
+from gantrymq.protocol.codes import RequestCode, ResponseCode
 from gantrymq.protocol.command import BINARY_CODEC, JSON_CODEC, Command
 from gantrymq.protocol.headers.base import Header
 from gantrymq.protocol.headers.topics import RouteRequest
@@ -92,6 +93,8 @@ class Instance:
         self.codec = BINARY_CODEC if self.options.serialize == "ROCKETMQ" else JSON_CODEC
         self.own_hooks = tuple(hooks)
         self._handlers: dict[int, list[Handler]] = {}
+        self.requests = Requests(clock, rng)
+        self.on_request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, self.requests.arrived)
         self._namesrv = NameServers([], rng)
         self._page_host: str | None = None
         self._tasks: dict[asyncio.Task[None], None] = {}
@@ -126,6 +129,7 @@ class Instance:
             if tasks:
                 await asyncio.wait(tasks)
             await self.connections.close()
+            _forget(self)
 
     @property
     def is_open(self) -> bool:
@@ -289,6 +293,8 @@ class Instance:
     async def unregister_producer(self, group: str) -> None:
         if self.groups.drop_producer(group):
             await self.heartbeats.unregister(producer_group=group)
+            if self.requests.asked:
+                await self.heartbeats.introduce_again()
 
     async def unregister_consumer(self, group: str) -> None:
         if self.groups.drop_consumer(group):
@@ -392,7 +398,6 @@ def shared_instance(
     options = options or ClientOptions()
     network, clock = network or _DEFAULT_NETWORK, clock or _DEFAULT_CLOCK
     instances = _instances.setdefault(asyncio.get_running_loop(), [])
-    instances[:] = [instance for instance in instances if instance._state != "closed"]
     for instance in instances:
         same = (
             instance.options == options
@@ -413,6 +418,16 @@ def shared_instance(
     if consumer_group is not None:
         instance.groups.promise_consumer(consumer_group)
     return instance
+
+
+def _forget(instance: Instance) -> None:
+    """A closed instance goes, and with its last one the loop: it would be kept alive by them."""
+    loop = asyncio.get_running_loop()
+    left = [other for other in _instances.get(loop, []) if other is not instance]
+    if left:
+        _instances[loop] = left
+    else:
+        _instances.pop(loop, None)
 
 
 def _let_go_in_child() -> None:

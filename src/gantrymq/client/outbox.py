@@ -23,7 +23,7 @@ from gantrymq.client.errors import (
 from gantrymq.client.fault import TABLES, FaultTable
 from gantrymq.client.instance import Instance
 from gantrymq.client.options import ProducerOptions
-from gantrymq.client.outgoing import BinarySendFrames, Prepared, SendFrames
+from gantrymq.client.outgoing import BinarySendFrames, Prepared, SendFrames, is_unusual
 from gantrymq.client.policy_send import (
     BUSY_CODES,
     RETRY_CODES,
@@ -33,8 +33,8 @@ from gantrymq.client.policy_send import (
 )
 from gantrymq.client.routes import publish_queues
 from gantrymq.client.waitlist import Waitlist
-from gantrymq.model import RETRY_PREFIX, Queue, SendResult
-from gantrymq.protocol.calls import SEND_BATCH_MESSAGE, SEND_MESSAGE_V2
+from gantrymq.model import Queue, SendResult
+from gantrymq.protocol.calls import SEND_BATCH_MESSAGE, SEND_MESSAGE_V2, SEND_REPLY_MESSAGE_V2
 from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.command import BINARY_CODEC, Command, encode
 from gantrymq.protocol.headers.messages import SendResponse
@@ -42,6 +42,7 @@ from gantrymq.remoting.connection import CallTimeout, Connection
 
 Selector = Callable[[Sequence[Queue]], Queue]
 RETRYABLE: Final = (*TRANSPORT_ERRORS, BrokerUnknown)
+_REPLY_MARK: Final = "MSG_TYPE\x01reply\x02"
 
 
 class Target:
@@ -58,14 +59,14 @@ class Target:
 class Publication:
     """A topic as a producer sees it: its queues in order, and whose turn it is."""
 
-    __slots__ = ("brokers", "cursor", "queues", "retry_topic", "targets", "version")
+    __slots__ = ("brokers", "cursor", "queues", "targets", "unusual", "version")
 
     def __init__(self, targets: list[Target], cursor: int, version: int) -> None:
         self.targets, self.cursor, self.version = targets, cursor, version
         self.queues = [target.queue for target in targets]
         self.brokers = [queue.broker_name for queue in self.queues]
-        self.retry_topic = self.queues[0].topic.startswith(RETRY_PREFIX)
-        """Its requests carry more than the usual fields."""
+        self.unusual = is_unusual(self.queues[0].topic)
+        """Its requests are not the usual ones."""
 
 
 class Pending(msgspec.Struct, gc=False):
@@ -104,6 +105,8 @@ class Outbox:
         self._instance, self._group, self._options = instance, group, options
         self._connections, self._routes = instance.connections, instance.routes
         self._loop = asyncio.get_running_loop()
+        self._settled: asyncio.Future[SendResult] = self._loop.create_future()
+        self._settled.cancel()
         self._publications: dict[str, Publication] = {}
         self._faults = (
             FaultTable(TABLES[options.latency_table], self._loop.time)
@@ -153,7 +156,7 @@ class Outbox:
             cursor, targets = publication.cursor + 1, publication.targets
             target = targets[cursor % len(targets)]
             connection = target.connection
-            if connection and connection.open and self._plain and not publication.retry_topic:
+            if connection and connection.open and self._plain and not publication.unusual:
                 publication.cursor = cursor
                 self.count += 1
                 self.bytes += len(prepared.body)
@@ -307,7 +310,7 @@ class Outbox:
             pending.started = self._loop.time()
         opaque = connection.expect(pending)
         prepared = pending.prepared
-        if self._instance.hooks or prepared.topic.startswith(RETRY_PREFIX):
+        if self._instance.hooks or is_unusual(prepared.topic):
             connection.write(self._slow_frame(prepared, target, opaque))
         else:
             connection.write(target.frames.frame(prepared, opaque))
@@ -322,6 +325,8 @@ class Outbox:
 
     def command(self, prepared: Prepared, target: Target) -> Command:
         call = SEND_BATCH_MESSAGE if prepared.batch else SEND_MESSAGE_V2
+        if _REPLY_MARK in prepared.properties:
+            call = SEND_REPLY_MESSAGE_V2
         header = target.frames.header(prepared)
         return Command(
             code=call.code, ext=header.to_ext(), body=prepared.body, codec=self._instance.codec
@@ -384,12 +389,14 @@ class Outbox:
             self.post(pending)
             return
         self._leave(pending)
-        if pending.future.done():
+        # The error will hold the frames it passes, and they hold this: it must let go of the error.
+        future, pending.future = pending.future, self._settled
+        if future.done():
             return
         if pending.stored is not None:
-            pending.future.set_result(pending.stored)
+            future.set_result(pending.stored)
         else:
-            pending.future.set_exception(_failure(pending, error))
+            future.set_exception(_failure(pending, error))
 
     def _may_retry(self, pending: Pending) -> bool:
         if pending.tries_left <= 1 or pending.deadline <= self._loop.time():

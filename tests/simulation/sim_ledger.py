@@ -1,0 +1,93 @@
+"""What was promised and what happened: the ledger that a story is judged by."""
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Entry:
+    """One message that somebody tried to send."""
+
+    name: str
+    topic: str
+    key: str | None = None
+    number: int = 0
+    """Its place among the messages of its key."""
+    not_before: float = 0.0
+    """The earliest moment of a first delivery."""
+    poison: bool = False
+    fate: str = "trying"
+    """trying, stored, maybe (nobody knows), committed, rolled back, undecided."""
+
+
+@dataclass
+class Ledger:
+    """Everything that happened, in order, and what it means for each message."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    finished: dict[str, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
+    """Group to message to the moment it was acknowledged."""
+    dead: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    history: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    def say(self, text: str) -> None:
+        now = asyncio.get_running_loop().time()
+        self.history.append(f"{now:.6f} {text}")
+
+    def accuse(self, text: str) -> None:
+        """An invariant is broken."""
+        self.say(f"FAULT {text}")
+        self.faults.append(text)
+
+    def expect(self, entry: Entry) -> Entry:
+        self.entries[entry.name] = entry
+        return entry
+
+    def fate(self, entry: Entry, fate: str) -> None:
+        entry.fate = fate
+        self.say(f"{entry.name} is {fate}")
+
+    def delivered(self, group: str, member: str, name: str) -> Entry | None:
+        """A handler got a message: it must be one that may be delivered, and not too early."""
+        entry = self.entries.get(name)
+        self.say(f"{group}/{member} got {name}")
+        if entry is None:
+            self.accuse(f"{name} was never sent")
+            return None
+        if entry.fate == "rolled back":
+            self.accuse(f"{name} was rolled back and is delivered to {group}")
+        now = asyncio.get_running_loop().time()
+        if now + 0.001 < entry.not_before:
+            self.accuse(f"{name} comes at {now:.3f}, before {entry.not_before:.3f}")
+        return entry
+
+    def acknowledged(self, group: str, entry: Entry) -> None:
+        """The handler is through with it; the first time counts."""
+        self.say(f"{group} done {entry.name}")
+        self.finished[group].setdefault(entry.name, asyncio.get_running_loop().time())
+
+    def judge_order(self, group: str) -> None:
+        """A key's messages end in the order in which they were sent."""
+        last: dict[str, tuple[float, str]] = {}
+        for entry in self.entries.values():
+            at = self.finished[group].get(entry.name)
+            if entry.key is None or at is None:
+                continue
+            before = last.get(entry.key)
+            if before is not None and at < before[0]:
+                self.accuse(f"{group}: {entry.name} was done before {before[1]}")
+            last[entry.key] = (at, entry.name)
+
+    def open(self, group: str, topics: tuple[str, ...]) -> list[str]:
+        """Messages that a group must still get."""
+        done, dead = self.finished[group], self.dead[group]
+        return [
+            entry.name
+            for entry in self.entries.values()
+            if entry.topic in topics
+            and entry.fate in ("stored", "committed")
+            and entry.name not in done
+            and entry.name not in dead
+        ]
