@@ -1,0 +1,32 @@
+"""LIKE patterns: % stands for any text, _ for one character."""
+
+import re
+
+
+class BadPattern(Exception):
+    """The text says why."""
+
+
+def like(pattern: str, escape: str | None) -> re.Pattern[str]:
+    """The pattern as a regular expression that never goes back over a % it has passed.
+
+    The shortest stretch that reaches the next piece is always good enough, so each one is final
+    and no pattern takes longer than text times pattern.
+    """
+    pieces: list[str] = [""]
+    letters = iter(pattern)
+    for letter in letters:
+        if letter == escape:
+            meant = next(letters, "")
+            if meant not in (escape, "%", "_"):
+                raise BadPattern(f"{escape!r} must stand before %, _ or itself")
+            pieces[-1] += re.escape(meant)
+        elif letter == "%":
+            pieces.append("")
+        else:
+            pieces[-1] += "." if letter == "_" else re.escape(letter)
+    if len(pieces) == 1:
+        return re.compile(pieces[0], re.DOTALL)
+    first, *middle, last = pieces
+    inner = "".join(f"(?>.*?{piece})" for piece in middle if piece)
+    return re.compile(f"{first}{inner}.*{last}", re.DOTALL)

@@ -1,0 +1,72 @@
+"""A condition cut into words, as RocketMQ's grammar cuts it."""
+
+import re
+from typing import NamedTuple
+
+from gantrymq.filter.errors import BadSql
+
+CHARACTERS_MAX = 65_536
+
+WORD, TEXT, WHOLE, BROKEN, SIGN, END = "word", "text", "whole", "broken", "sign", "end"
+"""Kinds: keyword or property, string, integer, floating point, operator, end of the condition."""
+
+_TOKEN = re.compile(
+    r"""
+    (?P<skip>   [ \t\n\r\f]+ | --[^\n\r]*[\n\r] | /\*.*?\*/ )
+  | (?P<text>   '(?:''|[^'])*' )
+  | (?P<broken> [0-9]+\.[0-9]*(?:[eE][+-]?[0-9]+)? | \.[0-9]+(?:[eE][+-]?[0-9]+)?
+              | [0-9]+[eE][+-]?[0-9]+ )
+  | (?P<whole>  (?:0|[1-9][0-9]*)[lL]? )
+  | (?P<word>   [a-zA-Z_$][a-zA-Z0-9_$]* )
+  | (?P<sign>   <> | >= | <= | [=<>(),+-] )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""A line comment needs its line end: without one, `--` is two minus signs, as in RocketMQ."""
+
+
+class Token(NamedTuple):
+    kind: str
+    text: str
+    at: int
+
+    @property
+    def word(self) -> str:
+        """Keywords are the same in any case."""
+        return self.text.upper() if self.kind == WORD else ""
+
+    def __str__(self) -> str:
+        return "the end" if self.kind == END else self.text
+
+
+def cut(sql: str) -> list[Token]:
+    """The tokens, with one for the end."""
+    if len(sql) > CHARACTERS_MAX:
+        raise BadSql(sql, CHARACTERS_MAX, f"more than {CHARACTERS_MAX:,} characters")
+    found: list[Token] = []
+    at = 0
+    while at < len(sql):
+        match = _TOKEN.match(sql, at)
+        if match is None:
+            raise BadSql(sql, at, _oddity(sql, at))
+        kind = match.lastgroup
+        assert kind is not None, "every alternative has a name"
+        if kind != "skip":
+            found.append(Token(kind, match[0], at))
+        at = match.end()
+    found.append(Token(END, "", at))
+    return found
+
+
+def _oddity(sql: str, at: int) -> str:
+    if sql[at] == "'":
+        return "the string has no closing quote"
+    if sql.startswith("/*", at):
+        return "the comment has no end"
+    if sql.startswith("!=", at):
+        return "there is no !=, write <>"
+    if sql[at] == '"':
+        return "strings stand in single quotes"
+    if sql[at] in "*/":
+        return f"there is no arithmetic: {sql[at]!r}"
+    return f"{sql[at]!r} means nothing here"
