@@ -20,6 +20,8 @@ from gantrymq.client.errors import BrokerRefused, Closed, NotStarted
 from gantrymq.client.handout import Handout, HandoutClosed
 from gantrymq.client.instance import Hook, Instance
 from gantrymq.client.offset_store import OffsetStore
+from gantrymq.client.once.guard import Once
+from gantrymq.client.once.hosts import check_one_host
 from gantrymq.client.options import ClientOptions, ConsumerOptions
 from gantrymq.client.producer import with_namesrv
 from gantrymq.client.queue_offsets import timestamp_of
@@ -72,6 +74,7 @@ class Consumer:
         concurrency: int | None = None,
         strategy: Strategy | None = None,
         offsets: OffsetStore | None = None,
+        once: Once | None = None,
         options: ConsumerOptions | None = None,
         client: ClientOptions | None = None,
         close_grace: float = CLOSE_GRACE_SECONDS,
@@ -91,6 +94,7 @@ class Consumer:
         self._max_retries = options.max_reconsume_times if max_retries == -1 else max_retries
         self._strategy = strategy or strategy_named(options.allocate_strategy)
         self._own_offsets, self._close_grace = offsets, close_grace
+        self._once = once
         self._ports = (network, clock, rng)
         self._hooks = tuple(hooks)
         self._subscribing = Subscribing(self.group, retries=options.message_model != BROADCASTING)
@@ -128,6 +132,8 @@ class Consumer:
         )  # fmt: skip
         offsets = self._own_offsets or setup.offset_store()
         await offsets.load()
+        if self._once is not None:
+            await self._start_once(self._once, instance)
         self._handout, self._ended = Handout(), asyncio.Event()
         self._rebalancing = Rebalancing(self._rebalance, options.rebalance_interval_ms / 1000)
         self._claims = Claims(
@@ -147,6 +153,13 @@ class Consumer:
             self._spawn(self._every(LOCK_RENEW_SECONDS, self._claims.renew_locks))
         if self._work is not None:
             self._start_workers(self._work)
+
+    async def _start_once(self, once: Once, instance: Instance) -> None:
+        if self._setup.broadcast:
+            raise ConsumerMisused("every member of a broadcasting group does all work: no `once`")
+        if once.store.one_host:
+            await check_one_host(instance, self.group, self._subscribing.table)
+        await once.start(self.group, instance.clock, instance.rng, self._spawn)
 
     @property
     def _retry_limit(self) -> int | None:
@@ -179,6 +192,8 @@ class Consumer:
         await self._claims.close()
         await self._instance.unregister_consumer(self.group)
         await self._instance.close()
+        if self._once is not None:
+            await self._once.close()
         self._ended.set()
 
     async def __aenter__(self) -> Self:
@@ -250,6 +265,12 @@ class Consumer:
             self._fail(error)
         except GantryError as error:
             log.warning("subscriptions of %s not announced: %s", self.group, error)
+        if self._once is not None and self._once.store.one_host:
+            try:
+                await check_one_host(self._instance, self.group, self._subscribing.table)
+            except ConsumerMisused as error:
+                self._fail(error)
+                return None
         return await self._claims.rebalance()
 
     def _fail(self, error: GantryError) -> None:
@@ -289,6 +310,8 @@ class Consumer:
     async def __anext__(self) -> Delivery:
         if self._work is not None:
             raise ConsumerMisused("a consumer with a handler cannot be iterated over as well")
+        if self._once is not None:
+            raise ConsumerMisused("`once` needs a handler: it must know when the work begins")
         if self._ended is None or os.getpid() != self._instance.pid:
             self._check_started()
         try:
@@ -311,9 +334,14 @@ class Consumer:
         up to `concurrency` run at once; a plain one runs on the event loop and must be quick.
         """
         if batch is not None:
-            return lambda inner: self._set_work(inner, Work(inner, batch, as_list=True))
+            return lambda inner: self._set_work(inner, self._work_of(inner, batch, as_list=True))
         size = self.options.consume_batch_max
-        return self._set_work(function, Work(function, size, as_list=size > 1))
+        return self._set_work(function, self._work_of(function, size, as_list=size > 1))
+
+    def _work_of(self, function: Any, batch_max: int, *, as_list: bool) -> Work:
+        if self._once is not None:
+            function = self._once.guard(function, as_list=as_list)
+        return Work(function, batch_max, as_list=as_list)
 
     def _set_work(self, function: Any, work: Work) -> Any:
         if self._work is not None:

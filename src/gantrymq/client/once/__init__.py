@@ -1,0 +1,1 @@
+"""Effectively-once consuming: work is remembered in a store, and doubles are left out."""

@@ -1,0 +1,203 @@
+"""Finished work in an SQLite file: for a group whose members all run on one machine."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeVar, TypeVarTuple
+
+from gantrymq.base.clock import SystemClock, WallClock
+from gantrymq.base.offload import Offload, ThreadOffload
+from gantrymq.client.once.store import TABLE, SharedOpening, Verdict, checked_table
+
+LOCKED_SECONDS_MAX: Final = 30.0
+"""How long another process may hold the file before we give up."""
+LOCKED_PAUSE_SECONDS: Final = 0.02
+
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class SqliteTransaction:
+    """The handler's hand on the open transaction; each statement runs off the event loop."""
+
+    def __init__(self, connection: sqlite3.Connection, offload: Offload) -> None:
+        self._connection, self._offload = connection, offload
+
+    async def execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """Run one statement; returns its rows."""
+        return await self._offload.run(lambda: self._connection.execute(sql, parameters).fetchall())
+
+    async def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run one statement for each row."""
+        every = list(rows)
+        await self._offload.run(lambda: self._connection.executemany(sql, every))
+
+
+class SqliteStore(SharedOpening):
+    """One file, one writer at a time: with `transaction=True` handlers run one after another."""
+
+    one_host = True
+
+    def __init__(self, path: str, *, table: str = TABLE, offload: Offload | None = None) -> None:
+        super().__init__()
+        self._path, self._table = path, checked_table(table)
+        self._own_offload = offload
+        self._clock: WallClock = SystemClock()
+        self._turn = asyncio.Lock()
+        self._offload: Offload
+        self._db: sqlite3.Connection
+
+    async def _open(self, clock: WallClock) -> None:
+        self._clock = clock
+        self._offload = self._own_offload or ThreadOffload(1)
+        self._db = await self._offload.run(self._connect)
+        await self._patiently("PRAGMA journal_mode=WAL")  # readers never hold up a commit
+        # A message is acknowledged once its row is committed: a commit must survive the machine.
+        await self._patiently("PRAGMA synchronous=FULL")
+        await self._alone(self._make_table)
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._path, timeout=0, isolation_level=None, check_same_thread=False)
+
+    def _make_table(self) -> None:
+        table = self._table
+        self._db.execute(
+            f"CREATE TABLE IF NOT EXISTS {table} (member_group TEXT NOT NULL, work TEXT NOT NULL, "
+            "holder TEXT NOT NULL, done INTEGER NOT NULL, until_ms INTEGER NOT NULL, "
+            "PRIMARY KEY (member_group, work)) WITHOUT ROWID"
+        )
+        self._db.execute(f"CREATE INDEX IF NOT EXISTS {table}_until ON {table} (until_ms)")
+
+    async def _close(self) -> None:
+        async with self._turn:
+            await self._offload.run(self._db.close)
+        if isinstance(self._offload, ThreadOffload) and self._own_offload is None:
+            self._offload.close()
+
+    # one at a time
+
+    @asynccontextmanager
+    async def _exclusive(self) -> AsyncIterator[None]:
+        """Ours alone, in this process and among processes; committed unless it fails."""
+        async with self._turn:
+            await self._patiently("BEGIN IMMEDIATE")
+            try:
+                yield
+                await self._patiently("COMMIT")
+            except BaseException:
+                await asyncio.shield(self._offload.run(self._roll_back))
+                raise
+
+    async def _patiently(self, sql: str) -> None:
+        """Tried again and again instead of blocking: the holder may live on this very loop."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + LOCKED_SECONDS_MAX
+        while True:
+            try:
+                await self._offload.run(self._db.execute, sql)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or loop.time() > deadline:
+                    raise
+                await asyncio.sleep(LOCKED_PAUSE_SECONDS)
+            else:
+                return
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    async def _alone(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
+        async with self._exclusive():
+            return await self._offload.run(function, *args)
+
+    # claims
+
+    async def claim(
+        self, group: str, keys: Sequence[str], holder: str, lease: float
+    ) -> dict[str, Verdict]:
+        return await self._alone(self._take, group, keys, holder, False, int(lease * 1000))
+
+    def _take(
+        self, group: str, keys: Sequence[str], holder: str, done: bool, length_ms: int
+    ) -> dict[str, Verdict]:
+        now = self._clock.now_ms()
+        verdicts = {}
+        for key in keys:
+            row = self._db.execute(
+                f"SELECT holder, done, until_ms FROM {self._table} "
+                "WHERE member_group = ? AND work = ?",
+                (group, key),
+            ).fetchone()
+            if row is not None and row[2] > now and (row[1] or row[0] != holder):
+                verdicts[key] = Verdict.DONE if row[1] else Verdict.BUSY
+                continue
+            self._put(group, key, holder, done, now + length_ms)
+            verdicts[key] = Verdict.OURS
+        return verdicts
+
+    def _put(self, group: str, key: str, holder: str, done: bool, until_ms: int) -> None:
+        self._db.execute(
+            f"INSERT OR REPLACE INTO {self._table} VALUES (?, ?, ?, ?, ?)",
+            (group, key, holder, int(done), until_ms),
+        )
+
+    async def renew(self, group: str, keys: Sequence[str], holder: str, lease: float) -> None:
+        await self._alone(self._renew, group, keys, holder, int(lease * 1000))
+
+    def _renew(self, group: str, keys: Sequence[str], holder: str, lease_ms: int) -> None:
+        until = self._clock.now_ms() + lease_ms
+        self._db.executemany(
+            f"UPDATE {self._table} SET until_ms = ? "
+            "WHERE member_group = ? AND work = ? AND holder = ? AND NOT done",
+            [(until, group, key, holder) for key in keys],
+        )
+
+    async def done(self, group: str, keys: Sequence[str], holder: str, keep: float) -> list[str]:
+        return await self._alone(self._done, group, keys, holder, int(keep * 1000))
+
+    def _done(self, group: str, keys: Sequence[str], holder: str, keep_ms: int) -> list[str]:
+        lost = []
+        for key in keys:
+            row = self._db.execute(
+                f"SELECT holder FROM {self._table} WHERE member_group = ? AND work = ?",
+                (group, key),
+            ).fetchone()
+            if row is None or row[0] == holder:
+                self._put(group, key, holder, True, self._clock.now_ms() + keep_ms)
+            else:
+                lost.append(key)
+        return lost
+
+    async def release(self, group: str, keys: Sequence[str], holder: str) -> None:
+        await self._alone(self._release, group, keys, holder)
+
+    def _release(self, group: str, keys: Sequence[str], holder: str) -> None:
+        self._db.executemany(
+            f"DELETE FROM {self._table} "
+            "WHERE member_group = ? AND work = ? AND holder = ? AND NOT done",
+            [(group, key, holder) for key in keys],
+        )
+
+    async def purge(self, count_max: int) -> int:
+        return await self._alone(self._purge, count_max)
+
+    def _purge(self, count_max: int) -> int:
+        return self._db.execute(
+            f"DELETE FROM {self._table} WHERE (member_group, work) IN (SELECT member_group, work "
+            f"FROM {self._table} WHERE until_ms <= ? LIMIT ?)",
+            (self._clock.now_ms(), count_max),
+        ).rowcount
+
+    # the user's transaction
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[SqliteTransaction]:
+        async with self._exclusive():
+            yield SqliteTransaction(self._db, self._offload)
+
+    async def mark(
+        self, transaction: SqliteTransaction, group: str, keys: Sequence[str], keep: float
+    ) -> dict[str, Verdict]:
+        return await self._offload.run(self._take, group, list(keys), "", True, int(keep * 1000))
