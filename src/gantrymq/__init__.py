@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gantrymq.client.producer import Producer
     from gantrymq.client.pull_consumer import PullConsumer
     from gantrymq.client.received import Received
+    from gantrymq.client.request_reply import NotARequest, Reply, RequestTimeout, reply_to
     from gantrymq.model import GroupConfig, Message, NameRefused, Queue, SendResult, TopicConfig
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "NameRefused",
     "NoNameServer",
     "NoRoute",
+    "NotARequest",
     "NotStarted",
     "Producer",
     "ProducerOptions",
@@ -64,10 +66,13 @@ __all__ = [
     "PullOptions",
     "Queue",
     "Received",
+    "Reply",
+    "RequestTimeout",
     "SendFailed",
     "SendResult",
     "TopicConfig",
     "WindowFull",
+    "reply_to",
 ]
 
 _HOMES = {
@@ -86,6 +91,7 @@ _HOMES = {
     "gantrymq.client.producer": ("Producer",),
     "gantrymq.client.pull_consumer": ("PullConsumer",),
     "gantrymq.client.received": ("Received",),
+    "gantrymq.client.request_reply": ("NotARequest", "Reply", "RequestTimeout", "reply_to"),
     "gantrymq.model": (
         "GroupConfig", "Message", "NameRefused", "Queue", "SendResult", "TopicConfig",
     ),

@@ -14,6 +14,7 @@ from gantrymq.base.errors import GantryError
 READ, WRITE, INHERIT, PRIORITY = 4, 2, 1, 8
 
 RETRY_PREFIX, DEAD_PREFIX = "%RETRY%", "%DLQ%"
+REPLY_SUFFIX = "_REPLY_TOPIC"
 TOPIC_BYTES_MAX, GROUP_BYTES_MAX = 127, 255
 NAME_PATTERN = re.compile(r"[%|a-zA-Z0-9_-]+\Z")
 
@@ -63,6 +64,11 @@ def retry_topic(group: str) -> str:
 
 def dead_topic(group: str) -> str:
     return DEAD_PREFIX + group
+
+
+def reply_topic(cluster: str) -> str:
+    """Where the replies to requests go that were sent in a cluster."""
+    return cluster + REPLY_SUFFIX
 
 
 def is_system_topic(topic: str) -> bool:

@@ -203,6 +203,8 @@ class Producer(_Blocking[AsyncProducer]):
     send = _blocking(AsyncProducer.send)
     send_batch = _blocking(AsyncProducer.send_batch)
     send_oneway = _blocking(AsyncProducer.send_oneway)
+    request = _blocking(AsyncProducer.request)
+    reply = _blocking(AsyncProducer.reply)
     queues = _blocking(AsyncProducer.queues)
 
     def send_many(self, messages: Iterable[Message]) -> list[SendResult | GantryError]:

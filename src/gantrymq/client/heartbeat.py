@@ -46,6 +46,11 @@ class Groups:
             return False
         return self._producers.pop(group, None) is not None
 
+    @property
+    def any_producer(self) -> str | None:
+        """A producer group that heartbeats name, if there is one."""
+        return next(iter(self._producers), INNER_PRODUCER if self._consumers else None)
+
     def add_consumer(self, group: str, provider: Provider) -> None:
         if group in self._consumers:
             raise GantryError(
@@ -106,6 +111,17 @@ class Heartbeats:
         """One heartbeat to those brokers that have not had one yet."""
         if not self._groups.empty:
             await self._send([a for a in self.targets() if a not in self.versions])
+
+    async def introduce_again(self) -> None:
+        """Have brokers write down anew where this client is.
+
+        RocketMQ's broker forgets it when any producer group leaves the client, and no heartbeat of
+        the groups that stay reminds it: replies to requests would be lost from then on.
+        """
+        group = self._groups.any_producer
+        if group is not None:
+            await self.unregister(producer_group=group)
+            await self.send_all()
 
     async def _send(self, addresses: list[str]) -> None:
         body = fastjson.dumps(self._groups.body(self._instance.client_id))

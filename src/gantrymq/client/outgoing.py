@@ -11,6 +11,7 @@ from gantrymq.client.errors import MessageRefused
 from gantrymq.client.identity import MessageIds
 from gantrymq.client.options import ProducerOptions
 from gantrymq.model import (
+    REPLY_SUFFIX,
     RETRY_PREFIX,
     UNSENDABLE_TOPICS,
     Message,
@@ -69,6 +70,11 @@ def check_topic(topic: str) -> None:
         raise NameRefused(f"the specified topic is longer than {RETRY_NAME_CHARS_MAX} characters")
     if topic in UNSENDABLE_TOPICS:
         raise MessageRefused(f"Sending message to topic[{topic}] is forbidden.")
+
+
+def is_unusual(topic: str) -> bool:
+    """Whether requests to it carry more than the usual fields, or go under another code."""
+    return topic.startswith(RETRY_PREFIX) or topic.endswith(REPLY_SUFFIX)
 
 
 def prepare(message: Message, ids: MessageIds, options: ProducerOptions) -> Prepared:

@@ -18,6 +18,8 @@ from gantrymq.client.instance import Hook, Instance, shared_instance
 from gantrymq.client.options import ClientOptions, ProducerOptions
 from gantrymq.client.outbox import Outbox, Pending, Selector
 from gantrymq.client.outgoing import Prepared, check_topic, prepare, prepare_batch
+from gantrymq.client.received import Received
+from gantrymq.client.request_reply import Reply, answer, ask
 from gantrymq.client.routes import publish_queues
 from gantrymq.model import Message, NameRefused, Queue, SendResult, check_group_name
 
@@ -155,8 +157,9 @@ class Producer:
             pending.tries_left = 1  # a second try of a timed-out message would break the order
         pending.retry_codes = self._retry_codes
         pending.when_stored_less = self.options.retry_when_not_stored_ok
+        future = pending.future  # what fails at once has let go of it when `add` returns
         outbox.add(pending)
-        return await pending.future
+        return await future
 
     def submit(
         self,
@@ -181,12 +184,13 @@ class Producer:
         pending = self._pending(
             outbox, self._prepared(message), timeout, 1 + self.options.retries_async
         )
+        future = pending.future
         if queue is not None or selector is not None or message.sharding_key is not None:
             _fix(pending, message, queue, selector)
             outbox.add(pending)
         else:
             outbox.add_plain(pending)
-        return pending.future
+        return future
 
     async def room(self) -> None:
         """Wait until `submit` may be called again."""
@@ -241,6 +245,27 @@ class Producer:
         pending = self._pending(outbox, self._prepared(message), None, 1)
         _fix(pending, message, queue, selector)
         await outbox.oneway(pending)
+
+    async def request(
+        self,
+        message: Message,
+        *,
+        queue: Queue | None = None,
+        selector: Selector | None = None,
+        timeout: float | None = None,
+    ) -> Reply:
+        """Send a request and wait for the reply of whoever consumes it.
+
+        `timeout` (3 s) is over both; RequestTimeout when it passes.
+        """
+        self._usable()
+        seconds = self._send_seconds if timeout is None else timeout
+        return await ask(self, message, seconds, queue=queue, selector=selector)
+
+    async def reply(self, message: Received, body: bytes | str) -> SendResult:
+        """Reply to a request that was received; it has arrived when this returns."""
+        self._usable()
+        return await answer(self, message, body)
 
     async def queues(self, topic: str) -> list[Queue]:
         """The queues of a topic that may be written to."""
