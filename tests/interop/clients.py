@@ -162,11 +162,20 @@ class JavaClient(Client):
             "-Xshare:auto",
             f"-Duser.home={directory}",
             f"-Drocketmq.client.logRoot={directory}",
+            f"-Drocketmq.home.dir={_tools_home(directory)}",
             f"-Drocketmq.client.localOffsetStoreDir={directory}",
             "-cp",
             toolchain.java_class_path(toolchain.JAVA_CLIENTS[self.version]),
             "probe.Probe",
         ]
+
+
+def _tools_home(directory: Path) -> Path:
+    """The command line of 4.9 does nothing without settings for its log."""
+    conf = directory / "conf"
+    conf.mkdir(exist_ok=True)
+    (conf / "logback_tools.xml").write_text("<configuration/>")
+    return directory
 
 
 class GoClient(Client):

@@ -1,7 +1,7 @@
-"""One cluster for the whole suite, and fresh names for every test.
+"""Clusters that the whole suite shares, and fresh names for every test.
 
-`INTEROP_AGAINST=4.9.7` (or `5.3.3`) runs the tests of the clients against that release of
-RocketMQ in place of ours: what passes there is a fact about RocketMQ, not a wish of ours.
+`INTEROP_AGAINST=4.9.7` (or `5.3.3`) runs the tests against that release of RocketMQ in place of
+ours: what passes there is a fact about RocketMQ, not a wish of ours.
 """
 
 import itertools
@@ -11,12 +11,24 @@ from collections.abc import Callable, Iterator
 import pytest
 import toolchain
 from clients import JavaClient
-from real import OurCluster, RealCluster
+from clusters import AGAINST, EVERYWHERE, OURS, Cluster, Clusters
+from our_client import Scene
 
-AGAINST = os.environ.get("INTEROP_AGAINST", "ours")
-# Refused by our broker by name; the file says which and why it is here.
-collect_ignore = ["test_java_ahead.py"] if AGAINST == "ours" else []
 _numbers = itertools.count(1)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Against one release only the tests of that release are left."""
+    if AGAINST == OURS:
+        return
+    left = [item for item in items if _where(item) == AGAINST]
+    config.hook.pytest_deselected(items=[item for item in items if item not in left])
+    items[:] = left
+
+
+def _where(item: pytest.Item) -> str:
+    call = getattr(item, "callspec", None)
+    return str(call.params.get("where", AGAINST)) if call else AGAINST
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -32,14 +44,21 @@ def programs() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def cluster(programs: None) -> Iterator[OurCluster | RealCluster]:
-    """The cluster that the clients talk to."""
-    with OurCluster() if AGAINST == "ours" else RealCluster(AGAINST) as servers:
-        yield servers
+def clusters(programs: None) -> Iterator[Clusters]:
+    """The clusters of this run."""
+    running = Clusters()
+    yield running
+    running.close()
 
 
 @pytest.fixture
-def namesrv(cluster: OurCluster | RealCluster) -> str:
+def cluster(clusters: Clusters) -> Cluster:
+    """The cluster that foreign clients talk to among themselves."""
+    return clusters.of(AGAINST)
+
+
+@pytest.fixture
+def namesrv(cluster: Cluster) -> str:
     """The address every client starts from."""
     return cluster.namesrv
 
@@ -60,3 +79,16 @@ def topic(fresh: Callable[[str], str]) -> str:
 def group(fresh: Callable[[str], str]) -> str:
     """A consumer group name for this test."""
     return fresh("group")
+
+
+@pytest.fixture(params=EVERYWHERE)
+def where(request: pytest.FixtureRequest) -> str:
+    """Whose servers: ours, or RocketMQ's of a release."""
+    return str(request.param)
+
+
+@pytest.fixture
+def scene(clusters: Clusters, where: str, topic: str, group: str) -> Scene:
+    """A cluster for our own client, alone or among foreign ones."""
+    cluster = clusters.of(where)
+    return Scene(cluster.namesrv, cluster.broker_addr, topic, group)

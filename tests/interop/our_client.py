@@ -1,21 +1,17 @@
-"""What the tests of our own client share: a scene to play in, and stories that have an end.
-
-A plugin of the test modules that name it, so that they share one real cluster a release; they
-import it first, and it has nothing for pytest to rewrite (PYTEST_DONT_REWRITE).
-"""
+"""What the tests of our own client share: a scene to play in, and stories that have an end."""
 
 import asyncio
 import functools
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 import pytest
-import toolchain
-from clients import JAVA_CLIENTS, JavaClient, Lines
-from real import RealCluster
+from clients import JAVA_CLIENTS, Client, GoClient, JavaClient, Line, Lines, NodeClient, Running
+from clusters import AGAINST, OURS, REAL
 
 from gantrymq import (
     Admin,
@@ -38,7 +34,30 @@ SILENCE_SECONDS = 1.5
 SECOND_LATER = 1
 """The delay level of one second."""
 
-OLD_JAVA = JAVA_CLIENTS[0]
+OLD_JAVA, NEW_JAVA = JAVA_CLIENTS
+
+on_real_servers = pytest.mark.parametrize("where", REAL)
+"""Our client on RocketMQ's servers only: on ours it has a suite of its own."""
+
+on_servers_of_5 = pytest.mark.parametrize("where", [OURS, "5.3.3"])
+"""Servers that have what came with RocketMQ 5."""
+
+at_home = pytest.mark.parametrize("where", [AGAINST])
+"""Where our client is only the other end of a foreign one that is being tried."""
+
+GO, NODE = GoClient(), NodeClient()
+with_partners = pytest.mark.parametrize(
+    "where, partner",
+    [
+        pytest.param(where, partner, id=f"{where}-{partner}")
+        for where, partner in [
+            *((OURS, partner) for partner in (OLD_JAVA, NEW_JAVA, GO)),
+            ("4.9.7", OLD_JAVA),
+            ("5.3.3", NEW_JAVA),
+        ]
+    ],
+)
+"""Foreign clients beside ours: all of them on our servers, and Java's on those of their release."""
 
 FIRST = ConsumerOptions(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
 # A JVM that has just started is slow on its first requests.
@@ -85,9 +104,14 @@ class Scene:
     def admin(self) -> Admin:
         return Admin(self.namesrv, client=self.client)
 
-    def producer(self, options: ProducerOptions = PATIENT) -> Producer:
-        group = f"{self.group}_producer"
-        return Producer(self.namesrv, group=group, options=options, client=self.client)
+    @property
+    def producer_group(self) -> str:
+        return f"{self.group}_producer"
+
+    def producer(self, options: ProducerOptions = PATIENT, **how: Any) -> Producer:
+        return Producer(
+            self.namesrv, group=self.producer_group, options=options, client=self.client, **how
+        )
 
     def consumer(self, *, offset_dir: str | None = None, **how: Any) -> Consumer:
         options = msgspec.structs.replace(FIRST, offset_dir=offset_dir)
@@ -99,10 +123,35 @@ class Scene:
     def lite(self) -> LitePullConsumer:
         return LitePullConsumer(self.namesrv, group=self.group, client=self.client)
 
-    async def java(self, client: JavaClient, verb: str, **more: Any) -> Lines:
+    async def java(self, client: Client, verb: str, **more: Any) -> Lines:
         """A verb of a real client, while our own clients go on beside it."""
-        arguments = {"namesrv": self.namesrv, "topic": self.topic, "group": self.group, **more}
-        return await asyncio.to_thread(client.run, verb, **arguments)
+        return await asyncio.to_thread(client.run, verb, **self._arguments(more))
+
+    @asynccontextmanager
+    async def beside(self, client: Client, verb: str, **more: Any) -> AsyncIterator["Beside"]:
+        """A verb under way in a process of its own, as a member of a group would be."""
+        running = client.start(verb, **self._arguments(more))
+        try:
+            yield Beside(running)
+        except BaseException as error:
+            await asyncio.to_thread(running.__exit__, type(error), error, None)
+            raise
+        await asyncio.to_thread(running.__exit__, None, None, None)
+
+    async def mqadmin(self, client: JavaClient, *words: str) -> str:
+        """What RocketMQ's own command line prints."""
+        printed = (await self.java(client, "mqadmin", words=words)).value
+        assert "Exception" not in printed, printed
+        return str(printed)
+
+    def _arguments(self, more: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "namesrv": self.namesrv,
+            "topic": self.topic,
+            "group": self.group,
+            "producer": self.producer_group,
+            **more,
+        }
 
     # deeds
 
@@ -138,26 +187,27 @@ class Scene:
             return await eventually(read_all, lambda messages: len(messages) >= count)
 
 
-@pytest.fixture(scope="session", params=list(toolchain.JAVA_SERVERS))
-def real_cluster(programs: None, request: pytest.FixtureRequest) -> Iterator[RealCluster]:
-    """One real cluster a release."""
-    # RocketMQ 5.3.3 cannot delete topics without its timer.
-    with RealCluster(request.param, settings={"timerWheelEnable": "true"}) as servers:
-        yield servers
+class Beside:
+    """A running verb of a foreign client, waited for without holding up our own."""
+
+    def __init__(self, running: Running) -> None:
+        self._running = running
+
+    async def until(self, event: str) -> Line:
+        """Its next line of this kind."""
+        return await asyncio.to_thread(self._running.until, event)
+
+    async def finish(self) -> Lines:
+        """All its lines, once it has ended by itself."""
+        return await asyncio.to_thread(self._running.finish)
 
 
-@pytest.fixture
-def scene(real_cluster: RealCluster, topic: str, group: str) -> Scene:
-    """The cluster, and names that no other test uses."""
-    return Scene(real_cluster.namesrv, real_cluster.broker_addr, topic, group)
-
-
-async def read_queue(reader: PullConsumer, queue: Queue) -> list[Received]:
-    """Everything a queue holds, by pulling from its first offset to its last."""
+async def read_queue(reader: PullConsumer, queue: Queue, **chosen: str) -> list[Received]:
+    """All of a queue, or what is chosen, by pulling from its first offset to its last."""
     found: list[Received] = []
     offset, end = await reader.min_offset(queue), await reader.max_offset(queue)
     while offset < end:
-        pulled = await reader.pull(queue, offset)
+        pulled = await reader.pull(queue, offset, **chosen)
         found += pulled.messages
         offset = pulled.next_offset
     return found

@@ -4,8 +4,8 @@ import time
 
 import pytest
 from clients import JAVA_CLIENTS, JavaClient
+from clusters import Cluster
 from expect import bodies
-from real import OurCluster, RealCluster
 
 pytestmark = [
     pytest.mark.parametrize("java", JAVA_CLIENTS, ids=repr),
@@ -32,7 +32,7 @@ class TestTopics:
         assert topic not in java.run("topic-list", namesrv=namesrv).value
 
     def test_all_topics_come_with_their_settings(
-        self, java: JavaClient, cluster: OurCluster | RealCluster, topic: str
+        self, java: JavaClient, cluster: Cluster, topic: str
     ) -> None:
         """
         The broker tells the settings of all its topics, its own ones included.
@@ -63,9 +63,7 @@ class TestTopics:
 
 
 class TestCluster:
-    def test_the_cluster_has_its_broker(
-        self, java: JavaClient, cluster: OurCluster | RealCluster
-    ) -> None:
+    def test_the_cluster_has_its_broker(self, java: JavaClient, cluster: Cluster) -> None:
         """
         The cluster list names the broker and its address.
         """
@@ -74,9 +72,7 @@ class TestCluster:
 
         assert found["brokerAddrTable"][name]["brokerAddrs"] == {"0": cluster.broker_addr}
 
-    def test_the_broker_tells_what_it_does(
-        self, java: JavaClient, cluster: OurCluster | RealCluster
-    ) -> None:
+    def test_the_broker_tells_what_it_does(self, java: JavaClient, cluster: Cluster) -> None:
         """
         The figures that the cluster list prints are there and are numbers.
         """
@@ -89,9 +85,7 @@ class TestCluster:
             assert int(table[name]) >= 0
         assert table["brokerVersionDesc"]
 
-    def test_the_broker_tells_its_settings(
-        self, java: JavaClient, cluster: OurCluster | RealCluster
-    ) -> None:
+    def test_the_broker_tells_its_settings(self, java: JavaClient, cluster: Cluster) -> None:
         """
         The settings are readable as properties.
         """
@@ -150,7 +144,7 @@ class TestMessages:
 
 class TestGroups:
     def test_a_connected_consumer_is_seen(
-        self, java: JavaClient, cluster: OurCluster | RealCluster, topic: str, group: str
+        self, java: JavaClient, cluster: Cluster, topic: str, group: str
     ) -> None:
         """
         While a consumer is up its connection, subscription and group are visible to the tools.

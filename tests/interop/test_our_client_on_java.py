@@ -15,6 +15,7 @@ from our_client import (
     Scene,
     eventually,
     offsets_by_queue,
+    on_real_servers,
     story,
     take,
     take_and_ack,
@@ -33,8 +34,7 @@ from gantrymq import (
 from gantrymq.client.message_query import MessageMissing
 from gantrymq.model import READ, dead_topic
 
-pytest_plugins = ["our_client"]
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [on_real_servers, pytest.mark.timeout(120)]
 
 MESSAGE_ILLEGAL = 13
 

@@ -14,6 +14,7 @@ from our_client import (
     by_key,
     eventually,
     nothing_more,
+    on_real_servers,
     read_queue,
     story,
     take,
@@ -25,8 +26,7 @@ from gantrymq import Delivery
 from gantrymq.client.pulling import PullStatus
 from gantrymq.model import dead_topic
 
-pytest_plugins = ["our_client"]
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [on_real_servers, pytest.mark.timeout(120)]
 
 
 class TestConsuming:

@@ -40,26 +40,38 @@ func consume(a arguments, orderly bool, broadcast bool) error {
 	if broadcast {
 		model = consumer.BroadCasting
 	}
-	c, err := rocketmq.NewPushConsumer(
+	options := []consumer.Option{
 		consumer.WithNameServer(primitive.NamesrvAddr{a.Namesrv}),
 		consumer.WithGroupName(a.Group),
 		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
 		consumer.WithConsumerModel(model),
 		consumer.WithConsumerOrder(orderly),
-	)
+		consumer.WithMaxReconsumeTimes(a.MaxRetries),
+	}
+	if a.Trace {
+		options = append(options, consumer.WithTrace(traced(a)))
+	}
+	c, err := rocketmq.NewPushConsumer(options...)
 	if err != nil {
 		return err
 	}
 	counted := &tally{attempts: map[string]int{}, complete: make(chan struct{})}
 	selector := consumer.MessageSelector{Type: consumer.TAG, Expression: a.Expression}
+	if a.SQL != "" {
+		selector = consumer.MessageSelector{Type: consumer.SQL92, Expression: a.SQL}
+	}
 	err = c.Subscribe(a.Topic, selector,
-		func(_ context.Context, batch ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+		func(ctx context.Context, batch ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
 			for _, m := range batch {
 				if !counted.arrived(a, m) {
 					continue
 				}
 				if orderly {
 					return consumer.SuspendCurrentQueueAMoment, nil
+				}
+				if a.RetryLevel > 0 {
+					concurrent, _ := primitive.GetConcurrentlyCtx(ctx)
+					concurrent.DelayLevelWhenNextConsume = a.RetryLevel
 				}
 				return consumer.ConsumeRetryLater, nil
 			}

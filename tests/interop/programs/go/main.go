@@ -25,9 +25,18 @@ type arguments struct {
 	Body       string   `json:"body"`
 	Size       int      `json:"size"`
 	Shards     int      `json:"shards"`
+	DelayLevel int      `json:"delayLevel"`
+	Numbered   bool     `json:"numbered"`
+	Producer   string   `json:"producer"`
+	Plan       []string `json:"plan"`
+	WaitMs     int      `json:"waitMs"`
+	Trace      bool     `json:"trace"`
 	Expression string   `json:"expression"`
+	SQL        string   `json:"sql"`
 	Expected   int      `json:"expected"`
 	Failures   int      `json:"failures"`
+	MaxRetries int32    `json:"maxReconsumeTimes"`
+	RetryLevel int      `json:"retryLevel"`
 	LingerMs   int      `json:"lingerMs"`
 	Timeout    int      `json:"timeout"`
 }
@@ -41,6 +50,9 @@ var verbs = map[string]func(arguments) error{
 	"send-async":           sendAsync,
 	"send-oneway":          sendOneway,
 	"send-batch":           sendBatch,
+	"send-transaction":     sendTransaction,
+	"request":              request,
+	"respond":              respond,
 	"consume-concurrently": func(a arguments) error { return consume(a, false, false) },
 	"consume-orderly":      func(a arguments) error { return consume(a, true, false) },
 	"consume-broadcast":    func(a arguments) error { return consume(a, false, true) },
@@ -90,7 +102,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: probe VERB JSON")
 		os.Exit(2)
 	}
-	given := arguments{Count: 1, Expected: 1, Timeout: 30, Body: "body", Group: "probe_producer", Expression: "*"}
+	given := arguments{Count: 1, Expected: 1, Timeout: 30, Body: "body", Group: "probe", Producer: "probe_producer",
+		Expression: "*", MaxRetries: -1, WaitMs: 20000}
 	if err := json.Unmarshal([]byte(os.Args[2]), &given); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)

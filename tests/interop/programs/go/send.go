@@ -12,16 +12,30 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/producer"
 )
 
-func started(a arguments) (rocketmq.Producer, error) {
-	options := []producer.Option{
+func options(a arguments) []producer.Option {
+	all := []producer.Option{
 		producer.WithNameServer(primitive.NamesrvAddr{a.Namesrv}),
-		producer.WithGroupName(a.Group),
+		producer.WithGroupName(a.Producer),
 		producer.WithSendMsgTimeout(10 * time.Second),
 	}
 	if a.Shards > 0 {
-		options = append(options, producer.WithQueueSelector(producer.NewHashQueueSelector()))
+		all = append(all, producer.WithQueueSelector(producer.NewHashQueueSelector()))
 	}
-	p, err := rocketmq.NewProducer(options...)
+	if a.Trace {
+		all = append(all, producer.WithTrace(traced(a)))
+	}
+	return all
+}
+
+func traced(a arguments) *primitive.TraceConfig {
+	return &primitive.TraceConfig{
+		Access:   primitive.Local,
+		Resolver: primitive.NewPassthroughResolver([]string{a.Namesrv}),
+	}
+}
+
+func started(a arguments) (rocketmq.Producer, error) {
+	p, err := rocketmq.NewProducer(options(a)...)
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +59,12 @@ func messages(a arguments) []*primitive.Message {
 		}
 		if a.Keys != "" {
 			m.WithKeys([]string{fmt.Sprintf("%s%d", a.Keys, i)})
+		}
+		if a.DelayLevel > 0 {
+			m.WithDelayTimeLevel(a.DelayLevel)
+		}
+		if a.Numbered {
+			m.WithProperty("n", fmt.Sprint(i))
 		}
 		if a.Shards > 0 {
 			m.WithShardingKey(fmt.Sprintf("shard%d", i%a.Shards))
@@ -80,6 +100,7 @@ func sendSync(a arguments) error {
 		saySent(i, result)
 	}
 	say("done", map[string]any{"count": a.Count})
+	time.Sleep(time.Duration(a.LingerMs) * time.Millisecond)
 	return p.Shutdown()
 }
 

@@ -8,7 +8,7 @@ const fs = require('fs');
 const { Consumer, Message, Producer } = require('ali-ons');
 
 const GRACE_SECONDS = 20;
-const DEFAULTS = { count: 1, expected: 1, timeout: 30, body: 'body', group: 'probe_producer', expression: '*' };
+const DEFAULTS = { count: 1, expected: 1, timeout: 30, body: 'body', group: 'probe', producer: 'probe_producer', expression: '*' };
 
 // Only addresses of an HTTP look-up need this, and none is made when a name server is named.
 const httpclient = { request: async () => { throw new Error('no HTTP look-up expected'); } };
@@ -44,13 +44,14 @@ function sayMessage(event, message) {
 }
 
 async function sendSync(args) {
-  const producer = new Producer({ httpclient, logger, nameSrv: args.namesrv, producerGroup: args.group });
+  const producer = new Producer({ httpclient, logger, nameSrv: args.namesrv, producerGroup: args.producer });
   await producer.ready();
   for (let i = 0; i < args.count; i++) {
     const body = `${args.body}-${i}`;
     const tags = args.tags ? args.tags[i % args.tags.length] : '';
     const message = new Message(args.topic, tags, body.padEnd(args.size || 0, '.'));
     if (args.keys) message.keys = [ `${args.keys}${i}` ];
+    if (args.delayLevel) message.delayTimeLevel = args.delayLevel;
     const result = await producer.send(message);
     say('sent', {
       index: i,

@@ -1,6 +1,5 @@
 package probe;
 
-import java.lang.reflect.Method;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
@@ -28,23 +27,9 @@ final class Consumes {
 
     private static void run(Args args, boolean orderly, boolean broadcast) throws Exception {
         Tally tally = new Tally(args);
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args.text("group"));
-        consumer.setNamesrvAddr(args.namesrv());
-        consumer.setConsumeFromWhere(args.text("from", "first").equals("first")
-            ? ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
-            : ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET);
-        if (args.text("sql", null) != null) {
-            consumer.subscribe(args.topic(), MessageSelector.bySql(args.text("sql")));
-        } else {
-            consumer.subscribe(args.topic(), args.text("expression", "*"));
-        }
-        // The last listener must have returned before the offsets are stored.
-        consumer.setAwaitTerminationMillisWhenShutdown(5000);
+        DefaultMQPushConsumer consumer = subscribed(args);
         if (broadcast) {
             broadcast(consumer);
-        }
-        if (args.number("maxReconsumeTimes", -1) >= 0) {
-            consumer.setMaxReconsumeTimes(args.number("maxReconsumeTimes", -1));
         }
         if (orderly) {
             consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
@@ -69,17 +54,38 @@ final class Consumes {
         }
     }
 
+    private static DefaultMQPushConsumer subscribed(Args args) throws Exception {
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args.text("group"), args.yes("trace"), null);
+        consumer.setNamesrvAddr(args.namesrv());
+        consumer.setConsumeFromWhere(args.text("from", "first").equals("first")
+            ? ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+            : ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET);
+        if (args.text("sql", null) != null) {
+            consumer.subscribe(args.topic(), MessageSelector.bySql(args.text("sql")));
+        } else {
+            consumer.subscribe(args.topic(), args.text("expression", "*"));
+        }
+        // The last listener must have returned before the offsets are stored.
+        consumer.setAwaitTerminationMillisWhenShutdown(5000);
+        consumer.setPersistConsumerOffsetInterval(args.number("persistMs", 5000));
+        if (args.number("maxReconsumeTimes", -1) >= 0) {
+            consumer.setMaxReconsumeTimes(args.number("maxReconsumeTimes", -1));
+        }
+        if (args.yes("brokerRebalance")) {
+            // The broker says which queues to read, and whether to pull or to pop them.
+            Newer.call(consumer, "setClientRebalance", false);
+        }
+        if (args.number("invisibleMs", 0) > 0) {
+            Newer.call(consumer, "setPopInvisibleTime", (long) args.number("invisibleMs", 0));
+        }
+        return consumer;
+    }
+
     /** The type of the model moved to another package in 5.x: name it by its value only. */
     @SuppressWarnings({"unchecked", "rawtypes"})
-    private static void broadcast(DefaultMQPushConsumer consumer) throws ReflectiveOperationException {
-        for (Method method : DefaultMQPushConsumer.class.getMethods()) {
-            if (method.getName().equals("setMessageModel")) {
-                Class<? extends Enum> model = (Class<? extends Enum>) method.getParameterTypes()[0];
-                method.invoke(consumer, Enum.valueOf(model, "BROADCASTING"));
-                return;
-            }
-        }
-        throw new NoSuchMethodException("setMessageModel");
+    private static void broadcast(DefaultMQPushConsumer consumer) {
+        Class<? extends Enum> model = (Class<? extends Enum>) consumer.getMessageModel().getClass();
+        Newer.call(consumer, "setMessageModel", Enum.valueOf(model, "BROADCASTING"));
     }
 
     /** Prints and counts messages; fails each message as often as asked before it counts. */

@@ -57,6 +57,9 @@ final class Lines {
         fields.put("queueId", result.getMessageQueue().getQueueId());
         fields.put("queueOffset", result.getQueueOffset());
         fields.put("regionId", result.getRegionId());
+        if (Newer.has(result, "getRecallHandle", 0)) {
+            fields.put("recallHandle", Newer.call(result, "getRecallHandle"));
+        }
         print("sent", fields);
     }
 

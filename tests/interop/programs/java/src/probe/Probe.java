@@ -27,9 +27,12 @@ public final class Probe {
 
     static {
         Sends.register(VERBS);
+        Transactions.register(VERBS);
+        Requests.register(VERBS);
         Consumes.register(VERBS);
         Pulls.register(VERBS);
         Admin.register(VERBS);
+        Tools.register(VERBS);
     }
 
     private Probe() {
