@@ -29,6 +29,7 @@ TROUBLE_SECONDS = 40.0
 SETTLE_SECONDS_MAX = 900.0
 SETTINGS = {
     "mapped_file_size_commit_log": 256 * 1024,
+    "mapped_file_size_consume_queue": 20 * 1000,
     "max_hash_slot_num": 500,
     "max_index_num": 2_000,
     "message_delay_level": "1s 2s 3s 4s 5s 6s 7s 8s 9s 10s",
