@@ -292,15 +292,15 @@ class Delivery(Received):
         self._check_open()
         self._consumer.finish_many([self], "ack")
 
-    def retry(self, delay_level: int = 0) -> None:
+    def retry(self, delay_level: int = 0, *, reason: str | None = None) -> None:
         """Deliver it again later."""
         self._check_open()
-        self._consumer._run(lambda _: self._inner.retry(delay_level))
+        self._consumer._run(lambda _: self._inner.retry(delay_level, reason=reason))
 
-    def dead(self) -> None:
+    def dead(self, *, reason: str | None = None) -> None:
         """To the group's dead letters."""
         self._check_open()
-        self._consumer._run(lambda _: self._inner.dead())
+        self._consumer._run(lambda _: self._inner.dead(reason=reason))
 
     def _check_open(self) -> None:
         if os.getpid() != self._pid:

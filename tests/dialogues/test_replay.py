@@ -16,7 +16,7 @@ from gantrymq.nameserver.handlers import Handlers
 from gantrymq.protocol.codes import RequestCode
 
 OPTIONAL_FIELDS = {"groupSysFlag", "topicSysFlag"}
-OPTIONAL_PROPERTIES = {"MSG_REGION", "TRACE_ON"}
+OPTIONAL_PROPERTIES = {"MSG_REGION", "TRACE_ON", "DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID"}
 """What 5.x adds to pull answers and to stored messages, and clients do without."""
 
 REFUSED_FOR_NOW = {

@@ -8,6 +8,7 @@ from typing import Any, Final
 from gantrymq.base.errors import GantryError
 from gantrymq.client.claim import Claim, SendBack
 from gantrymq.client.consumer_errors import QueueNotAssigned
+from gantrymq.client.failures import because
 from gantrymq.client.handout import Handout
 from gantrymq.client.locks import QueueLocks
 from gantrymq.client.offset_store import OffsetStore
@@ -294,6 +295,7 @@ class Claims:
                 started = message.started
                 if started is not None and started < oldest and message.finished is None:
                     log.warning("%r was not finished in %g s, delivered again", message, seconds)
+                    message.failure = because(f"not finished within {seconds:g} s")
                     await claim.expired(message)
 
     async def close(self) -> None:

@@ -3,6 +3,7 @@
 from typing import Final, Protocol
 
 from gantrymq.client.consumer_errors import AlreadyFinished
+from gantrymq.client.failures import Failure, because
 from gantrymq.client.received import Received
 from gantrymq.model import Queue
 from gantrymq.protocol.record import RecordHead
@@ -26,7 +27,7 @@ class Keeper(Protocol):
 class Delivery(Received):
     """One delivery of a message. Finish it once: `ack`, `retry` or `dead`."""
 
-    __slots__ = ("_keeper", "_tries", "finished", "started")
+    __slots__ = ("_keeper", "_tries", "failure", "finished", "started")
 
     def __init__(
         self, data: bytes, body_at: int, head: RecordHead, queue: Queue, keeper: Keeper
@@ -36,6 +37,8 @@ class Delivery(Received):
         self._tries = 0
         self.finished: str | None = None
         """The verb that finished this delivery; None while it is open."""
+        self.failure: Failure | None = None
+        """Why this delivery failed; it travels with the message."""
         self.started: float | None = None
         """When it was handed out, on the event loop's clock."""
 
@@ -51,17 +54,20 @@ class Delivery(Received):
         self.finished = "ack"
         self._keeper.acked(self)
 
-    async def retry(self, delay_level: int = BROKER_LEVEL) -> None:
+    async def retry(self, delay_level: int = BROKER_LEVEL, *, reason: str | None = None) -> None:
         """Deliver it again later, after 10 s, 30 s, 1 min ... or the given delay level.
 
         An ordered queue tries again in place, after its pause, because nothing may overtake it.
+        The reason is kept with the message, for whoever looks at the dead letters.
         """
         self._finish("retry")
+        self.failure = because(reason) or self.failure
         await self._keeper.sent_back(self, delay_level)
 
-    async def dead(self) -> None:
+    async def dead(self, *, reason: str | None = None) -> None:
         """Never deliver it again: to the group's dead letters."""
         self._finish("dead")
+        self.failure = because(reason) or self.failure
         await self._keeper.sent_back(self, DEAD_LEVEL)
 
     def _finish(self, verb: str) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 from gantrymq.base.errors import GantryError
 from gantrymq.client.claim import Claim, SendBack
 from gantrymq.client.delivery import DEAD_LEVEL, Delivery
+from gantrymq.client.failures import Failure
 from gantrymq.client.handout import Handout
 from gantrymq.model import Queue
 
@@ -83,6 +84,10 @@ class OrderedClaim(Claim):
             log.warning("%r failed for good; broadcasting has no dead letters", message)
             self.finish(message)
         else:
+            if exhausted:
+                failure = message.failure or Failure()
+                tries = f"failed {message.reconsume_times + 1} times in place"
+                message.failure = failure._replace(reason=failure.reason or tries)
             await self._to_dead_letters(message, self._send_back)
 
     async def _to_dead_letters(self, message: Delivery, send_back: SendBack) -> None:

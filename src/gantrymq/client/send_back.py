@@ -4,7 +4,8 @@ import logging
 from typing import Final
 
 from gantrymq.base.errors import GantryError
-from gantrymq.client.delivery import DEAD_LEVEL
+from gantrymq.client.delivery import DEAD_LEVEL, Delivery
+from gantrymq.client.failures import Failure
 from gantrymq.client.heartbeat import INNER_PRODUCER
 from gantrymq.client.instance import Instance
 from gantrymq.client.received import Received
@@ -40,10 +41,13 @@ class SendBacks:
                 raise refused from error
 
     async def _send_back(self, message: Received, delay_level: int) -> None:
+        failure = _failure(message)
         header = SendBackRequest(
             offset=message.log_offset, group=self._group, delay_level=delay_level,
             origin_msg_id=message.msg_id, origin_topic=message.topic, unit_mode=False,
-            max_reconsume_times=self._retries_max,
+            max_reconsume_times=self._retries_max, error=failure.error or None,
+            error_text=failure.text or None, fingerprint=failure.fingerprint or None,
+            reason=failure.reason or None,
         )  # fmt: skip
         address = self._instance.routes.address_of(message.queue.broker_name)
         await self._instance.call(address, calls.CONSUMER_SEND_MSG_BACK, header)
@@ -64,15 +68,23 @@ class SendBacks:
                 properties.ORIGIN_MESSAGE_ID, message.msg_id
             ),
         }
-        fields.pop(properties.DELAY, None)
+        for name in (properties.DELAY, *properties.FAILURE):
+            fields.pop(name, None)
+        fields |= _failure(message).properties()
         if not is_dead:
             fields[properties.DELAY] = str(level)
         header = SendRequestV2(
             producer_group=INNER_PRODUCER, topic=topic, queue_id=queue.queue_id,
             sys_flag=message.sys_flag & (COMPRESSED | TYPE_MASK),
             born_timestamp=instance.clock.now_ms(), flag=message.flag,
-            properties=properties.encode(fields), reconsume_times=message.reconsume_times + 1,
+            properties=properties.fitted(fields), reconsume_times=message.reconsume_times + 1,
             unit_mode=False, max_reconsume_times=0 if is_dead else self._retries_max, batch=False,
         )  # fmt: skip
         address = instance.routes.address_of(queue.broker_name)
         await instance.call(address, calls.SEND_MESSAGE_V2, header, message.stored_body)
+
+
+def _failure(message: Received) -> Failure:
+    """Why it is sent back, as far as that was said."""
+    known = message.failure if isinstance(message, Delivery) else None
+    return known or Failure()

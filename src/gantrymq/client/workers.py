@@ -7,12 +7,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from gantrymq.client.delivery import Delivery
+from gantrymq.client.failures import failure_of
 from gantrymq.client.handout import Handout, HandoutClosed
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[[Delivery], Awaitable[None] | None]
-BatchHandler = Callable[[list[Delivery]], Awaitable[None] | None]
+Outcome = Awaitable[None] | None
+Handler = Callable[[Delivery], Outcome] | Callable[[Delivery, Any], Outcome]
+"""With two parameters only for `once` in a transaction, which is the second one."""
+BatchHandler = Callable[[list[Delivery]], Outcome] | Callable[[list[Delivery], Any], Outcome]
 
 
 class Work:
@@ -36,11 +39,13 @@ class Work:
                 raise TypeError(
                     f"handler returned {result!r}; return None to acknowledge, raise to retry"
                 )
-        except Exception:
+        except Exception as error:
             log.exception("handler failed on %s", ", ".join(map(repr, batch)))
             self.failed_count += len(batch)
+            failure = failure_of(error)
             for message in batch:
                 if message.finished is None:
+                    message.failure = failure
                     await message.retry()
         else:
             self.done_count += len(batch)

@@ -49,6 +49,18 @@ ARRIVE_TIME = "ARRIVE_TIME"
 PUSH_REPLY_TIME = "PUSH_REPLY_TIME"
 DEAD_ORIGIN_TOPIC = "DLQ_ORIGIN_TOPIC"
 DEAD_ORIGIN_MESSAGE_ID = "DLQ_ORIGIN_MESSAGE_ID"
+FAILURE = ("GANTRY_ERROR", "GANTRY_ERROR_TEXT", "GANTRY_FINGERPRINT", "GANTRY_REASON")
+"""Ours: why a message was given back the last time."""
+RESENT_FROM = "GANTRY_RESENT_FROM"
+"""Ours: the dead letter that this message was made from, by its broker's id."""
+
+SPARE = (
+    "GANTRY_ERROR_TEXT", "GANTRY_REASON", "GANTRY_ERROR", DEAD_ORIGIN_MESSAGE_ID,
+    DEAD_ORIGIN_TOPIC, "GANTRY_FINGERPRINT", TRACE_ON, MSG_REGION, WAIT, CLUSTER,
+)  # fmt: skip
+"""What a copy can do without, the least needed first."""
+WAITING_BYTES = 320
+"""Room for what a waiting room writes down: the longest topic's name, a queue, the cluster."""
 
 RESERVED = frozenset(
     {
@@ -71,6 +83,21 @@ def encode(properties: Mapping[str, str]) -> str:
         if name and value:
             parts.append(f"{name}{NAME_END}{value}{ENTRY_END}")
     return "".join(parts)
+
+
+def fitted(found: Mapping[str, str]) -> str:
+    """The stored form of a copy that grew: what is only good to know goes when it is too long.
+
+    Otherwise a message whose properties fill the field could neither be retried nor die.
+    """
+    kept = dict(found)
+    text = encode(kept)
+    for name in SPARE:
+        if len(text.encode()) <= BYTES_MAX - WAITING_BYTES:
+            break
+        if kept.pop(name, None) is not None:
+            text = encode(kept)
+    return text
 
 
 def decode(text: str | bytes) -> dict[str, str]:

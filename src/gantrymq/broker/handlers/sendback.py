@@ -1,5 +1,6 @@
 """A consumer gives a message back: it returns after a delay, or goes to the dead letters."""
 
+import logging
 import random
 
 from gantrymq.broker.config import BrokerConfig
@@ -19,7 +20,31 @@ from gantrymq.remoting.connection import Connection
 from gantrymq.store.append import Append
 from gantrymq.store.engine import Store
 
+log = logging.getLogger(__name__)
+
 FIRST_RETRY_LEVEL = 3
+LIMITS_MAX = 8
+"""Different limits of one group that are worth a word."""
+
+
+class RetryLimits:
+    """Notices when members of one group allow a different number of retries.
+
+    Each send-back follows its own sender's limit, so that the fate of a message would depend on
+    who happened to get it.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[str, dict[int, str]] = {}
+
+    def seen(self, group: str, limit: int, address: str) -> None:
+        limits = self._seen.setdefault(group, {})
+        if limit in limits or len(limits) >= LIMITS_MAX:
+            return
+        limits[limit] = address
+        if len(limits) > 1:
+            said = ", ".join(f"{count} ({where})" for count, where in limits.items())
+            log.warning("members of group %s allow different numbers of retries: %s", group, said)
 
 
 class SendBackHandler:
@@ -36,6 +61,7 @@ class SendBackHandler:
     ) -> None:
         self._config, self._store, self._rooms = config, store, rooms
         self._policy, self._rng, self._store_host = policy, rng, store_host
+        self._limits = RetryLimits()
 
     async def back(self, connection: Connection, command: Command) -> Command:
         h = c.CONSUMER_SEND_MSG_BACK.request.parse(command.ext)
@@ -50,6 +76,7 @@ class SendBackHandler:
         limit = group.retry_max_times
         if command.version >= VERSION_3_4_9 and h.max_reconsume_times is not None:
             limit = h.max_reconsume_times
+        self._limits.seen(h.group, limit, connection.address)
         await self._store_copy(self._copy(record, h, limit, group.retry_queue_nums))
         return response(command)
 
@@ -60,10 +87,16 @@ class SendBackHandler:
         origin = offset_msg_id(self._store_host, message.physical_offset)
         found.setdefault(properties.ORIGIN_MESSAGE_ID, origin)
         found[properties.WAIT] = "false"
+        for name in properties.FAILURE:
+            found.pop(name, None)
+        found |= h.failure
         dead = message.reconsume_times >= limit or h.delay_level < 0
         if dead:
             topic = self._policy.ensure_topic(dead_topic(h.group), 1)
             found[properties.DELAY] = "0"
+            # Under these names 5.x's gRPC clients show where a dead letter comes from.
+            found[properties.DEAD_ORIGIN_TOPIC] = found[properties.RETRY_TOPIC]
+            found[properties.DEAD_ORIGIN_MESSAGE_ID] = found.get(properties.UNIQ_KEY, origin)
         else:
             topic = self._policy.ensure_topic(retry_topic(h.group), queues)
             level = h.delay_level or FIRST_RETRY_LEVEL + message.reconsume_times
@@ -71,7 +104,7 @@ class SendBackHandler:
         queue_id = self._rng.randrange(max(1, topic.write_queue_nums))
         copy = copy_of(message, topic.topic_name, queue_id)
         copy.wait, copy.reconsume_times = True, message.reconsume_times + 1
-        text = properties.encode(found)
+        text = properties.fitted(found)
         if not dead:
             text = self._rooms.redirect(copy, text)
         copy.properties = text.encode()

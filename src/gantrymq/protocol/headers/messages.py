@@ -3,6 +3,7 @@
 from msgspec import field
 
 from gantrymq.protocol.headers.base import Header
+from gantrymq.protocol.properties import FAILURE
 
 PULL_COMMITS, PULL_SUSPENDS, PULL_SUBSCRIBES, PULL_LITE = 1, 2, 4, 16
 """Bits of a pull's sysFlag: its commit offset counts, it may be held, it brings its expression."""
@@ -150,7 +151,7 @@ class QueryMessageResponse(Header, frozen=True, kw_only=True):
 
 
 class SendBackRequest(Header, frozen=True, kw_only=True):
-    """CONSUMER_SEND_MSG_BACK."""
+    """CONSUMER_SEND_MSG_BACK. The last four are ours; RocketMQ's brokers do not look at them."""
 
     offset: int
     group: str
@@ -159,3 +160,13 @@ class SendBackRequest(Header, frozen=True, kw_only=True):
     origin_topic: str | None = None
     unit_mode: bool | None = None
     max_reconsume_times: int | None = None
+    error: str | None = field(name=FAILURE[0], default=None)
+    error_text: str | None = field(name=FAILURE[1], default=None)
+    fingerprint: str | None = field(name=FAILURE[2], default=None)
+    reason: str | None = field(name=FAILURE[3], default=None)
+
+    @property
+    def failure(self) -> dict[str, str]:
+        """Why it comes back, as properties of the message."""
+        values = (self.error, self.error_text, self.fingerprint, self.reason)
+        return {name: value for name, value in zip(FAILURE, values, strict=True) if value}
