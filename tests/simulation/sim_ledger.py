@@ -4,6 +4,9 @@ import asyncio
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+LOCK_TRUST_SECONDS = 30.0
+"""How long a member believes in a lock it has not renewed."""
+
 
 @dataclass
 class Entry:
@@ -29,6 +32,10 @@ class Ledger:
     finished: dict[str, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
     """Group to message to the moment it was acknowledged."""
     dead: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    at_work: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Group and key to the member that is handling one of the key's messages."""
+    locks_lost_at: float = float("-inf")
+    """When a broker last forgot who holds its queues."""
     history: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
@@ -62,6 +69,24 @@ class Ledger:
         if now + 0.001 < entry.not_before:
             self.accuse(f"{name} comes at {now:.3f}, before {entry.not_before:.3f}")
         return entry
+
+    def begin(self, group: str, member: str, entry: Entry) -> None:
+        """One member at a time works on a key; only a broker's death may shake that for a while."""
+        if entry.key is None:
+            return
+        other = self.at_work.get((group, entry.key))
+        now = asyncio.get_running_loop().time()
+        if other not in (None, member) and now - self.locks_lost_at > LOCK_TRUST_SECONDS:
+            self.accuse(f"{member} gets {entry.name} while {other} works on its key")
+        self.at_work[group, entry.key] = member
+
+    def end(self, group: str, member: str, entry: Entry) -> None:
+        if entry.key is not None and self.at_work.get((group, entry.key)) == member:
+            del self.at_work[group, entry.key]
+
+    def forget_member(self, member: str) -> None:
+        """A dead process works on nothing."""
+        self.at_work = {key: who for key, who in self.at_work.items() if who != member}
 
     def acknowledged(self, group: str, entry: Entry) -> None:
         """The handler is through with it; the first time counts."""

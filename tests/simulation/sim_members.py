@@ -12,7 +12,6 @@ from gantrymq.testing.network import MemoryNetwork
 
 RETRIES_MAX = 2
 WORK_SECONDS_MAX = 0.5
-CRASH_SECONDS_MAX = 0.05
 FROM_FIRST = "CONSUME_FROM_FIRST_OFFSET"
 
 
@@ -54,14 +53,21 @@ class Member:
         """The process dies: nothing is said to anybody, and nothing it still does counts."""
         self._ledger.say(f"{self.group}/{self.name} crashes")
         self._uplink.tear_out()
+        self._ledger.forget_member(self.name)
         await self._consumer.close()
 
     async def _handle(self, message: Delivery) -> None:
         if self._uplink.dead:
             raise HandlerBroke("dead")
         entry = self._ledger.delivered(self.group, self.name, message.body.decode())
-        await asyncio.sleep(self._rng.uniform(0, WORK_SECONDS_MAX))
-        if self._uplink.dead or entry is None:
+        if entry is None:
+            return
+        self._ledger.begin(self.group, self.name, entry)
+        try:
+            await asyncio.sleep(self._rng.uniform(0, WORK_SECONDS_MAX))
+        finally:
+            self._ledger.end(self.group, self.name, entry)
+        if self._uplink.dead:
             raise HandlerBroke("dead")
         if entry.poison or self._rng.random() < self.failing:
             self._ledger.say(f"{self.group}/{self.name} fails on {entry.name}")

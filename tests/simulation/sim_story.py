@@ -152,6 +152,7 @@ class Story:
         await self.cluster.kill_broker(name, power_cut=power)
         await asyncio.sleep(self.rng.uniform(0.1, 8))
         await self.cluster.start_broker(name)
+        self.ledger.locks_lost_at = asyncio.get_running_loop().time()
         self.ledger.say(f"{name} is back")
 
     async def broker_restarts(self) -> None:
@@ -160,6 +161,7 @@ class Story:
         await self.cluster.stop_broker(name)
         await asyncio.sleep(self.rng.uniform(0, 3))
         await self.cluster.start_broker(name)
+        self.ledger.locks_lost_at = asyncio.get_running_loop().time()
 
     async def network_breaks(self) -> None:
         assert isinstance(self.cluster.network, MemoryNetwork)
