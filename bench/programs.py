@@ -45,3 +45,8 @@ def load(*arguments: object) -> Figures:
 def drain(*arguments: object, pure: bool = False) -> Figures:
     """The raw reader."""
     return run([sys.executable, "-m", "bench.drain", *map(str, arguments)], pure=pure)
+
+
+def consume(*arguments: object) -> Figures:
+    """A consumer of 64 keys, in order or not."""
+    return run([sys.executable, "-m", "bench.consume", *map(str, arguments)])

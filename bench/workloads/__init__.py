@@ -37,6 +37,7 @@ def all_workloads() -> dict[str, Workload]:
         "send-binary-pure": sending.binary_headers_pure,
         "backlog-walk": reading.walked,
         "backlog-consumer": reading.consumed,
+        "ordered": reading.ordered,
         "recovery": recovery.recovery,
         "group-commit": flushing.group_commit,
         "real-disk": flushing.real_disk,
