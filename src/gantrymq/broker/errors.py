@@ -32,6 +32,10 @@ class SubscriptionOld(GantryError):
     code = ResponseCode.SUBSCRIPTION_NOT_LATEST
 
 
+class FilterMissing(GantryError):
+    code = ResponseCode.FILTER_DATA_NOT_EXIST
+
+
 class NothingFound(GantryError):
     code = ResponseCode.QUERY_NOT_FOUND
 
@@ -42,3 +46,17 @@ class NotOnline(GantryError):
 
 class BadRequest(GantryError):
     """Code 1, as 4.9 answers a wrong parameter."""
+
+
+class InvalidParameter(GantryError):
+    code = ResponseCode.INVALID_PARAMETER
+
+
+class NoSuchDelivery(GantryError):
+    """The message is not, or no longer, lent to whoever asks."""
+
+    code = ResponseCode.NO_MESSAGE
+
+
+class TooManyLent(GantryError):
+    code = ResponseCode.POLLING_FULL

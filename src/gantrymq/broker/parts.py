@@ -32,6 +32,7 @@ from gantrymq.broker.rooms import WaitingRooms
 from gantrymq.broker.routes import Handlers
 from gantrymq.broker.sessions import SCAN_SECONDS, Sessions
 from gantrymq.broker.stats import SAMPLE_SECONDS, Stats
+from gantrymq.broker.wanted import Filters
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.engine import Store
 from gantrymq.store.syncer import Syncer
@@ -84,8 +85,11 @@ def assemble(shared: Shared) -> Parts:
     policy, stats, clock = shared.policy, shared.stats, ports.clock
     sessions, locks, rooms = Sessions(), QueueLocks(), WaitingRooms(config, clock)
     resets = Resets(registry.offsets)
-    pull = PullHandler(config, store, resets, policy, sessions, stats)
-    clients = ClientHandler(policy, sessions, locks, config.notify_consumer_ids_changed_enable)
+    filters = Filters(config, sessions)
+    pull = PullHandler(config, store, resets, policy, sessions, filters, stats)
+    clients = ClientHandler(
+        policy, sessions, filters, locks, config.notify_consumer_ids_changed_enable
+    )
     overrides = Overrides(config, ports.disk, ports.offload)
     parts = Parts(
         Handlers(

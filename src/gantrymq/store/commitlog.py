@@ -18,6 +18,9 @@ log = logging.getLogger(__name__)
 
 _BLANK = struct.Struct(">ii")
 
+Place = tuple[File, int, int]
+"""File, length, position."""
+
 
 class CommitLog:
     """The row of log files and the position where the next record goes."""
@@ -145,6 +148,15 @@ class CommitLog:
         base = at - (at - self.bases[0]) % self.segment_bytes
         return self.file(base), at - base
 
+    def places(self, runs: list[tuple[int, int]]) -> list[Place]:
+        """Where the stretches (offset and length) that queue entries name lie."""
+        places = []
+        for at, size in runs:
+            found = self.locate(at)
+            assert found is not None, "an entry at or above the log's beginning has a file"
+            places.append((found[0], size, found[1]))
+        return places
+
     def read(self, size: int, at: int) -> bytes:
         """Read within one file, waiting for the disk; nothing when `at` is gone."""
         found = self.locate(at)
@@ -214,6 +226,6 @@ class CommitLog:
         return self.path(base)
 
 
-def read_back(files: list[tuple[File, int, int]]) -> bytes:
+def read_back(files: list[Place]) -> bytes:
     """Read several stretches in order; a worker calls it for a cold pull."""
     return b"".join([file.pread(size, at) for file, size, at in files])

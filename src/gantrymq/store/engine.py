@@ -22,6 +22,7 @@ from gantrymq.store.flush import Flusher
 from gantrymq.store.reads import Reads
 from gantrymq.store.recovery import Parts, recover
 from gantrymq.store.retention import Cleaner
+from gantrymq.store.sifting import Sieve
 from gantrymq.store.syncer import Syncer
 from gantrymq.store.writer import Writer
 
@@ -208,13 +209,14 @@ class Store:
         max_count: int,
         max_bytes: int,
         tag_codes: frozenset[int] | None = None,
+        sieve: Sieve | None = None,
     ) -> Pulled | Awaitable[Pulled]:
-        """Read raw records from a queue offset on.
+        """Read raw records from a queue offset on; a sieve is asked for each of them.
 
         The answer is there at once when the data is in memory; otherwise it is awaited while a
         worker reads, and the loop goes on.
         """
-        return self._reads.pull(topic, queue_id, offset, max_count, max_bytes, tag_codes)
+        return self._reads.pull(topic, queue_id, offset, max_count, max_bytes, tag_codes, sieve)
 
     def queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """The queue, if it ever held a message."""

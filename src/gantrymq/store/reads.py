@@ -3,7 +3,6 @@
 import struct
 from collections.abc import Awaitable
 
-from gantrymq.base.disk import File
 from gantrymq.base.offload import Offload
 from gantrymq.base.watermark import Watermark
 from gantrymq.kernel import (
@@ -17,19 +16,17 @@ from gantrymq.kernel import (
 )
 from gantrymq.protocol.record import BLANK_BYTES, RECORD_BYTES_MIN
 from gantrymq.store.append import Pulled, PullStatus, QueryResult
-from gantrymq.store.commitlog import CommitLog, read_back
+from gantrymq.store.commitlog import CommitLog, Place, read_back
 from gantrymq.store.consumequeue import ConsumeQueue
 from gantrymq.store.keyindex import ChainStart, KeyIndex
 from gantrymq.store.queues import QueueTable
+from gantrymq.store.sifting import Sieve, Sifter
 
 SCAN_ENTRIES_MIN = 800
 """How many entries a filtered pull looks at, at least; RocketMQ's 16,000 bytes."""
 
 HEAD_BYTES = 76
 """Enough of a record to know when it was stored."""
-
-Place = tuple[File, int, int]
-"""File, length, position."""
 
 
 class Reads:
@@ -45,6 +42,7 @@ class Reads:
     ) -> None:
         self._log, self._queues, self._index = commit_log, queues, index
         self._dispatched, self._offload = dispatched, offload
+        self._sifter = Sifter(commit_log, offload)
 
     # By offset
 
@@ -56,6 +54,7 @@ class Reads:
         max_count: int,
         max_bytes: int,
         tag_codes: frozenset[int] | None,
+        sieve: Sieve | None = None,
     ) -> Pulled | Awaitable[Pulled]:
         """Read from a queue. An awaitable comes back only if the data is not in memory."""
         queue = self._queues.get(topic, queue_id)
@@ -64,6 +63,8 @@ class Reads:
         off = _out_of_range(queue, offset)
         if off is not None:
             return off
+        if sieve is not None:
+            return self._sifter.pull(queue, offset, max_count, max_bytes, sieve)
         window = max_count if tag_codes is None else max(SCAN_ENTRIES_MIN, max_count)
         entries = queue.tail_from(offset, window)
         if entries is None:
@@ -76,7 +77,7 @@ class Reads:
         chosen = select_entries(entries, tag_codes, max_count, max_bytes, self._log.min)
         if not chosen.records:
             return _nothing(queue, offset, chosen)
-        places = self._places(chosen.runs)
+        places = self._log.places(chosen.runs)
         parts: list[bytes] = []
         for file, size, at in places:
             part = file.pread_warm(size, at)
@@ -84,14 +85,6 @@ class Reads:
                 return self._read_cold(queue, offset, chosen, places)
             parts.append(part)
         return _found(queue, offset, chosen, parts[0] if len(parts) == 1 else b"".join(parts))
-
-    def _places(self, runs: list[tuple[int, int]]) -> list[Place]:
-        places = []
-        for at, size in runs:
-            found = self._log.locate(at)
-            assert found is not None, "an entry at or above the log's beginning has a file"
-            places.append((found[0], size, found[1]))
-        return places
 
     async def _pull_cold(
         self,
@@ -106,7 +99,7 @@ class Reads:
         chosen = select_entries(entries, tag_codes, max_count, max_bytes, self._log.min)
         if not chosen.records:
             return _nothing(queue, offset, chosen)
-        return await self._read_cold(queue, offset, chosen, self._places(chosen.runs))
+        return await self._read_cold(queue, offset, chosen, self._log.places(chosen.runs))
 
     async def _read_cold(
         self, queue: ConsumeQueue, offset: int, chosen: Selected, places: list[Place]

@@ -6,6 +6,7 @@ from gantrymq.broker.errors import BadRequest, NotOnline
 from gantrymq.broker.locks import QueueLocks
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.sessions import Client, Sessions
+from gantrymq.broker.wanted import Filters
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import (
@@ -22,7 +23,6 @@ from gantrymq.protocol.bodies import (
 )
 from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.command import Command
-from gantrymq.protocol.subscription import parse_tags
 from gantrymq.remoting.connection import Connection
 
 log = logging.getLogger(__name__)
@@ -31,9 +31,16 @@ log = logging.getLogger(__name__)
 class ClientHandler:
     """34, 35, 38, 41, 42, 46, 203 and 204; sends 40."""
 
-    def __init__(self, policy: Policy, sessions: Sessions, locks: QueueLocks, notify: bool) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        sessions: Sessions,
+        filters: Filters,
+        locks: QueueLocks,
+        notify: bool,
+    ) -> None:
         self._policy, self._sessions, self._locks = policy, sessions, locks
-        self._notify = notify
+        self._filters, self._notify = filters, notify
 
     # membership
 
@@ -122,12 +129,7 @@ class ClientHandler:
         """Would this subscription work here? Asked before an SQL consumer starts."""
         wanted = fastjson.load_as(command.body or b"{}", CheckClient).subscription_data
         if wanted is not None:
-            if wanted.expression_type not in ("TAG", "", None):
-                raise BadRequest(
-                    "The broker does not support consumer to filter message by "
-                    f"{wanted.expression_type}"
-                )
-            parse_tags(wanted.sub_string)
+            self._filters.check(wanted)
         connection.reply(command)
 
     # queue locks

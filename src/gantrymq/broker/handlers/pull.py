@@ -15,17 +15,18 @@ from gantrymq.broker.policy import Policy
 from gantrymq.broker.resets import Resets
 from gantrymq.broker.sessions import Sessions
 from gantrymq.broker.stats import Stats
+from gantrymq.broker.wanted import EVERYTHING, NO_CLASSES, Filters, Wanted
 from gantrymq.kernel import pull_answer
 from gantrymq.model import READ
 from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.command import ONEWAY_FLAG, Command
 from gantrymq.protocol.headers.messages import (
+    PULL_BY_CLASS,
     PULL_COMMITS,
     PULL_SUBSCRIBES,
     PULL_SUSPENDS,
     PullRequest,
 )
-from gantrymq.protocol.subscription import java_hash, parse_tags, tag_codes
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.append import Pulled, PullStatus
 from gantrymq.store.engine import Store
@@ -45,18 +46,20 @@ CODES = {
 class HeldPull:
     """One pull under way: what it wants, whom to answer, and until when it may wait."""
 
-    __slots__ = ("codes", "command", "connection", "deadline", "group", "limit", "limit_bytes",
-                 "offset", "parked", "queue_id", "timer", "topic")  # fmt: skip
+    __slots__ = ("command", "connection", "deadline", "group", "is_answered", "limit",
+                 "limit_bytes", "offset", "parked", "queue_id", "timer", "topic",
+                 "wanted")  # fmt: skip
 
     def __init__(self, connection: Connection, command: Command, h: PullRequest) -> None:
         self.connection, self.command = connection, command
         self.group, self.topic, self.queue_id = h.consumer_group, h.topic, h.queue_id
         self.offset = h.queue_offset
-        self.codes: frozenset[int] | None = None
+        self.wanted = EVERYTHING
         self.limit = self.limit_bytes = 0
         self.deadline: float | None = None
         self.parked: Parked | None = None
         self.timer: asyncio.TimerHandle | None = None
+        self.is_answered = False
 
 
 class PullHandler:
@@ -69,10 +72,12 @@ class PullHandler:
         resets: Resets,
         policy: Policy,
         sessions: Sessions,
+        filters: Filters,
         stats: Stats,
     ) -> None:
         self._config, self._store, self._resets = config, store, resets
-        self._policy, self._sessions, self._stats = policy, sessions, stats
+        self._policy, self._sessions, self._filters = policy, sessions, filters
+        self._stats = stats
         self._held: dict[HeldPull, None] = {}
         self._cold: dict[asyncio.Task[None], None] = {}
 
@@ -81,7 +86,7 @@ class PullHandler:
         h = PullRequest.parse(command.ext)
         pull = HeldPull(connection, command, h)
         self._check(h)
-        pull.codes = self._wanted_codes(h)
+        pull.wanted = self._wanted(h)
         config = self._config
         pull.limit = max(1, min(h.max_msg_nums, config.max_transfer_count_on_message_in_memory))
         pull.limit_bytes = config.max_transfer_bytes_on_message_in_memory
@@ -113,6 +118,7 @@ class PullHandler:
 
     def _send_to(self, pull: HeldPull, offset: int) -> None:
         self._let_go(pull)
+        pull.is_answered = True
         if pull.command.flag & ONEWAY_FLAG:
             return
         first = self._store.min_offset(pull.topic, pull.queue_id)
@@ -143,12 +149,14 @@ class PullHandler:
                 f"consumer group:[{h.consumer_group}]"
             )
 
-    def _wanted_codes(self, h: PullRequest) -> frozenset[int] | None:
-        """Tag hashes to let through; None lets all through."""
+    def _wanted(self, h: PullRequest) -> Wanted:
+        """What to let through: the request says it, or the group's heartbeats did."""
+        if h.sys_flag & PULL_BY_CLASS:
+            raise BadRequest(NO_CLASSES)
         if h.sys_flag & PULL_SUBSCRIBES:
-            self._refuse_sql(h.expression_type)
-            tags = parse_tags(h.subscription)
-            return frozenset(java_hash(tag) for tag in tags) or None
+            return self._filters.of_request(
+                h.consumer_group, h.topic, h.expression_type, h.subscription or ""
+            )
         group = self._sessions.consumers.get(h.consumer_group)
         if group is None:
             raise SubscriptionMissing(
@@ -168,18 +176,13 @@ class PullHandler:
             )
         if subscription.sub_version < h.sub_version:
             raise SubscriptionOld("the consumer's subscription not latest")
-        self._refuse_sql(subscription.expression_type)
-        return tag_codes(subscription)
-
-    def _refuse_sql(self, kind: str | None) -> None:
-        if kind and kind != "TAG":
-            raise BadRequest(f"The broker does not support consumer to filter message by {kind}")
+        return self._filters.of_subscription(h.consumer_group, subscription)
 
     # serving
 
     def _serve(self, pull: HeldPull) -> None:
         outcome = self._store.pull(
-            pull.topic, pull.queue_id, pull.offset, pull.limit, pull.limit_bytes, pull.codes
+            pull.topic, pull.queue_id, pull.offset, pull.limit, pull.limit_bytes, *pull.wanted
         )
         if isinstance(outcome, Pulled):
             self._settle(pull, outcome)
@@ -192,6 +195,8 @@ class PullHandler:
         try:
             pulled = await outcome
         except OSError as error:
+            self._let_go(pull)
+            pull.is_answered = True
             remark = f"reading the store failed: {error}"
             pull.connection.reply(pull.command, ResponseCode.SYSTEM_ERROR, remark=remark)
             return
@@ -199,14 +204,17 @@ class PullHandler:
 
     def _settle(self, pull: HeldPull, pulled: Pulled) -> None:
         """Answer, or hold when there is nothing (or nothing wanted) and time is left."""
+        if pull.is_answered:  # its time was up while a worker was reading
+            return
         status = pulled.status
         if status in EMPTY:
             code = ResponseCode.PULL_OFFSET_MOVED if pull.offset else ResponseCode.PULL_NOT_FOUND
         else:
             code = CODES[status]
         woken = pull.timer is not None
-        unwanted = status is PullStatus.NO_MATCHED_MESSAGE and woken
-        if code == ResponseCode.PULL_NOT_FOUND or unwanted:
+        at_end = pulled.next_offset >= pulled.max_offset
+        unwanted = status is PullStatus.NO_MATCHED_MESSAGE and woken and at_end
+        if unwanted or (code == ResponseCode.PULL_NOT_FOUND and at_end):
             if unwanted:
                 pull.offset = pulled.next_offset
             if pull.deadline is not None and pull.connection.open:
@@ -229,6 +237,13 @@ class PullHandler:
 
     def _wake(self, pull: HeldPull) -> None:
         pull.parked = None
+        if pull.wanted.sieve is not None:
+            # Many may wait at one queue, and each of them reads: one a turn of the loop.
+            pull.connection.loop.call_soon(self._serve_woken, pull)
+        else:
+            self._serve_woken(pull)
+
+    def _serve_woken(self, pull: HeldPull) -> None:
         if pull in self._held and pull.connection.open:
             self._serve(pull)
         else:
@@ -250,6 +265,7 @@ class PullHandler:
 
     def _answer(self, pull: HeldPull, code: int, pulled: Pulled) -> None:
         self._let_go(pull)
+        pull.is_answered = True
         if code == ResponseCode.SUCCESS:
             self._stats.get(pull.topic, pull.group, pulled.count, len(pulled.body))
         else:

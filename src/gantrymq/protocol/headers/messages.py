@@ -5,8 +5,9 @@ from msgspec import field
 from gantrymq.protocol.headers.base import Header
 from gantrymq.protocol.properties import FAILURE
 
-PULL_COMMITS, PULL_SUSPENDS, PULL_SUBSCRIBES, PULL_LITE = 1, 2, 4, 16
-"""Bits of a pull's sysFlag: its commit offset counts, it may be held, it brings its expression."""
+PULL_COMMITS, PULL_SUSPENDS, PULL_SUBSCRIBES, PULL_BY_CLASS, PULL_LITE = 1, 2, 4, 8, 16
+"""Bits of a pull's sysFlag: its commit offset counts, it may be held, it brings its expression,
+it is filtered by a Java class."""
 
 
 class SendRequest(Header, frozen=True, kw_only=True):

@@ -1,0 +1,162 @@
+"""Pulls that look at what messages carry: queue entries, their records, and the ones that match.
+
+A pull looks at so many entries and bytes and no more; whatever it found by then is its answer, and
+the next one goes on behind. It begins with a few entries, because most filters let many through.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from gantrymq.base.offload import Offload
+from gantrymq.kernel import ENTRY, Selected, select_entries, walk_records
+from gantrymq.protocol.record import BLANK_BYTES
+from gantrymq.store.append import Pulled, PullStatus
+from gantrymq.store.commitlog import CommitLog, Place, read_back
+from gantrymq.store.consumequeue import ENTRY_BYTES, ConsumeQueue
+
+BATCH_ENTRIES_MIN = 64
+SIFT_BYTES_MAX = 1 << 20
+"""Records that one pull reads, wanted or not; the first one is read whatever its size."""
+
+
+class Sieve(NamedTuple):
+    """What a pull lets through."""
+
+    matches: Callable[[bytes], bool]
+    """Asked with the raw properties of a record."""
+    entries_max: int
+    """How many entries one pull looks at."""
+
+
+class _Catch:
+    """What one pull has found so far, and how much more it may look at."""
+
+    def __init__(self, offset: int, max_count: int, max_bytes: int, sieve: Sieve) -> None:
+        self.matches, self.next_offset = sieve.matches, offset
+        self.entries_left, self.bytes_left = sieve.entries_max, SIFT_BYTES_MAX
+        self._max_count, self._max_bytes = max_count, max_bytes
+        self.parts: list[bytes | memoryview] = []
+        self._size = 0
+        self.gone = 0
+        self.full = False
+
+    def take(self, entries: bytes, chosen: Selected, body: bytes) -> None:
+        """Go through the entries that were read, up to the first that has no room any more."""
+        found = _properties(chosen.runs, body)
+        view = memoryview(body)
+        self.bytes_left -= len(body)
+        self.entries_left -= chosen.scanned
+        self.gone += chosen.gone
+        scanned = entries[: chosen.scanned * ENTRY_BYTES]
+        for position, size, _ in ENTRY.iter_unpack(scanned):
+            place = found.get(position)
+            if place is not None and self.matches(place[1]):
+                if self.parts and self._size + size > self._max_bytes:
+                    self.full = True
+                    return
+                self.parts.append(view[place[0] : place[0] + size])
+                self._size += size
+            self.next_offset += 1
+            if len(self.parts) >= self._max_count:
+                self.full = True
+                return
+
+    @property
+    def done(self) -> bool:
+        return self.full or self.entries_left <= 0 or self.bytes_left <= 0
+
+    def answer(self, queue: ConsumeQueue) -> Pulled:
+        if self.parts:
+            status = PullStatus.FOUND
+        elif self.gone:
+            status = PullStatus.MESSAGE_WAS_REMOVING
+        else:
+            status = PullStatus.NO_MATCHED_MESSAGE
+        return Pulled(
+            status, self.next_offset, queue.min_offset, queue.max_offset, len(self.parts),
+            b"".join(self.parts),
+        )  # fmt: skip
+
+
+def _properties(runs: list[tuple[int, int]], body: bytes) -> dict[int, tuple[int, bytes]]:
+    """Where each record begins in `body` and its properties, by log offset."""
+    found: dict[int, tuple[int, bytes]] = {}
+    start = 0
+    view = memoryview(body)
+    for at, size in runs:
+        walk = walk_records(view[start : start + size], at, size + BLANK_BYTES, False)
+        for record in walk.records:
+            found[record[3]] = (start + record[3] - at, record[8])
+        start += size
+    return found
+
+
+class Sifter:
+    """Reads through a sieve. What is in memory is answered at once, the rest by a worker."""
+
+    def __init__(self, commit_log: CommitLog, offload: Offload) -> None:
+        self._log, self._offload = commit_log, offload
+
+    def pull(
+        self, queue: ConsumeQueue, offset: int, max_count: int, max_bytes: int, sieve: Sieve
+    ) -> Pulled | Awaitable[Pulled]:
+        """Read from an offset that the queue has."""
+        catch = _Catch(offset, max_count, max_bytes, sieve)
+        batch = BATCH_ENTRIES_MIN
+        while not catch.done and catch.next_offset < queue.max_offset:
+            count = min(batch, catch.entries_left)
+            entries = queue.tail_from(catch.next_offset, count)
+            if entries is None:
+                place = queue.locate(catch.next_offset, count)
+                if place is None:
+                    break
+                entries = place[0].pread_warm(place[1], place[2])
+                if entries is None:
+                    return catch.answer(queue) if catch.parts else self._cold(queue, catch, place)
+            chosen = self._choose(entries, catch)
+            places = self._log.places(chosen.runs)
+            body = _warm(places)
+            if body is None:
+                if catch.parts:
+                    return catch.answer(queue)
+                return self._cold_records(queue, catch, entries, chosen, places)
+            catch.take(entries, chosen, body)
+            batch *= 2
+        if catch.next_offset == offset:
+            after = queue.after_file(offset)
+            return Pulled(PullStatus.OFFSET_FOUND_NULL, after, queue.min_offset, queue.max_offset)
+        return catch.answer(queue)
+
+    def _choose(self, entries: bytes, catch: _Catch) -> Selected:
+        count = len(entries) // ENTRY_BYTES
+        return select_entries(entries, None, count, catch.bytes_left, self._log.min)
+
+    async def _cold(self, queue: ConsumeQueue, catch: _Catch, place: Place) -> Pulled:
+        entries = await self._offload.run(place[0].pread, place[1], place[2])
+        chosen = self._choose(entries, catch)
+        return await self._cold_records(
+            queue, catch, entries, chosen, self._log.places(chosen.runs)
+        )
+
+    async def _cold_records(
+        self,
+        queue: ConsumeQueue,
+        catch: _Catch,
+        entries: bytes,
+        chosen: Selected,
+        places: list[Place],
+    ) -> Pulled:
+        """One batch, however much it finds: the reader asks again, and then it is warm."""
+        catch.take(entries, chosen, await self._offload.run(read_back, places))
+        return catch.answer(queue)
+
+
+def _warm(places: list[Place]) -> bytes | None:
+    """All of it from memory, or nothing."""
+    parts: list[bytes] = []
+    for file, size, at in places:
+        part = file.pread_warm(size, at)
+        if part is None:
+            return None
+        parts.append(part)
+    return b"".join(parts)
