@@ -48,8 +48,10 @@ func respond(a arguments) error {
 			for _, m := range batch {
 				// This client announces itself to the broker a moment after its first question.
 				time.Sleep(time.Second)
-				reply, err := consumer.CreateReplyMessage(m, []byte("re: "+string(m.Body)))
+				reply, err := consumer.CreateReplyMessage(m, nil)
 				if err == nil {
+					// It would take the body for properties.
+					reply.Body = []byte("re: " + string(m.Body))
 					_, err = p.SendSync(ctx, reply)
 				}
 				if err != nil {
