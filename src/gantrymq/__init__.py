@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gantrymq.base.errors import ConfigError, GantryError, ProtocolError
     from gantrymq.client.admin import Admin
     from gantrymq.client.consumer import Consumer
+    from gantrymq.client.dead_letters import DeadLetters
     from gantrymq.client.delivery import Delivery
     from gantrymq.client.errors import (
         BrokerRefused,
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
         WindowFull,
     )
     from gantrymq.client.lite_pull import LitePullConsumer
+    from gantrymq.client.once.ack_first import ack_first
+    from gantrymq.client.once.guard import Once
+    from gantrymq.client.once.keys import by_keys, by_message_id
+    from gantrymq.client.once.postgres_store import PostgresStore
+    from gantrymq.client.once.redis_store import RedisStore
+    from gantrymq.client.once.sqlite_store import SqliteStore
     from gantrymq.client.options import (
         ClientOptions,
         ConsumerOptions,
@@ -47,6 +54,7 @@ __all__ = [
     "ConfigError",
     "Consumer",
     "ConsumerOptions",
+    "DeadLetters",
     "Delivery",
     "ForkedError",
     "GantryError",
@@ -59,6 +67,8 @@ __all__ = [
     "NoRoute",
     "NotARequest",
     "NotStarted",
+    "Once",
+    "PostgresStore",
     "Producer",
     "ProducerOptions",
     "ProtocolError",
@@ -66,12 +76,17 @@ __all__ = [
     "PullOptions",
     "Queue",
     "Received",
+    "RedisStore",
     "Reply",
     "RequestTimeout",
     "SendFailed",
     "SendResult",
+    "SqliteStore",
     "TopicConfig",
     "WindowFull",
+    "ack_first",
+    "by_keys",
+    "by_message_id",
     "reply_to",
 ]
 
@@ -79,12 +94,19 @@ _HOMES = {
     "gantrymq.base.errors": ("ConfigError", "GantryError", "ProtocolError"),
     "gantrymq.client.admin": ("Admin",),
     "gantrymq.client.consumer": ("Consumer",),
+    "gantrymq.client.dead_letters": ("DeadLetters",),
     "gantrymq.client.delivery": ("Delivery",),
     "gantrymq.client.errors": (
         "BrokerRefused", "ClientError", "Closed", "ForkedError", "MessageRefused", "NoNameServer",
         "NoRoute", "NotStarted", "SendFailed", "WindowFull",
     ),
     "gantrymq.client.lite_pull": ("LitePullConsumer",),
+    "gantrymq.client.once.ack_first": ("ack_first",),
+    "gantrymq.client.once.guard": ("Once",),
+    "gantrymq.client.once.keys": ("by_keys", "by_message_id"),
+    "gantrymq.client.once.postgres_store": ("PostgresStore",),
+    "gantrymq.client.once.redis_store": ("RedisStore",),
+    "gantrymq.client.once.sqlite_store": ("SqliteStore",),
     "gantrymq.client.options": (
         "ClientOptions", "ConsumerOptions", "ProducerOptions", "PullOptions",
     ),

@@ -12,6 +12,7 @@ COMMANDS = {
     "tail": "gantrymq.cli.tail:tail",
     "topic": "gantrymq.cli.topic:topic",
     "reset": "gantrymq.cli.reset:reset",
+    "dlq": "gantrymq.cli.dlq:dlq",
     "nsaddr": "gantrymq.cli.nsaddr:nsaddr",
     "bench": "gantrymq.cli.bench:bench",
 }
@@ -23,6 +24,7 @@ HELP = {
     "tail": "Print messages of a topic.",
     "topic": "Change topics safely (shrink).",
     "reset": "Move a group's progress, with a preview.",
+    "dlq": "Look into dead letters, resend them, export them.",
     "nsaddr": "Serve the page that tells clients where the name servers are.",
     "bench": "Measure sending or consuming.",
 }

@@ -1,0 +1,251 @@
+"""`gantry dlq`: the dead letters of a group: list, sort by cause, show, send again, export."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from gantrymq.base.errors import GantryError
+from gantrymq.cli.output import (
+    Row,
+    body_fields,
+    fail,
+    namesrv_option,
+    output_option,
+    print_line,
+    print_rows,
+)
+from gantrymq.client.dead_letters import Cause, DeadLetters, Letter, Wanted
+from gantrymq.client.resending import RATE_DEFAULT
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+TO = click.Choice(["retry", "topic"])
+
+
+@click.group("dlq")
+def dlq() -> None:
+    """Dead letters: what a group could not consume, why, and how to try again."""
+
+
+def _filters(function: F) -> F:
+    """The options by which letters are chosen."""
+    options = [
+        click.option("--fingerprint", help="Only letters that died of this."),
+        click.option("--topic", help="Only letters that were sent to this topic."),
+        click.option("--key", help="Only letters with this key, or this message id."),
+        click.option("--since", metavar="TIME", help="Only those that died then or later."),
+        click.option("--until", metavar="TIME", help="Only those that died then or before."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _wanted(chosen: dict[str, Any]) -> Wanted:
+    return Wanted(
+        fingerprint=chosen.pop("fingerprint"),
+        topic=chosen.pop("topic"),
+        key=chosen.pop("key"),
+        since_ms=_ms(chosen.pop("since")),
+        until_ms=_ms(chosen.pop("until")),
+    )
+
+
+def _ms(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return int(datetime.fromisoformat(text).astimezone().timestamp() * 1000)
+    except ValueError:
+        raise click.UsageError(f"{text!r} is no time (2026-01-31T08:00:00)") from None
+
+
+def _run(namesrv: str | None, group: str, work: Callable[[DeadLetters], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with DeadLetters(namesrv, group=group) as letters:
+            await work(letters)
+
+    try:
+        with suppress(KeyboardInterrupt):
+            asyncio.run(main())
+    except GantryError as error:
+        fail(error)
+
+
+@dlq.command("list")
+@click.argument("group")
+@_filters
+@click.option("--limit", default=100, show_default=True, help="Rows of this page.")
+@click.option("--after", metavar="PLACE", help="Go on behind the last page.")
+@namesrv_option
+@output_option
+def list_letters(
+    group: str, limit: int, after: str | None, namesrv: str | None, output: str, **chosen: Any
+) -> None:
+    """The dead letters of GROUP, oldest first, a page at a time."""
+    wanted = _wanted(chosen)
+
+    async def work(letters: DeadLetters) -> None:
+        page = await letters.page(wanted, limit=limit, after=after)
+        print_rows([_row(letter, output) for letter in page.letters], output)
+        more = f"more: --after {page.after}" if page.after else "these are all"
+        print(more, file=sys.stderr)
+
+    _run(namesrv, group, work)
+
+
+def _row(letter: Letter, output: str) -> Row:
+    row = letter.row()
+    if output != "table":
+        return row
+    why = row["text"] or row["reason"] or ""
+    return {
+        "died": _when(row["diedTime"]),
+        "deadId": row["deadId"],
+        "topic": row["topic"],
+        "keys": row["keys"],
+        "tries": row["tries"],
+        "fingerprint": row["fingerprint"],
+        "error": row["error"],
+        "why": why.splitlines()[0][:60] if why else None,
+    }
+
+
+def _when(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).astimezone().isoformat(" ", "milliseconds")
+
+
+@dlq.command("stats")
+@click.argument("group")
+@_filters
+@namesrv_option
+@output_option
+def stats(group: str, namesrv: str | None, output: str, **chosen: Any) -> None:
+    """What the letters of GROUP died of, the most frequent cause first."""
+    wanted = _wanted(chosen)
+
+    async def work(letters: DeadLetters) -> None:
+        causes = await letters.statistics(wanted)
+        print_rows([_cause(cause, output) for cause in causes], output)
+
+    _run(namesrv, group, work)
+
+
+def _cause(cause: Cause, output: str) -> Row:
+    table = output == "table"
+    return {
+        "count": cause.count,
+        "fingerprint": cause.fingerprint or None,
+        "error": cause.error or None,
+        "text": (cause.text[:60] if table else cause.text) or None,
+        "reason": cause.reason or None,
+        "topics": [f"{t}={n}" for t, n in cause.topics.items()] if table else cause.topics,
+        "first": _when(cause.first_ms) if table else cause.first_ms,
+        "last": _when(cause.last_ms) if table else cause.last_ms,
+        "sample": cause.sample,
+    }
+
+
+@dlq.command("show")
+@click.argument("group")
+@click.argument("letter_id", metavar="ID")
+@namesrv_option
+@click.option("-o", "--output", type=click.Choice(["json", "jsonl"]), default="json")
+def show(group: str, letter_id: str, namesrv: str | None, output: str) -> None:
+    """One letter with its body and properties, by its dead id or its message id."""
+
+    async def work(letters: DeadLetters) -> None:
+        print_rows([_whole(await letters.one(letter_id))], output)
+
+    _run(namesrv, group, work)
+
+
+def _whole(letter: Letter) -> Row:
+    message = letter.message
+    return {**letter.row(), "properties": message.properties, **body_fields(message.body)}
+
+
+@dlq.command("export")
+@click.argument("group")
+@_filters
+@namesrv_option
+def export(group: str, namesrv: str | None, **chosen: Any) -> None:
+    """Every letter of GROUP as a line of JSON, with body and properties."""
+    wanted = _wanted(chosen)
+
+    async def work(letters: DeadLetters) -> None:
+        async for letter in letters.all(wanted):
+            print_line(_whole(letter))
+
+    _run(namesrv, group, work)
+
+
+@dlq.command("resend")
+@click.argument("group")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option(
+    "--all", "everything", is_flag=True, help="Every letter that the filters let through."
+)
+@_filters
+@click.option("--to", type=TO, default="retry", show_default=True,
+              help="retry: only GROUP gets it; topic: every group does.")  # fmt: skip
+@click.option("--rate", default=RATE_DEFAULT, show_default=True, help="Letters a second, at most.")
+@click.option(
+    "--progress", type=click.Path(path_type=Path), help="Note in this file what was sent."
+)
+@click.option("--again", is_flag=True, help="Also what was resent before.")
+@click.option("--dry-run", is_flag=True, help="Only count.")
+@namesrv_option
+@output_option
+def resend(
+    group: str, ids: tuple[str, ...], everything: bool, to: Any, rate: float, again: bool,
+    progress: Path | None, dry_run: bool, namesrv: str | None, output: str, **chosen: Any,
+) -> None:  # fmt: skip
+    """Send letters of GROUP again: those named, or with --all those chosen. Each one once."""
+    if bool(ids) == everything:
+        raise click.UsageError("name the letters, or choose them with --all and filters")
+    wanted = _wanted(chosen)
+
+    async def work(letters: DeadLetters) -> None:
+        if ids:
+            rows = []
+            for any_id in ids:
+                letter = await letters.one(any_id)
+                done = dry_run or await letters.resend(letter, to=to, again=again) is not None
+                outcome = "would be resent" if dry_run else "resent" if done else "skipped"
+                rows.append({"deadId": letter.dead_id, "outcome": outcome})
+            print_rows(rows, output)
+        elif dry_run:
+            print_rows([{"letters": sum([1 async for _ in letters.all(wanted)])}], output)
+        else:
+            found = await letters.resend_all(
+                wanted, to=to, rate=rate, progress=progress, again=again
+            )
+            failed = len(found.failed)
+            row = {"resent": found.resent, "skipped": found.skipped, "failed": failed}
+            print_rows([row], output)
+            for dead_id, error in found.failed.items():
+                print(f"error: {dead_id}: {error}", file=sys.stderr)
+            if failed:
+                raise SystemExit(1)
+
+    _run(namesrv, group, work)
+
+
+@dlq.command("mend")
+@click.argument("group")
+@namesrv_option
+def mend(group: str, namesrv: str | None) -> None:
+    """Make the letters of GROUP readable where a broker before 4.9.2 made them write-only."""
+
+    async def work(letters: DeadLetters) -> None:
+        mended = await letters.mend()
+        print(f"readable now: {', '.join(mended)}" if mended else "was readable everywhere")
+
+    _run(namesrv, group, work)
