@@ -192,11 +192,14 @@ class Producer(_Blocking[AsyncProducer]):
         group: str,
         options: ProducerOptions | None = None,
         client: ClientOptions | None = None,
+        trace: bool | str = False,
         hooks: Sequence[Hook] = (),
         portal: Portal | None = None,
     ) -> None:
         def make() -> AsyncProducer:
-            return AsyncProducer(namesrv, group=group, options=options, client=client, hooks=hooks)
+            return AsyncProducer(
+                namesrv, group=group, options=options, client=client, trace=trace, hooks=hooks
+            )
 
         super().__init__(make, portal)
 
@@ -330,13 +333,14 @@ class Consumer(_Blocking[PollingConsumer]):
         max_retries: int | None = -1,
         options: ConsumerOptions | None = None,
         client: ClientOptions | None = None,
+        trace: bool | str = False,
         hooks: Sequence[Hook] = (),
         portal: Portal | None = None,
     ) -> None:
         def make() -> PollingConsumer:
             return PollingConsumer(
                 namesrv, group=group, ordered=ordered, broadcast=broadcast,
-                max_retries=max_retries, options=options, client=client, hooks=hooks,
+                max_retries=max_retries, options=options, client=client, trace=trace, hooks=hooks,
             )  # fmt: skip
 
         super().__init__(make, portal)

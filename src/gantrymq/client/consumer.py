@@ -37,6 +37,7 @@ from gantrymq.client.setup import (
     strategy_named,
 )
 from gantrymq.client.subscribing import Subscribing
+from gantrymq.client.tracing import Tracing
 from gantrymq.client.workers import BatchHandler, Handler, Work, Workers
 from gantrymq.model import RETRY_PREFIX, Queue
 from gantrymq.protocol.bodies import ConsumerData
@@ -77,6 +78,7 @@ class Consumer:
         once: Once | None = None,
         options: ConsumerOptions | None = None,
         client: ClientOptions | None = None,
+        trace: bool | str = False,
         close_grace: float = CLOSE_GRACE_SECONDS,
         network: Network | None = None,
         clock: WallClock | None = None,
@@ -97,6 +99,9 @@ class Consumer:
         self._once = once
         self._ports = (network, clock, rng)
         self._hooks = tuple(hooks)
+        self._trace = trace
+        self.tracing: Tracing | None = None
+        """What it writes down about what it consumes; None: nothing."""
         self._subscribing = Subscribing(self.group, retries=options.message_model != BROADCASTING)
         self._work: Work | None = None
         self._workers: Workers | None = None
@@ -135,6 +140,9 @@ class Consumer:
         if self._once is not None:
             await self._start_once(self._once, instance)
         self._handout, self._ended = Handout(), asyncio.Event()
+        if self._trace:
+            self.tracing = Tracing(instance, self.group, "CONSUME", self._trace)
+            self._handout.trace = self.tracing
         self._rebalancing = Rebalancing(self._rebalance, options.rebalance_interval_ms / 1000)
         self._claims = Claims(
             setup, self._handout, offsets,
@@ -190,6 +198,8 @@ class Consumer:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._subscribing.stop()
         await self._claims.close()
+        if self.tracing is not None:
+            await self.tracing.close()
         await self._instance.unregister_consumer(self.group)
         await self._instance.close()
         if self._once is not None:

@@ -1,12 +1,15 @@
 """A delivered message and the three verbs that finish it: ack, retry, dead."""
 
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from gantrymq.client.consumer_errors import AlreadyFinished
 from gantrymq.client.failures import Failure, because
 from gantrymq.client.received import Received
 from gantrymq.model import Queue
 from gantrymq.protocol.record import RecordHead
+
+if TYPE_CHECKING:
+    from gantrymq.client.tracing import Attempt
 
 DEAD_LEVEL: Final = -1
 """The delay level that means: no retry, to the dead letters."""
@@ -27,7 +30,7 @@ class Keeper(Protocol):
 class Delivery(Received):
     """One delivery of a message. Finish it once: `ack`, `retry` or `dead`."""
 
-    __slots__ = ("_keeper", "_tries", "failure", "finished", "started")
+    __slots__ = ("_keeper", "_tries", "attempt", "failure", "finished", "started")
 
     def __init__(
         self, data: bytes, body_at: int, head: RecordHead, queue: Queue, keeper: Keeper
@@ -39,6 +42,8 @@ class Delivery(Received):
         """The verb that finished this delivery; None while it is open."""
         self.failure: Failure | None = None
         """Why this delivery failed; it travels with the message."""
+        self.attempt: Attempt | None = None
+        """Writes down how it ends, where consumption is traced."""
         self.started: float | None = None
         """When it was handed out, on the event loop's clock."""
 
@@ -52,6 +57,8 @@ class Delivery(Received):
         if self.finished is not None:
             raise AlreadyFinished(self.msg_id, self.finished)
         self.finished = "ack"
+        if self.attempt is not None:
+            self.attempt.ended(self)
         self._keeper.acked(self)
 
     async def retry(self, delay_level: int = BROKER_LEVEL, *, reason: str | None = None) -> None:
@@ -74,10 +81,14 @@ class Delivery(Received):
         if self.finished is not None:
             raise AlreadyFinished(self.msg_id, self.finished)
         self.finished = verb
+        if self.attempt is not None:
+            self.attempt.ended(self)
 
     def expire(self) -> None:
         """Take it back from a holder who never finished it; a later verb will raise."""
         self.finished = "its time was over"
+        if self.attempt is not None:
+            self.attempt.ended(self)
 
     def again(self) -> "Delivery":
         """The same message for one more try in place."""

@@ -7,9 +7,12 @@ workers whose handler does wait are all running after a few turns of the loop.
 
 import asyncio
 from collections import deque
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from gantrymq.client.delivery import Delivery
+
+if TYPE_CHECKING:
+    from gantrymq.client.tracing import TraceSink
 
 TURN_SECONDS_MAX: Final = 0.005
 """How long messages may be handed out without a pause before the loop gets its turn."""
@@ -43,6 +46,7 @@ class Handout:
         self._held_until = 0.0
         self._rested = self._loop.time()
         self.closed = False
+        self.trace: TraceSink | None = None
 
     def offer(self, source: Source) -> None:
         """A queue got something new, or may go on."""
@@ -79,6 +83,8 @@ class Handout:
                     self._wake_one()
                 for message in found:
                     message.started = now
+                if self.trace is not None:
+                    self.trace.handed_out(found)
                 return found
         return []
 

@@ -64,21 +64,39 @@ async def by_key(
     Every broker of the topic is asked. Its index knows hashes only, so the text is compared here.
     """
     route = await instance.routes.get(topic)
+    found: list[Received] = []
+    for data in route.broker_datas:
+        address = instance.routes.address_of(data.broker_name, any_id=True)
+        found += await query_broker(
+            instance, address, data.broker_name, topic, key,
+            count_max=count_max, begin_ms=begin_ms, end_ms=end_ms, unique=unique,
+        )  # fmt: skip
+    return sorted(found, key=lambda message: message.store_ms)[:count_max]
+
+
+async def query_broker(
+    instance: Instance,
+    address: str,
+    broker_name: str,
+    topic: str,
+    key: str,
+    *,
+    count_max: int = QUERY_MESSAGES_MAX,
+    begin_ms: int = 0,
+    end_ms: int = FOREVER_MS,
+    unique: bool = False,
+) -> list[Received]:
+    """The messages with a key that one broker has, also of topics that no route names."""
     header = QueryMessageRequest(
         topic=topic, key=key, max_num=count_max, begin_timestamp=begin_ms, end_timestamp=end_ms,
         unique_key_query=unique,
     )  # fmt: skip
-    found: list[Received] = []
-    for data in route.broker_datas:
-        address = instance.routes.address_of(data.broker_name, any_id=True)
-        _, answer = await instance.call(
-            address, calls.QUERY_MESSAGE, header,
-            expect=(ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND),
-        )  # fmt: skip
-        if answer.code == ResponseCode.SUCCESS:
-            found += read_records(answer.body, data.broker_name)
-    wanted = [m for m in found if (m.msg_id == key if unique else key in m.keys)]
-    return sorted(wanted, key=lambda message: message.store_ms)[:count_max]
+    _, answer = await instance.call(
+        address, calls.QUERY_MESSAGE, header,
+        expect=(ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND),
+    )  # fmt: skip
+    found = read_records(answer.body, broker_name) if answer.code == ResponseCode.SUCCESS else []
+    return [m for m in found if (m.msg_id == key if unique else key in m.keys)]
 
 
 async def by_id(instance: Instance, msg_id: str, topic: str | None = None) -> Received:

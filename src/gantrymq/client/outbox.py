@@ -8,7 +8,7 @@ not there yet) waits in a list, in order.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -39,6 +39,9 @@ from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.command import BINARY_CODEC, Command, encode
 from gantrymq.protocol.headers.messages import SendResponse
 from gantrymq.remoting.connection import CallTimeout, Connection
+
+if TYPE_CHECKING:
+    from gantrymq.client.tracing import TraceSink
 
 Selector = Callable[[Sequence[Queue]], Queue]
 RETRYABLE: Final = (*TRANSPORT_ERRORS, BrokerUnknown)
@@ -117,6 +120,7 @@ class Outbox:
         self._for_connection: Waitlist[Pending] = Waitlist(self._transmit_again, self._fail)
         self._room_waiters: deque[asyncio.Future[None]] = deque()
         self._idle: asyncio.Future[None] | None = None
+        self.trace: TraceSink | None = None
         self.count = 0
         """Messages under way."""
         self.bytes = 0
@@ -359,6 +363,8 @@ class Outbox:
         except GantryError as error:
             self._fail(pending, error)
             return
+        if self.trace is not None:
+            self.trace.sent(pending.prepared, target.address, result, answer)
         if pending.when_stored_less and answer.code and self._may_retry(pending):
             pending.stored = result
             pending.tried += (target.queue.broker_name,)

@@ -21,6 +21,7 @@ from gantrymq.client.outgoing import Prepared, check_topic, prepare, prepare_bat
 from gantrymq.client.received import Received
 from gantrymq.client.request_reply import Reply, answer, ask
 from gantrymq.client.routes import publish_queues
+from gantrymq.client.tracing import Tracing
 from gantrymq.model import Message, NameRefused, Queue, SendResult, check_group_name
 
 REFUSED_GROUP: Final = "DEFAULT_PRODUCER"
@@ -54,6 +55,7 @@ class Producer:
         group: str,
         options: ProducerOptions | None = None,
         client: ClientOptions | None = None,
+        trace: bool | str = False,
         hooks: Sequence[Hook] = (),
         network: Network | None = None,
         clock: WallClock | None = None,
@@ -66,6 +68,9 @@ class Producer:
         self._network, self._clock, self._rng = network, clock, rng
         self._instance: Instance | None = None
         self._outbox: Outbox | None = None
+        self._trace = trace
+        self.tracing: Tracing | None = None
+        """What it writes down about its sends; None: nothing."""
         self._closed = False
         self._pid = os.getpid()
         self._checked_topics: set[str] = set()
@@ -89,6 +94,9 @@ class Producer:
         instance.register_producer(self.group)
         self._instance = instance
         self._outbox = Outbox(instance, self.group, self.options)
+        if self._trace:
+            self.tracing = Tracing(instance, self.group, "PRODUCE", self._trace)
+            self._outbox.trace = self.tracing
         self._retry_codes = self._outbox.retry_codes()
         self._loop = asyncio.get_running_loop()
         self._ids = instance.ids
@@ -102,6 +110,8 @@ class Producer:
             return
         try:
             await outbox.close()
+            if self.tracing is not None:
+                await self.tracing.close()
             await instance.unregister_producer(self.group)
         finally:
             await instance.close()

@@ -1,0 +1,276 @@
+"""Writing down what happens to messages, beside the work and never in its way.
+
+What is traced goes into a bounded queue: when that is full, trace is dropped and counted, because
+a message is worth more than its trace. A timer turns the queue into trace messages, and an outbox
+of its own sends them; that one traces nothing.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from gantrymq.base.errors import GantryError
+from gantrymq.client.options import ProducerOptions
+from gantrymq.client.outbox import Outbox, Pending
+from gantrymq.client.outgoing import Prepared, prepare
+from gantrymq.model import TRACE_TOPIC, Message, SendResult
+from gantrymq.protocol import batch, properties, trace
+from gantrymq.protocol.command import Command
+from gantrymq.protocol.trace import MessageType, Outcome, Record
+
+if TYPE_CHECKING:
+    from gantrymq.client.delivery import Delivery
+    from gantrymq.client.instance import Instance
+
+log = logging.getLogger(__name__)
+
+QUEUE_MAX: Final = 2048
+"""Things noted and not yet written."""
+BATCH_MAX: Final = 100
+"""Records that go into one trace message."""
+BATCH_CHARS_MAX: Final = 16_000
+"""With this much text, of which keys are a part, no more is put into one trace message: its
+properties have 32,767 bytes."""
+FLUSH_SECONDS: Final = 0.5
+CLOSE_SECONDS_MAX: Final = 5.0
+LOUD_SECONDS: Final = 60.0
+"""How often a loss is worth a word in the log."""
+_OPTIONS: Final = ProducerOptions(
+    send_timeout_ms=5_000, max_message_bytes=128_000, window_messages=64
+)
+
+
+class TraceSink(Protocol):
+    """What the parts of a client tell; where there is no sink, tracing is off."""
+
+    def sent(self, prepared: Prepared, address: str, result: SendResult, answer: Command) -> None:
+        """A broker stored a message."""
+
+    def handed_out(self, messages: "Sequence[Delivery]") -> None:
+        """A consumer got messages; each that is traced gets its `attempt`."""
+
+    def transaction_ended(
+        self, message: Message, result: SendResult, address: str, state: str, *, from_check: bool
+    ) -> None:
+        """A producer decided: COMMIT_MESSAGE, ROLLBACK_MESSAGE or UNKNOW."""
+
+    def recalled(self, topic: str, msg_id: str, *, ok: bool) -> None:
+        """A delayed message was called back, or could not be."""
+
+
+class Attempt:
+    """One consumption of one message, from hand-out to its verb."""
+
+    __slots__ = ("_began_ms", "_request_id", "_tracing")
+
+    def __init__(self, tracing: "Tracing", began_ms: int, request_id: str) -> None:
+        self._tracing, self._began_ms, self._request_id = tracing, began_ms, request_id
+
+    def ended(self, message: "Delivery") -> None:
+        """Its consumer is done with it; how is in the message."""
+        self._tracing.ended(message, self._began_ms, self._request_id)
+
+
+class Tracing:
+    """The trace of one producer or consumer."""
+
+    def __init__(self, instance: "Instance", group: str, kind: str, topic: str | bool) -> None:
+        self._instance, self._group = instance, group
+        self._topic = topic if isinstance(topic, str) else TRACE_TOPIC
+        self._inner_group = f"_INNER_TRACE_PRODUCER-{group}-{kind}-1"
+        self._loop = asyncio.get_running_loop()
+        self._outbox = Outbox(instance, self._inner_group, _OPTIONS)
+        self._notes: deque[Record] = deque()
+        self._timer: asyncio.Handle | None = None
+        self._said = -LOUD_SECONDS
+        self.dropped = 0
+        """Things that happened while the queue was full."""
+        self.lost = 0
+        """Things whose trace message could not be stored."""
+        instance.register_producer(self._inner_group)
+
+    async def close(self) -> None:
+        """Write what is noted, as far as that is possible in a few seconds."""
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS_MAX):
+                while self._notes:
+                    await self._outbox.room()
+                    self._flush()
+                await self._outbox.close()
+        except TimeoutError:
+            self._warn(f"{len(self._notes)} notes and {self._outbox.count} messages given up")
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            await self._instance.unregister_producer(self._inner_group)
+
+    # what happens
+
+    def sent(self, prepared: Prepared, address: str, result: SendResult, answer: Command) -> None:
+        if answer.ext.get(properties.TRACE_ON) == "false" or prepared.topic == self._topic:
+            return
+        now_ms = self._instance.clock.now_ms()
+        region = answer.ext.get(properties.MSG_REGION, trace.DEFAULT_REGION)
+        for record in self._pubs(prepared, address, result, region, now_ms):
+            self._note(record)
+
+    def handed_out(self, messages: "Sequence[Delivery]") -> None:
+        began_ms = self._instance.clock.now_ms()
+        for message in messages:
+            found = message.properties
+            if found.get(properties.TRACE_ON) == "false" or message.topic == self._topic:
+                continue
+            request_id = self._instance.ids.next()[0]
+            message.attempt = Attempt(self, began_ms, request_id)
+            before = trace.SubBefore(
+                msg_id=message.msg_id, at_ms=began_ms, request_id=request_id,
+                region=found.get(properties.MSG_REGION, trace.DEFAULT_REGION), group=self._group,
+                retry_times=message.reconsume_times, keys=found.get(properties.KEYS, ""),
+            )  # fmt: skip
+            self._note(before)
+
+    def ended(self, message: "Delivery", began_ms: int, request_id: str) -> None:
+        """The other end of an attempt."""
+        now_ms = self._instance.clock.now_ms()
+        after = trace.SubAfter(
+            msg_id=message.msg_id, request_id=request_id, cost_ms=now_ms - began_ms,
+            ok=message.finished == "ack", keys=message.properties.get(properties.KEYS, ""),
+            outcome=_outcome(message), at_ms=now_ms, group=self._group,
+        )  # fmt: skip
+        self._note(after)
+
+    def transaction_ended(
+        self, message: Message, result: SendResult, address: str, state: str, *, from_check: bool
+    ) -> None:
+        ended = trace.EndTransaction(
+            msg_id=result.msg_id, at_ms=self._instance.clock.now_ms(),
+            region=trace.DEFAULT_REGION, group=self._group, keys=" ".join(message.keys),
+            topic=message.topic, tags=message.tags or "", store_host=address,
+            transaction_id=result.transaction_id or "", state=state, from_check=from_check,
+        )  # fmt: skip
+        self._note(ended)
+
+    def recalled(self, topic: str, msg_id: str, *, ok: bool) -> None:
+        now_ms = self._instance.clock.now_ms()
+        called = trace.Recall(
+            msg_id=msg_id, at_ms=now_ms, region=trace.DEFAULT_REGION, group=self._group,
+            topic=topic, ok=ok,
+        )  # fmt: skip
+        self._note(called)
+
+    def _note(self, note: Record) -> None:
+        notes = self._notes
+        if len(notes) >= QUEUE_MAX:
+            self.dropped += 1
+            self._warn("the queue is full")
+            return
+        notes.append(note)
+        if self._timer is None:
+            self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
+        elif len(notes) == BATCH_MAX:
+            self._timer.cancel()
+            self._timer = self._loop.call_soon(self._flush)
+
+    # putting it into words
+
+    def _pubs(
+        self, prepared: Prepared, address: str, result: SendResult, region: str, now_ms: int
+    ) -> list[Record]:
+        """One record a message, also for a batch: each must be found by its own id."""
+        ids, places = [result.msg_id], [result.offset_msg_id]
+        items = [(properties.decode(prepared.properties), len(prepared.body))]
+        if prepared.batch:
+            inner = batch.decode(prepared.body)
+            ids, places = result.msg_id.split(","), result.offset_msg_id.split(",")
+            places += [""] * (len(ids) - len(places))  # a batch stored as one has one place
+            items = [(properties.decode(item.properties), len(item.body)) for item in inner]
+        return [
+            trace.Pub(
+                msg_id=msg_id, at_ms=prepared.born_ms, region=region, group=self._group,
+                keys=found.get(properties.KEYS, ""), topic=prepared.topic,
+                tags=found.get(properties.TAGS, ""), store_host=address, body_bytes=size,
+                cost_ms=max(0, now_ms - prepared.born_ms), message_type=_message_type(found),
+                offset_msg_id=place, ok=result.status == "SEND_OK",
+            )
+            for msg_id, place, (found, size) in zip(ids, places, items, strict=False)
+        ]  # fmt: skip
+
+    def _flush(self) -> None:
+        """Turn notes into one trace message; more of them in the turns that follow."""
+        self._timer = None
+        if self._outbox.full:
+            self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
+            return
+        records: list[Record] = []
+        parts: list[str] = []
+        size = 0
+        while self._notes and len(records) < BATCH_MAX and size < BATCH_CHARS_MAX:
+            record = self._notes.popleft()
+            records.append(record)
+            parts.append(trace.encode(record))
+            size += len(parts[-1])
+        if records:
+            self._send(records, "".join(parts))
+        if self._notes:
+            self._timer = self._loop.call_soon(self._flush)
+
+    def _send(self, records: list[Record], text: str) -> None:
+        message = Message(self._topic, text, keys=_fitting(trace.index_keys(records)))
+        count = len(records)
+        try:
+            prepared = prepare(message, self._instance.ids, _OPTIONS)
+        except GantryError as error:
+            self._lose(count, error)
+            return
+        future: asyncio.Future[SendResult] = self._loop.create_future()
+        deadline = self._loop.time() + _OPTIONS.send_timeout_ms / 1000
+        future.add_done_callback(lambda done: self._settled(done, count))
+        self._outbox.add(Pending(self._outbox, prepared, future, deadline, 1 + _OPTIONS.retries))
+
+    def _settled(self, done: asyncio.Future[SendResult], count: int) -> None:
+        error = None if done.cancelled() else done.exception()
+        if error is not None:
+            self._lose(count, error)
+
+    def _lose(self, count: int, error: BaseException) -> None:
+        self.lost += count
+        self._warn(str(error))
+
+    def _warn(self, why: str) -> None:
+        now = self._loop.time()
+        if now - self._said >= LOUD_SECONDS:
+            self._said = now
+            log.warning(
+                "trace of %s: %s (%d dropped, %d lost so far)",
+                self._group, why, self.dropped, self.lost,
+            )  # fmt: skip
+
+
+def _message_type(found: dict[str, str]) -> MessageType:
+    if properties.DELAY in found:
+        return MessageType.DELAY
+    return MessageType.HALF if found.get(properties.TRANSACTION_PREPARED) == "true" else (
+        MessageType.NORMAL
+    )  # fmt: skip
+
+
+def _outcome(message: "Delivery") -> Outcome:
+    if message.finished == "ack":
+        return Outcome.SUCCESS
+    if message.finished not in ("retry", "dead"):
+        return Outcome.TIMEOUT
+    failure = message.failure
+    return Outcome.EXCEPTION if failure is not None and failure.error else Outcome.FAILED
+
+
+def _fitting(keys: list[str]) -> list[str]:
+    """As many keys as the properties of a message can carry."""
+    kept, size = [], 0
+    for key in keys:
+        size += len(key.encode()) + 1
+        if size > properties.BYTES_MAX - 1024:
+            break
+        kept.append(key)
+    return kept

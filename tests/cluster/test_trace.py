@@ -1,0 +1,367 @@
+"""Message trace: who sent and consumed what, written by our clients and found again."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+from peer import Peer, Run, messages
+
+from gantrymq import ConsumerOptions, Delivery, Message, Producer
+from gantrymq.client.trace_query import Trace, trace_of
+from gantrymq.client.tracing import QUEUE_MAX
+from gantrymq.model import TRACE_TOPIC, dead_topic
+from gantrymq.protocol import trace
+from gantrymq.protocol.trace import MessageType, Outcome, Pub, SubAfter, SubBefore
+from gantrymq.testing.cluster import Cluster
+from gantrymq.testing.loop import simulate
+
+FIRST = ConsumerOptions(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
+
+
+async def traced(cluster: Cluster, msg_id: str, count: int, topic: str = TRACE_TOPIC) -> Trace:
+    """The trace of a message once it has so many events; the index follows the log."""
+    async with cluster.admin() as admin:
+        while True:
+            found = await trace_of(admin, msg_id, topic=topic)
+            if len(found.events) >= count:
+                return found
+            await asyncio.sleep(0.05)
+
+
+def records(found: Trace) -> list[Any]:
+    return [event.record for event in found.events]
+
+
+def test_a_send_and_its_consumption_are_traced(run: Run) -> None:
+    """
+    Three records: sent, handed out, finished; the last two belong together by their request id.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("T")
+        async with cluster.producer("shop", trace=True) as producer:
+            sent = await producer.send(Message("T", b"hello", tags="a", keys=["k1", "k2"]))
+        async with cluster.consumer("billing", trace=True, options=FIRST) as consumer:
+            consumer.subscribe("T")
+            await (await anext(consumer)).ack()
+        found = await traced(cluster, sent.msg_id, 3)
+        pub, before, after = records(found)
+        address = f"127.0.0.1:{cluster.broker().config.listen_port}"
+
+        assert (Pub, SubBefore, SubAfter) == (type(pub), type(before), type(after))
+        assert ("shop", "T", "a", "k1 k2") == (pub.group, pub.topic, pub.tags, pub.keys)
+        assert (address, 5, sent.offset_msg_id, True) == (
+            pub.store_host, pub.body_bytes, pub.offset_msg_id, pub.ok,
+        )  # fmt: skip
+        assert ("billing", 0, "k1 k2") == (before.group, before.retry_times, before.keys)
+        assert (before.request_id, True, Outcome.SUCCESS) == (
+            after.request_id, after.ok, after.outcome,
+        )  # fmt: skip
+        assert found.complete
+
+    run(work, trace_topic_enable=True)
+
+
+def test_the_trace_of_a_message_is_found_by_its_key(run: Run) -> None:
+    """
+    Keys of the traced message are keys of its trace message, as RocketMQ's tools expect.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("T")
+        async with cluster.producer("shop", trace=True) as producer:
+            sent = await producer.send(Message("T", b"hello", keys=["order-7"]))
+        await traced(cluster, sent.msg_id, 1)
+        async with cluster.admin() as admin:
+            (message,) = await admin.query(TRACE_TOPIC, "order-7")
+
+        assert {sent.msg_id, "order-7"} == set(message.keys)
+        assert [sent.msg_id] == [record.msg_id for record in trace.decode(message.body).records]
+
+    run(work, trace_topic_enable=True)
+
+
+def test_failed_attempts_say_how_they_failed(run: Run) -> None:
+    """
+    An exception, a wish to try again and a time-out are three different outcomes.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("T", queues=1)
+        async with cluster.producer("shop") as producer:
+            sent = [await producer.send(Message("T", body)) for body in (b"raise", b"retry", b"ok")]
+        done = asyncio.Event()
+        async with cluster.consumer(
+            "billing", trace=True, options=FIRST, max_retries=0
+        ) as consumer:
+
+            @consumer.handler
+            async def handle(message: Delivery) -> None:
+                if message.body == b"raise":
+                    raise ValueError("no")
+                if message.body == b"retry":
+                    await message.retry()
+                else:
+                    done.set()
+
+            consumer.subscribe("T")
+            await done.wait()
+        outcomes = []
+        for result in sent:
+            found = await traced(cluster, result.msg_id, 2)
+            outcomes.append((records(found)[-1].ok, records(found)[-1].outcome))
+
+        assert [
+            (False, Outcome.EXCEPTION), (False, Outcome.FAILED), (True, Outcome.SUCCESS)
+        ] == outcomes  # fmt: skip
+
+    run(work, trace_topic_enable=True)
+
+
+def test_a_retried_message_has_one_pair_of_records_for_each_attempt() -> None:
+    """
+    The id stays the same over all copies, so one question shows all attempts.
+    """
+
+    async def main() -> None:
+        async with Cluster(memory=True, trace_topic_enable=True) as cluster:
+            await cluster.create_topic("T", queues=1)
+            async with cluster.producer("shop") as producer:
+                sent = await producer.send(Message("T", b"x"))
+            async with cluster.consumer("billing", trace=True, options=FIRST) as consumer:
+                consumer.subscribe("T")
+                for _ in range(2):
+                    await (await anext(consumer)).retry()
+                await (await anext(consumer)).ack()
+            attempts = records(await traced(cluster, sent.msg_id, 6))
+            pairs = zip(attempts[::2], attempts[1::2], strict=True)
+
+            assert [(0, False), (1, False), (2, True)] == [
+                (before.retry_times, after.ok) for before, after in pairs
+            ]
+
+    simulate(main)
+
+
+def test_a_message_whose_holder_never_finished_it_timed_out() -> None:
+    """
+    What is taken back after the consume time-out is traced as TIME_OUT.
+    """
+
+    async def main() -> None:
+        async with Cluster(memory=True, trace_topic_enable=True) as cluster:
+            await cluster.create_topic("T", queues=1)
+            async with cluster.producer("shop") as producer:
+                sent = await producer.send(Message("T", b"x"))
+            async with cluster.consumer("billing", trace=True, options=FIRST) as consumer:
+                consumer.subscribe("T")
+                await anext(consumer)
+                found = await traced(cluster, sent.msg_id, 2)
+
+            assert Outcome.TIMEOUT == records(found)[-1].outcome
+
+    simulate(main)
+
+
+def test_every_message_of_a_batch_is_found_by_its_own_id(run: Run) -> None:
+    """
+    RocketMQ writes one record with all ids, which no question for one of them finds.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("T")
+        async with cluster.producer("shop", trace=True) as producer:
+            batch = [Message("T", b"one", tags="a"), Message("T", b"three", keys=["k"])]
+            sent = await producer.send_batch(batch)
+        ids, places = sent.msg_id.split(","), sent.offset_msg_id.split(",")
+        found = [records(await traced(cluster, msg_id, 1))[0] for msg_id in ids]
+
+        assert list(zip(ids, places, ["a", ""], ["", "k"], [3, 5], strict=True)) == [
+            (pub.msg_id, pub.offset_msg_id, pub.tags, pub.keys, pub.body_bytes) for pub in found
+        ]
+
+    run(work, trace_topic_enable=True)
+
+
+def test_a_delayed_message_is_traced_as_one(run: Run) -> None:
+    """
+    The kind of message is part of the record.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("T")
+        async with cluster.producer("shop", trace=True) as producer:
+            sent = await producer.send(Message("T", b"x", delay_level=1))
+        (pub,) = records(await traced(cluster, sent.msg_id, 1))
+
+        assert MessageType.DELAY == pub.message_type
+
+    run(work, trace_topic_enable=True)
+
+
+def test_trace_goes_to_a_topic_of_ones_own(run: Run) -> None:
+    """
+    `trace="name"`: brokers without the trace topic can be traced as well.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("T")
+        await cluster.create_topic("MyTrace", queues=1)
+        async with cluster.producer("shop", trace="MyTrace") as producer:
+            sent = await producer.send(Message("T", b"x"))
+            await producer.send(Message("MyTrace", b"never traced itself"))
+        found = await traced(cluster, sent.msg_id, 1, "MyTrace")
+        peer = await Peer.to(cluster)
+        bodies = [message.body for message in messages(await peer.pull("MyTrace", 0))]
+        peer.close()
+
+        assert [Pub] == [type(record) for record in records(found)]
+        assert 2 == len(bodies)
+
+    run(work)
+
+
+def test_nothing_is_traced_where_the_broker_says_so() -> None:
+    """
+    TRACE_ON=false in an answer, and in a message, switches tracing off, as in RocketMQ.
+    """
+
+    async def main() -> None:
+        async with Cluster(memory=True, trace_topic_enable=True) as cluster:
+            await cluster.create_topic("T", queues=1)
+            peer = await Peer.to(cluster)
+            await peer.send("T", b"x", props="TRACE_ON\x01false\x02UNIQ_KEY\x01A1\x02")
+            await peer.send("T", b"y", props="UNIQ_KEY\x01A2\x02")
+            async with cluster.consumer("billing", trace=True, options=FIRST) as consumer:
+                consumer.subscribe("T")
+                for _ in range(2):
+                    await (await anext(consumer)).ack()
+            found = await traced(cluster, "A2", 2)
+            async with cluster.admin() as admin:
+                none = await trace_of(admin, "A1")
+
+            assert (2, []) == (len(found.events), none.events)
+
+    simulate(main)
+
+
+def test_a_full_queue_drops_trace_and_counts_it() -> None:
+    """
+    Trace is never worth a message: the sends go on, what was not noted is known as a number.
+    """
+
+    async def main() -> tuple[int, int, int]:
+        async with Cluster(memory=True, trace_topic_enable=True) as cluster:
+            await cluster.create_topic("T")
+            async with cluster.producer("shop", trace=True) as producer:
+                await producer.send(Message("T", b"x"))
+                tracing = producer.tracing
+                assert tracing is not None
+                sent = await producer.send(Message("T", b"y"))
+                for _ in range(QUEUE_MAX + 7):
+                    tracing.recalled("T", sent.msg_id, ok=True)
+                dropped = tracing.dropped
+            return dropped, tracing.dropped, tracing.lost
+
+    before, after, lost = simulate(main)
+
+    assert (before, 0) == (after, lost)
+    assert 7 <= before <= 9
+
+
+def test_trace_that_cannot_be_stored_is_counted_and_said_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """
+    No topic for it and none to be made: a warning a minute, and the number of records lost.
+    """
+
+    async def main() -> int:
+        async with Cluster(memory=True, auto_create_topic_enable=False) as cluster:
+            await cluster.create_topic("T")
+            async with cluster.producer("shop", trace=True) as producer:
+                for _ in range(3):
+                    await producer.send(Message("T", b"x"))
+                    await asyncio.sleep(1)
+                assert producer.tracing is not None
+                return producer.tracing.lost
+
+    with caplog.at_level(logging.WARNING, "gantrymq.client.tracing"):
+        lost = simulate(main)
+
+    assert 3 == lost
+    assert 1 == len([entry for entry in caplog.records if "trace of shop" in entry.message])
+
+
+def test_a_close_writes_what_was_noted(run: Run) -> None:
+    """
+    A program that ends at once leaves its trace all the same.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("T")
+        async with cluster.producer("shop", trace=True) as producer:
+            results = await producer.send_many(Message("T", f"{n}") for n in range(300))
+        last = results[-1]
+        assert not isinstance(last, Exception)
+
+        assert 1 == len((await traced(cluster, last.msg_id, 1)).events)
+
+    run(work, trace_topic_enable=True)
+
+
+def test_a_question_without_a_trace_topic_says_why_nothing_is_known(run: Run) -> None:
+    """
+    The answer is empty and not complete, with the setting that would change that.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        async with cluster.admin() as admin:
+            found = await trace_of(admin, "A" * 32)
+
+        assert ([], False) == (found.events, found.complete)
+        assert "traceTopicEnable" in found.gaps[0]
+
+    run(work)
+
+
+def test_the_inner_producer_is_known_by_rocketmqs_name(run: Run) -> None:
+    """
+    Brokers see who writes trace: `_INNER_TRACE_PRODUCER-<group>-PRODUCE-1`.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("T")
+        producer: Producer
+        async with cluster.producer("shop", trace=True) as producer, cluster.admin() as admin:
+            await producer.send(Message("T", b"x"))
+            await producer.instance.heartbeat_now()
+            inner = await admin.producers("_INNER_TRACE_PRODUCER-shop-PRODUCE-1", "T")
+
+            assert [producer.instance.client_id] == [row.client_id for row in inner.connection_set]
+
+    run(work, trace_topic_enable=True)
+
+
+def test_dead_letters_keep_the_trace_of_their_life() -> None:
+    """
+    The last attempt of a message that ends among the dead letters is FAILED as well.
+    """
+
+    async def main() -> None:
+        async with Cluster(memory=True, trace_topic_enable=True) as cluster:
+            await cluster.create_topic("T", queues=1)
+            async with cluster.producer("shop") as producer:
+                sent = await producer.send(Message("T", b"x"))
+            async with cluster.consumer("billing", trace=True, options=FIRST) as consumer:
+                consumer.subscribe("T")
+                await (await anext(consumer)).dead()
+            found = records(await traced(cluster, sent.msg_id, 2))
+            async with cluster.admin() as admin:
+                dead = await admin.message(sent.msg_id, topic=dead_topic("billing"))
+
+            assert (False, Outcome.FAILED) == (found[-1].ok, found[-1].outcome)
+            assert sent.msg_id == dead.msg_id
+
+    simulate(main)
