@@ -16,7 +16,7 @@ from gantrymq.base.clock import WallClock
 from gantrymq.client.consumer_errors import ConsumerMisused
 from gantrymq.client.delivery import Delivery
 from gantrymq.client.once.keys import KeyOf, by_keys, row_key
-from gantrymq.client.once.store import ClaimStore, TransactionStore, Verdict
+from gantrymq.client.once.store import ClaimStore, StoreUnusable, TransactionStore, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,13 @@ class Once:
         """Open the store for one consumer."""
         if self._group:
             raise ConsumerMisused(f"this Once serves group {self._group!r}: make one per consumer")
-        await self._in_time(self.store.open(clock))
+        try:
+            await self._in_time(self.store.open(clock))
+        except StoreUnusable:
+            raise
+        except Exception as error:
+            name = type(self.store).__name__
+            raise StoreUnusable(f"{name} cannot be opened: {str(error) or 'no answer'}") from error
         self._group, self._holder = group, f"{rng.getrandbits(96):024x}"
         spawn(self._every(self._lease / 3, self._renew))
         spawn(self._every(PURGE_SECONDS * rng.uniform(0.5, 1.0), self._purge))
@@ -220,7 +226,7 @@ class Once:
             if loop.time() >= deadline:
                 log.info("another member is still at %s: later", ", ".join(left))
                 for message in _all(left):
-                    await message.retry()
+                    await message.retry(reason="another member is at the same work")
                 return None
             await asyncio.sleep(pause)
             pause = min(pause * 2, pause_max)

@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeVar, TypeVarTuple
 
 from gantrymq.base.clock import SystemClock, WallClock
@@ -53,13 +53,21 @@ class SqliteStore(SharedOpening):
         self._clock = clock
         self._offload = self._own_offload or ThreadOffload(1)
         self._db = await self._offload.run(self._connect)
-        await self._patiently("PRAGMA journal_mode=WAL")  # readers never hold up a commit
+        await self._patiently(
+            self._db.execute, "PRAGMA journal_mode=WAL"
+        )  # readers never hold up a commit
         # A message is acknowledged once its row is committed: a commit must survive the machine.
-        await self._patiently("PRAGMA synchronous=FULL")
-        await self._alone(self._make_table)
+        await self._patiently(self._db.execute, "PRAGMA synchronous=FULL")
+        if not await self._offload.run(self._has_table):
+            await self._alone(self._make_table)
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(self._path, timeout=0, isolation_level=None, check_same_thread=False)
+
+    def _has_table(self) -> bool:
+        """Asked first, because a reader need not wait for whoever writes just now."""
+        found = self._db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (self._table,))
+        return found.fetchone() is not None
 
     def _make_table(self) -> None:
         table = self._table
@@ -78,39 +86,38 @@ class SqliteStore(SharedOpening):
 
     # one at a time
 
-    @asynccontextmanager
-    async def _exclusive(self) -> AsyncIterator[None]:
-        """Ours alone, in this process and among processes; committed unless it fails."""
-        async with self._turn:
-            await self._patiently("BEGIN IMMEDIATE")
-            try:
-                yield
-                await self._patiently("COMMIT")
-            except BaseException:
-                await asyncio.shield(self._offload.run(self._roll_back))
-                raise
-
-    async def _patiently(self, sql: str) -> None:
+    async def _patiently(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
         """Tried again and again instead of blocking: the holder may live on this very loop."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + LOCKED_SECONDS_MAX
         while True:
             try:
-                await self._offload.run(self._db.execute, sql)
+                return await self._offload.run(work, *args)
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or loop.time() > deadline:
                     raise
-                await asyncio.sleep(LOCKED_PAUSE_SECONDS)
-            else:
-                return
+            await asyncio.sleep(LOCKED_PAUSE_SECONDS)
+
+    async def _alone(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
+        """From begin to commit without the loop: whoever blocks the loop cannot block this."""
+        async with self._turn:
+            return await self._patiently(self._whole, lambda: work(*args))
+
+    def _whole(self, work: Callable[[], T]) -> T:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            result = work()
+            self._db.execute("COMMIT")
+        except BaseException:
+            self._roll_back()
+            raise
+        return result
 
     def _roll_back(self) -> None:
-        if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
-
-    async def _alone(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
-        async with self._exclusive():
-            return await self._offload.run(function, *args)
+        """Must not hide why: a file that is gone has rolled back by itself."""
+        with suppress(sqlite3.Error):
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
 
     # claims
 
@@ -194,8 +201,14 @@ class SqliteStore(SharedOpening):
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[SqliteTransaction]:
-        async with self._exclusive():
-            yield SqliteTransaction(self._db, self._offload)
+        async with self._turn:
+            try:
+                await self._patiently(self._db.execute, "BEGIN IMMEDIATE")
+                yield SqliteTransaction(self._db, self._offload)
+                await self._patiently(self._db.execute, "COMMIT")
+            except BaseException:
+                await asyncio.shield(self._offload.run(self._roll_back))
+                raise
 
     async def mark(
         self, transaction: SqliteTransaction, group: str, keys: Sequence[str], keep: float
