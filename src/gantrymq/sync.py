@@ -247,6 +247,7 @@ class Admin(_Blocking[AsyncAdmin]):
     delete_group = _blocking(AsyncAdmin.delete_group)
     consume_stats = _blocking(AsyncAdmin.consume_stats)
     consumers = _blocking(AsyncAdmin.consumers)
+    subscription_conflicts = _blocking(AsyncAdmin.subscription_conflicts)
     producers = _blocking(AsyncAdmin.producers)
     min_offset = _blocking(AsyncAdmin.min_offset)
     max_offset = _blocking(AsyncAdmin.max_offset)

@@ -87,9 +87,7 @@ def assemble(shared: Shared) -> Parts:
     resets = Resets(registry.offsets)
     filters = Filters(config, sessions)
     pull = PullHandler(config, store, resets, policy, sessions, filters, stats)
-    clients = ClientHandler(
-        policy, sessions, filters, locks, config.notify_consumer_ids_changed_enable
-    )
+    clients = ClientHandler(policy, sessions, filters, locks, stats, config)
     overrides = Overrides(config, ports.disk, ports.offload)
     parts = Parts(
         Handlers(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gantrymq.broker.accord import Accord, Conflict
 from gantrymq.model import Subscription
 from gantrymq.protocol.bodies import ConsumerData
 from gantrymq.remoting.connection import Connection
@@ -30,6 +31,10 @@ class ConsumerGroup:
     consume_from_where: str = ""
     members: dict[Connection, Client] = field(default_factory=dict)
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
+    """As RocketMQ has it: one table for all, and the newest heartbeat wins."""
+    wishes: dict[Connection, list[Subscription]] = field(default_factory=dict)
+    """What each member said itself."""
+    accord: Accord = field(default_factory=Accord)
 
     @property
     def client_ids(self) -> list[str]:
@@ -68,6 +73,8 @@ class Sessions:
         known = group.members.get(connection)
         group.members[connection] = client
         changed = known is None or known.client_id != client.client_id
+        group.wishes[connection] = data.subscription_data_set
+        group.accord.hear(connection, client.client_id, data.subscription_data_set)
         return self._subscribe(group, data.subscription_data_set) or changed
 
     def _subscribe(self, group: ConsumerGroup, wanted: Iterable[Subscription]) -> bool:
@@ -86,6 +93,28 @@ class Sessions:
             changed = True
         return changed
 
+    def objection(
+        self, data: ConsumerData, connection: Connection, client: Client, grace: float
+    ) -> Conflict | None:
+        """Why this heartbeat must not be taken, if members of a group have to agree."""
+        group = self.consumers.get(data.group_name)
+        if group is None:
+            return None
+        return group.accord.objection(
+            connection, client.client_id, data.subscription_data_set, client.heard, grace
+        )
+
+    def expel(self, group: str, connection: Connection) -> bool:
+        """Let a member go, and with it what it wanted; True when it was one."""
+        if not self.leave_consumer(group, connection):
+            return False
+        known = self.consumers.get(group)
+        if known is not None:
+            left = [wanted for wishes in known.wishes.values() for wanted in wishes]
+            left.sort(key=lambda wanted: wanted.sub_version)
+            known.subscriptions = {wanted.topic: wanted for wanted in left}
+        return True
+
     def leave_producer(self, group: str, connection: Connection) -> None:
         members = self.producers.get(group)
         if members is not None:
@@ -98,6 +127,8 @@ class Sessions:
         known = self.consumers.get(group)
         if known is None or known.members.pop(connection, None) is None:
             return False
+        known.wishes.pop(connection, None)
+        known.accord.leave(connection)
         if not known.members:
             del self.consumers[group]
         return True

@@ -14,11 +14,17 @@ class Stats:
         self.boot_ms = boot_ms
         self.put_count = self.put_bytes = self.get_count = self.get_bytes = 0
         self.get_found = self.get_missed = 0
+        self.counters: dict[str, int] = {}
+        """What happens seldom and should be noticed: how often since the start, by name."""
         self.topic_put: dict[str, list[int]] = {}
         self.group_get: dict[str, list[int]] = {}
         self._samples: deque[tuple[float, int, int, int, int]] = deque(maxlen=WINDOWS[-1] + 1)
         self.put_morning = self.get_morning = (0, 0)
         self._day = -1
+
+    def count(self, name: str) -> None:
+        """One more of something seldom."""
+        self.counters[name] = self.counters.get(name, 0) + 1
 
     def put(self, topic: str, count: int, size: int) -> None:
         self.put_count += count

@@ -37,6 +37,7 @@ from gantrymq.protocol.bodies import (
     KvTable,
     OffsetWrapper,
     ProducerConnections,
+    SubscriptionConflict,
     TopicList,
     TopicOffset,
     TopicTable,
@@ -375,6 +376,19 @@ class Admin:
                 ]
                 whole = part
         return whole
+
+    async def subscription_conflicts(self, group: str) -> list[SubscriptionConflict]:
+        """Where members of a group want different things: such a group loses messages."""
+        found: dict[SubscriptionConflict, None] = {}
+        for address in await self._addresses_of_group(group, None):
+            _, answer = await self.instance.call(
+                address, calls.GET_CONSUMER_CONNECTION_LIST, c.GroupRequest(consumer_group=group),
+                expect=(ResponseCode.SUCCESS, ResponseCode.CONSUMER_NOT_ONLINE),
+            )  # fmt: skip
+            if answer.code == ResponseCode.SUCCESS:
+                said = fastjson.load_as(answer.body, ConsumerConnections).subscription_conflicts
+                found |= dict.fromkeys(said or ())
+        return list(found)
 
     async def producers(self, group: str, topic: str) -> ProducerConnections:
         """The producers of a group that are connected to a topic's brokers."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.base.errors import GantryError
+from gantrymq.client.errors import BrokerRefused
 from gantrymq.protocol import calls, fastjson
 from gantrymq.protocol.bodies import ConsumerData, Heartbeat, ProducerData
 from gantrymq.protocol.headers.base import Nothing
@@ -144,7 +145,8 @@ class Heartbeats:
             )
         except GantryError as error:
             self.versions.pop(address, None)
-            log.info("heartbeat to %s failed: %s", address, error)
+            level = logging.WARNING if isinstance(error, BrokerRefused) else logging.INFO
+            log.log(level, "heartbeat to %s failed: %s", address, error)
         else:
             self.versions[address] = answer.version
 

@@ -23,7 +23,8 @@ from gantrymq.client.rebalance import Rebalancing, my_queues
 from gantrymq.client.received import Received
 from gantrymq.client.send_back import SendBacks
 from gantrymq.client.setup import BROADCASTING, check_group, join, strategy_named
-from gantrymq.client.subscribing import SQL
+from gantrymq.client.subscribing import SQL, check_sql
+from gantrymq.filter import condition
 from gantrymq.kernel import cut_records
 from gantrymq.model import Queue, Subscription
 from gantrymq.protocol.bodies import ConsumerData
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 
 PULL_COUNT = 32
 SHARES_RETRY_SECONDS = 5.0
+CHECKED_MAX = 1_000
+"""Conditions remembered as checked."""
 
 QueueListener = Callable[[str, list[Queue], list[Queue]], None]
 """(topic, all its queues, mine)"""
@@ -80,6 +83,7 @@ class PullConsumer:
         self._listeners: dict[str, list[QueueListener]] = {}
         self._shares: dict[str, tuple[list[Queue], list[Queue]]] = {}
         self._broker_ids: dict[Queue, int] = {}
+        self._checked: set[tuple[str, str]] = set()
         self._instance: Instance
         self._offsets: OffsetStore
         self._rebalancing: Rebalancing
@@ -168,6 +172,8 @@ class PullConsumer:
         suspend: float, timeout: float,
     ) -> PullResult:  # fmt: skip
         wanted = _expression(queue.topic, tags, sql)
+        if sql is not None:
+            await self._check_sql(queue, wanted)
         pulled = await pull_raw(
             self._open(), self.group, queue, offset, max_count=max_count, suspend=suspend,
             timeout=timeout, subscription=wanted, broker_id=self._broker_ids.get(queue, 0),
@@ -180,6 +186,19 @@ class PullConsumer:
         return PullResult(
             pulled.status, messages, pulled.next_offset, pulled.min_offset, pulled.max_offset
         )
+
+    async def _check_sql(self, queue: Queue, wanted: Subscription) -> None:
+        """Before the first pull with a condition the broker is asked whether it takes it."""
+        key = queue.broker_name, wanted.sub_string
+        if key in self._checked:
+            return
+        instance = self._open()
+        await instance.routes.get(queue.topic)
+        address = instance.routes.address_of(queue.broker_name, 0, any_id=True)
+        await check_sql(instance, self.group, address, wanted)
+        if len(self._checked) >= CHECKED_MAX:
+            self._checked.clear()
+        self._checked.add(key)
 
     async def pull_raw(
         self, queue: Queue, offset: int, *, max_count: int = PULL_COUNT,
@@ -269,7 +288,10 @@ class PullConsumer:
 
 
 def _expression(topic: str, tags: str, sql: str | None) -> Subscription:
-    return subscription(topic, tags) if sql is None else subscription(topic, sql, SQL)
+    if sql is None:
+        return subscription(topic, tags)
+    condition(sql)
+    return subscription(topic, sql, SQL)
 
 
 def received(body: bytes, queue: Queue) -> list[Received]:

@@ -1,22 +1,30 @@
-"""What a consumer wants to read, and telling the brokers about it."""
+"""What a consumer wants to read, and telling the brokers about it.
+
+An SQL condition is read here before anybody hears of it. Then every broker of the topic is asked
+whether it takes it: RocketMQ's brokers ignore operators that they do not know together with all
+that follows, and a consumer would wait for messages that never come.
+"""
 
 import logging
 from collections.abc import Callable
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.consumer_errors import ConsumerMisused
-from gantrymq.client.errors import BrokerRefused, NoRoute
+from gantrymq.client.errors import TRANSPORT_ERRORS, BrokerRefused, NoRoute
 from gantrymq.client.instance import Instance
+from gantrymq.filter import condition
 from gantrymq.model import Subscription, check_topic_name, retry_topic
 from gantrymq.protocol import calls, fastjson
 from gantrymq.protocol.bodies import CheckClient
-from gantrymq.protocol.codes import ResponseCode
+from gantrymq.protocol.codes import SQL_OPERATORS, VERSION_5_1_3, ResponseCode
 from gantrymq.protocol.headers.base import Nothing
 from gantrymq.protocol.subscription import ALL, subscription
 
 log = logging.getLogger(__name__)
 
 SQL = "SQL92"
+TEXT_OPERATORS = frozenset({"CONTAINS", "STARTSWITH", "ENDSWITH"})
+"""What RocketMQ has since 5.1.3."""
 
 
 class Subscribing:
@@ -46,6 +54,8 @@ class Subscribing:
         check_topic_name(topic)
         if sql is not None and tags not in (None, ALL):
             raise ConsumerMisused("give tags or sql, not both")
+        if sql is not None:
+            condition(sql)
         self._put(topic, tags if sql is None else sql, "TAG" if sql is None else SQL)
         self._wake()
 
@@ -86,17 +96,36 @@ class Subscribing:
         if self._checked.get(wanted.topic) == wanted.sub_version:
             return
         route = instance.routes.cached(wanted.topic)
-        address = next((d.master for d in route.broker_datas if d.master), None) if route else None
-        if address is None:
-            return
-        body = CheckClient(
-            client_id=instance.client_id, group=self._group, subscription_data=wanted
+        masters = [data.master for data in route.broker_datas if data.master] if route else []
+        for address in masters:
+            try:
+                await check_sql(instance, self._group, address, wanted)
+            except TRANSPORT_ERRORS as error:
+                log.info("SQL condition of %s not checked at %s: %s", wanted.topic, address, error)
+        if masters:
+            self._checked[wanted.topic] = wanted.sub_version
+
+
+async def check_sql(instance: Instance, group: str, address: str, wanted: Subscription) -> None:
+    """Ask a broker whether it takes a condition; BrokerRefused says why not."""
+    body = CheckClient(client_id=instance.client_id, group=group, subscription_data=wanted)
+    try:
+        _, answer = await instance.call(
+            address, calls.CHECK_CLIENT_CONFIG, Nothing(), fastjson.dumps(body)
         )
-        try:
-            await instance.call(address, calls.CHECK_CLIENT_CONFIG, Nothing(), fastjson.dumps(body))
-        except BrokerRefused as error:
-            if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-                log.info("%s cannot check SQL conditions ahead", address)
-            else:
-                raise
-        self._checked[wanted.topic] = wanted.sub_version
+    except BrokerRefused as error:
+        if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            raise
+        log.info("%s cannot check SQL conditions ahead", address)
+        return
+    said = answer.ext.get(SQL_OPERATORS)
+    known = frozenset(said.split(",")) if said else frozenset()
+    if said is None and answer.version >= VERSION_5_1_3:
+        known = TEXT_OPERATORS
+    missing = condition(wanted.sub_string).words - known
+    if missing:
+        raise BrokerRefused(
+            ResponseCode.SUBSCRIPTION_PARSE_FAILED,
+            f"it has no {' and no '.join(sorted(missing))} in SQL conditions",
+            address,
+        )

@@ -82,11 +82,25 @@ class Connection(msgspec.Struct, kw_only=True, rename="camel"):
 
 class ConsumerConnections(msgspec.Struct, kw_only=True, rename="camel"):
     connection_set: list[Connection] = []
+class SubscriptionConflict(msgspec.Struct, kw_only=True, rename="camel", frozen=True):
+    """Two members of a group that want different things of one topic. RocketMQ has none of it."""
+
+    newer_client_id: str
+    newer_expression: str
+    older_client_id: str
+    older_expression: str
+    refused: bool = False
+    """Whether the newer one is kept out of the group (strictSubscriptions)."""
+    topic: str
+
+
     consume_from_where: str | None = None
     consume_type: str | None = None
     message_model: str | None = None
     subscription_table: dict[str, Subscription] = {}
 
+    subscription_conflicts: list[SubscriptionConflict] | msgspec.UnsetType = msgspec.UNSET
+    """Only there when there are some; RocketMQ's tools pass over it."""
 
 class ProducerConnections(msgspec.Struct, kw_only=True, rename="camel"):
     connection_set: list[Connection] = []

@@ -197,5 +197,9 @@ VERSION_4_9_8 = 409
 """What we announce: old enough that no peer expects 5.x features we do not offer."""
 VERSION_3_4_9 = 121
 """From here on a request's own maxReconsumeTimes counts."""
+VERSION_5_1_3 = 439
+"""From here on SQL conditions have CONTAINS, STARTSWITH and ENDSWITH."""
+SQL_OPERATORS = "sqlOperators"
+"""A field of ours in the answer to CHECK_CLIENT_CONFIG: operators that not every RocketMQ has."""
 VERSION_4_9_4 = 401
 """From here on route data is plain JSON."""

@@ -86,4 +86,5 @@ class AdminHandler:
             "sendThreadPoolQueueCapacity": 0,
             "sendThreadPoolQueueHeadWaitTimeMills": 0,
         }
+        figures |= stats.counters
         return {key: str(value) for key, value in figures.items()}

@@ -2,30 +2,39 @@
 
 import logging
 
-from gantrymq.broker.errors import BadRequest, NotOnline
+import msgspec
+
+from gantrymq.broker.accord import Conflict
+from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.errors import BadRequest, NotOnline, NotPermitted
 from gantrymq.broker.locks import QueueLocks
 from gantrymq.broker.policy import Policy
-from gantrymq.broker.sessions import Client, Sessions
+from gantrymq.broker.sessions import Client, ConsumerGroup, Sessions
+from gantrymq.broker.stats import Stats
 from gantrymq.broker.wanted import Filters
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import (
     CheckClient,
     ConsumerConnections,
+    ConsumerData,
     ConsumerIdList,
     Heartbeat,
     LockRequest,
     LockResponse,
     ProducerConnections,
+    SubscriptionConflict,
 )
 from gantrymq.protocol.bodies import (
     Connection as ConnectionRow,
 )
-from gantrymq.protocol.codes import RequestCode
+from gantrymq.protocol.codes import SQL_OPERATORS, RequestCode
 from gantrymq.protocol.command import Command
 from gantrymq.remoting.connection import Connection
 
 log = logging.getLogger(__name__)
+
+OPERATORS = "CONTAINS,ENDSWITH,LIKE,STARTSWITH"
 
 
 class ClientHandler:
@@ -40,7 +49,10 @@ class ClientHandler:
         notify: bool,
     ) -> None:
         self._policy, self._sessions, self._locks = policy, sessions, locks
-        self._filters, self._notify = filters, notify
+        self._filters, self._stats = filters, stats
+        self._notify = config.notify_consumer_ids_changed_enable
+        self._strict = config.strict_subscriptions
+        self._grace = config.strict_subscriptions_grace_mills / 1000
 
     # membership
 
@@ -55,14 +67,41 @@ class ClientHandler:
         for producer in beat.producer_data_set:
             self._sessions.hear_producer(producer.group_name, connection, client)
         for consumer in beat.consumer_data_set:
+        refused: list[str] = []
             group = self._policy.group(consumer.group_name)
             if group.retry_queue_nums > 0:
                 self._policy.ensure_retry_topic(group)
-            if self._sessions.hear_consumer(consumer, connection, client):
+            conflict = self._objection(consumer, connection, client)
+            if conflict is not None:
+                refused.append(f"group {consumer.group_name} is strict: {conflict}")
+                if self._sessions.expel(consumer.group_name, connection):
+                    self._tell(consumer.group_name)
+            elif self._sessions.hear_consumer(consumer, connection, client):
                 self._tell(consumer.group_name)
         connection.reply(command)
+            self._report(consumer.group_name)
+        if refused:
+            raise NotPermitted("; ".join(refused))
 
     def unregister(self, connection: Connection, command: Command) -> None:
+    def _objection(
+        self, data: ConsumerData, connection: Connection, client: Client
+    ) -> Conflict | None:
+        if not self._strict:
+            return None
+        return self._sessions.objection(data, connection, client, self._grace)
+
+    def _report(self, group: str) -> None:
+        """Members that want different things lose messages: say so, once for each difference."""
+        known = self._sessions.consumers.get(group)
+        for conflict in known.accord.news() if known is not None else ():
+            self._stats.count("subscriptionConflicts")
+            log.warning(
+                "group %s does not agree: %s. %s", group, conflict,
+                "The newer one is kept out." if conflict.refused else
+                "Messages are lost as long as this lasts.",
+            )  # fmt: skip
+
         h = c.UNREGISTER_CLIENT.request.parse(command.ext)
         if h.producer_group:
             self._sessions.leave_producer(h.producer_group, connection)
@@ -119,6 +158,7 @@ class ClientHandler:
 
     def producers(self, connection: Connection, command: Command) -> None:
         h = c.GET_PRODUCER_CONNECTION_LIST.request.parse(command.ext)
+            subscription_conflicts=_conflicts(group) or msgspec.UNSET,
         members = self._sessions.producers.get(h.producer_group)
         if members is None:
             raise BadRequest(f"the producer group[{h.producer_group}] not exist")
@@ -130,7 +170,7 @@ class ClientHandler:
         wanted = fastjson.load_as(command.body or b"{}", CheckClient).subscription_data
         if wanted is not None:
             self._filters.check(wanted)
-        connection.reply(command)
+        connection.reply(command, ext={SQL_OPERATORS: OPERATORS})
 
     # queue locks
 
@@ -155,4 +195,18 @@ def _rows(members: dict[Connection, Client]) -> list[ConnectionRow]:
             version=client.version,
         )
         for connection, client in members.items()
+def _conflicts(group: ConsumerGroup) -> list[SubscriptionConflict]:
+    return [
+        SubscriptionConflict(
+            newer_client_id=conflict.newer.client_id,
+            newer_expression=conflict.newer.expression,
+            older_client_id=conflict.older.client_id,
+            older_expression=conflict.older.expression,
+            refused=conflict.refused,
+            topic=conflict.topic,
+        )
+        for conflict in group.accord.conflicts
+    ]
+
+
     ]
