@@ -39,6 +39,8 @@ class LockRequest(msgspec.Struct, kw_only=True, rename="camel"):
     consumer_group: str
     mq_set: list[Queue] = []
     only_this_broker: bool = False
+    stops_when_lost: bool = False
+    """Ours: without its connection this client begins no further message."""
 
 
 class LockResponse(msgspec.Struct, kw_only=True):
@@ -80,8 +82,6 @@ class Connection(msgspec.Struct, kw_only=True, rename="camel"):
     version: int
 
 
-class ConsumerConnections(msgspec.Struct, kw_only=True, rename="camel"):
-    connection_set: list[Connection] = []
 class SubscriptionConflict(msgspec.Struct, kw_only=True, rename="camel", frozen=True):
     """Two members of a group that want different things of one topic. RocketMQ has none of it."""
 
@@ -94,13 +94,15 @@ class SubscriptionConflict(msgspec.Struct, kw_only=True, rename="camel", frozen=
     topic: str
 
 
+class ConsumerConnections(msgspec.Struct, kw_only=True, rename="camel"):
+    connection_set: list[Connection] = []
     consume_from_where: str | None = None
     consume_type: str | None = None
     message_model: str | None = None
-    subscription_table: dict[str, Subscription] = {}
-
     subscription_conflicts: list[SubscriptionConflict] | msgspec.UnsetType = msgspec.UNSET
     """Only there when there are some; RocketMQ's tools pass over it."""
+    subscription_table: dict[str, Subscription] = {}
+
 
 class ProducerConnections(msgspec.Struct, kw_only=True, rename="camel"):
     connection_set: list[Connection] = []

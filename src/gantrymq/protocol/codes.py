@@ -137,6 +137,8 @@ class RequestCode(IntEnum):
     POLLING_INFO = 200055
     POP_ROLLBACK = 200056
     BATCH_ACK_MESSAGE = 200151
+    # Extensions of ours; RocketMQ answers them with 3.
+    GET_WAITING_MESSAGES = 40100
 
 
 class ResponseCode(IntEnum):
@@ -195,11 +197,11 @@ LANGUAGE_CODES = {name: code for code, name in enumerate(LANGUAGES)}
 
 VERSION_4_9_8 = 409
 """What we announce: old enough that no peer expects 5.x features we do not offer."""
-VERSION_3_4_9 = 121
-"""From here on a request's own maxReconsumeTimes counts."""
 VERSION_5_1_3 = 439
 """From here on SQL conditions have CONTAINS, STARTSWITH and ENDSWITH."""
 SQL_OPERATORS = "sqlOperators"
 """A field of ours in the answer to CHECK_CLIENT_CONFIG: operators that not every RocketMQ has."""
+VERSION_3_4_9 = 121
+"""From here on a request's own maxReconsumeTimes counts."""
 VERSION_4_9_4 = 401
 """From here on route data is plain JSON."""

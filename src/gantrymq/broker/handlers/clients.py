@@ -46,7 +46,8 @@ class ClientHandler:
         sessions: Sessions,
         filters: Filters,
         locks: QueueLocks,
-        notify: bool,
+        stats: Stats,
+        config: BrokerConfig,
     ) -> None:
         self._policy, self._sessions, self._locks = policy, sessions, locks
         self._filters, self._stats = filters, stats
@@ -66,8 +67,8 @@ class ClientHandler:
         )
         for producer in beat.producer_data_set:
             self._sessions.hear_producer(producer.group_name, connection, client)
-        for consumer in beat.consumer_data_set:
         refused: list[str] = []
+        for consumer in beat.consumer_data_set:
             group = self._policy.group(consumer.group_name)
             if group.retry_queue_nums > 0:
                 self._policy.ensure_retry_topic(group)
@@ -78,12 +79,11 @@ class ClientHandler:
                     self._tell(consumer.group_name)
             elif self._sessions.hear_consumer(consumer, connection, client):
                 self._tell(consumer.group_name)
-        connection.reply(command)
             self._report(consumer.group_name)
         if refused:
             raise NotPermitted("; ".join(refused))
+        connection.reply(command)
 
-    def unregister(self, connection: Connection, command: Command) -> None:
     def _objection(
         self, data: ConsumerData, connection: Connection, client: Client
     ) -> Conflict | None:
@@ -102,6 +102,7 @@ class ClientHandler:
                 "Messages are lost as long as this lasts.",
             )  # fmt: skip
 
+    def unregister(self, connection: Connection, command: Command) -> None:
         h = c.UNREGISTER_CLIENT.request.parse(command.ext)
         if h.producer_group:
             self._sessions.leave_producer(h.producer_group, connection)
@@ -152,13 +153,13 @@ class ClientHandler:
             consume_from_where=group.consume_from_where,
             consume_type=group.consume_type,
             message_model=group.message_model,
+            subscription_conflicts=_conflicts(group) or msgspec.UNSET,
             subscription_table=group.subscriptions,
         )
         connection.reply(command, body=fastjson.dumps(rows))
 
     def producers(self, connection: Connection, command: Command) -> None:
         h = c.GET_PRODUCER_CONNECTION_LIST.request.parse(command.ext)
-            subscription_conflicts=_conflicts(group) or msgspec.UNSET,
         members = self._sessions.producers.get(h.producer_group)
         if members is None:
             raise BadRequest(f"the producer group[{h.producer_group}] not exist")
@@ -186,15 +187,6 @@ class ClientHandler:
         connection.reply(command)
 
 
-def _rows(members: dict[Connection, Client]) -> list[ConnectionRow]:
-    return [
-        ConnectionRow(
-            client_addr=connection.address,
-            client_id=client.client_id,
-            language=client.language,
-            version=client.version,
-        )
-        for connection, client in members.items()
 def _conflicts(group: ConsumerGroup) -> list[SubscriptionConflict]:
     return [
         SubscriptionConflict(
@@ -209,4 +201,13 @@ def _conflicts(group: ConsumerGroup) -> list[SubscriptionConflict]:
     ]
 
 
+def _rows(members: dict[Connection, Client]) -> list[ConnectionRow]:
+    return [
+        ConnectionRow(
+            client_addr=connection.address,
+            client_id=client.client_id,
+            language=client.language,
+            version=client.version,
+        )
+        for connection, client in members.items()
     ]
