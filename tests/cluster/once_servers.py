@@ -44,11 +44,13 @@ def postgres() -> Iterator[str]:
     data, port = root / "data", free_port()
     clean = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
     subprocess.run(
-        [install / "bin" / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8"],
+        [install / "bin" / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
+         "--no-sync"],
         check=True, capture_output=True, user=user, env=clean, cwd="/",
     )  # fmt: skip
     server = subprocess.Popen(
-        [install / "bin" / "postgres", "-D", data, "-p", str(port), "-h", HOST, "-k", ""],
+        [install / "bin" / "postgres", "-D", data, "-p", str(port), "-h", HOST, "-k", "",
+         "-c", "fsync=off"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, user=user, env=clean, cwd="/",
     )  # fmt: skip
     url = f"postgresql://postgres@{HOST}:{port}/postgres"
