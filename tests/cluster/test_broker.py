@@ -7,6 +7,9 @@ from peer import Peer, Run, bodies, messages
 from gantrymq.protocol import fastjson
 from gantrymq.testing.cluster import Cluster
 
+ADDED = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true", "CLUSTER": "DefaultCluster"}
+"""What a broker adds to the properties of every message."""
+
 
 class TestPull:
     def test_is_held_until_a_message_arrives(self, run: Run) -> None:
@@ -115,7 +118,7 @@ class TestSend:
             found = messages(await peer.pull("orders", 0))
 
             assert [b"one", b"two"] == [message.body for message in found]
-            expected = {"TAGS": "a", "KEYS": "k", "CLUSTER": "DefaultCluster"}
+            expected = {"TAGS": "a", "KEYS": "k", **ADDED}
             assert expected == found[0].properties
             assert first.ext["msgId"] == found[0].offset_message_id
 
@@ -183,7 +186,7 @@ class TestDelay:
             answer = await peer.pull("orders", 1, hold=10_000, tags="a")
 
             (message,) = messages(answer)
-            expected = {"TAGS": "a", "CLUSTER": "DefaultCluster", "DELAY": "1"}
+            expected = {"TAGS": "a", "DELAY": "1", **ADDED}
             expected |= {"REAL_TOPIC": "orders", "REAL_QID": "0"}
             assert (b"later", expected) == (message.body, message.properties)
             assert 1000 <= cluster.clock.now_ms() - before < 3000

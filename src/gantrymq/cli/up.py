@@ -14,6 +14,9 @@ import click
 
 READY_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 20.0
+DEFAULTS = "traceTopicEnable=true\n"
+"""What differs from RocketMQ's defaults, so that `gantry why` has something to tell; a property
+file may say otherwise."""
 
 
 @dataclass
@@ -140,7 +143,7 @@ async def _start_broker(
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "broker.conf"
-    file.write_text(settings)
+    file.write_text(DEFAULTS + settings)
     return await _start(
         "mqbroker",
         "-n", namesrv,

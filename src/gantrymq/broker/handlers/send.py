@@ -86,7 +86,14 @@ class SendHandler:
         self._topics = registry.topics.table
         self._store_host = store_host
         self._waiting, self._waiting_max = 0, config.send_thread_pool_queue_capacity
-        self._tail = f"{properties.CLUSTER}\x01{config.broker_cluster_name}\x02".encode()
+        self._tail = properties.encode(
+            {
+                # RocketMQ's consumers from 5.x on trace nothing that came without a region.
+                properties.MSG_REGION: config.region_id,
+                properties.TRACE_ON: "true",
+                properties.CLUSTER: config.broker_cluster_name,
+            }
+        ).encode()
 
     # the two header forms
 
