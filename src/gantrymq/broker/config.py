@@ -143,6 +143,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         if self.broker_id < 0:
             raise ConfigError("brokerId must not be negative")
         parse_delay_levels(self.message_delay_level)
+        if self.timer_precision_ms < 1 or self.timer_max_delay_sec < 1:
+            raise ConfigError("timerPrecisionMs and timerMaxDelaySec must be at least 1")
 
     @property
     def delay_levels_ms(self) -> tuple[int, ...]:

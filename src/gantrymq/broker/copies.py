@@ -1,12 +1,16 @@
 """Copies of stored messages on their way to another topic: retried, delivered late, committed."""
 
 import asyncio
+import logging
+from collections.abc import Sequence
 
 from gantrymq.protocol import properties
 from gantrymq.protocol.ids import encode_host
 from gantrymq.protocol.record import StoredMessage
-from gantrymq.store.append import Append
+from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.engine import Store
+
+log = logging.getLogger(__name__)
 
 
 def copy_of(
@@ -31,6 +35,36 @@ def real_place(found: dict[str, str]) -> tuple[str, int]:
     """Topic and queue that a message in a waiting room was sent to; no topic is an empty one."""
     queue = found.get(properties.REAL_QUEUE, "0")
     return found.get(properties.REAL_TOPIC, ""), int(queue) if queue.isdigit() else 0
+
+
+HOPELESS = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
+"""The store will never take these, however often they are tried."""
+
+
+async def put_all(store: Store, copies: Sequence[Append]) -> list[Append]:
+    """Put copies in order and wait for the fate of all; returns those to try again, in order.
+
+    A message that the store will never take is reported and given up, as RocketMQ does.
+    """
+    if not copies:
+        return []
+    left = len(copies)
+    done = asyncio.get_running_loop().create_future()
+
+    def reply(_: Append) -> None:
+        nonlocal left
+        left -= 1
+        if not left and not done.done():
+            done.set_result(None)
+
+    for copy in copies:
+        copy.reply, copy.size = reply, 0
+        store.put(copy)
+    await done
+    for copy in copies:
+        if copy.status in HOPELESS:
+            log.error("a message for %s is lost, the store refuses it: %s", copy.topic, copy.error)
+    return [copy for copy in copies if not copy.status.is_stored and copy.status not in HOPELESS]
 
 
 async def stored(store: Store, copy: Append) -> Append:

@@ -1,93 +1,194 @@
 """Delay levels: messages wait in SCHEDULE_TOPIC_XXXX, one queue a level, until they are due.
 
-A queue entry of that topic carries its due time where others carry the tag hash, so the head of a
-level says when to look again. Progress is one offset a level, in delayOffset.json.
+A level's delay is the same for all its messages, so its head is always due first and progress is
+one offset a level, in delayOffset.json. It is written down only for copies that are durable: after
+a power cut some messages may come twice, but none is missing.
 """
 
 import asyncio
 import logging
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from gantrymq.base.clock import WallClock
-from gantrymq.broker.copies import copy_of, real_place, stored
+from gantrymq.broker.copies import put_all
+from gantrymq.broker.lateness import CLOCK_LOOK_SECONDS, Lateness
 from gantrymq.broker.registry import DelayOffsets
-from gantrymq.model import HALF_TOPIC, SCHEDULE_TOPIC
-from gantrymq.protocol.record import StoredMessage, decode_records
-from gantrymq.store.append import Pulled, PullStatus
+from gantrymq.broker.waiting_record import (
+    WaitingRecord,
+    destination,
+    open_queue,
+    waiting_records,
+)
+from gantrymq.model import HALF_TOPIC, SCHEDULE_TOPIC, TopicConfig
+from gantrymq.store.append import Append, Pulled, PullStatus
 from gantrymq.store.engine import Store
 
 log = logging.getLogger(__name__)
 
-BATCH_MAX = 256
-BATCH_BYTES_MAX = 4 * 1024 * 1024
-RETRY_SECONDS = 1.0
+BATCH_MAX: Final = 256
+BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
+RETRY_SECONDS: Final = 1.0
 
 
 class DelayService:
-    """One task a level: sleep until its head is due, deliver, remember how far."""
+    """One task a level: sleep until its head is due, deliver all that is, remember how far."""
 
     def __init__(
-        self, store: Store, progress: DelayOffsets, clock: WallClock, levels_ms: tuple[int, ...]
+        self,
+        store: Store,
+        progress: DelayOffsets,
+        clock: WallClock,
+        levels_ms: tuple[int, ...],
+        topics: Mapping[str, TopicConfig],
     ) -> None:
         self._store, self._progress, self._clock = store, progress, clock
-        self._levels_ms = levels_ms
+        self._levels_ms, self._topics = levels_ms, topics
+        self._seen: dict[int, tuple[int, float]] = {}
+        """Where a level's queue ended at a moment of the loop's own time."""
+        self._under_way: dict[asyncio.Task[None], None] = {}
+        self._closing = False
+        self.lateness = {level: Lateness() for level in self.levels()}
+
+    def levels(self) -> range:
+        """All levels of the table, and those that a longer table left messages in."""
+        used = max(self._store.queues(SCHEDULE_TOPIC), default=-1) + 1
+        return range(1, max(len(self._levels_ms), used) + 1)
+
+    def position(self, level: int) -> int:
+        """The offset that a level delivers next."""
+        return self._progress.table.get(level, 0)
+
+    def due_ms(self, store_ms: int, level: int) -> int:
+        """When a message is due by the calendar."""
+        return store_ms + self._delay_ms(level)
+
+    def _delay_ms(self, level: int) -> int:
+        return self._levels_ms[min(level, len(self._levels_ms)) - 1]
+
+    # life
 
     async def run(self) -> None:
         """Deliver for ever."""
+        for level in self.levels():
+            self._clamp(level)
         async with asyncio.TaskGroup() as tasks:
-            for level in range(1, len(self._levels_ms) + 1):
+            for level in self.levels():
                 tasks.create_task(self._run_level(level))
+
+    def _clamp(self, level: int) -> None:
+        """Begin neither before what is still there nor behind the end of a recovered queue."""
+        at, queue = self.position(level), level - 1
+        low = self._store.min_offset(SCHEDULE_TOPIC, queue)
+        start = min(max(at, low), self._store.max_offset(SCHEDULE_TOPIC, queue))
+        if start != at:
+            log.warning("delay level %d stood at %d, goes on at %d", level, at, start)
+            self._progress.table[level] = start
+
+    async def save(self) -> None:
+        """Write progress down as soon as the copies it speaks of are durable."""
+        reached, end = dict(self._progress.table), self._store.log_max
+        await self._store.flushed.reach(end)
+        await self._progress.save(reached)
+
+    async def close(self) -> None:
+        """Finish what was begun and write down how far that is."""
+        self._closing = True
+        if self._under_way:
+            await asyncio.wait(list(self._under_way))
+        try:
+            await self._store.sync()
+            await self._progress.save(dict(self._progress.table))
+        except OSError as error:
+            log.error("progress of the delay levels is not saved, some may come twice: %s", error)
+
+    # one level
 
     async def _run_level(self, level: int) -> None:
         while True:
             try:
-                await self._store.arrivals(SCHEDULE_TOPIC, level - 1).reach(self._start(level) + 1)
-                await self._deliver_due(level)
+                arrivals = self._store.arrivals(SCHEDULE_TOPIC, level - 1)
+                await arrivals.reach(self.position(level) + 1)
+                await self._deliver_some(level)
             except OSError:
                 log.exception("delay level %d", level)
                 await asyncio.sleep(RETRY_SECONDS)
 
-    def _start(self, level: int) -> int:
-        """Where the level goes on: never before what is still there, never beyond the end."""
-        at = self._progress.table.get(level, 0)
-        queue = level - 1
-        at = max(at, self._store.min_offset(SCHEDULE_TOPIC, queue))
-        return min(at, self._store.max_offset(SCHEDULE_TOPIC, queue))
-
-    async def _deliver_due(self, level: int) -> None:
-        at = self._start(level)
-        outcome = self._store.pull(SCHEDULE_TOPIC, level - 1, at, BATCH_MAX, BATCH_BYTES_MAX, None)
+    async def _deliver_some(self, level: int) -> None:
+        at = self.position(level)
+        outcome = self._store.pull(SCHEDULE_TOPIC, level - 1, at, BATCH_MAX, BATCH_BYTES_MAX)
         pulled = outcome if isinstance(outcome, Pulled) else await outcome
         if pulled.status is not PullStatus.FOUND:
             if pulled.next_offset > at:
+                log.error("delay level %d lost %d to %d", level, at, pulled.next_offset)
                 self._progress.table[level] = pulled.next_offset
             else:
                 await asyncio.sleep(RETRY_SECONDS)
             return
-        for message in decode_records(pulled.body):
-            wait_ms = self._due_ms(message, level) - self._clock.now_ms()
-            if wait_ms > 0:
-                await asyncio.sleep(wait_ms / 1000)
-            await self._deliver(message)
-            self._progress.table[level] = message.queue_offset + 1
+        records = waiting_records(pulled.body)
+        self._look(level)
+        while records:
+            due = self._count_due(records, level)
+            if due:
+                await self._finish(level, records[:due])
+                records = records[due:]
+            else:
+                await asyncio.sleep(self._rest(records[0], level))
+        self._progress.table[level] = max(self.position(level), pulled.next_offset)
 
-    def _due_ms(self, message: StoredMessage, level: int) -> int:
-        """A clock that went back must not hold a message longer than its delay."""
-        delay = self._levels_ms[level - 1]
-        return min(message.store_ms + delay, self._clock.now_ms() + delay)
+    def _look(self, level: int) -> None:
+        """Note when messages were seen: whatever the calendar does, none waits longer from then."""
+        if self.position(level) >= self._seen.get(level, (0, 0.0))[0]:
+            end = self._store.max_offset(SCHEDULE_TOPIC, level - 1)
+            self._seen[level] = end, asyncio.get_running_loop().time()
 
-    async def _deliver(self, message: StoredMessage) -> None:
-        """Put the message where it was meant to go; try until it is stored.
+    def _count_due(self, records: Sequence[WaitingRecord], level: int) -> int:
+        for count, record in enumerate(records):
+            if self._rest(record, level) > 0:
+                return count
+        return len(records)
 
-        It keeps the properties that sent it here, as RocketMQ's does: outside the waiting room
-        they have no effect.
+    def _rest(self, record: WaitingRecord, level: int) -> float:
+        """Seconds to sleep for a message: by the calendar, or less if that was set back."""
+        head, (end, seen_at) = record.head, self._seen[level]
+        rest = (self.due_ms(head.store_ms, level) - self._clock.now_ms()) / 1000
+        if head.queue_offset < end:
+            passed = asyncio.get_running_loop().time() - seen_at
+            rest = min(rest, self._delay_ms(level) / 1000 - passed)
+        return min(rest, CLOCK_LOOK_SECONDS)
+
+    async def _finish(self, level: int, records: Sequence[WaitingRecord]) -> None:
+        """A stop waits for what was begun: half of a batch would come twice."""
+        task = asyncio.get_running_loop().create_task(self._deliver(level, records))
+        self._under_way[task] = None
+        task.add_done_callback(lambda done: self._under_way.pop(done, None))
+        await asyncio.shield(task)
+
+    async def _deliver(self, level: int, records: Sequence[WaitingRecord]) -> None:
+        """Put messages where they were meant to go, in order; try until they are stored.
+
+        They keep the properties that sent them here, as RocketMQ's do: outside the waiting room
+        these have no effect.
         """
-        topic, queue_id = real_place(message.properties)
+        copies = [copy for copy in map(self._copy, records) if copy is not None]
+        while copies:
+            copies = await put_all(self._store, copies)
+            if copies:
+                log.warning("%d delayed messages wait for the store: %s", len(copies),
+                            copies[0].error)  # fmt: skip
+                await asyncio.sleep(RETRY_SECONDS)
+                if self._closing:
+                    return
+        now_ms, lateness = self._clock.now_ms(), self.lateness[level]
+        for record in records:
+            lateness.note(now_ms, self.due_ms(record.head.store_ms, level))
+        self._progress.table[level] = records[-1].head.queue_offset + 1
+
+    def _copy(self, record: WaitingRecord) -> Append | None:
+        found = record.properties
+        topic, queue_id = destination(found)
         if not topic or topic == HALF_TOPIC:
-            log.error("delayed message at %d has no topic to go to", message.physical_offset)
-            return
-        while True:
-            copy = await stored(self._store, copy_of(message, topic, queue_id))
-            if copy.status.is_stored:
-                return
-            log.warning("delayed message for %s not stored: %s", topic, copy.error)
-            await asyncio.sleep(RETRY_SECONDS)
+            at = record.head.physical_offset
+            log.error("the delayed message at %d has no topic to go to", at)
+            return None
+        return record.copy(topic, open_queue(self._topics, topic, queue_id), found)

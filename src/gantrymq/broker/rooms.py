@@ -4,13 +4,24 @@ Everything that enters the log on somebody's behalf passes `redirect` once: send
 committed transactions. The topic and queue it was meant for travel in its properties.
 """
 
+from typing import Final
+
 from gantrymq.base.clock import WallClock
 from gantrymq.broker.config import BrokerConfig
-from gantrymq.model import SCHEDULE_TOPIC
+from gantrymq.broker.errors import BadRequest, MessageRefused
+from gantrymq.broker.timer.times import asked_ms, out_ms
+from gantrymq.model import SCHEDULE_TOPIC, TIMER_TOPIC
 from gantrymq.protocol import properties
 from gantrymq.store.append import Append
 
-DELAY_MARK = f"{properties.DELAY}{properties.NAME_END}"
+DELAY_MARK: Final = f"{properties.DELAY}{properties.NAME_END}"
+TIMER_MARK: Final = "TIMER_DEL"
+"""What the three properties that ask for a time have in common, and the one that recalls."""
+ASKING: Final = (
+    properties.TIMER_DELIVER_MS,
+    properties.TIMER_DELAY_SEC,
+    properties.TIMER_DELAY_MS,
+)
 
 
 class WaitingRooms:
@@ -21,19 +32,53 @@ class WaitingRooms:
         self._levels = len(config.delay_levels_ms)
 
     def redirect(self, message: Append, text: str) -> str:
-        """Send a message to its waiting room if it has one; returns its properties then."""
-        if DELAY_MARK in text:
-            return self._delayed(message, text)
+        """Send a message to its waiting room if it has one; returns its properties then.
+
+        Raises when it asks for a time that it cannot have.
+        """
+        if DELAY_MARK in text or TIMER_MARK in text:
+            return self._placed(message, text)
         return text
 
-    def _delayed(self, message: Append, text: str) -> str:
+    def wants_to_wait(self, text: str) -> bool:
+        """Whether properties ask for a level or a time."""
         found = properties.decode(text)
+        return self._level(found) > 0 or any(name in found for name in ASKING)
+
+    def _placed(self, message: Append, text: str) -> str:
+        found = properties.decode(text)
+        level = self._level(found)
+        if level > 0:  # wins over any time
+            kept = {name: value for name, value in found.items() if name not in ASKING}
+            kept[properties.DELAY] = str(level)
+            return move(message, kept, SCHEDULE_TOPIC, level - 1)
+        if properties.TIMER_OUT_MS not in found and any(name in found for name in ASKING):
+            return self._timed(message, found, text)
+        return text
+
+    def _level(self, found: dict[str, str]) -> int:
         word = found.get(properties.DELAY, "0")
-        level = min(int(word), self._levels) if word.isdigit() else 0
-        if level <= 0:
+        return min(int(word), self._levels) if word.isascii() and word.isdigit() else 0
+
+    def _timed(self, message: Append, found: dict[str, str], text: str) -> str:
+        if not self._config.timer_wheel_enable:
+            raise BadRequest("accurate timer message is not enabled, timerWheelEnable is false")
+        now_ms, longest_ms = self._clock.now_ms(), self._config.timer_max_delay_sec * 1000
+        deliver_ms = asked_ms(found, now_ms)
+        if deliver_ms is None:
+            asked = {name: found[name] for name in ASKING if name in found}
+            raise MessageRefused(f"timer message illegal, no number: {asked}")
+        if deliver_ms > now_ms + longest_ms:
+            raise MessageRefused(
+                f"timer message illegal, it asks for a delay of {deliver_ms - now_ms} ms; "
+                f"the longest is {longest_ms} ms (timerMaxDelaySec)"
+            )
+        if deliver_ms <= now_ms:
+            if properties.TIMER_DELETE_UNIQ_KEY in found:
+                raise MessageRefused("timer message illegal, it recalls one whose time is past")
             return text
-        found[properties.DELAY] = str(level)
-        return move(message, found, SCHEDULE_TOPIC, level - 1)
+        found[properties.TIMER_OUT_MS] = str(out_ms(deliver_ms, self._config.timer_precision_ms))
+        return move(message, found, TIMER_TOPIC, 0)
 
 
 def move(message: Append, found: dict[str, str], topic: str, queue_id: int) -> str:

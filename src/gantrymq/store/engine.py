@@ -21,7 +21,7 @@ from gantrymq.store.fence import Fence
 from gantrymq.store.flush import Flusher
 from gantrymq.store.reads import Reads
 from gantrymq.store.recovery import Parts, recover
-from gantrymq.store.retention import Cleaner
+from gantrymq.store.retention import Cleaner, MayDelete
 from gantrymq.store.sifting import Sieve
 from gantrymq.store.syncer import Syncer
 from gantrymq.store.writer import Writer
@@ -338,6 +338,10 @@ class Store:
                 raise OSError(self._fenced)
             await self._flusher.settled()
 
+    async def sync(self) -> None:
+        """Make everything durable that was stored before; OSError if that can never be."""
+        await self._flush(self._log.end)
+
     async def _keep_derived(self) -> None:
         """Write queue and index entries, now and then with a checkpoint behind them."""
         loop = asyncio.get_running_loop()
@@ -365,6 +369,18 @@ class Store:
 
     def _checkpointed(self) -> int:
         return self._checkpointer.last.dispatched or 0
+
+    def ask_before_delete(self, ask: MayDelete) -> None:
+        """Have somebody save what it needs before log files go; see Cleaner."""
+        self._cleaner.askers.append(ask)
+
+    async def first_offset_at(self, topic: str, queue_id: int, position: int) -> int:
+        """The first offset of a queue whose record does not lie below a log offset."""
+        queue = self._queues.get(topic, queue_id)
+        if queue is None:
+            return 0
+        first = await self._offload.run(queue.on_disk().first_at_or_above, position)
+        return queue.first_at_or_above(position, first)
 
     async def _clean(self) -> None:
         await self._cleaner.run()

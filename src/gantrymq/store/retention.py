@@ -1,7 +1,7 @@
 """Retention: whole files, oldest first, by age or by how full the disk is."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
@@ -23,6 +23,9 @@ HEAD_BYTES = 76
 
 QUEUES_AT_ONCE = 64
 FREE_BYTES_WARN = 4 << 30
+
+MayDelete = Callable[[int], Awaitable[bool]]
+"""Asked with a log offset: saves what it needs from below, and says whether that may go now."""
 
 
 class SegmentAge(NamedTuple):
@@ -76,6 +79,7 @@ class Cleaner:
         self._checkpointed = checkpointed
         self._log, self._queues, self._index = commit_log, queues, index
         self._until_ms: dict[int, int] = {}
+        self.askers: list[MayDelete] = []
         self.refusal = ""
         self._judge(self._ratio())
         self._warn_if_tight()
@@ -115,6 +119,8 @@ class Cleaner:
             used_ratio=ratio,
             asked=now,
         )
+        if chosen and not await self._may_delete(chosen[-1] + self._config.segment_bytes):
+            return 0
         for base in chosen:
             assert base == self._log.bases[0]
             await self._offload.run(self._disk.delete, self._log.drop_first())
@@ -123,6 +129,22 @@ class Cleaner:
             log.info("%d log files deleted; the log begins at %d", len(chosen), self._log.min)
             await self._follow()
         return len(chosen)
+
+    async def _may_delete(self, upto: int) -> bool:
+        """Whether everybody has saved what it needs from below a log offset.
+
+        To save it they write, and the disk may be too full for that by the rule: it holds for
+        others, because these files give more room than the copies take.
+        """
+        refusal, self.refusal = self.refusal, ""
+        try:
+            for ask in self.askers:
+                if not await ask(upto):
+                    log.warning("log files below %d stay: somebody still needs them", upto)
+                    return False
+        finally:
+            self.refusal = refusal
+        return True
 
     async def _ages(self) -> list[SegmentAge]:
         """Every file that may go, with the time of the record that follows it.

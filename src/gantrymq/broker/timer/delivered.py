@@ -1,0 +1,35 @@
+"""What stands on a timer message once it is delivered, or copied forward while it waits."""
+
+from gantrymq.protocol import properties
+from gantrymq.protocol.record import PROPERTIES_BYTES_MAX
+
+
+def delivered_properties(stored: bytes, taken_ms: int, now_ms: int) -> bytes:
+    """As RocketMQ does: all stay, and when it was taken in and let out is added."""
+    more = {
+        properties.TIMER_ENQUEUE_MS: str(taken_ms),
+        properties.TIMER_DEQUEUE_MS: str(now_ms),
+    }
+    return _with(stored, more)
+
+
+def rolled_properties(stored: bytes, out_ms: int) -> bytes:
+    """One more roll counted, and the exact time written down: it is stored anew."""
+    found = properties.decode(stored)
+    before = found.get(properties.TIMER_ROLL_TIMES, "0")
+    times = int(before) + 1 if before.isdigit() else 1
+    return _with(
+        stored,
+        {properties.TIMER_ROLL_TIMES: str(times), properties.TIMER_OUT_MS: str(out_ms)},
+    )
+
+
+def _with(stored: bytes, more: dict[str, str]) -> bytes:
+    """Properties with some more; without them if there is no room."""
+    names = [f"{name}{properties.NAME_END}".encode() for name in more]
+    if any(name in stored for name in names):
+        whole = properties.encode({**properties.decode(stored), **more}).encode()
+    else:
+        end = b"" if not stored or stored.endswith(b"\x02") else b"\x02"
+        whole = stored + end + properties.encode(more).encode()
+    return whole if len(whole) <= PROPERTIES_BYTES_MAX else stored

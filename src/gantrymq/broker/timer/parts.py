@@ -1,0 +1,57 @@
+"""The timer's parts, put together."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.disk import Disk
+from gantrymq.base.offload import Offload
+from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.delay import DelayService
+from gantrymq.broker.handlers.timers import TimerHandler
+from gantrymq.broker.registry import Registry
+from gantrymq.broker.rooms import WaitingRooms
+from gantrymq.broker.timer.roll import Roller
+from gantrymq.broker.timer.service import SAVE_SECONDS, TimerService
+from gantrymq.broker.waiting import WaitingView
+from gantrymq.store.engine import Store
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What the broker's parts list needs of it. Switched off, nothing runs."""
+
+    service: TimerService
+    handler: TimerHandler
+    background: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    saves: list[tuple[float, Callable[[], Awaitable[None]]]] = field(default_factory=list)
+    closing: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+
+
+def timing(
+    config: BrokerConfig,
+    store: Store,
+    registry: Registry,
+    rooms: WaitingRooms,
+    delays: DelayService,
+    *,
+    disk: Disk,
+    offload: Offload,
+    clock: WallClock,
+    host: bytes,
+) -> Timing:
+    service = TimerService(
+        store, disk, offload, clock,
+        path=f"{config.store_path_root_dir}/config/timercheck",
+        precision_ms=config.timer_precision_ms,
+        topics=registry.topics.table,
+    )  # fmt: skip
+    view = WaitingView(store, delays, service, clock, host)
+    handler = TimerHandler(config, store, registry, rooms, service, view, clock)
+    made = Timing(service, handler)
+    if config.timer_wheel_enable:
+        store.ask_before_delete(Roller(service, store, config.timer_precision_ms).may_delete)
+        made.background.append(service.run)
+        made.saves.append((SAVE_SECONDS, service.save))
+        made.closing.append(service.close)
+    return made

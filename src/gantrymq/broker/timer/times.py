@@ -1,0 +1,76 @@
+"""When a message is due: what its sender asked for, and what is written on it while it waits.
+
+RocketMQ writes TIMER_OUT_MS, the asked time rounded down to its precision, a multiple lowered by
+one tick. A message is due behind that and at most a tick later; what its sender asked for says
+exactly when.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from gantrymq.kernel import find_property
+from gantrymq.protocol import properties
+
+TICK_MS_MAX: Final = 1000
+"""RocketMQ's own precision: what it wrote may be rounded by this much."""
+
+_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+_DELAY_SEC, _DELAY_MS, _DELIVER_MS, _OUT_MS, _ROLLED = (
+    name.encode()
+    for name in (
+        properties.TIMER_DELAY_SEC,
+        properties.TIMER_DELAY_MS,
+        properties.TIMER_DELIVER_MS,
+        properties.TIMER_OUT_MS,
+        properties.TIMER_ROLL_TIMES,
+    )
+)
+
+
+def number(text: str | None) -> int | None:
+    """A whole number as Java reads it."""
+    return int(text) if text is not None and _NUMBER.fullmatch(text) else None
+
+
+def asked_ms(found: Mapping[str, str], now_ms: int) -> int | None:
+    """The time a sender asked for; None if what it wrote is no number."""
+    seconds, delay = found.get(properties.TIMER_DELAY_SEC), found.get(properties.TIMER_DELAY_MS)
+    if seconds is not None:
+        wanted = number(seconds)
+        return None if wanted is None else now_ms + wanted * 1000
+    if delay is not None:
+        wanted = number(delay)
+        return None if wanted is None else now_ms + wanted
+    return number(found.get(properties.TIMER_DELIVER_MS))
+
+
+def out_ms(deliver_ms: int, precision_ms: int) -> int:
+    """TIMER_OUT_MS for a time to deliver at."""
+    return (deliver_ms - 1) // precision_ms * precision_ms
+
+
+def due_ms(stored: bytes, store_ms: int, precision_ms: int) -> int | None:
+    """When a waiting message is due; None if it does not say.
+
+    What its sender asked for counts if it fits what is written. A relative delay counts from when
+    it was stored; a message that was rolled forward has been stored anew since.
+    """
+    written = _value(stored, _OUT_MS)
+    if written is None:
+        return None
+    exact: int | None = None
+    delay = _value(stored, _DELAY_SEC)
+    delay = delay * 1000 if delay is not None else _value(stored, _DELAY_MS)
+    if delay is None:
+        exact = _value(stored, _DELIVER_MS)
+    elif find_property(stored, _ROLLED) is None:
+        exact = store_ms + delay
+    if exact is not None and written < exact <= written + max(TICK_MS_MAX, precision_ms):
+        return exact
+    return written + precision_ms
+
+
+def _value(stored: bytes, name: bytes) -> int | None:
+    text = find_property(stored, name)
+    return None if text is None else number(text.decode("ascii", "replace"))
