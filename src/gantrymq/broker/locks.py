@@ -1,26 +1,50 @@
-"""Queue locks of ordered consumers: one owner a queue and group, for a lease. Pure."""
+"""Queue locks of ordered consumers: one owner a queue and group, for a lease. Pure.
+
+A lock ends when its owner unlocks it, leaves the group, or does not renew it for 60 s. When an
+owner's connection is lost its work may go on, so the lock stays; but an owner that promised to
+begin nothing new without its connection (our client does) keeps it for 10 s only, long enough to
+come back or to end what runs. A crashed member thus holds its queues up for 10 s, not for 60.
+"""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from gantrymq.model import Queue
 
 LEASE_SECONDS = 60.0
+LOST_LEASE_SECONDS = 10.0
+"""What is left of a lease when the connection of an owner that stops by itself is lost."""
+
+
+@dataclass
+class _Lease:
+    owner: str
+    ends: float
+    stops_when_lost: bool = False
 
 
 class QueueLocks:
-    """group -> queue -> (owner, since). A lease that ran out may be taken by anybody."""
+    """group -> queue -> lease. One that ran out may be taken by anybody."""
 
     def __init__(self) -> None:
-        self._held: dict[str, dict[Queue, tuple[str, float]]] = {}
+        self._held: dict[str, dict[Queue, _Lease]] = {}
 
-    def lock(self, group: str, queues: Iterable[Queue], owner: str, now: float) -> list[Queue]:
+    def lock(
+        self,
+        group: str,
+        queues: Iterable[Queue],
+        owner: str,
+        now: float,
+        *,
+        stops_when_lost: bool = False,
+    ) -> list[Queue]:
         """Take or renew what is free or already owned; returns what the owner holds now."""
         held = self._held.setdefault(group, {})
         taken = []
         for queue in queues:
-            holder, since = held.get(queue, (owner, now))
-            if holder == owner or now - since > LEASE_SECONDS:
-                held[queue] = (owner, now)
+            lease = held.get(queue)
+            if lease is None or lease.owner == owner or now > lease.ends:
+                held[queue] = _Lease(owner, now + LEASE_SECONDS, stops_when_lost)
                 taken.append(queue)
         return taken
 
@@ -28,5 +52,16 @@ class QueueLocks:
         """Let go; what somebody else owns by now is left alone."""
         held = self._held.get(group, {})
         for queue in queues:
-            if held.get(queue, (None, 0.0))[0] == owner:
+            lease = held.get(queue)
+            if lease is not None and lease.owner == owner:
                 del held[queue]
+
+    def leave(self, group: str, owner: str) -> None:
+        """A member that says good-bye holds nothing any more."""
+        self.unlock(group, list(self._held.get(group, {})), owner)
+
+    def lose(self, group: str, owner: str, now: float) -> None:
+        """A member's last connection is gone."""
+        for lease in self._held.get(group, {}).values():
+            if lease.owner == owner and lease.stops_when_lost:
+                lease.ends = min(lease.ends, now + LOST_LEASE_SECONDS)

@@ -141,6 +141,19 @@ class Sessions:
             del self._producer_at[client_id]
         return [group for group in list(self.consumers) if self.leave_consumer(group, connection)]
 
+    def memberships(self, connection: Connection) -> dict[str, str]:
+        """Consumer group to the client id by which a connection is a member of it."""
+        return {
+            name: group.members[connection].client_id
+            for name, group in self.consumers.items()
+            if connection in group.members
+        }
+
+    def is_member(self, group: str, client_id: str) -> bool:
+        """Whether a client is in a group, over whichever connection."""
+        known = self.consumers.get(group)
+        return known is not None and client_id in known.client_ids
+
     def silent(self, now: float) -> list[Connection]:
         """Connections whose client has not been heard of for too long."""
         oldest = now - SILENT_SECONDS_MAX

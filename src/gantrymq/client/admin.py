@@ -9,7 +9,7 @@ from typing import Final, Self
 from gantrymq.base.clock import WallClock
 from gantrymq.base.config import format_properties, parse_properties
 from gantrymq.base.network import Network
-from gantrymq.client import admin_resets, message_query, queue_offsets
+from gantrymq.client import admin_order, admin_resets, message_query, queue_offsets
 from gantrymq.client.admin_tables import Progress, group_table, progress, topic_offsets
 from gantrymq.client.errors import TRANSPORT_ERRORS, ClientError, Closed, NoRoute, NotStarted
 from gantrymq.client.instance import Hook, Instance, shared_instance
@@ -182,7 +182,8 @@ class Admin:
     ) -> dict[str, str]:
         """Create a topic, or change it, on every master asked for; returns their addresses.
 
-        Done when every name server that can be reached lists it.
+        Done when every name server that can be reached lists it. `order` fixes its queue list, so
+        that a key never wanders: sends to a queue that is away fail.
         """
         header = t.CreateTopicRequest(
             topic=check_topic_name(name),
@@ -197,7 +198,12 @@ class Admin:
             if answer.remark:
                 log.warning("%s on %s: %s", name, address, answer.remark)
         await self._await_announced(header, masters)
-        if self.instance.routes.cached(name) is not None:
+        if order:
+            await admin_order.fix_queues(
+                self.instance, name, masters, header.write_queue_nums,
+                others_stay=broker is not None,
+            )  # fmt: skip
+        elif self.instance.routes.cached(name) is not None:
             await self.instance.routes.refresh(name)
         return masters
 
@@ -254,6 +260,7 @@ class Admin:
                 await self.instance.call(address, calls.DELETE_TOPIC_IN_NAMESRV, header)
             except TRANSPORT_ERRORS:
                 continue  # it forgets the topic with the brokers' next registration
+        await admin_order.forget_queues(self.instance, name)
         self.instance.routes.drop(name)
 
     async def topics(self, *, cluster: str | None = None) -> list[str]:

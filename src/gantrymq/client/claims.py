@@ -61,7 +61,9 @@ class Claims:
         self._shares, self._total_max = shares or self._shared, total_max
         self._commits = commits
         """Whether progress is stored without being asked for."""
-        self._pull_loop = PullLoop(setup, handout, self._on_moved, self._is_crowded)
+        self._pull_loop = PullLoop(
+            setup, handout, self._on_moved, self._on_unlocked, self._is_crowded
+        )
         self._loop = asyncio.get_running_loop()
         self._leaving: dict[Queue, None] = {}
         self._moved_at: dict[Queue, float] = {}
@@ -174,7 +176,7 @@ class Claims:
             self._send_back,
             retries_max=self._retries_max,
             pause_seconds=self._setup.options.suspend_queue_ms / 1000,
-            lock_needed=not self._setup.broadcast,
+            hangs=None if self._setup.broadcast else lambda: self._locks.hangs(queue),
         )
 
     # letting go
@@ -250,8 +252,13 @@ class Claims:
     # keeping
 
     async def persist(self, *, wait: bool = False) -> None:
-        """Store how far each queue is."""
-        done = {queue: claim.progress.done for queue, claim in self.held.items()}
+        """Store how far each queue is; a queue whose lock is in doubt may be somebody else's."""
+        now = self._loop.time()
+        done = {
+            queue: claim.progress.done
+            for queue, claim in self.held.items()
+            if not isinstance(claim, OrderedClaim) or claim.is_locked(now)
+        }
         if done:
             await self._offsets.store(done, wait=wait)
 
@@ -269,6 +276,11 @@ class Claims:
             elif queue not in fresh or queue in verdicts:
                 log.warning("the lock of %s is lost", queue)
                 self._forfeit(claim)
+
+    def _on_unlocked(self, claim: Claim) -> None:
+        """Not renewed in time, or the connection is gone: take the queue anew, if it is free."""
+        log.warning("the lock of %s is in doubt", claim.queue)
+        self._forfeit(claim)
 
     def _forfeit(self, claim: Claim) -> None:
         if self.held.get(claim.queue) is claim:

@@ -22,6 +22,7 @@ class QueueLocks:
 
     def __init__(self, instance: Instance, group: str) -> None:
         self._instance, self._group = instance, group
+        self._granted_on: dict[Queue, object | None] = {}
 
     async def lock(self, queues: Iterable[Queue]) -> dict[Queue, bool]:
         """Which of these are ours now. Queues whose broker did not answer are left out."""
@@ -45,7 +46,25 @@ class QueueLocks:
         except GantryError as error:
             log.info("locks of %s at %s not known: %s", self._group, broker_name, error)
             return {}
+        for queue in held:
+            self._granted_on[queue] = self._line(queue)
         return {queue: queue in held for queue in queues}
+
+    def hangs(self, queue: Queue) -> bool:
+        """Whether the connection is still there on which the lock was granted.
+
+        When it is lost the broker soon gives the lock to another member.
+        """
+        line = self._line(queue)
+        return line is not None and self._granted_on.get(queue) is line
+
+    def _line(self, queue: Queue) -> object | None:
+        """The connection to the queue's broker; None while there is none."""
+        try:
+            address = self._instance.routes.address_of(queue.broker_name)
+        except GantryError:
+            return None
+        return self._instance.connections.ready(address)
 
     async def unlock(self, queues: Iterable[Queue]) -> None:
         """Give them back, so that the next member need not wait until they run out."""
@@ -68,7 +87,10 @@ class QueueLocks:
     def _body(self, queues: list[Queue]) -> bytes:
         return fastjson.dumps(
             LockRequest(
-                client_id=self._instance.client_id, consumer_group=self._group, mq_set=queues
+                client_id=self._instance.client_id,
+                consumer_group=self._group,
+                mq_set=queues,
+                stops_when_lost=True,
             )
         )
 

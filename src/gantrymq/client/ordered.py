@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from gantrymq.base.errors import GantryError
@@ -30,10 +30,11 @@ class OrderedClaim(Claim):
         *,
         retries_max: int | None,
         pause_seconds: float,
-        lock_needed: bool = True,
+        hangs: Callable[[], bool] | None = None,
     ) -> None:
         super().__init__(queue, start, handout, send_back)
-        self._lock_needed = lock_needed
+        self._hangs = hangs
+        """Whether the connection that the lock hangs on is there; None: no lock is needed."""
         self._retries_max, self._pause_seconds = retries_max, pause_seconds
         self._out = 0
         self._failed: list[Delivery] = []
@@ -43,7 +44,10 @@ class OrderedClaim(Claim):
         self.locked_at = self._loop.time()
 
     def is_locked(self, now: float) -> bool:
-        return not self._lock_needed or now - self.locked_at < LOCK_SECONDS_MAX
+        """Whether we may still count on the lock; without it nothing new is begun."""
+        if self._hangs is None:
+            return True
+        return now - self.locked_at < LOCK_SECONDS_MAX and self._hangs()
 
     def relocked(self) -> None:
         """The broker has renewed the lock."""

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 ERROR_SECONDS: Final = 3.0
 BUSY_SECONDS: Final = 0.02
 HELD_SECONDS: Final = 1.0
-"""Pause while the consumer is held, or an ordered queue has no lock."""
+"""Pause while the consumer is held."""
 FULL_SECONDS: Final = 0.05
 """Longest pause while a queue has too many unfinished messages."""
 
@@ -47,10 +47,11 @@ class PullLoop:
         setup: Setup,
         handout: Handout,
         on_moved: OnMoved,
+        on_unlocked: Callable[[Claim], None],
         crowded: Callable[[], bool],
     ) -> None:
         self._setup, self._handout = setup, handout
-        self._on_moved, self._crowded = on_moved, crowded
+        self._on_moved, self._on_unlocked, self._crowded = on_moved, on_unlocked, crowded
         self._limits = setup.flow_limits
         self._loop = asyncio.get_running_loop()
 
@@ -69,8 +70,10 @@ class PullLoop:
     async def _once(self, claim: Claim) -> float:
         """One pull; returns the seconds to wait before the next."""
         now = self._loop.time()
-        unlocked = isinstance(claim, OrderedClaim) and not claim.is_locked(now)
-        if unlocked or claim.paused or self._handout.held:
+        if isinstance(claim, OrderedClaim) and not claim.is_locked(now):
+            self._on_unlocked(claim)
+            return 0.0
+        if claim.paused or self._handout.held:
             return HELD_SECONDS
         if self._crowded() or hold_reason(self._limits, claim.progress) is not None:
             await self._wait_for_room(claim)

@@ -107,12 +107,17 @@ class ClientHandler:
         if h.producer_group:
             self._sessions.leave_producer(h.producer_group, connection)
         if h.consumer_group and self._sessions.leave_consumer(h.consumer_group, connection):
+            if not self._sessions.is_member(h.consumer_group, h.client_id):
+                self._locks.leave(h.consumer_group, h.client_id)
             self._tell(h.consumer_group)
         connection.reply(command)
 
     def forget(self, connection: Connection) -> None:
         """A closed connection has left all its groups; the others hear of it at once."""
+        was = self._sessions.memberships(connection)
         for group in self._sessions.drop(connection):
+            if not self._sessions.is_member(group, was[group]):
+                self._locks.lose(group, was[group], connection.loop.time())
             self._tell(group)
 
     def expire(self, now: float) -> None:
@@ -178,7 +183,10 @@ class ClientHandler:
     def lock(self, connection: Connection, command: Command) -> None:
         wanted = fastjson.load_as(command.body, LockRequest)
         now = connection.loop.time()
-        taken = self._locks.lock(wanted.consumer_group, wanted.mq_set, wanted.client_id, now)
+        taken = self._locks.lock(
+            wanted.consumer_group, wanted.mq_set, wanted.client_id, now,
+            stops_when_lost=wanted.stops_when_lost,
+        )  # fmt: skip
         connection.reply(command, body=fastjson.dumps(LockResponse(lock_ok=taken)))
 
     def unlock(self, connection: Connection, command: Command) -> None:
