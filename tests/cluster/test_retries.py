@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from pathlib import Path
 
 import pytest
 from peer import Run
@@ -12,7 +13,7 @@ from gantrymq.client.failures import Failure, failure_in, failure_of
 from gantrymq.client.message_query import read_records
 from gantrymq.client.pulling import pull_raw
 from gantrymq.client.received import Received
-from gantrymq.model import Queue, dead_topic
+from gantrymq.model import Queue, dead_topic, retry_topic
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 
@@ -333,3 +334,41 @@ class TestAHandlerThatHangs:
                 assert 910 <= done[1][2] <= 900 + 60 + 11
 
         simulate(work)
+
+
+class TestABroadcastingGroup:
+    def test_has_no_retries(self, run: Run, tmp_path: Path) -> None:
+        """
+        A failure is logged and lost: neither a retry topic nor dead letters come of it.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            await cluster.create_topic("orders", 1)
+            directory = str(tmp_path / str(id(cluster)))
+            options = ConsumerOptions(
+                consume_from_where="CONSUME_FROM_FIRST_OFFSET", offset_dir=directory
+            )
+            seen: list[bytes] = []
+            for body in ("bad", "good"):
+                await send(cluster, body)
+            async with cluster.consumer("g", broadcast=True, options=options) as consumer:
+
+                @consumer.handler
+                async def fail(message: Delivery) -> None:
+                    seen.append(message.body)
+                    if message.body == b"bad":
+                        raise NoMoney
+
+                consumer.subscribe("orders")
+                async with asyncio.timeout(30):
+                    while b"good" not in seen:
+                        await asyncio.sleep(0.05)
+            assert [b"bad", b"good"] == sorted(seen)
+            async with cluster.admin() as admin:
+                queue = Queue(retry_topic("g"), "broker-a", 0)
+                assert dead_topic("g") not in await admin.topics()
+                assert retry_topic("g") not in await admin.topics() or 0 == await admin.max_offset(
+                    queue
+                )
+
+        run(work)
