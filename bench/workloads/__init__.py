@@ -25,7 +25,16 @@ Workload = Callable[[Run], list[Row]]
 
 def all_workloads() -> dict[str, Workload]:
     """In the order in which they run."""
-    from bench.workloads import crowd, flushing, peers, reading, recovery, resources, sending
+    from bench.workloads import (
+        crowd,
+        filtering,
+        flushing,
+        peers,
+        reading,
+        recovery,
+        resources,
+        sending,
+    )
 
     return {
         "start": resources.start,
@@ -42,6 +51,7 @@ def all_workloads() -> dict[str, Workload]:
         "group-commit": flushing.group_commit,
         "real-disk": flushing.real_disk,
         "sync-under-load": flushing.under_load,
+        "sql-filter": filtering.sql_filter,
         "crowd": crowd.crowd,
         "peers": peers.peers,
     }

@@ -43,10 +43,13 @@ if TYPE_CHECKING:
     from gantrymq.client.pull_consumer import PullConsumer
     from gantrymq.client.received import Received
     from gantrymq.client.request_reply import NotARequest, Reply, RequestTimeout, reply_to
+    from gantrymq.filter import BadSql
     from gantrymq.model import GroupConfig, Message, NameRefused, Queue, SendResult, TopicConfig
 
 __all__ = [
     "Admin",
+    "App",
+    "BadSql",
     "BrokerRefused",
     "ClientError",
     "ClientOptions",
@@ -114,6 +117,7 @@ _HOMES = {
     "gantrymq.client.pull_consumer": ("PullConsumer",),
     "gantrymq.client.received": ("Received",),
     "gantrymq.client.request_reply": ("NotARequest", "Reply", "RequestTimeout", "reply_to"),
+    "gantrymq.filter": ("BadSql",),
     "gantrymq.model": (
         "GroupConfig", "Message", "NameRefused", "Queue", "SendResult", "TopicConfig",
     ),
