@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gantrymq.app import App
     from gantrymq.base.errors import ConfigError, GantryError, ProtocolError
     from gantrymq.client.admin import Admin
     from gantrymq.client.consumer import Consumer
@@ -94,6 +95,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "gantrymq.app": ("App",),
     "gantrymq.base.errors": ("ConfigError", "GantryError", "ProtocolError"),
     "gantrymq.client.admin": ("Admin",),
     "gantrymq.client.consumer": ("Consumer",),

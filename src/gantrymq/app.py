@@ -1,0 +1,329 @@
+"""A program that only handles messages: topics, typed handlers, and nothing else to write.
+
+app = App("localhost:9876", group="billing")
+
+@app.on("orders", tags="paid", retries=5)
+async def paid(order: Order) -> None: ...
+
+app.run_forever()        # or: gantry run module:app
+"""
+
+import asyncio
+import inspect
+import logging
+import random
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol, Self, TypeVar
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.errors import GantryError
+from gantrymq.base.network import Network
+from gantrymq.client.consumer import Consumer
+from gantrymq.client.delivery import Delivery
+from gantrymq.client.errors import NotStarted
+from gantrymq.client.failures import failure_of
+from gantrymq.client.instance import Hook
+from gantrymq.client.once.guard import Once
+from gantrymq.client.options import ClientOptions, ConsumerOptions
+from gantrymq.client.payloads import Decode, HandlerRefused, PayloadRefused, arguments_of
+from gantrymq.client.producer import Producer
+from gantrymq.client.setup import RETRIES_MAX_DEFAULT, check_group
+from gantrymq.model import check_topic_name
+
+log = logging.getLogger(__name__)
+
+ALL: Final = "*"
+CONCURRENCY: Final = 20
+STOP_SECONDS: Final = 30.0
+
+F = TypeVar("F", bound=Callable[..., Any])
+DeadHook = Callable[[Delivery, Exception], Awaitable[None] | None]
+LifeHook = Callable[[], Awaitable[None] | None]
+
+
+class World(Protocol):
+    """What `App.test` needs of a cluster; `gantrymq.testing.Cluster` has it."""
+
+    network: Network
+    rng: random.Random
+
+    @property
+    def namesrv(self) -> str: ...
+
+    @property
+    def clock(self) -> WallClock: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Route:
+    """One handler and what was declared for it."""
+
+    name: str
+    function: Callable[..., Any]
+    decode: Decode
+    arguments: int
+    topic: str
+    tags: tuple[str, ...]
+    group: str
+    retries: int | None
+    concurrency: int
+    ordered: bool
+    dead: DeadHook | None
+    undecodable: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.topic}, tags {' || '.join(self.tags)})"
+
+
+class App:
+    """Handlers, the consumers that feed them (one for each group), and a producer."""
+
+    def __init__(
+        self,
+        namesrv: str | None = None,
+        *,
+        group: str,
+        options: ConsumerOptions | None = None,
+        client: ClientOptions | None = None,
+        once: Once | None = None,
+        stop_seconds: float = STOP_SECONDS,
+        hooks: Sequence[Hook] = (),
+        network: Network | None = None,
+        clock: WallClock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.group = check_group(group)
+        if options is not None and options.consume_batch_max != 1:
+            raise HandlerRefused("handlers of an app get one message at a time")
+        self._namesrv, self._options = namesrv, options
+        self._once, self._stop_seconds = once, stop_seconds
+        self._shared: dict[str, Any] = {
+            "client": client, "hooks": hooks, "network": network, "clock": clock, "rng": rng,
+        }  # fmt: skip
+        self._routes: list[_Route] = []
+        self._starters: list[LifeHook] = []
+        self._stoppers: list[LifeHook] = []
+        self._stack: AsyncExitStack | None = None
+        self._producer: Producer | None = None
+        self._consumers: list[Consumer] = []
+        self._stopping = asyncio.Event()
+
+    # declaring
+
+    def on(
+        self,
+        topic: str,
+        *,
+        tags: str = ALL,
+        group: str | None = None,
+        retries: int | None = RETRIES_MAX_DEFAULT,
+        concurrency: int = CONCURRENCY,
+        ordered: bool = False,
+        dead: DeadHook | None = None,
+        undecodable: Literal["dead", "retry"] = "dead",
+    ) -> Callable[[F], F]:
+        """Give messages of a topic, or some of its tags, to the function below.
+
+        After `retries` failed tries (None: never) a message goes to the dead letters, at once when
+        its body is not what the function takes; `dead(message, error)` is called before.
+        """
+        if concurrency < 1 or (retries is not None and retries < 0):
+            raise HandlerRefused(f"{topic}: concurrency is 1 or more, retries 0 or more (or None)")
+        wanted = tuple(dict.fromkeys(tag.strip() for tag in tags.split("||")))
+        if "" in wanted or (ALL in wanted and len(wanted) > 1):
+            raise HandlerRefused(f"{topic}: tags are `a`, `a || b` or `*`, not {tags!r}")
+        check_topic_name(topic)
+
+        def add(function: F) -> F:
+            decode, arguments = arguments_of(function)
+            self._routes.append(
+                _Route(
+                    getattr(function, "__qualname__", repr(function)), function, decode, arguments,
+                    topic, wanted, check_group(group or self.group), retries, concurrency,
+                    ordered, dead, undecodable,
+                )
+            )  # fmt: skip
+            return function
+
+        return add
+
+    def on_start(self, function: LifeHook) -> LifeHook:
+        """Call it before the first message; the producer works already."""
+        self._starters.append(function)
+        return function
+
+    def on_stop(self, function: LifeHook) -> LifeHook:
+        """Call it after the last message; the producer still works."""
+        self._stoppers.append(function)
+        return function
+
+    def _groups(self) -> dict[str, list[_Route]]:
+        """Handlers by group, checked: in a group every message has one handler and one order."""
+        if not self._routes:
+            raise HandlerRefused("the app has no handler: declare one with @app.on(...)")
+        groups: dict[str, list[_Route]] = {}
+        for route in self._routes:
+            for other in groups.setdefault(route.group, []):
+                if route.ordered != other.ordered:
+                    raise HandlerRefused(
+                        f"{other} and {route}: a group is ordered as a whole; "
+                        f"give one of them a group of its own (group=...)"
+                    )
+                both = (*route.tags, *other.tags)
+                if route.topic == other.topic and (ALL in both or len(both) > len({*both})):
+                    raise HandlerRefused(f"{other} and {route} want the same messages")
+            groups[route.group].append(route)
+            once = self._once_of(route.group)
+            if route.arguments == 3 and (once is None or not once.transaction):
+                raise HandlerRefused(f"{route} wants a transaction, but its group has none")
+        return groups
+
+    # life
+
+    async def __aenter__(self) -> Self:
+        """Start everything; `run` does it by itself."""
+        if self._stack is not None:
+            raise GantryError("the app is running already")
+        groups = self._groups()
+        self._stopping = asyncio.Event()
+        async with AsyncExitStack() as stack:
+            self._producer = Producer(self._namesrv, group=self.group, **self._shared)
+            await stack.enter_async_context(self._producer)
+            for function in reversed(self._stoppers):
+                stack.push_async_callback(_called, function)
+            for function in self._starters:
+                await _called(function)
+            self._consumers = [self._consumer(name, routes) for name, routes in groups.items()]
+            stack.push_async_callback(self._close_consumers)
+            for consumer in self._consumers:
+                await consumer.start()
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Let running handlers end, store their acknowledgements, leave the groups."""
+        stack, self._stack = self._stack, None
+        if stack is not None:
+            await stack.aclose()
+
+    async def _close_consumers(self) -> None:
+        await asyncio.gather(*(consumer.close() for consumer in self._consumers))
+
+    async def run(self) -> None:
+        """Handle messages until `stop`, or until a consumer cannot go on, which is raised."""
+        async with self:
+            works: list[Awaitable[object]] = [consumer.run() for consumer in self._consumers]
+            waits = [asyncio.ensure_future(work) for work in (*works, self._stopping.wait())]
+            ended, running = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in running:
+                wait.cancel()
+            for wait in ended:
+                wait.result()
+
+    def stop(self) -> None:
+        """End `run`: what is being handled is handled to its end."""
+        self._stopping.set()
+
+    def run_forever(self, namesrv: str | None = None) -> None:
+        """Run until SIGTERM or SIGINT, maybe on other name servers; blocks."""
+        self._namesrv = namesrv or self._namesrv
+
+        async def main() -> None:
+            loop = asyncio.get_running_loop()
+            for signum in (signal.SIGTERM, signal.SIGINT):
+                with suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt
+                    loop.add_signal_handler(signum, self.stop)
+            await self.run()
+
+        with suppress(KeyboardInterrupt):
+            asyncio.run(main())
+
+    @asynccontextmanager
+    async def test(self, cluster: World) -> AsyncIterator[Self]:
+        """Run on a test's cluster: its name servers, network, clock and randomness."""
+        before = self._namesrv, self._shared
+        ports = {name: getattr(cluster, name) for name in ("network", "clock", "rng")}
+        self._namesrv, self._shared = cluster.namesrv, {**self._shared, **ports}
+        try:
+            async with self:
+                yield self
+        finally:
+            self._namesrv, self._shared = before
+
+    @property
+    def producer(self) -> Producer:
+        """For sending from handlers and hooks."""
+        if self._producer is None:
+            raise NotStarted("the app is not running: its producer comes with it")
+        return self._producer
+
+    # handling
+
+    def _once_of(self, group: str) -> Once | None:
+        return self._once if group == self.group else None
+
+    def _consumer(self, group: str, routes: list[_Route]) -> Consumer:
+        """One consumer for all of a group: members of a group must read the same."""
+        limits = [route.retries for route in routes if route.retries is not None]
+        consumer = Consumer(
+            self._namesrv, group=group, ordered=routes[0].ordered,
+            max_retries=max(limits) if len(limits) == len(routes) else None,
+            concurrency=sum(route.concurrency for route in routes), options=self._options,
+            once=self._once_of(group), close_grace=self._stop_seconds, **self._shared,
+        )  # fmt: skip
+        turns = {route: asyncio.Semaphore(route.concurrency) for route in routes}
+        table: dict[str, dict[str, _Route]] = {}
+        for route in routes:
+            table.setdefault(route.topic, {}).update(dict.fromkeys(route.tags, route))
+        for topic, tags in table.items():
+            consumer.subscribe(topic, " || ".join(tags))
+
+        async def dispatch(message: Delivery, *transaction: Any) -> None:
+            tags = table.get(message.topic, {})
+            route = tags.get(message.tags or "") or tags.get(ALL)
+            if route is None:
+                # A retry of a handler that is no longer declared; not to be lost.
+                await message.dead(reason=f"no handler for {message.topic}, tag {message.tags}")
+                return
+            async with turns[route]:
+                await _handle(route, message, transaction)
+
+        consumer.handler(dispatch)
+        return consumer
+
+
+async def _handle(route: _Route, message: Delivery, transaction: tuple[Any, ...]) -> None:
+    try:
+        arguments = (route.decode(message), message, *transaction)[: route.arguments]
+        result = await _called(route.function, *arguments)
+        if result is not None:
+            raise TypeError(f"{route.name} returned {result!r}; return None, raise to retry")
+    except Exception as error:
+        tries = message.reconsume_times + 1
+        if isinstance(error, PayloadRefused) and route.undecodable == "dead":
+            await _bury(route, message, error, str(error))
+        elif route.retries is not None and tries > route.retries:
+            await _bury(route, message, error, f"failed after {tries} tries")
+        raise
+
+
+async def _bury(route: _Route, message: Delivery, error: Exception, reason: str) -> None:
+    if message.finished is not None:
+        return
+    try:
+        if route.dead is not None:
+            await _called(route.dead, message, error)
+    except Exception:
+        log.exception("the `dead` hook of %s failed on %r", route.name, message)
+    if message.finished is None:
+        message.failure = failure_of(error)._replace(reason=reason)
+        await message.dead()
+
+
+async def _called(function: Callable[..., Any], *arguments: Any) -> Any:
+    """A user's function, whether it waits or not."""
+    result = function(*arguments)
+    return await result if inspect.isawaitable(result) else result

@@ -1,0 +1,41 @@
+"""`gantry run`: the handlers of an app, until they are told to stop."""
+
+import logging
+import sys
+from importlib import import_module
+
+import click
+
+from gantrymq.app import App
+from gantrymq.base.errors import GantryError
+from gantrymq.cli.output import fail, namesrv_option
+
+LOG_FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
+
+
+@click.command("run")
+@click.argument("target", metavar="MODULE:APP")
+@namesrv_option
+@click.option("-v", "--verbose", is_flag=True, help="Log what the client does as well.")
+def run(target: str, namesrv: str | None, verbose: bool) -> None:
+    """Run the App called APP in MODULE until SIGTERM or Ctrl-C."""
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=LOG_FORM)
+    app = find_app(target)
+    try:
+        app.run_forever(namesrv)
+    except GantryError as error:
+        fail(error)
+
+
+def find_app(target: str) -> App:
+    """The app that `module:name` means, looked for in the current folder first."""
+    module_name, _, name = target.partition(":")
+    sys.path.insert(0, "")
+    try:
+        module = import_module(module_name)
+    except (ModuleNotFoundError, ValueError) as error:
+        raise click.UsageError(f"{error}: write MODULE:APP") from error
+    app = getattr(module, name or "app", None)
+    if not isinstance(app, App):
+        raise click.UsageError(f"{module_name} has no App called {name or 'app'!r}")
+    return app
