@@ -175,6 +175,10 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             flush_least_pages=self.flush_commit_log_least_pages,
             flush_thorough_ms=self.flush_commit_log_thorough_interval,
             sync_flush_timeout_ms=self.sync_flush_timeout,
+            queue_wait_max_ms=(
+                self.wait_time_mills_in_send_queue if self.broker_fast_failure_enable else 0
+            ),
+            append_busy_ms=self.os_page_cache_busy_time_out_mills,
             retention_hours=self.file_reserved_time,
             delete_when=self.delete_when,
             disk_clean_ratio=self.disk_max_used_space_ratio / 100,

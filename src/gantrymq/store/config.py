@@ -38,6 +38,10 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     flush_thorough_ms: int = 10_000
     """Asynchronous flush: the most a power cut may lose."""
     sync_flush_timeout_ms: int = 5_000
+    queue_wait_max_ms: int = 200
+    """Appends that wait longer for the next log file are refused as busy; 0 lets them wait."""
+    append_busy_ms: int = 1_000
+    """A write that took this long means a busy disk: what piled up behind it is refused."""
     queue_write_interval_ms: int = 1_000
     """How often queue entries go from memory to their files."""
     checkpoint_interval_ms: int = 10_000

@@ -8,6 +8,7 @@ import asyncio
 import errno
 import logging
 import struct
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 from gantrymq.base.clock import WallClock
@@ -34,6 +35,10 @@ log = logging.getLogger(__name__)
 
 TURN_BYTES_MAX = 4 << 20
 """What one turn writes before it lets others run."""
+
+LOOK_SECONDS = 0.01
+"""How often those who wait for a file are looked at, and how long a stall is worked off."""
+BUSY = "broker busy, start flow control for a while"
 
 
 class Waiting:
@@ -85,6 +90,9 @@ class Writer:
         self._scheduled = False
         self._held = False
         """Whether staged appends wait for a new file."""
+        self._arrivals: list[float] = []
+        """Since when each staged append waits; kept only while they are held."""
+        self._stall, self._shed_until = "", 0.0
         self._making: asyncio.Task[None] | None = None
         self._waiting: dict[Waiting, None] = {}
         self._loop = asyncio.get_running_loop()
@@ -92,7 +100,9 @@ class Writer:
     def put(self, append: Append) -> None:
         """Accept an append; its `reply` is called later, once."""
         self._staged.append(append)
-        if not self._scheduled:
+        if self._held:
+            self._arrivals.append(self._loop.time())
+        elif not self._scheduled:
             self._schedule()
 
     def _schedule(self) -> None:
@@ -109,6 +119,9 @@ class Writer:
         reason = self._refusal()
         if reason is not None:
             self._answer(staged, PutStatus.SERVICE_NOT_AVAILABLE, reason)
+            return
+        if self._shed_until and self._loop.time() < self._shed_until:
+            self._answer(staged, PutStatus.PAGECACHE_BUSY, self._stall)
             return
         fitting: list[Append] = []
         total, room = 0, self._log.room
@@ -183,12 +196,15 @@ class Writer:
             self._take_back(appends)
             self._write(self._without_misfits(appends))
             return
+        began = self._loop.time()
         try:
             self._log.append(data)
         except OSError as error:
             self._take_back(appends)
             self._answer(appends, _status_of(error), f"the log cannot be written: {error}")
             return
+        if (self._loop.time() - began) * 1000 >= self._config.append_busy_ms:
+            self._shed(self._loop.time() - began)
         self._last_ms = store_ms
         self._fill(appends, sizes, base, store_ms)
         if self._waits_for_flush:
@@ -275,8 +291,7 @@ class Writer:
     def _roll(self, rest: list[Append]) -> bool:
         """Go on in the next file; False when `rest` has to wait for it, or was answered."""
         if self._log.spare is None:
-            self._held = True
-            self._staged = rest + self._staged
+            self._hold(rest)
             self.make_spare()
             return False
         try:
@@ -286,6 +301,43 @@ class Writer:
             return False
         self.make_spare()
         return True
+
+    # Flow control
+
+    def _shed(self, seconds: float) -> None:
+        """A write was held up. What came in meanwhile is late already, so it is refused."""
+        self._shed_until = self._loop.time() + LOOK_SECONDS
+        self._stall = (
+            f"[PCBUSY_CLEAN_QUEUE]{BUSY}: writing to the log took {seconds * 1000:.0f} ms, "
+            f"osPageCacheBusyTimeOutMills is {self._config.append_busy_ms}"
+        )
+        log.warning("%s", self._stall)
+
+    def _hold(self, rest: list[Append]) -> None:
+        """Let appends wait for the next file, but not for ever."""
+        self._held = True
+        self._staged = rest + self._staged
+        self._arrivals = [self._loop.time()] * len(self._staged)
+        if self._config.queue_wait_max_ms:
+            self._loop.call_later(LOOK_SECONDS, self._look_at_held)
+
+    def _look_at_held(self) -> None:
+        if not self._held:
+            return
+        waited_max = self._config.queue_wait_max_ms / 1000
+        now = self._loop.time()
+        late = bisect_right(self._arrivals, now - waited_max)
+        if late:
+            count, waited_ms = len(self._staged), (now - self._arrivals[0]) * 1000
+            refused, self._staged = self._staged[:late], self._staged[late:]
+            del self._arrivals[:late]
+            text = (
+                f"[TIMEOUT_CLEAN_QUEUE]{BUSY}, period in queue: {waited_ms:.0f}ms, size of queue: "
+                f"{count}: the next log file is still being made, waitTimeMillsInSendQueue is "
+                f"{self._config.queue_wait_max_ms}"
+            )
+            self._answer(refused, PutStatus.PAGECACHE_BUSY, text)
+        self._loop.call_later(LOOK_SECONDS, self._look_at_held)
 
     def make_spare(self) -> None:
         """Start making the next file, ahead of need."""
@@ -302,6 +354,7 @@ class Writer:
         self._making = None
         if self._held:
             self._held = False
+            self._arrivals.clear()
             if failure is not None:
                 staged, self._staged = self._staged, []
                 text = f"the next log file cannot be made: {failure}"
