@@ -11,12 +11,14 @@ from wire import Frame
 
 TIME_MS_MIN = 1_000_000_000_000
 TIMES = {
+    "1ST_POP_TIME",
     "PUSH_REPLY_TIME",
     "bornTimestamp",
     "earliestMessageTimeStamp",
     "indexLastUpdateTimestamp",
     "lastTimestamp",
     "lastUpdateTimestamp",
+    "popTime",
     "storeTimestamp",
     "subVersion",
     "timestamp",
@@ -26,6 +28,7 @@ IDS = {"ORIGIN_MESSAGE_ID", "msgId", "offsetMsgId"}
 # Ids that a client may have given: only those that the broker made up are replaced.
 GIVEN_IDS = {"UNIQ_KEY", "transactionId"}
 GIVEN_ID_PREFIX = "7F000001000018B4AAC2"
+ORDERED_REVIVE_QUEUE = "999"
 # Containers whose entries a step may narrow down to the ones it is about.
 PICKABLE = {
     "brokerAddrTable",
@@ -52,7 +55,18 @@ def answer(frame: Frame, names: Mapping[str, str], step: Mapping[str, Any]) -> d
         recorded["body"] = _body(frame.body, names, step.get("pick"))
         if step.get("shape"):
             recorded["body"] = _shape(recorded["body"])
-    return recorded
+    loose = step.get("loose")
+    return _loosened(recorded, loose) if loose else recorded
+
+
+def _loosened(value: Any, names: Sequence[str]) -> Any:
+    """Without the values that depend on what was said before this dialogue."""
+    if isinstance(value, dict):
+        return {
+            name: "<any>" if name in names else _loosened(inner, names)
+            for name, inner in value.items()
+        }
+    return [_loosened(inner, names) for inner in value] if isinstance(value, list) else value
 
 
 def _body(body: bytes, names: Mapping[str, str], pick: Sequence[str] | None) -> Any:
@@ -93,6 +107,10 @@ def _leaf(name: str, value: Any, names: Mapping[str, str]) -> Any:
         return "<time>"
     if name == "version":
         return "<version>"
+    if name == "POP_CK":
+        return _handle(value)
+    if name == "reviveQid" and value != ORDERED_REVIVE_QUEUE:
+        return "<number>"
     if not isinstance(value, str):
         return value
     if name in IDS:
@@ -107,6 +125,13 @@ def _leaf(name: str, value: Any, names: Mapping[str, str]) -> Any:
     for word, placeholder in names.items():
         value = value.replace(word, placeholder)
     return _LOCAL.sub("<address>", value)
+
+
+def _handle(text: str) -> str:
+    """The receipt of a popped message without its time and its place in the revive log."""
+    words = text.split(" ")
+    words[1], words[3], words[5] = "<time>", "<number>", "<brokerName>"
+    return " ".join(words)
 
 
 def _shape(value: Any) -> Any:

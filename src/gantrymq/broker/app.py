@@ -19,12 +19,14 @@ from gantrymq.base.network import Network, TcpNetwork
 from gantrymq.base.offload import ThreadOffload
 from gantrymq.broker.announce import Announcer
 from gantrymq.broker.config import BrokerConfig, local_address
+from gantrymq.broker.delay import DelayService
 from gantrymq.broker.overrides import with_overrides
 from gantrymq.broker.parts import Ports, Shared, assemble
 from gantrymq.broker.policy import SYSTEM_GROUPS, Policy, boot_topics
 from gantrymq.broker.registry import Registry
 from gantrymq.broker.routes import PULL_CODES, broker_routes
 from gantrymq.broker.stats import Stats
+from gantrymq.broker.timer.service import TimerService
 from gantrymq.model import GroupConfig
 from gantrymq.protocol.ids import encode_host
 from gantrymq.remoting.connection import Connection
@@ -45,6 +47,8 @@ class Broker:
     config: BrokerConfig
     store: Store
     registry: Registry
+    delays: DelayService
+    timers: TimerService
     announced: asyncio.Event
     """Set once a name server knows this broker; never, when none is configured."""
 
@@ -107,6 +111,10 @@ async def run_broker(config: BrokerConfig, ports: Ports | None = None) -> AsyncI
                 listener(connection)
 
         stack.push_async_callback(policy.saved)
+        for prepare in parts.opening:
+            await prepare()
+        for close in parts.closing:
+            stack.push_async_callback(close)
         for port, table in (
             (config.listen_port, routes),
             (config.fast_listen_port, routes.without(*PULL_CODES)),
@@ -124,7 +132,7 @@ async def run_broker(config: BrokerConfig, ports: Ports | None = None) -> AsyncI
         stack.push_async_callback(announcer.unregister)
         for seconds, save in parts.saves:
             tasks.start(_every(seconds, save))
-        yield Broker(address, config, store, registry, announced)
+        yield Broker(address, config, store, registry, parts.delays, parts.timers, announced)
 
 
 def _open_registry(config: BrokerConfig, store: Store, ports: Ports) -> Registry:

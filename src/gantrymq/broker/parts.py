@@ -18,20 +18,29 @@ from gantrymq.broker.handlers.groups import GroupHandler
 from gantrymq.broker.handlers.offsets import OffsetHandler
 from gantrymq.broker.handlers.pull import PullHandler
 from gantrymq.broker.handlers.query import QueryHandler
+from gantrymq.broker.handlers.relays import RelayHandler
 from gantrymq.broker.handlers.reply import ReplyHandler
 from gantrymq.broker.handlers.resets import ResetHandler
 from gantrymq.broker.handlers.send import SendHandler
 from gantrymq.broker.handlers.sendback import SendBackHandler
 from gantrymq.broker.handlers.topics import TopicHandler
+from gantrymq.broker.handlers.transactions import TransactionHandler
 from gantrymq.broker.locks import QueueLocks
 from gantrymq.broker.overrides import Overrides
 from gantrymq.broker.policy import Policy
+from gantrymq.broker.pop.assembly import Popping, popping
 from gantrymq.broker.registry import Registry
 from gantrymq.broker.resets import Resets
 from gantrymq.broker.rooms import WaitingRooms
 from gantrymq.broker.routes import Handlers
 from gantrymq.broker.sessions import SCAN_SECONDS, Sessions
 from gantrymq.broker.stats import SAMPLE_SECONDS, Stats
+from gantrymq.broker.timer.parts import timing
+from gantrymq.broker.timer.service import TimerService
+from gantrymq.broker.transactions.checker import Checker
+from gantrymq.broker.transactions.ending import Endings
+from gantrymq.broker.transactions.ledger import Ledger
+from gantrymq.broker.transactions.ops import Decisions
 from gantrymq.broker.wanted import Filters
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.engine import Store
@@ -69,6 +78,10 @@ class Parts:
     """A broker put together, not yet running."""
 
     handlers: Handlers
+    delays: DelayService
+    timers: TimerService
+    opening: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    """Awaited before the ports open."""
     on_lost: list[Callable[[Connection], None]] = field(default_factory=list)
     """Told of every connection that closed."""
     on_stop: list[Callable[[], None]] = field(default_factory=list)
@@ -77,6 +90,8 @@ class Parts:
     """Work that goes on for as long as the broker serves; cancelled when it stops."""
     saves: list[tuple[float, Callable[[], Awaitable[None]]]] = field(default_factory=list)
     """What is written down every so many seconds."""
+    closing: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    """Called once nobody is served any more, while the store still takes messages."""
 
 
 def assemble(shared: Shared) -> Parts:
@@ -89,36 +104,84 @@ def assemble(shared: Shared) -> Parts:
     pull = PullHandler(config, store, resets, policy, sessions, filters, stats)
     clients = ClientHandler(policy, sessions, filters, locks, stats, config)
     overrides = Overrides(config, ports.disk, ports.offload)
+    delays = DelayService(
+        store, registry.delays, clock, config.delay_levels_ms, registry.topics.table
+    )
+    timers = timing(
+        config, store, registry, rooms, delays, disk=ports.disk, offload=ports.offload, clock=clock,
+        host=shared.host,
+    )  # fmt: skip
+    ledger = Ledger(config.transaction_time_out, config.transaction_check_interval)
+    decisions = Decisions(store, clock, shared.host)
+    endings = Endings(store, ledger, decisions, rooms, stats)
+    checker = Checker(
+        config, store, registry.offsets, policy, sessions, ledger, decisions, clock, ports.rng,
+        shared.host,
+    )  # fmt: skip
+    pop = _popping(shared, sessions, filters)
     parts = Parts(
         Handlers(
-            send=SendHandler(config, store, registry, policy, rooms, stats, ports.rng, shared.host),
+            send=SendHandler(
+                config, store, registry, policy, rooms, ledger, stats, ports.rng, shared.host
+            ),
+            transactions=TransactionHandler(store, ledger, endings),
             back=SendBackHandler(config, store, policy, rooms, ports.rng, shared.host),
             reply=ReplyHandler(
                 config, store, policy, sessions, stats, clock, ports.rng, shared.host
             ),
             pull=pull,
+            pop=pop.pop,
+            acks=pop.acks,
+            assignment=pop.assignment,
             offsets=OffsetHandler(store, registry, policy, resets),
             clients=clients,
             query=QueryHandler(config, store),
             topics=TopicHandler(config, store, registry, policy, sessions),
             groups=GroupHandler(config, store, registry, policy, sessions),
             resets=ResetHandler(config, store, registry, sessions, resets, pull.redirect),
-            admin=AdminHandler(overrides, store, stats, pull, clock),
-        )
+            relays=RelayHandler(config, store, sessions),
+            timers=timers.handler,
+            admin=AdminHandler(overrides, store, stats, pull, timers.service, clock),
+        ),
+        delays,
+        timers.service,
     )
-    delays = DelayService(store, registry.delays, clock, config.delay_levels_ms)
+    parts.opening.append(checker.recover)
     parts.on_lost += [pull.forget, clients.forget]
     parts.on_stop.append(pull.release_all)
+    parts.closing += [delays.close, *timers.closing, endings.close]
     parts.background += [
         delays.run,
+        *timers.background,
+        checker.run,
         lambda: _expire_clients(clients),
         lambda: _sample(stats, clock),
     ]
     parts.saves += [
         (config.flush_consumer_offset_interval / 1000, registry.offsets.save),
-        (config.flush_delay_offset_interval / 1000, registry.delays.save),
+        (config.flush_delay_offset_interval / 1000, delays.save),
+        *timers.saves,
     ]
+    _let_pop(parts, pop, config.flush_consumer_offset_interval / 1000)
     return parts
+
+
+def _popping(shared: Shared, sessions: Sessions, filters: Filters) -> Popping:
+    ports = shared.ports
+    return popping(
+        shared.config, shared.store, shared.registry, shared.policy, sessions, filters,
+        shared.stats, disk=ports.disk, offload=ports.offload, network=ports.network,
+        clock=ports.clock, rng=ports.rng, host=shared.host,
+    )  # fmt: skip
+
+
+def _let_pop(parts: Parts, pop: Popping, save_seconds: float) -> None:
+    parts.opening.append(pop.open)
+    parts.on_lost.append(pop.pop.forget)
+    parts.on_stop.append(pop.stop)
+    parts.background.append(pop.reviver.run)
+    parts.saves.append((save_seconds, pop.save))
+    parts.closing.append(pop.close)
 
 
 async def _expire_clients(clients: ClientHandler) -> None:

@@ -10,13 +10,16 @@ from gantrymq.broker.registry import Registry
 from gantrymq.model import (
     BENCHMARK_TOPIC,
     DEAD_PREFIX,
+    HALF_TOPIC,
     INHERIT,
     OFFSET_MOVED_TOPIC,
+    OP_HALF_TOPIC,
     READ,
     RETRY_PREFIX,
     SCHEDULE_TOPIC,
     SELF_TEST_TOPIC,
     TEMPLATE_TOPIC,
+    TIMER_TOPIC,
     UNSENDABLE_TOPICS,
     WRITE,
     GroupConfig,
@@ -26,6 +29,7 @@ from gantrymq.model import (
     check_topic_name,
     retry_topic,
 )
+from gantrymq.protocol.pop import revive_topic
 
 log = logging.getLogger(__name__)
 
@@ -55,9 +59,13 @@ def boot_topics(config: BrokerConfig) -> list[TopicConfig]:
     topics.append(topic(config.broker_name, 1, broker_perm))
     topics.append(topic(OFFSET_MOVED_TOPIC, 1))
     topics.append(topic(SCHEDULE_TOPIC, len(config.delay_levels_ms)))
+    if config.timer_wheel_enable:
+        topics.append(topic(TIMER_TOPIC, 1))
+    topics += [topic(HALF_TOPIC, 1), topic(OP_HALF_TOPIC, 1)]
     if config.trace_topic_enable:
         topics.append(topic(config.msg_trace_topic_name, 1))
     topics.append(topic(f"{config.broker_cluster_name}_REPLY_TOPIC", 1))
+    topics.append(topic(revive_topic(config.broker_cluster_name), config.revive_queue_num))
     return topics
 
 

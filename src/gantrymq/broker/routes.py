@@ -2,21 +2,30 @@
 
 from dataclasses import dataclass
 
+from gantrymq.broker.handlers.acks import AckHandler
 from gantrymq.broker.handlers.admin import AdminHandler
+from gantrymq.broker.handlers.assignment import AssignmentHandler
 from gantrymq.broker.handlers.clients import ClientHandler
 from gantrymq.broker.handlers.groups import GroupHandler
 from gantrymq.broker.handlers.offsets import OffsetHandler
+from gantrymq.broker.handlers.pop import PopHandler
 from gantrymq.broker.handlers.pull import PullHandler
 from gantrymq.broker.handlers.query import QueryHandler
+from gantrymq.broker.handlers.relays import RelayHandler
 from gantrymq.broker.handlers.reply import ReplyHandler
 from gantrymq.broker.handlers.resets import ResetHandler
 from gantrymq.broker.handlers.send import SendHandler
 from gantrymq.broker.handlers.sendback import SendBackHandler
+from gantrymq.broker.handlers.timers import TimerHandler
 from gantrymq.broker.handlers.topics import TopicHandler
+from gantrymq.broker.handlers.transactions import TransactionHandler
 from gantrymq.protocol.codes import RequestCode as Code
 from gantrymq.remoting.server import Routes
 
-PULL_CODES = (Code.PULL_MESSAGE, Code.LITE_PULL_MESSAGE)
+PULL_CODES = (
+    Code.PULL_MESSAGE, Code.LITE_PULL_MESSAGE, Code.POP_MESSAGE, Code.PEEK_MESSAGE,
+    Code.NOTIFICATION, Code.POLLING_INFO,
+)  # fmt: skip
 """What the fast port does not take."""
 
 
@@ -26,14 +35,20 @@ class Handlers:
 
     send: SendHandler
     back: SendBackHandler
+    transactions: TransactionHandler
     reply: ReplyHandler
     pull: PullHandler
+    pop: PopHandler
+    acks: AckHandler
+    assignment: AssignmentHandler
     offsets: OffsetHandler
     clients: ClientHandler
     query: QueryHandler
     topics: TopicHandler
     groups: GroupHandler
     resets: ResetHandler
+    relays: RelayHandler
+    timers: TimerHandler
     admin: AdminHandler
 
 
@@ -44,8 +59,15 @@ def broker_routes(to: Handlers) -> Routes:
             Code.SEND_MESSAGE: to.send.v1,
             Code.SEND_MESSAGE_V2: to.send.v2,
             Code.SEND_BATCH_MESSAGE: to.send.v2,
+            Code.END_TRANSACTION: to.transactions.end,
             Code.PULL_MESSAGE: to.pull.pull,
             Code.LITE_PULL_MESSAGE: to.pull.pull,
+            Code.POP_MESSAGE: to.pop.pop,
+            Code.NOTIFICATION: to.pop.notify,
+            Code.POLLING_INFO: to.pop.polling,
+            Code.ACK_MESSAGE: to.acks.ack,
+            Code.BATCH_ACK_MESSAGE: to.acks.ack_many,
+            Code.CHANGE_MESSAGE_INVISIBLETIME: to.acks.change,
             Code.QUERY_CONSUMER_OFFSET: to.offsets.query,
             Code.UPDATE_CONSUMER_OFFSET: to.offsets.update,
             Code.GET_MAX_OFFSET: to.offsets.maximum,
@@ -61,8 +83,13 @@ def broker_routes(to: Handlers) -> Routes:
         },
         slow={
             Code.CONSUMER_SEND_MSG_BACK: to.back.back,
+            Code.RESUME_CHECK_HALF_MESSAGE: to.transactions.resume,
             Code.SEND_REPLY_MESSAGE: to.reply.v1,
             Code.SEND_REPLY_MESSAGE_V2: to.reply.v2,
+            Code.PEEK_MESSAGE: to.pop.peek,
+            Code.QUERY_ASSIGNMENT: to.assignment.query,
+            Code.SET_MESSAGE_REQUEST_MODE: to.assignment.set_mode,
+            Code.GET_ALL_MESSAGE_REQUEST_MODE: to.assignment.all_modes,
             Code.SEARCH_OFFSET_BY_TIMESTAMP: to.offsets.by_time,
             Code.GET_EARLIEST_MSG_STORETIME: to.offsets.earliest,
             Code.VIEW_MESSAGE_BY_ID: to.query.view,
@@ -81,6 +108,10 @@ def broker_routes(to: Handlers) -> Routes:
             Code.GET_CONSUME_STATS: to.groups.progress,
             Code.INVOKE_BROKER_TO_RESET_OFFSET: to.resets.reset,
             Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: to.resets.status,
+            Code.RECALL_MESSAGE: to.timers.recall,
+            Code.GET_WAITING_MESSAGES: to.timers.waiting,
+            Code.GET_CONSUMER_RUNNING_INFO: to.relays.running_info,
+            Code.CONSUME_MESSAGE_DIRECTLY: to.relays.consume_directly,
             Code.GET_BROKER_CONFIG: to.admin.get_config,
             Code.UPDATE_BROKER_CONFIG: to.admin.update_config,
             Code.GET_BROKER_RUNTIME_INFO: to.admin.runtime,

@@ -6,8 +6,11 @@ from typing import Generic, TypeVar
 from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.headers import clients as c
 from gantrymq.protocol.headers import messages as m
+from gantrymq.protocol.headers import pop as p
+from gantrymq.protocol.headers import relays, timers
 from gantrymq.protocol.headers import resets as r
 from gantrymq.protocol.headers import topics as t
+from gantrymq.protocol.headers import transactions as x
 from gantrymq.protocol.headers.base import Header, Nothing
 
 Q = TypeVar("Q", bound=Header)
@@ -46,8 +49,23 @@ GET_MIN_OFFSET = Call(_C.GET_MIN_OFFSET, m.QueueRequest, m.OffsetResponse)
 GET_EARLIEST_MSG_STORETIME = Call(
     _C.GET_EARLIEST_MSG_STORETIME, m.QueueRequest, m.TimestampResponse
 )
+POP_MESSAGE = Call(_C.POP_MESSAGE, p.PopRequest, p.PopResponse)
+ACK_MESSAGE = Call(_C.ACK_MESSAGE, p.AckRequest, Nothing)
+BATCH_ACK_MESSAGE = Call(_C.BATCH_ACK_MESSAGE, Nothing, Nothing)
+CHANGE_MESSAGE_INVISIBLETIME = Call(
+    _C.CHANGE_MESSAGE_INVISIBLETIME, p.ChangeInvisibleRequest, p.ChangeInvisibleResponse
+)
+PEEK_MESSAGE = Call(_C.PEEK_MESSAGE, p.PeekRequest, p.PopResponse)
+NOTIFICATION = Call(_C.NOTIFICATION, p.NotificationRequest, p.NotificationResponse)
+POLLING_INFO = Call(_C.POLLING_INFO, p.PollingInfoRequest, p.PollingInfoResponse)
+QUERY_ASSIGNMENT = Call(_C.QUERY_ASSIGNMENT, Nothing, Nothing)
+SET_MESSAGE_REQUEST_MODE = Call(_C.SET_MESSAGE_REQUEST_MODE, Nothing, Nothing)
+GET_ALL_MESSAGE_REQUEST_MODE = Call(_C.GET_ALL_MESSAGE_REQUEST_MODE, Nothing, Nothing)
 VIEW_MESSAGE_BY_ID = Call(_C.VIEW_MESSAGE_BY_ID, m.ViewMessageRequest, Nothing)
 QUERY_MESSAGE = Call(_C.QUERY_MESSAGE, m.QueryMessageRequest, m.QueryMessageResponse)
+END_TRANSACTION = Call(_C.END_TRANSACTION, x.EndTransactionRequest, Nothing)
+CHECK_TRANSACTION_STATE = Call(_C.CHECK_TRANSACTION_STATE, x.CheckTransactionRequest, Nothing)
+RESUME_CHECK_HALF_MESSAGE = Call(_C.RESUME_CHECK_HALF_MESSAGE, x.ResumeCheckRequest, Nothing)
 
 HEART_BEAT = Call(_C.HEART_BEAT, Nothing, Nothing)
 UNREGISTER_CLIENT = Call(_C.UNREGISTER_CLIENT, c.UnregisterClientRequest, Nothing)
@@ -104,3 +122,11 @@ GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST = Call(_C.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
 UPDATE_NAMESRV_CONFIG = Call(_C.UPDATE_NAMESRV_CONFIG, Nothing, Nothing)
 GET_NAMESRV_CONFIG = Call(_C.GET_NAMESRV_CONFIG, Nothing, Nothing)
 QUERY_DATA_VERSION = Call(_C.QUERY_DATA_VERSION, t.BrokerIdentity, t.DataVersionResponse)
+GET_CONSUMER_RUNNING_INFO = Call(
+    _C.GET_CONSUMER_RUNNING_INFO, relays.RunningInfoRequest, Nothing
+)
+CONSUME_MESSAGE_DIRECTLY = Call(
+    _C.CONSUME_MESSAGE_DIRECTLY, relays.ConsumeDirectlyRequest, Nothing
+)
+RECALL_MESSAGE = Call(_C.RECALL_MESSAGE, timers.RecallRequest, timers.RecallResponse)
+GET_WAITING_MESSAGES = Call(_C.GET_WAITING_MESSAGES, timers.WaitingRequest, Nothing)

@@ -5,6 +5,7 @@ for each as soon as its fate is known. All answers of a turn leave in one write.
 """
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 from gantrymq.base.errors import GantryError
@@ -14,20 +15,24 @@ from gantrymq.broker.policy import Policy
 from gantrymq.broker.registry import Registry
 from gantrymq.broker.rooms import WaitingRooms
 from gantrymq.broker.stats import Stats
-from gantrymq.kernel import read_send, send_answer, stored_answer
-from gantrymq.model import RETRY_PREFIX, TopicConfig, dead_topic
+from gantrymq.broker.transactions.half import asks_for_half, hide, producer_group
+from gantrymq.broker.transactions.ledger import Ledger
+from gantrymq.kernel import find_property, read_send, send_answer, stored_answer
+from gantrymq.model import RETRY_PREFIX, TIMER_TOPIC, TopicConfig, dead_topic
 from gantrymq.protocol import batch, properties
 from gantrymq.protocol.codes import VERSION_3_4_9, ResponseCode
 from gantrymq.protocol.command import ONEWAY_FLAG, Command
 from gantrymq.protocol.headers.messages import SendRequest, SendRequestV2
 from gantrymq.protocol.ids import offset_msg_id
+from gantrymq.protocol.recall import RecallHandle
+from gantrymq.protocol.record import TRANSACTION_MASK
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.engine import Store
 
 PREPARED, IPV6_BORN = 0x4, 0x10
 _WAIT_MARK = "WAIT\x01"
-_TRANSACTION_MARK, _UNIQ_MARK = "TRAN_MSG\x01true", "UNIQ_KEY\x01"
+_UNIQ_MARK = "UNIQ_KEY\x01"
 
 CODES = {
     PutStatus.PUT_OK: ResponseCode.SUCCESS,
@@ -77,10 +82,12 @@ class SendHandler:
         registry: Registry,
         policy: Policy,
         rooms: WaitingRooms,
+        ledger: Ledger,
         stats: Stats,
         rng: random.Random,
         store_host: bytes,
     ) -> None:
+        self._ledger = ledger
         self._config, self._store, self._registry = config, store, registry
         self._policy, self._rooms, self._stats, self._rng = policy, rooms, stats, rng
         self._topics = registry.topics.table
@@ -115,7 +122,7 @@ class SendHandler:
         """The plain message of a known topic is read without a typed header."""
         plain = read_send(command.ext, self._tail)
         topic = self._topics.get(plain[0]) if plain is not None else None
-        if plain is None or topic is None:
+        if plain is None or topic is None or plain[0] == TIMER_TOPIC:
             self._careful(connection, command, SendRequestV2.parse(command.ext))
             return
         name, queue_id, flag, sys_flag, born_ms, reconsumed, stored, uniq_key, waits = plain
@@ -132,23 +139,49 @@ class SendHandler:
         topic = self._policy.sendable(h.topic, h.default_topic, h.default_topic_queue_nums)
         queue_id = self._queue_of(topic, h.queue_id, connection)
         text = h.properties or ""
-        self._refuse_transaction(h.sys_flag, text)
         reconsumed = h.reconsume_times or 0
         message = Sent(
             connection, command, h.topic, queue_id, h.flag, h.sys_flag, h.born_timestamp,
             reconsumed,
         )  # fmt: skip
         if h.topic.startswith(RETRY_PREFIX):
+            # A committed message keeps the mark of its transaction; resent, it is no half one.
+            message.sys_flag &= ~TRANSACTION_MASK
             text = self._divert_to_dead(message, command, h, text)
+        elif asks_for_half(text):
+            self._put_half(message, text, h)
+            return
+        elif h.sys_flag & PREPARED:
+            raise MessageRefused("sysFlag says prepared, but the property TRAN_MSG is missing")
         if h.batch:
             message.batch = self._batch(h, command.body, text)
         self._fill(message, text)
-        self._put(message)
+        is_timed = message.topic == TIMER_TOPIC and not h.topic.startswith(RETRY_PREFIX)
+        self._put(message, (lambda _: self._answer_timed(message, h.topic)) if is_timed else None)
 
-    def _refuse_transaction(self, sys_flag: int, text: str) -> None:
-        if sys_flag & PREPARED or _TRANSACTION_MARK in text:
+    def _put_half(self, message: Sent, text: str, h: SendRequest | SendRequestV2) -> None:
+        """The first half of a transaction goes where no consumer reads, until it is decided."""
+        if self._config.reject_transaction_message:
             address = self._config.broker_ip1
             raise NotPermitted(f"the broker[{address}] sending transaction message is forbidden")
+        if h.batch:
+            raise MessageRefused("a batch cannot be half of a transaction")
+        if self._ledger.full:
+            raise Busy(f"[OVERLOAD]system busy: {len(self._ledger)} transactions are undecided")
+        text = self._cleaned(message, text)
+        # Where it waits is decided at the commit; whether it may is better said now.
+        self._rooms.redirect(Append(message.topic, message.queue_id, b""), text)
+        topic, queue_id = message.topic, message.queue_id
+        text = hide(message, text, h.producer_group)
+        message.properties = text.encode() + self._tail
+        group = producer_group(text)
+
+        def answer(sent: Append) -> None:
+            if sent.status.is_stored:
+                self._ledger.hold(sent, topic, queue_id, group)
+            self._answer(message)
+
+        self._put(message, answer)
 
     def _divert_to_dead(
         self, message: Sent, command: Command, h: SendRequest | SendRequestV2, text: str
@@ -172,6 +205,8 @@ class SendHandler:
     def _batch(self, h: Any, body: bytes, text: str) -> list[tuple[int, bytes, bytes]]:
         if h.topic.startswith(RETRY_PREFIX):
             raise MessageRefused("batch request does not support retry group " + h.topic)
+        if self._rooms.wants_to_wait(text):
+            raise MessageRefused("a batch takes no delay: send such messages one by one")
         items = []
         for flag, inner, props in batch.decode(body):
             separator = b"" if not props or props.endswith(b"\x02") else b"\x02"
@@ -192,26 +227,53 @@ class SendHandler:
             )
         return queue_id
 
-    def _fill(self, message: Sent, text: str) -> None:
-        """Bring the properties into the form in which they are stored."""
+    def _cleaned(self, message: Sent, text: str) -> str:
+        """Take out what is meant for the broker, and what the answer needs."""
         if _WAIT_MARK in text:
             text, message.wait = _without_wait(text)
         if text and text[-1] != "\x02":
             text += "\x02"
         message.uniq_key = _uniq_key(text)
+        return text
+
+    def _fill(self, message: Sent, text: str) -> None:
+        """Bring the properties into the form in which they are stored."""
+        text = self._cleaned(message, text)
         if message.batch is None:
             text = self._rooms.redirect(message, text)
         message.properties = text.encode() + self._tail
 
-    def _put(self, message: Sent) -> None:
+    def _put(self, message: Sent, reply: Callable[[Append], None] | None = None) -> None:
         if self._waiting >= self._waiting_max:
             raise Busy(
                 f"[OVERLOAD]system busy: {self._waiting} sends wait for the disk, "
                 f"sendThreadPoolQueueCapacity is {self._waiting_max}"
             )
-        message.reply = self._answer  # type: ignore[assignment]
+        message.reply = reply or self._answer  # type: ignore[assignment]
         self._waiting += 1
         self._store.put(message)
+
+    def _answer_timed(self, message: Sent, topic: str) -> None:
+        """A message that waits for its time can be recalled: its sender learns how."""
+        command = message.command
+        if not message.status.is_stored or command.flag & ONEWAY_FLAG:
+            self._answer(message)
+            return
+        self._waiting -= 1
+        self._stats.put(message.topic, 1, message.size)
+        due = int(find_property(message.properties, b"TIMER_OUT_MS") or 0) + 1
+        name = self._config.broker_name
+        ext = {
+            **REGION,
+            "msgId": offset_msg_id(self._store_host, message.physical_offset),
+            "queueId": str(message.echo_queue_id),
+            "queueOffset": str(message.queue_offset),
+        }
+        if message.uniq_key:
+            ext["transactionId"] = message.uniq_key
+        if message.uniq_key and " " not in message.uniq_key:
+            ext["recallHandle"] = RecallHandle(topic, name, due, message.uniq_key).encode()
+        message.connection.reply(command, CODES[message.status], ext=ext)
 
     def _answer(self, message: Sent) -> None:
         self._waiting -= 1

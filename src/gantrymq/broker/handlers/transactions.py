@@ -1,0 +1,104 @@
+"""Ending transactions, and taking up again what was asked for too often."""
+
+import logging
+
+from gantrymq.base.errors import GantryError
+from gantrymq.broker.copies import copy_of, stored
+from gantrymq.broker.errors import BadRequest
+from gantrymq.broker.handlers.send import CODES
+from gantrymq.broker.transactions.ending import Endings
+from gantrymq.broker.transactions.half import HALF_QUEUE, with_property
+from gantrymq.broker.transactions.ledger import Ledger, Undecided
+from gantrymq.model import CHECK_MAX_TOPIC, HALF_TOPIC
+from gantrymq.protocol import calls as c
+from gantrymq.protocol import properties
+from gantrymq.protocol.command import ONEWAY_FLAG, Command, response
+from gantrymq.protocol.headers.transactions import EndTransactionRequest
+from gantrymq.protocol.ids import parse_offset_msg_id
+from gantrymq.protocol.record import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK, decode_record
+from gantrymq.remoting.connection import Connection
+from gantrymq.store.append import Append
+from gantrymq.store.engine import Store
+
+log = logging.getLogger(__name__)
+
+UNKNOWN = 0
+
+
+class TransactionHandler:
+    """END_TRANSACTION and RESUME_CHECK_HALF_MESSAGE."""
+
+    def __init__(self, store: Store, ledger: Ledger, endings: Endings) -> None:
+        self._store, self._ledger, self._endings = store, ledger, endings
+
+    def end(self, connection: Connection, command: Command) -> None:
+        """A producer's word. Usually one-way: what goes wrong is then asked for again later."""
+        h = c.END_TRANSACTION.request.parse(command.ext)
+        verdict = h.commit_or_rollback
+        if verdict not in (UNKNOWN, TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
+            raise BadRequest(f"commitOrRollback is 0, 8 or 12, not {verdict}")
+        if verdict == UNKNOWN:
+            connection.reply(command)
+            return
+        try:
+            entry = self._undecided(h)
+        except GantryError as error:
+            log.info("end of a transaction from %s refused: %s", connection.address, error)
+            raise
+
+        def told(append: Append) -> None:
+            _answer(connection, command, append)
+
+        if verdict == TRANSACTION_COMMIT:
+            self._endings.commit(entry, h.commit_log_offset, told)
+        else:
+            self._endings.rollback(entry, told)
+
+    def _undecided(self, h: EndTransactionRequest) -> Undecided:
+        """The message that is meant, if it still waits for this word."""
+        entry = self._ledger.find(h.commit_log_offset)
+        if entry is None:
+            raise BadRequest(
+                "Find prepared transaction message failed: nothing undecided at log offset "
+                f"{h.commit_log_offset}"
+            )
+        if entry.group != h.producer_group:
+            raise BadRequest("The producer group wrong")
+        if not entry.stands_at(h.commit_log_offset, h.tran_state_table_offset):
+            raise BadRequest("The transaction state table offset wrong")
+        if entry.deciding:
+            raise BadRequest(f"the transaction at {h.commit_log_offset} is being decided already")
+        return entry
+
+    async def resume(self, connection: Connection, command: Command) -> Command:
+        """Ask again for a message that was given up after too many checks."""
+        h = c.RESUME_CHECK_HALF_MESSAGE.request.parse(command.ext)
+        place = parse_offset_msg_id(h.msg_id or "")
+        record = await self._store.message_at(place.offset)
+        if record is None:
+            raise BadRequest(f"there is no message at {h.msg_id}")
+        message = decode_record(record)
+        if message.topic != CHECK_MAX_TOPIC:
+            raise BadRequest(f"{h.msg_id} is no message of {CHECK_MAX_TOPIC}")
+        again = with_property(message.raw_properties, properties.CHECK_TIMES, "0")
+        copy = await stored(self._store, copy_of(message, HALF_TOPIC, HALF_QUEUE, again))
+        if not copy.status.is_stored:
+            raise BadRequest(f"{copy.status.name}: {copy.error}")
+        found = message.properties
+        queue = found.get(properties.REAL_QUEUE, "0")
+        self._ledger.hold(
+            copy,
+            found.get(properties.REAL_TOPIC, ""),
+            int(queue) if queue.isdigit() else 0,
+            found.get(properties.PRODUCER_GROUP, ""),
+        )
+        return response(command)
+
+
+def _answer(connection: Connection, command: Command, append: Append) -> None:
+    if command.flag & ONEWAY_FLAG:
+        return
+    if append.status.is_stored:
+        connection.reply(command)
+    else:
+        connection.reply(command, CODES[append.status], remark=append.error or append.status.name)

@@ -1,0 +1,70 @@
+"""A half message: stored where no consumer looks, with the way to its real topic in it. Pure.
+
+What a commit stores has the same properties as the half message, as RocketMQ's has.
+"""
+
+from typing import Final
+
+from gantrymq.model import HALF_TOPIC
+from gantrymq.protocol import properties
+from gantrymq.protocol.properties import ENTRY_END, NAME_END
+from gantrymq.protocol.record import TRANSACTION_MASK
+from gantrymq.store.append import Append
+
+HALF_QUEUE: Final = 0
+_PREPARED = f"{properties.TRANSACTION_PREPARED}{NAME_END}"
+_GROUP = f"{properties.PRODUCER_GROUP}{NAME_END}"
+
+
+def asks_for_half(text: str) -> bool:
+    """Whether a message's properties say that it is the first half of a transaction."""
+    at = text.find(_PREPARED)
+    while at > 0 and text[at - 1] != ENTRY_END:
+        at = text.find(_PREPARED, at + 1)
+    if at < 0:
+        return False
+    at += len(_PREPARED)
+    end = text.find(ENTRY_END, at)
+    return text[at : end if end >= 0 else None].lower() == "true"
+
+
+def hide(message: Append, text: str, group: str) -> str:
+    """Send a message to the half queue; returns its properties, which know where it belongs.
+
+    The places stand last, because the last one of a name counts.
+    """
+    if not text.startswith(_GROUP) and f"{ENTRY_END}{_GROUP}" not in text:
+        text += f"{properties.PRODUCER_GROUP}{NAME_END}{group}{ENTRY_END}"
+    text += (
+        f"{properties.REAL_TOPIC}{NAME_END}{message.topic}{ENTRY_END}"
+        f"{properties.REAL_QUEUE}{NAME_END}{message.queue_id}{ENTRY_END}"
+    )
+    message.topic, message.queue_id = HALF_TOPIC, HALF_QUEUE
+    message.sys_flag &= ~TRANSACTION_MASK
+    return text
+
+
+def producer_group(text: str) -> str:
+    """Who may decide about a half message, by its properties."""
+    at = text.rfind(f"{ENTRY_END}{_GROUP}") + 1
+    at += len(_GROUP)
+    return text[at : text.find(ENTRY_END, at)]
+
+
+def without_mark(text: str) -> str:
+    """Properties that no longer say that the message is a half one."""
+    found = properties.decode(text)
+    found.pop(properties.TRANSACTION_PREPARED, None)
+    return properties.encode(found)
+
+
+def with_property(stored: bytes, name: str, value: str) -> bytes:
+    """Stored properties with one of them set."""
+    found = properties.decode(stored)
+    found[name] = value
+    return properties.encode(found).encode()
+
+
+def number(text: str | None, otherwise: int) -> int:
+    """A property that should be a number, from whoever wrote it."""
+    return int(text) if text is not None and text.isascii() and text.isdigit() else otherwise

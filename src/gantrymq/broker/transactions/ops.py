@@ -1,0 +1,102 @@
+"""Decisions on disk: one record in the op queue names one half message by its queue offset.
+
+RocketMQ 5 puts several offsets into one record, which 4.9 cannot read; one a record both can. All
+decisions of a turn are still one append, so that each costs little.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from gantrymq.base.clock import WallClock
+from gantrymq.model import OP_HALF_TOPIC
+from gantrymq.protocol.record import StoredMessage
+from gantrymq.store.append import Append
+from gantrymq.store.engine import Store
+
+log = logging.getLogger(__name__)
+
+OP_QUEUE: Final = 0
+OPS_PER_APPEND_MAX: Final = 1_024
+OPS_WAITING_MAX: Final = 200_000
+"""Decisions kept for a disk that does not take them; the oldest go first."""
+RETRY_SECONDS: Final = 1.0
+_PROPERTIES = b"TAGS\x01d\x02"
+
+Told = Callable[[Append], None]
+Waiting = tuple[int, Told | None]
+
+
+def named_by(message: StoredMessage) -> list[int]:
+    """The half queue offsets in a record of the op queue, of either release."""
+    if message.properties.get("TAGS") != "d":
+        return []
+    words = message.body.split(b",")
+    return [int(word) for word in words if word.isdigit()]
+
+
+class Decisions:
+    """Writes decisions down, a turn's at once."""
+
+    def __init__(self, store: Store, clock: WallClock, store_host: bytes) -> None:
+        self._store, self._clock, self._store_host = store, clock, store_host
+        self._loop = asyncio.get_running_loop()
+        self._waiting: list[Waiting] = []
+        self._scheduled = self._stopped = False
+        self._writing = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a decision is on its way into the log."""
+        return self._scheduled or self._writing > 0
+
+    def stop(self) -> None:
+        """The broker stops: what cannot be stored now is asked for after the next start."""
+        self._stopped = True
+
+    def note(self, offset: int, told: Told | None = None) -> None:
+        """Write that a half message needs no further answer.
+
+        Who wants to be told is told once, also of a failure, and may come again. A decision that
+        nobody waits for is tried until it is stored: its message is already in its topic.
+        """
+        self._waiting.append((offset, told))
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._write)
+
+    def _write(self) -> None:
+        self._scheduled = False
+        waiting, self._waiting = self._waiting, []
+        for start in range(0, len(waiting), OPS_PER_APPEND_MAX):
+            some = waiting[start : start + OPS_PER_APPEND_MAX]
+            self._writing += 1
+            self._store.put(
+                Append(
+                    OP_HALF_TOPIC,
+                    OP_QUEUE,
+                    b"",
+                    batch=[(0, b"%d" % offset, _PROPERTIES) for offset, _ in some],
+                    born_ms=self._clock.now_ms(),
+                    born_host=self._store_host,
+                    wait=False,
+                    reply=lambda append, some=some: self._written(append, some),  # type: ignore[misc]
+                )
+            )
+
+    def _written(self, append: Append, some: list[Waiting]) -> None:
+        self._writing -= 1
+        for _, told in some:
+            if told is not None:
+                told(append)
+        if append.status.is_stored:
+            return
+        log.warning("%d decisions about transactions not stored: %s", len(some), append.error)
+        again = [one for one in some if one[1] is None]
+        if not again or self._stopped:
+            return
+        self._waiting = (again + self._waiting)[-OPS_WAITING_MAX:]
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_later(RETRY_SECONDS, self._write)
