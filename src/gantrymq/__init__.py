@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         SendFailed,
         WindowFull,
     )
+    from gantrymq.client.finding import Finder, Found
     from gantrymq.client.lite_pull import LitePullConsumer
     from gantrymq.client.once.ack_first import ack_first
     from gantrymq.client.once.guard import Once
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     )
     from gantrymq.client.producer import Producer
     from gantrymq.client.pull_consumer import PullConsumer
+    from gantrymq.client.recall import RecallRefused
     from gantrymq.client.received import Received
     from gantrymq.client.request_reply import NotARequest, Reply, RequestTimeout, reply_to
     from gantrymq.filter import BadSql
@@ -60,7 +62,9 @@ __all__ = [
     "ConsumerOptions",
     "DeadLetters",
     "Delivery",
+    "Finder",
     "ForkedError",
+    "Found",
     "GantryError",
     "GroupConfig",
     "LitePullConsumer",
@@ -79,6 +83,7 @@ __all__ = [
     "PullConsumer",
     "PullOptions",
     "Queue",
+    "RecallRefused",
     "Received",
     "RedisStore",
     "Reply",
@@ -105,6 +110,7 @@ _HOMES = {
         "BrokerRefused", "ClientError", "Closed", "ForkedError", "MessageRefused", "NoNameServer",
         "NoRoute", "NotStarted", "SendFailed", "WindowFull",
     ),
+    "gantrymq.client.finding": ("Finder", "Found"),
     "gantrymq.client.lite_pull": ("LitePullConsumer",),
     "gantrymq.client.once.ack_first": ("ack_first",),
     "gantrymq.client.once.guard": ("Once",),
@@ -117,6 +123,7 @@ _HOMES = {
     ),
     "gantrymq.client.producer": ("Producer",),
     "gantrymq.client.pull_consumer": ("PullConsumer",),
+    "gantrymq.client.recall": ("RecallRefused",),
     "gantrymq.client.received": ("Received",),
     "gantrymq.client.request_reply": ("NotARequest", "Reply", "RequestTimeout", "reply_to"),
     "gantrymq.filter": ("BadSql",),

@@ -5,6 +5,7 @@ Structs that also travel as JSON carry RocketMQ's wire names by `rename`; the Py
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import msgspec
@@ -204,11 +205,34 @@ class Route(msgspec.Struct, kw_only=True, rename="camel"):
     queue_datas: list[QueueData] = []
 
 
+DELIVER_MS, DELAY_MS = "TIMER_DELIVER_MS", "TIMER_DELAY_MS"
+
+
+def _timer(
+    deliver_at: datetime | int | None, delay: timedelta | float | None, delay_level: int
+) -> tuple[str, str] | None:
+    """The property that asks for a time, and its value; a time of day without a zone is local."""
+    if (deliver_at is not None) + (delay is not None) + (delay_level > 0) > 1:
+        raise ValueError("a message waits for a time, for a while or for a level: give only one")
+    if isinstance(deliver_at, datetime):
+        deliver_at = round(deliver_at.timestamp() * 1000)
+    if deliver_at is not None:
+        return DELIVER_MS, str(deliver_at)
+    seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay or 0.0
+    if seconds < 0:
+        raise ValueError(f"a delay of {seconds} s: time goes forward only")
+    return (DELAY_MS, str(round(seconds * 1000))) if seconds else None
+
+
 class Message:
-    """A message to send. One tag, any number of keys, your own properties."""
+    """A message to send. One tag, any number of keys, your own properties.
+
+    It can wait at the broker: until a time (`deliver_at`, a datetime or milliseconds since 1970),
+    for a while (`delay`, a timedelta or seconds), or for one of the broker's levels.
+    """
 
     __slots__ = ("body", "delay_level", "flag", "keys", "properties", "sharding_key", "tags",
-                 "topic", "wait_store_ok")  # fmt: skip
+                 "timer", "topic", "wait_store_ok")  # fmt: skip
 
     def __init__(
         self,
@@ -220,6 +244,8 @@ class Message:
         properties: Mapping[str, str] | None = None,
         flag: int = 0,
         delay_level: int = 0,
+        deliver_at: datetime | int | None = None,
+        delay: timedelta | float | None = None,
         wait_store_ok: bool = True,
         sharding_key: str | None = None,
     ) -> None:
@@ -230,6 +256,9 @@ class Message:
         self.properties = dict(properties or {})
         self.flag = flag
         self.delay_level = delay_level
+        self.timer: tuple[str, str] | None = None
+        if deliver_at is not None or delay is not None:
+            self.timer = _timer(deliver_at, delay, delay_level)
         self.wait_store_ok = wait_store_ok
         self.sharding_key = sharding_key
 
@@ -247,3 +276,5 @@ class SendResult(NamedTuple):
     queue: Queue
     offset: int
     transaction_id: str | None = None
+    recall_handle: str | None = None
+    """By which a message that waits for its time can be recalled."""

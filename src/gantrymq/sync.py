@@ -209,6 +209,7 @@ class Producer(_Blocking[AsyncProducer]):
     request = _blocking(AsyncProducer.request)
     reply = _blocking(AsyncProducer.reply)
     queues = _blocking(AsyncProducer.queues)
+    recall = _blocking(AsyncProducer.recall)
 
     def send_many(self, messages: Iterable[Message]) -> list[SendResult | GantryError]:
         """Send all in one crossing; for each its result or what went wrong."""
@@ -243,6 +244,7 @@ class Admin(_Blocking[AsyncAdmin]):
     topic_stats = _blocking(AsyncAdmin.topic_stats)
     topic_groups = _blocking(AsyncAdmin.topic_groups)
     groups = _blocking(AsyncAdmin.groups)
+    waiting = _blocking(AsyncAdmin.waiting)
     update_group = _blocking(AsyncAdmin.update_group)
     delete_group = _blocking(AsyncAdmin.delete_group)
     consume_stats = _blocking(AsyncAdmin.consume_stats)

@@ -35,7 +35,8 @@ async def everything(cluster: Cluster, topic: str = "orders") -> list[StoredMess
     """All that lies in the topic's first queue now."""
     peer = await Peer.to(cluster)
     found: list[StoredMessage] = []
-    while more := messages(await peer.pull(topic, len(found), count=1000)):
+    first = cluster.broker().store.min_offset(topic, 0)
+    while more := messages(await peer.pull(topic, first + len(found), count=1000)):
         found += more
     peer.close()
     return found
@@ -515,3 +516,155 @@ class TestRecall:
                 return await all_bodies(cluster)
 
         assert [b"safe"] == simulate(story)
+
+
+SMALL_FILES = {
+    "mapped_file_size_commit_log": 64 * 1024,
+    "delete_when": ";".join(f"{hour:02d}" for hour in range(24)),
+}
+
+
+async def fill(cluster: Cluster, files: int) -> None:
+    """Write so much that log files are full, and let it be checkpointed."""
+    peer = await Peer.to(cluster)
+    for _ in range(files * 7):
+        assert 0 == (await peer.send("filler", bytes(10_000))).code
+    peer.close()
+    await cluster.broker().store.checkpoint()
+
+
+class TestRetention:
+    def test_a_month_of_waiting_outlives_three_days_of_retention(self) -> None:
+        """
+        Before a log file goes, what waits in it is copied to the end; a restart in between counts
+        each message once, and a recalled one is not carried along.
+        """
+
+        async def story() -> tuple[list[int], list[bytes], int, list[tuple[bytes, int, str]]]:
+            clock, month = ShiftedClock(), 30 * DAY_MS
+            async with Cluster(memory=True, clock=clock, **SMALL_FILES) as cluster:
+                peer = await Peer.to(cluster)
+                start = clock.now_ms()
+                await at(peer, start + month, b"patient")
+                await peer.send("orders", b"relative", props=wanted(TIMER_DELAY_MS=month + 5))
+                await at(peer, start + 4 * DAY_MS, b"soon")
+                handle = (await at(peer, start + month, b"recalled")).ext["recallHandle"]
+                assert 0 == (await peer.call(370, topic="orders", recallHandle=handle)).code
+                begins, alone = [0], list[bytes]()
+                for day in range(1, 30):
+                    await fill(cluster, 2)
+                    clock.shift_ms = day * DAY_MS
+                    await asyncio.sleep(21)  # the cleaner looks every ten seconds
+                    begins.append(cluster.broker().store.log_min)
+                    if day == 5:
+                        alone = await all_bodies(cluster)
+                    if day % 7 == 0:
+                        await cluster.stop_broker()
+                        await cluster.start_broker()
+                        await asyncio.sleep(1)
+                waiting = len(cluster.broker().timers.schedule)
+                clock.shift_ms = month - 3_000_000
+                await asyncio.sleep(3_000)
+                found = await everything(cluster)
+                rows = [(m.body, m.store_ms - start - month, m.properties["TIMER_ROLL_TIMES"])
+                        for m in found]  # fmt: skip
+                return begins, alone, waiting, rows
+
+        begins, before, waiting, found = simulate(story)
+
+        assert begins[-1] > begins[10] > begins[5] > 0
+        assert [b"soon"] == before
+        assert 2 == waiting
+        assert [b"patient", b"relative"] == [body for body, _, _ in found]
+        assert all(0 <= late <= 10_000 for _, late, _ in found)
+        assert all(int(times) >= 5 for _, _, times in found)
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_a_power_cut_while_copying_loses_nothing(self, seed: int) -> None:
+        """
+        The copies are durable before the originals go; each message still comes, and once.
+        """
+
+        async def story() -> list[bytes]:
+            clock = ShiftedClock()
+            async with Cluster(memory=True, clock=clock, seed=seed, **SMALL_FILES) as cluster:
+                peer = await Peer.to(cluster)
+                due = clock.now_ms() + 10 * DAY_MS
+                for number in range(100):
+                    await at(peer, due + number, b"%d" % number)
+                await fill(cluster, 3)
+                clock.shift_ms = 4 * DAY_MS
+                store = cluster.broker().store
+                cleaning = asyncio.ensure_future(store.delete_expired())
+                for _ in range(seed * 3):
+                    await asyncio.sleep(0)
+                await cluster.kill_broker(power_cut=True)
+                await asyncio.wait([cleaning])
+                await cluster.start_broker()
+                clock.shift_ms = 10 * DAY_MS
+                await asyncio.sleep(30)
+                return await all_bodies(cluster)
+
+        assert [b"%d" % number for number in range(100)] == simulate(story)
+
+    def test_a_disk_that_runs_full_takes_no_waiting_message_with_it(self) -> None:
+        """
+        Files go before their time, whatever lies in them; the waiting ones are copied even when
+        nothing else is taken any more.
+        """
+
+        async def story() -> tuple[int, list[bytes], list[bytes]]:
+            disk = MemoryDisk(capacity=6 * 1024 * 1024)
+            small = {**SMALL_FILES, "store_profile": "rocketmq", "max_hash_slot_num": 100}
+            small |= {"max_index_num": 400, "mapped_file_size_consume_queue": 20 * 1000}
+            async with Cluster(memory=True, disk=disk, **small) as cluster:
+                peer = await Peer.to(cluster)
+                due = cluster.clock.now_ms() + 600_000
+                for number in range(20):
+                    await at(peer, due, b"%d" % number)
+                refused = 0
+                for _ in range(2_000):
+                    refused = (await peer.send("filler", bytes(10_000))).code
+                    if refused or cluster.broker().store.log_min:
+                        break
+                    await asyncio.sleep(0.2)
+                await asyncio.sleep(300)
+                gone = cluster.broker().store.log_min
+                before = await all_bodies(cluster)
+                await asyncio.sleep(400)
+                return gone, before, await all_bodies(cluster)
+
+        gone, before, found = simulate(story)
+
+        assert gone > 0
+        assert [] == before
+        assert [b"%d" % number for number in range(20)] == found
+
+    def test_a_file_stays_while_its_waiting_messages_cannot_be_copied(self) -> None:
+        """
+        Better a file too many than a message too few.
+        """
+
+        async def story() -> tuple[int, int, list[bytes]]:
+            clock, disk = ShiftedClock(), MemoryDisk()
+            async with Cluster(memory=True, clock=clock, disk=disk, **SMALL_FILES) as cluster:
+                peer = await Peer.to(cluster)
+                await at(peer, clock.now_ms() + 10 * DAY_MS, b"held")
+                await fill(cluster, 3)
+                disk.fault = lambda name, path: (
+                    OSError(5, "broken", path) if name == "pwrite" and "commitlog" in path else None
+                )
+                clock.shift_ms = 5 * DAY_MS
+                await asyncio.sleep(30)
+                kept = cluster.broker().store.log_min
+                disk.fault = None
+                await asyncio.sleep(30)
+                later = cluster.broker().store.log_min
+                clock.shift_ms = 10 * DAY_MS
+                await asyncio.sleep(30)
+                return kept, later, await all_bodies(cluster)
+
+        kept, later, found = simulate(story)
+
+        assert 0 == kept < later
+        assert [b"held"] == found

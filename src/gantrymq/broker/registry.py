@@ -39,7 +39,7 @@ class _LevelFile(msgspec.Struct, kw_only=True, rename="camel"):
     offset_table: dict[str, int] = {}
 
 
-def _load(disk: Disk, path: str, kind: Callable[[], T]) -> T:
+def load_table(disk: Disk, path: str, kind: Callable[[], T]) -> T:
     """The table in a file, or in its backup, or an empty one when neither was ever written."""
     problems: list[str] = []
 
@@ -114,7 +114,7 @@ Groups = SavedTable[GroupConfig]
 
 def _open_topics(disk: Disk, offload: Offload, clock: WallClock, directory: str) -> Topics:
     path = f"{directory}/topics.json"
-    found = _load(disk, path, TopicTable)
+    found = load_table(disk, path, TopicTable)
     file = SavedFile(disk, offload, path)
     table, version = found.topic_config_table, found.data_version
     return SavedTable(file, clock, "topicConfigTable", table, version)
@@ -122,7 +122,7 @@ def _open_topics(disk: Disk, offload: Offload, clock: WallClock, directory: str)
 
 def _open_groups(disk: Disk, offload: Offload, clock: WallClock, directory: str) -> Groups:
     path = f"{directory}/subscriptionGroup.json"
-    found = _load(disk, path, _GroupFile)
+    found = load_table(disk, path, _GroupFile)
     file = SavedFile(disk, offload, path)
     table, version = found.subscription_group_table, found.data_version
     return SavedTable(file, clock, "subscriptionGroupTable", table, version)
@@ -134,12 +134,14 @@ class Offsets:
     def __init__(self, disk: Disk, offload: Offload, directory: str) -> None:
         path = f"{directory}/consumerOffset.json"
         self._file = SavedFile(disk, offload, path)
-        loaded = _load(disk, path, _OffsetFile)
+        loaded = load_table(disk, path, _OffsetFile)
         self.table: dict[str, dict[int, int]] = {
             key: {int(queue): offset for queue, offset in queues.items()}
             for key, queues in loaded.offset_table.items()
         }
         self._changed = False
+        self.ceilings: Callable[[], dict[tuple[str, int], int]] = dict
+        """(topic@group, queue) to the highest offset that may be saved yet; see broker/pop."""
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Store progress. Going backwards is legal: that is how a reset works."""
@@ -192,12 +194,22 @@ class Offsets:
 
     async def save(self) -> None:
         if self._changed:
-            self._changed = False
+            ceilings = self.ceilings()
+            self._changed = bool(ceilings)
             try:
-                await self._file.save(fastjson.pretty({"offsetTable": self.table}))
+                await self._file.save(fastjson.pretty({"offsetTable": self._under(ceilings)}))
             except OSError:
                 self._changed = True
                 raise
+
+    def _under(self, ceilings: dict[tuple[str, int], int]) -> dict[str, dict[int, int]]:
+        """The table with nothing in it that is not safe yet."""
+        shown = dict(self.table)
+        for (key, queue_id), ceiling in ceilings.items():
+            queues = shown.get(key, {})
+            if queues.get(queue_id, 0) > ceiling:
+                shown[key] = {**queues, queue_id: ceiling}
+        return shown
 
 
 class DelayOffsets:
@@ -206,15 +218,15 @@ class DelayOffsets:
     def __init__(self, disk: Disk, offload: Offload, directory: str) -> None:
         path = f"{directory}/delayOffset.json"
         self._file = SavedFile(disk, offload, path)
-        loaded = _load(disk, path, _LevelFile)
+        loaded = load_table(disk, path, _LevelFile)
         self.table = {int(level): offset for level, offset in loaded.offset_table.items()}
         self._saved: dict[int, int] = dict(self.table)
 
-    async def save(self) -> None:
-        if self.table != self._saved:
-            now = dict(self.table)
-            await self._file.save(fastjson.pretty({"offsetTable": now}))
-            self._saved = now
+    async def save(self, reached: dict[int, int]) -> None:
+        """Write down what is known to be delivered for good."""
+        if reached != self._saved:
+            await self._file.save(fastjson.pretty({"offsetTable": reached}))
+            self._saved = reached
 
 
 class Registry:
@@ -231,4 +243,3 @@ class Registry:
         await self.topics.save()
         await self.groups.save()
         await self.offsets.save()
-        await self.delays.save()

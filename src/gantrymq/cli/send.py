@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from datetime import datetime
 
 import click
 
@@ -20,6 +21,8 @@ GROUP = "gantry-cli"
 @click.option("--key", "keys", multiple=True, help="A key to find it by; repeatable.")
 @click.option("--property", "pairs", multiple=True, metavar="NAME=VALUE", help="Repeatable.")
 @click.option("--delay-level", type=click.IntRange(0, 18), default=0, help="1 to 18.")
+@click.option("--delay", type=click.FloatRange(0), help="Seconds to wait, as exact as you like.")
+@click.option("--deliver-at", metavar="TIME", help="When to deliver: 2026-01-31T08:00:00.250.")
 @namesrv_option
 @output_option
 def send(
@@ -29,15 +32,21 @@ def send(
     keys: tuple[str, ...],
     pairs: tuple[str, ...],
     delay_level: int,
+    delay: float | None,
+    deliver_at: str | None,
     namesrv: str | None,
     output: str,
 ) -> None:
     """Send BODY to TOPIC; `-` reads the body from standard input."""
     data = sys.stdin.buffer.read() if body == "-" else body.encode()
     properties = dict(_pair(item) for item in pairs)
-    message = Message(
-        topic, data, tags=tag, keys=keys, properties=properties, delay_level=delay_level
-    )
+    try:
+        message = Message(
+            topic, data, tags=tag, keys=keys, properties=properties, delay_level=delay_level,
+            delay=delay, deliver_at=datetime.fromisoformat(deliver_at) if deliver_at else None,
+        )  # fmt: skip
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
     try:
         result = asyncio.run(_send(message, namesrv))
     except GantryError as error:
@@ -49,6 +58,8 @@ def send(
         "queueId": result.queue.queue_id,
         "queueOffset": result.offset,
     }
+    if result.recall_handle is not None:
+        row["recallHandle"] = result.recall_handle
     if output == "table":
         print_table([row])
     else:

@@ -9,7 +9,7 @@ from typing import Final, Self
 from gantrymq.base.clock import WallClock
 from gantrymq.base.config import format_properties, parse_properties
 from gantrymq.base.network import Network
-from gantrymq.client import admin_order, admin_resets, message_query, queue_offsets
+from gantrymq.client import admin_order, admin_resets, admin_waiting, message_query, queue_offsets
 from gantrymq.client.admin_tables import Progress, group_table, progress, topic_offsets
 from gantrymq.client.errors import TRANSPORT_ERRORS, ClientError, Closed, NoRoute, NotStarted
 from gantrymq.client.instance import Hook, Instance, shared_instance
@@ -46,6 +46,7 @@ from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.headers import clients as c
 from gantrymq.protocol.headers import topics as t
 from gantrymq.protocol.headers.base import Nothing
+from gantrymq.protocol.waiting import WaitingTable
 
 log = logging.getLogger(__name__)
 
@@ -443,6 +444,13 @@ class Admin:
         return found
 
     # queues and messages
+
+    async def waiting(
+        self, topic: str | None = None, *, count: int = 100, from_ms: int = 0
+    ) -> dict[str, WaitingTable]:
+        """Who waits, by broker: figures of each room and topic, and the soonest messages."""
+        masters = await self.masters()
+        return await admin_waiting.waiting(self.instance, masters, topic, count, from_ms)
 
     async def min_offset(self, queue: Queue) -> int:
         """The offset of the first message still there."""

@@ -461,4 +461,7 @@ def _result(status: str, msg_id: str, target: Target, answer: Command) -> SendRe
         offset_msg_id, offset, queue_id = header.msg_id, header.queue_offset, header.queue_id
     if queue_id != queue.queue_id:
         queue = Queue(queue.topic, queue.broker_name, queue_id)
-    return SendResult(status, msg_id, offset_msg_id, queue, offset, ext.get("transactionId"))
+    return SendResult(
+        status, msg_id, offset_msg_id, queue, offset, ext.get("transactionId"),
+        ext.get("recallHandle"),
+    )  # fmt: skip

@@ -86,7 +86,7 @@ def prepare(message: Message, ids: MessageIds, options: ProducerOptions) -> Prep
         raise too_large(message.topic, len(body), options.max_message_bytes)
     msg_id, born_ms = ids.next()
     if message.properties or message.delay_level or not message.wait_store_ok or (
-        message.sharding_key is not None
+        message.sharding_key is not None or message.timer is not None
     ):  # fmt: skip
         fields = property_map(message, msg_id)
         msg_id = fields[properties.UNIQ_KEY]
@@ -140,6 +140,8 @@ def property_map(message: Message, msg_id: str) -> dict[str, str]:
         fields[properties.KEYS] = " ".join(message.keys)
     if message.delay_level:
         fields[properties.DELAY] = str(message.delay_level)
+    if message.timer is not None:
+        fields[message.timer[0]] = message.timer[1]
     if not message.wait_store_ok:
         fields[properties.WAIT] = "false"
     if message.sharding_key is not None:
@@ -173,7 +175,7 @@ def prepare_batch(
     for message in messages:
         if message.topic != topic:
             raise MessageRefused(f"a batch has one topic: {topic!r}, not also {message.topic!r}")
-        if message.delay_level:
+        if message.delay_level or message.timer is not None:
             raise MessageRefused("a batch takes no delayed messages")
         if message.wait_store_ok != messages[0].wait_store_ok:
             raise MessageRefused("a batch has one wait_store_ok for all its messages")

@@ -18,6 +18,7 @@ from gantrymq.client.instance import Hook, Instance, shared_instance
 from gantrymq.client.options import ClientOptions, ProducerOptions
 from gantrymq.client.outbox import Outbox, Pending, Selector
 from gantrymq.client.outgoing import Prepared, check_topic, prepare, prepare_batch
+from gantrymq.client.recall import recall_message
 from gantrymq.client.received import Received
 from gantrymq.client.request_reply import Reply, answer, ask
 from gantrymq.client.routes import publish_queues
@@ -276,6 +277,15 @@ class Producer:
         """Reply to a request that was received; it has arrived when this returns."""
         self._usable()
         return await answer(self, message, body)
+
+    async def recall(self, topic: str, handle: str) -> str:
+        """Take back a message that still waits for its time; returns its id.
+
+        The handle is `recall_handle` of the result of sending it. RecallRefused if it does not
+        wait (any more).
+        """
+        self._usable()
+        return await recall_message(self.instance, self.group, topic, handle)
 
     async def queues(self, topic: str) -> list[Queue]:
         """The queues of a topic that may be written to."""

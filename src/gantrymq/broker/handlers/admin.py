@@ -5,6 +5,7 @@ from gantrymq.base.config import format_properties, parse_properties
 from gantrymq.broker.handlers.pull import PullHandler
 from gantrymq.broker.overrides import Overrides
 from gantrymq.broker.stats import Stats
+from gantrymq.broker.timer.service import TimerService
 from gantrymq.model import DataVersion
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import KvTable
@@ -19,10 +20,16 @@ class AdminHandler:
     """25, 26 and 28."""
 
     def __init__(
-        self, overrides: Overrides, store: Store, stats: Stats, pulls: PullHandler, clock: WallClock
+        self,
+        overrides: Overrides,
+        store: Store,
+        stats: Stats,
+        pulls: PullHandler,
+        timers: TimerService,
+        clock: WallClock,
     ) -> None:
         self._overrides, self._store, self._stats = overrides, store, stats
-        self._pulls, self._clock = pulls, clock
+        self._pulls, self._timers, self._clock = pulls, timers, clock
         self._version = DataVersion()
 
     async def get_config(self, connection: Connection, command: Command) -> Command:
@@ -85,6 +92,7 @@ class AdminHandler:
             "sendThreadPoolQueueSize": 0,
             "sendThreadPoolQueueCapacity": 0,
             "sendThreadPoolQueueHeadWaitTimeMills": 0,
+            **self._timers.figures(),
         }
         figures |= stats.counters
         return {key: str(value) for key, value in figures.items()}

@@ -10,6 +10,7 @@ was delivered since the last one may come again; nothing is missing.
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
@@ -25,7 +26,7 @@ from gantrymq.broker.timer.delivered import delivered_properties
 from gantrymq.broker.timer.intake import Intake
 from gantrymq.broker.timer.recalls import Recalls, recall_key, recalled_key
 from gantrymq.broker.timer.schedule import RECALL, Entry, Schedule
-from gantrymq.broker.timer.times import TICK_MS_MAX, due_ms
+from gantrymq.broker.timer.times import SLACK_MS, TICK_MS_MAX, due_ms
 from gantrymq.broker.waiting_record import WaitingRecord, destination, open_queue
 from gantrymq.kernel import find_property
 from gantrymq.model import HALF_TOPIC, TopicConfig
@@ -40,6 +41,8 @@ SLICE_MAX: Final = 128
 SLICE_BYTES_MAX: Final = 2 * 1024 * 1024
 RETRY_SECONDS: Final = 1.0
 SAVE_SECONDS: Final = 1.0
+SAMPLES: Final = 11
+"""Behind the rates: ten seconds."""
 LOOK_PIECE: Final = 5_000
 """How many waiting messages are looked at before the loop gets its turn."""
 LOWEST_SECONDS: Final = 60.0
@@ -67,6 +70,7 @@ class TimerService:
         self.read = Watermark()
         """Up to where the intake queue has been read."""
         self.taken = self.delivered = 0
+        self._samples = deque([(asyncio.get_running_loop().time(), 0, 0)], maxlen=SAMPLES)
         self.slices = asyncio.Lock()
         """Held while entries are out of the schedule or being replaced."""
         self.done: set[int] | None = None
@@ -124,6 +128,7 @@ class TimerService:
 
     async def save(self) -> None:
         """Write progress down as soon as the copies it speaks of are durable."""
+        self._samples.append((asyncio.get_running_loop().time(), self.taken, self.delivered))
         if not self._changed or not self.is_ready:
             return
         now = asyncio.get_running_loop().time()
@@ -137,6 +142,19 @@ class TimerService:
         except BaseException:
             self._changed = True
             raise
+
+    def figures(self) -> dict[str, object]:
+        """What `brokerStatus` shows, under RocketMQ's names: seconds, messages, a second."""
+        head_ms, now_ms = self.schedule.head_ms, self._clock.now_ms()
+        (began, taken, delivered), (last, *_) = self._samples[0], self._samples[-1]
+        seconds = max(last - began, SAVE_SECONDS)
+        return {
+            "timerReadBehind": 0 if head_ms is None else max(0, now_ms - head_ms) // 1000,
+            "timerOffsetBehind": max(0, self.intake.end - self.read.value),
+            "timerCongestNum": len(self.schedule),
+            "timerEnqueueTps": round((self.taken - taken) / seconds, 1),
+            "timerDequeueTps": round((self.delivered - delivered) / seconds, 1),
+        }
 
     async def _write(self, reached: TimerCheck) -> None:
         counter = self._check.counter + 1
@@ -236,7 +254,7 @@ class TimerService:
 
     def _take_recall(self, offset: int, due: int, key: str | None) -> bool:
         """A recall is kept until its message was due in any case."""
-        until = due + max(TICK_MS_MAX, self._precision_ms)
+        until = due + max(TICK_MS_MAX, self._precision_ms) + SLACK_MS
         if key is None or self._is_done(offset, until):
             return False
         self.recalls.note(key, offset)

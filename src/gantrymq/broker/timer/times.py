@@ -14,6 +14,8 @@ from gantrymq.protocol import properties
 
 TICK_MS_MAX: Final = 1000
 """RocketMQ's own precision: what it wrote may be rounded by this much."""
+SLACK_MS: Final = 100
+"""How long after it was accepted a message may have been stored."""
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 _DELAY_SEC, _DELAY_MS, _DELIVER_MS, _OUT_MS, _ROLLED = (
@@ -66,7 +68,7 @@ def due_ms(stored: bytes, store_ms: int, precision_ms: int) -> int | None:
         exact = _value(stored, _DELIVER_MS)
     elif find_property(stored, _ROLLED) is None:
         exact = store_ms + delay
-    if exact is not None and written < exact <= written + max(TICK_MS_MAX, precision_ms):
+    if exact is not None and written < exact <= written + max(TICK_MS_MAX, precision_ms) + SLACK_MS:
         return exact
     return written + precision_ms
 
