@@ -10,8 +10,9 @@ from peer import Peer, Run, messages
 from gantrymq import ConsumerOptions, Delivery, Message, Producer
 from gantrymq.client.trace_query import Trace, trace_of
 from gantrymq.client.tracing import QUEUE_MAX
-from gantrymq.model import TRACE_TOPIC, dead_topic
+from gantrymq.model import TRACE_TOPIC, dead_topic, reply_topic
 from gantrymq.protocol import trace
+from gantrymq.protocol.command import Command
 from gantrymq.protocol.trace import MessageType, Outcome, Pub, SubAfter, SubBefore
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
@@ -222,28 +223,42 @@ def test_trace_goes_to_a_topic_of_ones_own(run: Run) -> None:
     run(work)
 
 
-def test_nothing_is_traced_where_the_broker_says_so() -> None:
+class Untraced:
+    """A broker that wants no trace: traceOn=false."""
+
+    def before_request(self, address: str, command: Command) -> None:
+        pass
+
+    def after_response(self, address: str, command: Command, response: Command) -> None:
+        response.ext["TRACE_ON"] = "false"
+
+
+def test_nothing_is_traced_where_the_broker_says_so(run: Run) -> None:
     """
-    TRACE_ON=false in an answer, and in a message, switches tracing off, as in RocketMQ.
+    TRACE_ON=false in the answer to a send, and in a message, switches tracing off, as in RocketMQ.
     """
 
-    async def main() -> None:
-        async with Cluster(memory=True, trace_topic_enable=True) as cluster:
-            await cluster.create_topic("T", queues=1)
-            peer = await Peer.to(cluster)
-            await peer.send("T", b"x", props="TRACE_ON\x01false\x02UNIQ_KEY\x01A1\x02")
-            await peer.send("T", b"y", props="UNIQ_KEY\x01A2\x02")
-            async with cluster.consumer("billing", trace=True, options=FIRST) as consumer:
-                consumer.subscribe("T")
-                for _ in range(2):
-                    await (await anext(consumer)).ack()
-            found = await traced(cluster, "A2", 2)
-            async with cluster.admin() as admin:
-                none = await trace_of(admin, "A1")
+    async def work(cluster: Cluster) -> None:
+        peer, topic = await Peer.to(cluster), reply_topic("DefaultCluster")
+        await cluster.create_topic("T")
+        async with cluster.producer("shop", trace=True, hooks=[Untraced()]) as producer:
+            sent = await producer.send(Message("T", b"x"))
+        header = {"a": "p", "b": topic, "c": "TBW102", "d": 4, "e": 0, "f": 0, "g": 1, "h": 0}
+        for props in ("TRACE_ON\x01false\x02UNIQ_KEY\x01A1\x02", "UNIQ_KEY\x01A2\x02"):
+            # Replies are stored with just the properties they have.
+            await peer.call(325, b"x", i=props, **header)
+        peer.close()
+        async with cluster.consumer("billing", trace=True, options=FIRST) as consumer:
+            consumer.subscribe(topic)
+            for _ in range(2):
+                await (await anext(consumer)).ack()
+        traced_one = await traced(cluster, "A2", 2)
+        async with cluster.admin() as admin:
+            untraced = [await trace_of(admin, msg_id) for msg_id in ("A1", sent.msg_id)]
 
-            assert (2, []) == (len(found.events), none.events)
+        assert (2, [[], []]) == (len(traced_one.events), [found.events for found in untraced])
 
-    simulate(main)
+    run(work, trace_topic_enable=True)
 
 
 def test_a_full_queue_drops_trace_and_counts_it() -> None:

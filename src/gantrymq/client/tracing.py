@@ -37,6 +37,12 @@ FLUSH_SECONDS: Final = 0.5
 CLOSE_SECONDS_MAX: Final = 5.0
 LOUD_SECONDS: Final = 60.0
 """How often a loss is worth a word in the log."""
+_DELAYS: Final = {
+    properties.DELAY,
+    properties.TIMER_DELIVER_MS,
+    properties.TIMER_DELAY_MS,
+    properties.TIMER_DELAY_SEC,
+}
 _OPTIONS: Final = ProducerOptions(
     send_timeout_ms=5_000, max_message_bytes=128_000, window_messages=64
 )
@@ -249,7 +255,7 @@ class Tracing:
 
 
 def _message_type(found: dict[str, str]) -> MessageType:
-    if properties.DELAY in found:
+    if not _DELAYS.isdisjoint(found):
         return MessageType.DELAY
     return MessageType.HALF if found.get(properties.TRANSACTION_PREPARED) == "true" else (
         MessageType.NORMAL
