@@ -39,6 +39,8 @@ JAVA_ONLY_SETTINGS: Mapping[str, str] = {
     "diskMaxUsedSpaceRatio": "95",
     # RocketMQ refuses SQL filters by default.
     "enablePropertyFilter": "true",
+    # As it refuses recalls.
+    "recallMessageEnable": "true",
     "transactionCheckInterval": "1000",
     "transactionTimeOut": "1000",
     # A first registration that a busy machine missed is made up for sooner.

@@ -5,7 +5,7 @@ from gantrymq.protocol.headers.base import Header
 
 class RecallRequest(Header, frozen=True, kw_only=True):
     topic: str
-    recall_handle: str
+    recall_handle: str = ""
     producer_group: str | None = None
 
 
