@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gantrymq.app import App
     from gantrymq.base.errors import ConfigError, GantryError, ProtocolError
     from gantrymq.client.admin import Admin
+    from gantrymq.client.checks import Unfinished
     from gantrymq.client.consumer import Consumer
     from gantrymq.client.dead_letters import DeadLetters
     from gantrymq.client.delivery import Delivery
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from gantrymq.client.recall import RecallRefused
     from gantrymq.client.received import Received
     from gantrymq.client.request_reply import NotARequest, Reply, RequestTimeout, reply_to
+    from gantrymq.client.transactions import Decision, HalfNotSafe, Transaction
     from gantrymq.filter import BadSql
     from gantrymq.model import GroupConfig, Message, NameRefused, Queue, SendResult, TopicConfig
 
@@ -61,12 +63,14 @@ __all__ = [
     "Consumer",
     "ConsumerOptions",
     "DeadLetters",
+    "Decision",
     "Delivery",
     "Finder",
     "ForkedError",
     "Found",
     "GantryError",
     "GroupConfig",
+    "HalfNotSafe",
     "LitePullConsumer",
     "Message",
     "MessageRefused",
@@ -92,6 +96,8 @@ __all__ = [
     "SendResult",
     "SqliteStore",
     "TopicConfig",
+    "Transaction",
+    "Unfinished",
     "WindowFull",
     "ack_first",
     "by_keys",
@@ -103,6 +109,7 @@ _HOMES = {
     "gantrymq.app": ("App",),
     "gantrymq.base.errors": ("ConfigError", "GantryError", "ProtocolError"),
     "gantrymq.client.admin": ("Admin",),
+    "gantrymq.client.checks": ("Unfinished",),
     "gantrymq.client.consumer": ("Consumer",),
     "gantrymq.client.dead_letters": ("DeadLetters",),
     "gantrymq.client.delivery": ("Delivery",),
@@ -126,6 +133,7 @@ _HOMES = {
     "gantrymq.client.recall": ("RecallRefused",),
     "gantrymq.client.received": ("Received",),
     "gantrymq.client.request_reply": ("NotARequest", "Reply", "RequestTimeout", "reply_to"),
+    "gantrymq.client.transactions": ("Decision", "HalfNotSafe", "Transaction"),
     "gantrymq.filter": ("BadSql",),
     "gantrymq.model": (
         "GroupConfig", "Message", "NameRefused", "Queue", "SendResult", "TopicConfig",

@@ -12,6 +12,7 @@ the child by themselves.
 
 import asyncio
 import concurrent.futures
+import contextlib
 import functools
 import logging
 import os
@@ -21,6 +22,7 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, 
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.admin import Admin as AsyncAdmin
+from gantrymq.client.checks import CheckHandler, Unfinished
 from gantrymq.client.consumer import Consumer as AsyncConsumer
 from gantrymq.client.consumer_errors import AlreadyFinished
 from gantrymq.client.delivery import Delivery as AsyncDelivery
@@ -30,7 +32,8 @@ from gantrymq.client.instance import Hook
 from gantrymq.client.options import ClientOptions, ConsumerOptions, ProducerOptions
 from gantrymq.client.producer import Producer as AsyncProducer
 from gantrymq.client.received import Received
-from gantrymq.model import Message, SendResult
+from gantrymq.client.transactions import Transaction
+from gantrymq.model import Message, Queue, SendResult
 
 log = logging.getLogger(__name__)
 
@@ -202,6 +205,7 @@ class Producer(_Blocking[AsyncProducer]):
             )
 
         super().__init__(make, portal)
+        self._check: CheckHandler | None = None
 
     send = _blocking(AsyncProducer.send)
     send_batch = _blocking(AsyncProducer.send_batch)
@@ -210,6 +214,50 @@ class Producer(_Blocking[AsyncProducer]):
     reply = _blocking(AsyncProducer.reply)
     queues = _blocking(AsyncProducer.queues)
     recall = _blocking(AsyncProducer.recall)
+
+    @contextlib.contextmanager
+    def transaction(
+        self, message: Message, *, queue: Queue | None = None, timeout: float | None = None,
+        check_after: int | None = None,
+    ) -> Iterator[Transaction]:  # fmt: skip
+        """A block whose body is the local transaction; see the asynchronous one."""
+
+        async def begin(target: AsyncProducer) -> Transaction:
+            block = target.transaction(
+                message, queue=queue, timeout=timeout, check_after=check_after
+            )
+            return await block.__aenter__()
+
+        async def end(error: BaseException | None) -> None:
+            transaction.ended(error)
+
+        transaction = self._run(begin)
+        failure: BaseException | None = None
+        try:
+            yield transaction
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            self._run(lambda _: end(failure))
+
+    def check(self, handler: CheckHandler) -> CheckHandler:
+        """Register who answers when a broker asks what became of a transaction.
+
+        It runs on a thread of its own, so it may block.
+        """
+
+        async def on_a_thread(message: Unfinished) -> object:
+            return await asyncio.to_thread(handler, message)
+
+        self._check = on_a_thread
+        self._current().check(on_a_thread)
+        return handler
+
+    def _reopen(self, target: AsyncProducer) -> None:
+        if self._check is not None:
+            target.check(self._check)
+        super()._reopen(target)
 
     def send_many(self, messages: Iterable[Message]) -> list[SendResult | GantryError]:
         """Send all in one crossing; for each its result or what went wrong."""

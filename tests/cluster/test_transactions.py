@@ -1,17 +1,22 @@
 """Transactions on the wire: hidden halves, decisions, and the questions that follow silence."""
 
 import asyncio
+import threading
+import time
 from typing import Any
 
+import pytest
 from peer import Peer, Run, bodies, messages
 
 from gantrymq.base.clock import WallClock
-from gantrymq.model import CHECK_MAX_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
+from gantrymq.client.checks import Unfinished
+from gantrymq.model import CHECK_MAX_TOPIC, HALF_TOPIC, OP_HALF_TOPIC, Message
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.command import Command
 from gantrymq.protocol.ids import parse_offset_msg_id
 from gantrymq.protocol.record import decode_record
 from gantrymq.remoting.connection import Connection
+from gantrymq.sync import Producer as SyncProducer
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 
@@ -468,3 +473,44 @@ class TestTimes:
                 return await peer.read()
 
         assert [b"1", b"2"] == simulate(story)
+
+
+def test_the_blocking_client_has_transactions_too() -> None:
+    """
+    The same block without `async`; its check handler may block.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        await asyncio.to_thread(blocking, cluster.namesrv)
+        peer = await shop(cluster)
+        while len(found := await peer.read()) < 2:
+            await asyncio.sleep(0.05)
+
+        assert {b"1", b"3"} == set(found)
+
+    def blocking(namesrv: str) -> None:
+        with SyncProducer(namesrv, group=GROUP) as producer:
+            asked = threading.Event()
+
+            @producer.check
+            def check(message: Unfinished) -> str:
+                asked.set()
+                return "commit"
+
+            with producer.transaction(Message("orders", b"1")):
+                pass
+            with (
+                pytest.raises(ZeroDivisionError),
+                producer.transaction(Message("orders", b"2")),
+            ):
+                _ = 1 / 0
+            with producer.transaction(Message("orders", b"3")) as tx:
+                tx.unknown()
+            assert asked.wait(10)
+            time.sleep(0.2)  # the answer leaves behind the handler
+
+    async def main() -> None:
+        async with Cluster(default_topic_queue_nums=1, **QUICK) as cluster:
+            await work(cluster)
+
+    asyncio.run(main())

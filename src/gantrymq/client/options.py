@@ -83,11 +83,18 @@ class ProducerOptions(Options, frozen=True, kw_only=True):
     """`backPressureForAsyncSendNum`: messages under way at once, at most."""
     window_bytes: int = 64 * 1024 * 1024
     """`backPressureForAsyncSendSize`: body bytes under way at once, at most."""
+    check_thread_min: int = 1
+    """`checkThreadPoolMinSize`: accepted; the number of workers is `check_thread_max`."""
+    check_thread_max: int = 1
+    """`checkThreadPoolMaxSize`: questions about transactions that are worked on at once."""
+    check_request_hold_max: int = 2_000
+    """`checkRequestHoldMax`: questions that may wait; more are left to the next time."""
 
     def __post_init__(self) -> None:
         check_positive(
             self, "default_topic_queue_nums", "send_timeout_ms", "max_message_bytes",
-            "window_messages", "window_bytes",
+            "window_messages", "window_bytes", "check_thread_min", "check_thread_max",
+            "check_request_hold_max",
         )  # fmt: skip
         if self.compression not in ("zlib", "lz4", "zstd"):
             raise ConfigError(f"compression is zlib, lz4 or zstd, not {self.compression!r}")

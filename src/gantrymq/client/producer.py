@@ -13,6 +13,7 @@ from typing import Final, Self
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network
+from gantrymq.client.checks import CheckHandler, Checks
 from gantrymq.client.errors import Closed, NotStarted, WindowFull
 from gantrymq.client.instance import Hook, Instance, shared_instance
 from gantrymq.client.options import ClientOptions, ProducerOptions
@@ -23,6 +24,17 @@ from gantrymq.client.received import Received
 from gantrymq.client.request_reply import Reply, answer, ask
 from gantrymq.client.routes import publish_queues
 from gantrymq.client.tracing import Tracing
+from gantrymq.client.transactions import (
+    Decision,
+    Local,
+    Transaction,
+    check_message,
+    end_command,
+    end_soon,
+    half_of,
+    run_submitted,
+    run_transaction,
+)
 from gantrymq.model import Message, NameRefused, Queue, SendResult, check_group_name
 
 REFUSED_GROUP: Final = "DEFAULT_PRODUCER"
@@ -75,6 +87,7 @@ class Producer:
         self._closed = False
         self._pid = os.getpid()
         self._checked_topics: set[str] = set()
+        self._checks = Checks(self.group, self.options)
 
     # life
 
@@ -93,6 +106,7 @@ class Producer:
         )
         await instance.start()
         instance.register_producer(self.group)
+        self._checks.listen(instance)
         self._instance = instance
         self._outbox = Outbox(instance, self.group, self.options)
         if self._trace:
@@ -111,6 +125,7 @@ class Producer:
             return
         try:
             await outbox.close()
+            await self._checks.stop()
             if self.tracing is not None:
                 await self.tracing.close()
             await instance.unregister_producer(self.group)
@@ -187,14 +202,18 @@ class Producer:
         the brokers are.
         """
         outbox = self._usable()
+        return self._submit(outbox, self._prepared(message), message, queue, selector, timeout)
+
+    def _submit(
+        self, outbox: Outbox, prepared: Prepared, message: Message, queue: Queue | None = None,
+        selector: Selector | None = None, timeout: float | None = None,
+    ) -> asyncio.Future[SendResult]:  # fmt: skip
         if outbox.full:
             raise WindowFull(
                 f"{outbox.count} messages ({outbox.bytes} bytes) are under way: "
                 "`await producer.room()` before the next submit"
             )
-        pending = self._pending(
-            outbox, self._prepared(message), timeout, 1 + self.options.retries_async
-        )
+        pending = self._pending(outbox, prepared, timeout, 1 + self.options.retries_async)
         future = pending.future
         if queue is not None or selector is not None or message.sharding_key is not None:
             _fix(pending, message, queue, selector)
@@ -286,6 +305,71 @@ class Producer:
         """
         self._usable()
         return await recall_message(self.instance, self.group, topic, handle)
+
+    # transactions
+
+    def transaction(
+        self,
+        message: Message,
+        *,
+        queue: Queue | None = None,
+        selector: Selector | None = None,
+        timeout: float | None = None,
+        check_after: int | None = None,
+    ) -> Transaction:
+        """A block for `async with`: its body is the local transaction.
+
+        Leaving it commits, an exception rolls back; `tx.commit()`, `tx.rollback()` and
+        `tx.unknown()` say otherwise. `check_after` seconds without a word the broker asks (6).
+        """
+        return Transaction(
+            self, message, queue=queue, selector=selector, timeout=timeout, check_after=check_after
+        )
+
+    async def send_transaction(
+        self, message: Message, local: Local, *, check_after: int | None = None
+    ) -> Transaction:
+        """Send half a message, run `local` with the transaction, and do as it says."""
+        return await run_transaction(self.transaction(message, check_after=check_after), local)
+
+    def submit_transaction(self, message: Message, local: Local) -> asyncio.Future[Transaction]:
+        """Many at once, as `submit` does; `local` is a plain function that does not wait."""
+        outbox, transaction = self._usable(), Transaction(self, message)
+        outcome: asyncio.Future[Transaction] = self._loop.create_future()
+        half = self._submit(outbox, half_of(self._prepared(message), self.group, None), message)
+        half.add_done_callback(lambda done: run_submitted(transaction, local, done, outcome))
+        return outcome
+
+    def check(self, handler: CheckHandler) -> CheckHandler:
+        """Register who answers when a broker asks what became of a transaction."""
+        self._checks.handler = handler
+        return handler
+
+    async def send_half(
+        self,
+        message: Message,
+        check_after: int | None = None,
+        *,
+        queue: Queue | None = None,
+        selector: Selector | None = None,
+        timeout: float | None = None,
+    ) -> SendResult:
+        """Only the first half; whoever uses this must call `end_transaction`."""
+        outbox = self._usable()
+        check_message(message, check_after)
+        if outbox.full:
+            await outbox.room()
+        prepared = half_of(self._prepared(message), self.group, check_after)
+        pending = self._pending(outbox, prepared, timeout, 1 + self.options.retries)
+        _fix(pending, message, queue, selector)
+        return await self._send(outbox, pending)
+
+    def end_transaction(self, result: SendResult, decision: Decision, remark: str = "") -> None:
+        """The word about a half message. Nobody answers it: one that is lost is asked for."""
+        instance = self.instance
+        end_soon(
+            instance, end_command(self.group, result, decision, remark, instance.codec), result
+        )
 
     async def queues(self, topic: str) -> list[Queue]:
         """The queues of a topic that may be written to."""
