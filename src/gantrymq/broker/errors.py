@@ -58,5 +58,9 @@ class NoSuchDelivery(GantryError):
     code = ResponseCode.NO_MESSAGE
 
 
+class TooLate(GantryError):
+    code = ResponseCode.POLLING_TIMEOUT
+
+
 class TooManyLent(GantryError):
     code = ResponseCode.POLLING_FULL

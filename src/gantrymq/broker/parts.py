@@ -12,6 +12,7 @@ from gantrymq.base.network import Network
 from gantrymq.base.offload import Offload
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.delay import DelayService
+from gantrymq.broker.filters import SAVE_SECONDS, FilterTable
 from gantrymq.broker.handlers.admin import AdminHandler
 from gantrymq.broker.handlers.clients import ClientHandler
 from gantrymq.broker.handlers.groups import GroupHandler
@@ -69,6 +70,7 @@ class Shared:
     registry: Registry
     policy: Policy
     stats: Stats
+    conditions: FilterTable
     host: bytes
     """This broker's address as records carry it."""
 
@@ -100,15 +102,14 @@ def assemble(shared: Shared) -> Parts:
     policy, stats, clock = shared.policy, shared.stats, ports.clock
     sessions, locks, rooms = Sessions(), QueueLocks(), WaitingRooms(config, clock)
     resets = Resets(registry.offsets)
-    filters = Filters(config, sessions)
+    filters = Filters(config, sessions, shared.conditions)
     pull = PullHandler(config, store, resets, policy, sessions, filters, stats)
-    clients = ClientHandler(policy, sessions, filters, locks, stats, config)
-    overrides = Overrides(config, ports.disk, ports.offload)
-    delays = DelayService(
-        store, registry.delays, clock, config.delay_levels_ms, registry.topics.table
+    clients = ClientHandler(
+        policy, sessions, filters, shared.conditions, locks, stats, config
     )
+    overrides = Overrides(config, ports.disk, ports.offload)
     timers = timing(
-        config, store, registry, rooms, delays, disk=ports.disk, offload=ports.offload, clock=clock,
+        config, store, registry, rooms, disk=ports.disk, offload=ports.offload, clock=clock,
         host=shared.host,
     )  # fmt: skip
     ledger = Ledger(config.transaction_time_out, config.transaction_check_interval)
@@ -143,15 +144,14 @@ def assemble(shared: Shared) -> Parts:
             timers=timers.handler,
             admin=AdminHandler(overrides, store, stats, pull, timers.service, clock),
         ),
-        delays,
+        timers.delays,
         timers.service,
     )
     parts.opening.append(checker.recover)
     parts.on_lost += [pull.forget, clients.forget]
     parts.on_stop.append(pull.release_all)
-    parts.closing += [delays.close, *timers.closing, endings.close]
+    parts.closing += [*timers.closing, endings.close]
     parts.background += [
-        delays.run,
         *timers.background,
         checker.run,
         lambda: _expire_clients(clients),
@@ -159,7 +159,7 @@ def assemble(shared: Shared) -> Parts:
     ]
     parts.saves += [
         (config.flush_consumer_offset_interval / 1000, registry.offsets.save),
-        (config.flush_delay_offset_interval / 1000, delays.save),
+        (SAVE_SECONDS, shared.conditions.save),
         *timers.saves,
     ]
     _let_pop(parts, pop, config.flush_consumer_offset_interval / 1000)

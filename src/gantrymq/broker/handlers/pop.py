@@ -1,0 +1,333 @@
+"""Popping: messages of any queue, lent for a time, with long polling."""
+
+import asyncio
+from collections.abc import Awaitable, Hashable
+from functools import partial
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.errors import GantryError
+from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.errors import BadRequest, InvalidParameter, TooLate, TooManyLent
+from gantrymq.broker.pop.checks import PopChecks, with_fields
+from gantrymq.broker.pop.revive_log import ReviveLog
+from gantrymq.broker.pop.reviving import Reviver
+from gantrymq.broker.pop.rewritten import under_own_topic
+from gantrymq.broker.pop.taking import Lent, Steps, Taken, Taking, Wish
+from gantrymq.broker.pop.waiting import PollRooms
+from gantrymq.broker.stats import Stats
+from gantrymq.broker.wanted import EVERYTHING, Filters, Wanted
+from gantrymq.protocol import calls as c
+from gantrymq.protocol.codes import ResponseCode
+from gantrymq.protocol.command import ONEWAY_FLAG, Command, response
+from gantrymq.protocol.headers import pop as p
+from gantrymq.protocol.pop import (
+    NORMAL,
+    POP_MESSAGES_MAX,
+    Handle,
+    offset_info,
+    order_info,
+    start_info,
+)
+from gantrymq.remoting.connection import Connection
+from gantrymq.store.append import Append, Pulled
+
+LATE_MS_MAX = 500
+"""A request that is older than its poll time by more than this is nobody's any more."""
+OPEN_MAX = 200_000
+"""Checkpoints that may be open at once (RocketMQ's popCkMaxBufferSize)."""
+
+
+class PopHandler:
+    """200050, 200052, 200054 and 200055."""
+
+    def __init__(
+        self, config: BrokerConfig, checks: PopChecks, taking: Taking, revive_log: ReviveLog,
+        reviver: Reviver, pops: PollRooms, notifications: PollRooms, filters: Filters,
+        stats: Stats, clock: WallClock,
+    ) -> None:  # fmt: skip
+        self.config, self._checks, self.taking = config, checks, taking
+        self._log, self._reviver, self._stats, self._clock = revive_log, reviver, stats, clock
+        self.pops, self.notifications, self._filters = pops, notifications, filters
+        self._cold: dict[asyncio.Task[None], None] = {}
+        self.pop = with_fields(p.PopResponse(), self._pop)
+        self.notify = with_fields(p.NotificationResponse(), self._notify)
+        self.polling = with_fields(p.PollingInfoResponse(), self._polling)
+
+    # POP_MESSAGE
+
+    def _pop(self, connection: Connection, command: Command) -> None:
+        """Answer at once, or hold the request until something comes or its time is up."""
+        h = c.POP_MESSAGE.request.parse(command.ext)
+        now_ms = self._clock.now_ms()
+        born_ms = h.born_time or now_ms
+        if now_ms - born_ms - h.poll_time > LATE_MS_MAX:
+            raise TooLate(f"the broker[{self.config.broker_ip1}] pop message is timeout too much")
+        if h.max_msg_nums > POP_MESSAGES_MAX:
+            raise InvalidParameter(
+                f"the broker[{self.config.broker_ip1}] pop message's num is greater than 32"
+            )
+        self._checks.allowed(h.topic, h.consumer_group, h.queue_id, connection.address)
+        ordered = bool(h.order)
+        if not ordered:
+            self._checks.retryable(h.topic, h.consumer_group)
+        want = Wish(
+            h.topic, h.consumer_group, h.queue_id, max(1, h.max_msg_nums),
+            self.config.max_transfer_bytes_on_message_in_memory, max(0, h.invisible_time),
+            h.init_mode, f"{h.exp_type} {h.exp}", self._filter(h), ordered, h.attempt_id,
+        )  # fmt: skip
+        left_ms = min(h.poll_time, born_ms + h.poll_time - now_ms)
+        deadline = connection.loop.time() + max(0, left_ms) / 1000
+        if not ordered and len(self._log.open) >= OPEN_MAX:
+            raise TooManyLent(f"{OPEN_MAX} pops are not acknowledged yet: ack some first")
+        HeldPop(self, connection, command, want, deadline).attempt()
+
+    def _filter(self, h: p.PopRequest) -> Wanted:
+        if not h.exp:
+            return EVERYTHING
+        return self._filters.of_request(h.consumer_group, h.topic, h.exp_type, h.exp)
+
+    def run(self, pop: "HeldPop", taken: Taken, steps: Steps) -> bool:
+        """Go through the steps; True unless there is certainly nothing to have."""
+        try:
+            cold = next(steps)
+        except StopIteration:
+            return self._settle(pop, taken)
+        task = asyncio.ensure_future(self._run_cold(pop, taken, steps, cold))
+        self._cold[task] = None
+        task.add_done_callback(lambda done: self._cold.pop(done, None))
+        return True
+
+    async def _run_cold(
+        self, pop: "HeldPop", taken: Taken, steps: Steps, cold: Awaitable[Pulled]
+    ) -> None:
+        try:
+            while True:
+                cold = steps.send(await cold)
+        except StopIteration:
+            self._settle(pop, taken)
+        except OSError as error:
+            steps.close()
+            for lent in taken.lent:
+                self.taking.give_back(pop.group, lent)
+            pop.refuse(ResponseCode.SYSTEM_ERROR, f"reading the store failed: {error}")
+        finally:
+            self.pops.wake(pop.topic, pop.group)
+
+    def _settle(self, pop: "HeldPop", taken: Taken) -> bool:
+        """Store what must be remembered and answer; or wait, or say that there is nothing."""
+        if taken.lent:
+            if pop.want.ordered:
+                self._answer(pop, taken, taken.lent)
+            else:
+                self._remember(pop, taken)
+            return True
+        loop = pop.connection.loop
+        if not pop.connection.open:
+            pop.stop()
+        elif loop.time() >= pop.deadline:
+            self._answer(pop, taken, [])
+        elif taken.look_again:
+            loop.call_soon(pop.attempt)
+            return True
+        elif not self.pops.has_place(pop):
+            self._answer(pop, taken, [], ResponseCode.POLLING_FULL)
+        else:
+            self.pops.hold(pop, taken.watch, self._at(pop.connection, taken.opens_ms))
+        return False
+
+    def _at(self, connection: Connection, at_ms: int | None) -> float | None:
+        if at_ms is None:
+            return None
+        return connection.loop.time() + max(0, at_ms - self._clock.now_ms()) / 1000
+
+    def _remember(self, pop: "HeldPop", taken: Taken) -> None:
+        """Every checkpoint is in the log before a message leaves."""
+        left = len(taken.lent)
+        good: list[Lent] = []
+        errors: list[str] = []
+
+        def stored(lent: Lent, record: Append) -> None:
+            nonlocal left
+            left -= 1
+            assert lent.checkpoint is not None
+            assert lent.move is not None
+            if record.status.is_stored:
+                lent.move.safe_behind(record.physical_offset + record.size)
+                self._reviver.look(lent.checkpoint.due_ms)
+                good.append(lent)
+            else:
+                self.taking.give_back(pop.group, lent)
+                errors.append(record.error or record.status.name)
+            if not left and good:
+                self._answer(pop, taken, good)
+            elif not left:
+                pop.refuse(ResponseCode.SYSTEM_ERROR, f"nothing can be popped: {errors[0]}")
+
+        for lent in taken.lent:
+            assert lent.checkpoint is not None
+            self._log.put(lent.checkpoint, partial(stored, lent))
+
+    def _answer(
+        self, pop: "HeldPop", taken: Taken, lent: list[Lent],
+        empty: ResponseCode = ResponseCode.POLLING_TIMEOUT,
+    ) -> None:  # fmt: skip
+        pop.stop()
+        want = pop.want
+        portions = [one.portion for one in lent]
+        head = p.PopResponse(
+            pop_time=taken.pop_ms,
+            invisible_time=want.invisible_ms,
+            revive_qid=taken.revive_queue,
+            rest_num=taken.rest,
+            start_offset_info=start_info(portions),
+            msg_offset_info=offset_info(portions),
+            order_count_info=_order_counts(lent) if want.ordered else None,
+        )
+        body = b"".join(self._body(want, taken, one) for one in lent)
+        if lent:
+            self._stats.get(want.topic, want.group, taken.count, len(body))
+        else:
+            self._stats.get_missed += 1
+        pop.connection.reply(
+            pop.command, ResponseCode.SUCCESS if lent else empty, ext=head.to_ext(),
+            remark="FOUND" if lent else "NO_MESSAGE_IN_QUEUE", body=body,
+        )  # fmt: skip
+
+    def _body(self, want: Wish, taken: Taken, lent: Lent) -> bytes:
+        flag, queue_id, start, _ = lent.portion
+        if flag == NORMAL or lent.topic == want.topic:
+            return lent.body
+        handle = Handle(
+            start, taken.pop_ms, want.invisible_ms, taken.revive_queue, flag,
+            self.config.broker_name, queue_id, start,
+        )  # fmt: skip
+        return under_own_topic(lent.body, want.topic, handle)
+
+    # PEEK_MESSAGE
+
+    async def peek(self, connection: Connection, command: Command) -> Command:
+        """What a pop would give, left where it is."""
+        h = c.PEEK_MESSAGE.request.parse(command.ext)
+        try:
+            self._checks.allowed(h.topic, h.consumer_group, h.queue_id, connection.address)
+        except GantryError as error:
+            blank = p.PopResponse().to_ext()
+            return response(command, error.code, ext=blank, remark=str(error))
+        limit = max(0, min(h.max_msg_nums, POP_MESSAGES_MAX))
+        size = self.config.max_transfer_bytes_on_message_in_memory
+        want = Wish(h.topic, h.consumer_group, h.queue_id, limit, size)
+        body, rest = await self.taking.peek(want)
+        found = ResponseCode.SUCCESS if body else ResponseCode.PULL_NOT_FOUND
+        answer = response(command, found, ext=p.PopResponse(rest_num=rest).to_ext(), body=body)
+        answer.remark = "FOUND" if body else "NO_MESSAGE_IN_QUEUE"
+        return answer
+
+    # NOTIFICATION and POLLING_INFO
+
+    def _notify(self, connection: Connection, command: Command) -> None:
+        """Answer as soon as a pop would find something; it takes nothing."""
+        h = c.NOTIFICATION.request.parse(command.ext)
+        self._checks.allowed(h.topic, h.consumer_group, h.queue_id, connection.address)
+        want = Wish(
+            h.topic, h.consumer_group, h.queue_id, 1, 1,
+            ordered=bool(h.order), attempt=h.attempt_id,
+        )  # fmt: skip
+        now_ms = self._clock.now_ms()
+        left_ms = min(h.poll_time, (h.born_time or now_ms) + h.poll_time - now_ms)
+        deadline = connection.loop.time() + max(0, left_ms) / 1000
+        HeldNotification(self, connection, command, want, deadline).attempt()
+
+    def look(self, asked: "HeldNotification") -> bool:
+        found, seen = self.taking.has_messages(asked.want)
+        full = False
+        if not found and asked.connection.loop.time() < asked.deadline:
+            full = not self.notifications.has_place(asked)
+            if not full:
+                look_at = self._at(asked.connection, seen.opens_ms)
+                self.notifications.hold(asked, seen.watch, look_at)
+                return False
+        asked.tell(found, full)
+        return found
+
+    def _polling(self, connection: Connection, command: Command) -> None:
+        """How many pops wait."""
+        h = c.POLLING_INFO.request.parse(command.ext)
+        self._checks.allowed(h.topic, h.consumer_group, h.queue_id, connection.address)
+        count = self.pops.waiting(h.topic, h.consumer_group, h.queue_id)
+        connection.reply(command, ext=p.PollingInfoResponse(polling_num=count).to_ext())
+
+    # life
+
+    def release_all(self) -> None:
+        """Answer everything that is held: the broker stops."""
+        self.pops.release_all()
+        self.notifications.release_all()
+
+    def forget(self, connection: Connection) -> None:
+        """A closed connection wants nothing any more."""
+        self.pops.forget(connection)
+        self.notifications.forget(connection)
+
+
+class _Held:
+    """A request that may wait in a room."""
+
+    def __init__(
+        self, handler: PopHandler, connection: Connection, command: Command, want: Wish,
+        deadline: float,
+    ) -> None:  # fmt: skip
+        self._handler, self.connection, self.command = handler, connection, command
+        self.want, self.deadline = want, deadline
+        self.topic, self.group, self.queue_id = want.topic, want.group, want.queue_id
+        self.timer: asyncio.TimerHandle | None = None
+        if command.flag & ONEWAY_FLAG:
+            raise BadRequest("a pop without an answer would only hide messages")
+
+    @property
+    def kind(self) -> Hashable:
+        want = self.want
+        return want.queue_id, want.expression, want.ordered, want.attempt
+
+    def stop(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+
+class HeldPop(_Held):
+    """One pop under way."""
+
+    def attempt(self) -> bool:
+        taken = self._handler.taking.begin(self.want.ordered)
+        return self._handler.run(self, taken, self._handler.taking.take(self.want, taken))
+
+    def expire(self) -> None:
+        self.deadline = 0.0
+        self.attempt()
+
+    def refuse(self, code: ResponseCode, why: str) -> None:
+        self.stop()
+        self.connection.reply(self.command, code, remark=why)
+
+
+class HeldNotification(_Held):
+    """One question for news."""
+
+    def attempt(self) -> bool:
+        return self._handler.look(self)
+
+    def expire(self) -> None:
+        self.deadline = 0.0
+        self.attempt()
+
+    def tell(self, found: bool, full: bool) -> None:
+        self.stop()
+        answer = p.NotificationResponse(has_msg=found, polling_full=full)
+        self.connection.reply(self.command, ext=answer.to_ext())
+
+
+def _order_counts(lent: list[Lent]) -> str:
+    return ";".join(
+        order_info(one.portion.flag, one.portion.queue_id, one.counts, one.portion.offsets)
+        for one in lent
+    )

@@ -1,0 +1,175 @@
+"""What is lent out: every pop leaves a checkpoint until all its messages are settled. Pure."""
+
+import heapq
+from collections.abc import Iterable, Sequence
+from itertools import count
+
+from gantrymq.protocol.pop import AckBody, CheckpointBody
+
+Key = tuple[str, str, int, int, int]
+"""Topic, group, queue, first offset looked at, time of the pop."""
+
+
+class Checkpoint:
+    """Messages of one queue that were popped together and are invisible until `due_ms`."""
+
+    __slots__ = ("acked", "acking", "broker_name", "group", "invisible_ms", "offsets", "pop_ms",
+                 "put_times", "queue_id", "revive_offset", "revive_queue", "reviving", "start",
+                 "topic", "watched")  # fmt: skip
+
+    def __init__(
+        self, topic: str, group: str, queue_id: int, start: int, offsets: Sequence[int],
+        pop_ms: int, invisible_ms: int, broker_name: str, revive_queue: int,
+    ) -> None:  # fmt: skip
+        self.topic, self.group, self.queue_id = topic, group, queue_id
+        self.start, self.offsets = start, list(offsets)
+        self.pop_ms, self.invisible_ms = pop_ms, invisible_ms
+        self.broker_name, self.revive_queue = broker_name, revive_queue
+        self.revive_offset = -1
+        self.acked = self.acking = 0
+        """Bit i: the i-th message is settled; or its acknowledgement is on its way to the log."""
+        self.put_times = 0
+        self.reviving = self.watched = False
+
+    @property
+    def key(self) -> Key:
+        return self.topic, self.group, self.queue_id, self.start, self.pop_ms
+
+    @property
+    def due_ms(self) -> int:
+        return self.pop_ms + self.invisible_ms
+
+    def bits(self, offsets: Iterable[int]) -> int:
+        """The bits of these messages; offsets of others have none."""
+        wanted = frozenset(offsets)
+        return sum(1 << at for at, offset in enumerate(self.offsets) if offset in wanted)
+
+    def open_offsets(self) -> list[int]:
+        """Messages that nobody has settled yet."""
+        return [offset for at, offset in enumerate(self.offsets) if not self.acked >> at & 1]
+
+    def offsets_of(self, bits: int) -> list[int]:
+        return [offset for at, offset in enumerate(self.offsets) if bits >> at & 1]
+
+    @property
+    def is_settled(self) -> bool:
+        return self.acked == (1 << len(self.offsets)) - 1
+
+    def body(self) -> CheckpointBody:
+        return CheckpointBody(
+            bm=self.acked, bn=self.broker_name, c=self.group,
+            d=[offset - self.start for offset in self.offsets], it=self.invisible_ms,
+            n=len(self.offsets), pt=self.pop_ms, q=self.queue_id,
+            rp=str(self.put_times) if self.put_times else None, so=self.start, t=self.topic,
+        )  # fmt: skip
+
+    def ack_body(self, bits: int) -> AckBody:
+        offsets = self.offsets_of(bits)
+        one = len(offsets) == 1
+        return AckBody(
+            ao=offsets[0] if one else -1, aol=[] if one else offsets, bn=self.broker_name,
+            c=self.group, pt=self.pop_ms, q=self.queue_id, so=self.start, t=self.topic,
+        )  # fmt: skip
+
+
+def read_checkpoint(body: CheckpointBody, revive_queue: int, revive_offset: int) -> Checkpoint:
+    """The checkpoint of a record; old ones name a count instead of distances."""
+    distances = body.d or range(body.n)
+    found = Checkpoint(
+        body.t, body.c, body.q, body.so, [body.so + distance for distance in distances],
+        body.pt, body.it, body.bn, revive_queue,
+    )  # fmt: skip
+    found.acked = body.bm & (1 << len(found.offsets)) - 1
+    found.revive_offset = revive_offset
+    found.put_times = int(body.rp) if body.rp and body.rp.isdigit() else 0
+    return found
+
+
+class OpenCheckpoints:
+    """Those that are not settled: by key, by place in the revive log, by time."""
+
+    def __init__(self, queues: int) -> None:
+        self.queues = queues
+        self._by_key: dict[Key, Checkpoint] = {}
+        self._by_place: list[dict[int, Checkpoint]] = [{} for _ in range(queues)]
+        self._by_time: list[tuple[int, int, Checkpoint]] = []
+        self._serial = count()
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._by_key
+
+    def get(self, key: Key) -> Checkpoint | None:
+        return self._by_key.get(key)
+
+    def add(self, checkpoint: Checkpoint) -> None:
+        """Take one that is in the revive log at its `revive_offset`.
+
+        The same one again, further on in the log, takes the place of the former: nothing that was
+        settled opens again.
+        """
+        former = self._by_key.get(checkpoint.key)
+        if former is not None:
+            checkpoint.acked |= former.acked
+            self.close(former)
+        if checkpoint.is_settled:
+            return
+        self._by_key[checkpoint.key] = checkpoint
+        self._by_place[checkpoint.revive_queue][checkpoint.revive_offset] = checkpoint
+        self.watch(checkpoint, checkpoint.due_ms)
+
+    def watch(self, checkpoint: Checkpoint, at_ms: int) -> None:
+        """Have `take_due` give it out at this time, unless it is in line already."""
+        if checkpoint.watched:
+            return
+        checkpoint.watched = True
+        heapq.heappush(self._by_time, (at_ms, next(self._serial), checkpoint))
+
+    def settle(self, checkpoint: Checkpoint, bits: int) -> None:
+        """These messages need no further delivery."""
+        checkpoint.acked |= bits
+        if checkpoint.is_settled:
+            self.close(checkpoint)
+
+    def close(self, checkpoint: Checkpoint) -> None:
+        """Nothing of it is open any more."""
+        if self._by_key.get(checkpoint.key) is checkpoint:
+            del self._by_key[checkpoint.key]
+            del self._by_place[checkpoint.revive_queue][checkpoint.revive_offset]
+
+    def is_open(self, checkpoint: Checkpoint) -> bool:
+        return self._by_key.get(checkpoint.key) is checkpoint
+
+    def moved(self, checkpoint: Checkpoint, revive_offset: int) -> None:
+        """It was put into the log once more, further on."""
+        if self.is_open(checkpoint):
+            place = self._by_place[checkpoint.revive_queue]
+            del place[checkpoint.revive_offset]
+            place[revive_offset] = checkpoint
+        checkpoint.revive_offset = revive_offset
+
+    def first(self, queue: int) -> Checkpoint | None:
+        """The one that lies first in a revive queue: nothing before it is needed any more."""
+        return next(iter(self._by_place[queue].values()), None)
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """When to look again; settled ones that are still in line are passed over."""
+        line = self._by_time
+        while line and not self.is_open(line[0][2]):
+            heapq.heappop(line)
+        return line[0][0] if line else None
+
+    def take_due(self, now_ms: int, count_max: int) -> list[Checkpoint]:
+        """Those whose time is over, out of line; whoever takes them closes or watches them."""
+        due: list[Checkpoint] = []
+        while len(due) < count_max:
+            at_ms = self.next_due_ms
+            if at_ms is None or at_ms > now_ms:
+                break
+            taken = heapq.heappop(self._by_time)[2]
+            taken.watched = False
+            due.append(taken)
+        return due

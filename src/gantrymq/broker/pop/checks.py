@@ -1,0 +1,62 @@
+"""Whether a group may pop a topic; the same questions for every request about popping."""
+
+from gantrymq.base.errors import GantryError
+from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.errors import InvalidParameter, NotPermitted
+from gantrymq.broker.policy import Policy
+from gantrymq.model import READ, TOPIC_BYTES_MAX, TopicConfig
+from gantrymq.protocol.command import Command
+from gantrymq.protocol.headers.base import Header
+from gantrymq.protocol.pop import pop_retry_topic
+from gantrymq.remoting.connection import Connection
+from gantrymq.remoting.server import Hot
+
+
+class PopChecks:
+    """Says no, with the code and the words of RocketMQ."""
+
+    def __init__(self, config: BrokerConfig, policy: Policy) -> None:
+        self._config, self._policy = config, policy
+
+    def allowed(self, topic: str, group: str, queue_id: int, client: str) -> TopicConfig:
+        """The topic, if the group may read it now."""
+        if not self._config.broker_permission & READ:
+            raise NotPermitted(f"the broker[{self._config.broker_ip1}] pop message is forbidden")
+        found = self._policy.topic(topic)
+        if not found.perm & READ:
+            raise NotPermitted(f"the topic[{topic}] peeking message is forbidden")
+        if queue_id >= found.read_queue_nums:
+            raise InvalidParameter(illegal_queue(queue_id, found, client))
+        settings = self._policy.group(group)
+        if not settings.consume_enable:
+            raise NotPermitted(f"subscription group no permission, {group}")
+        return found
+
+    def retryable(self, topic: str, group: str) -> None:
+        """What is popped must have a place to come back to."""
+        name = pop_retry_topic(group, topic, self._config.enable_retry_topic_v2)
+        if len(name) > TOPIC_BYTES_MAX:
+            raise InvalidParameter(
+                f"group[{group}] cannot pop topic[{topic}]: its retry topic {name} would have "
+                f"{len(name)} characters, {TOPIC_BYTES_MAX} is the most"
+            )
+
+
+def illegal_queue(queue_id: int, topic: TopicConfig, client: str) -> str:
+    return (
+        f"queueId[{queue_id}] is illegal, topic:[{topic.topic_name}] "
+        f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{client}]"
+    )
+
+
+def with_fields(blank: Header, handle: Hot) -> Hot:
+    """Refusals carry the fields of the answer too, as RocketMQ's do: clients look for them."""
+    fields = blank.to_ext()
+
+    def answer(connection: Connection, command: Command) -> None:
+        try:
+            handle(connection, command)
+        except GantryError as error:
+            connection.reply(command, error.code, ext=fields, remark=str(error))
+
+    return answer

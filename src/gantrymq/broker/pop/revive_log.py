@@ -1,0 +1,166 @@
+"""The revive log: what was popped (`ck`) and settled (`ack`, `bAck`), as records of a topic.
+
+The topic and the records are RocketMQ's. A checkpoint is stored before its pop is answered, so
+nothing that was handed out is ever forgotten: after a restart the log is read again from the first
+checkpoint that is still open.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from gantrymq.base.errors import ProtocolError
+from gantrymq.broker.pop.checkpoints import Checkpoint, OpenCheckpoints, read_checkpoint
+from gantrymq.broker.pop.progress import SafeProgress
+from gantrymq.broker.registry import Offsets
+from gantrymq.protocol import fastjson, properties
+from gantrymq.protocol.pop import (
+    ACK_TAG,
+    BATCH_ACK_TAG,
+    CHECKPOINT_TAG,
+    REVIVE_GROUP,
+    AckBody,
+    CheckpointBody,
+)
+from gantrymq.protocol.record import StoredMessage, decode_records
+from gantrymq.store.append import Append, Pulled, PullStatus
+from gantrymq.store.engine import Store
+
+log = logging.getLogger(__name__)
+
+LOAD_RECORDS, LOAD_BYTES = 512, 4 * 1024 * 1024
+ACK_INTERVAL_MS = 1_000
+"""RocketMQ lets a checkpoint arrive so much before its time is over."""
+CARRY_RECORDS = 10_000
+"""A checkpoint with so many records behind it is put again, so that a start reads few."""
+
+Stored = Callable[[Append], None]
+
+
+class ReviveLog:
+    """Writes checkpoints and acknowledgements, and knows which are open."""
+
+    def __init__(
+        self, store: Store, offsets: Offsets, progress: SafeProgress, topic: str, queues: int,
+        host: bytes,
+    ) -> None:  # fmt: skip
+        self._store, self._offsets, self._progress = store, offsets, progress
+        self.topic, self._host = topic, host
+        self.changed = True
+        """Whether `advance` may have something to do."""
+        self.on_change: Callable[[], None] = lambda: None
+        known = [queue + 1 for queue in store.queues(topic)]
+        self.open = OpenCheckpoints(max(queues, *known, 1) if known else max(queues, 1))
+
+    # writing
+
+    def put(self, checkpoint: Checkpoint, done: Stored) -> None:
+        """Store a new checkpoint; it is open from then on, before `done` is called."""
+
+        def stored(record: Append) -> None:
+            if record.status.is_stored:
+                checkpoint.revive_offset = record.queue_offset
+                self.open.add(checkpoint)
+            done(record)
+
+        body = fastjson.dumps(checkpoint.body())
+        due_ms = checkpoint.due_ms - ACK_INTERVAL_MS
+        self._append(checkpoint, CHECKPOINT_TAG, body, due_ms, False, stored)
+
+    def settle(self, checkpoint: Checkpoint, bits: int, done: Stored, *, wait: bool = True) -> None:
+        """Store that these messages are settled; they count as settled before `done` is called."""
+        checkpoint.acking |= bits
+
+        def stored(record: Append) -> None:
+            checkpoint.acking &= ~bits
+            if record.status.is_stored:
+                self.open.settle(checkpoint, bits)
+            self.watch_again(checkpoint)
+            done(record)
+
+        body = checkpoint.ack_body(bits)
+        tag = BATCH_ACK_TAG if body.aol else ACK_TAG
+        self._append(checkpoint, tag, fastjson.dumps(body), checkpoint.due_ms, wait, stored)
+
+    def watch_again(self, checkpoint: Checkpoint) -> None:
+        """It may have come due while something was being decided about it."""
+        if self.open.is_open(checkpoint) and not checkpoint.reviving:
+            self.open.watch(checkpoint, checkpoint.due_ms)
+
+    def _append(
+        self, checkpoint: Checkpoint, tag: str, body: bytes, deliver_ms: int, wait: bool,
+        done: Stored,
+    ) -> None:  # fmt: skip
+        found = {properties.TAGS: tag, properties.TIMER_DELIVER_MS: str(deliver_ms)}
+        record = Append(
+            self.topic, checkpoint.revive_queue, body, born_ms=checkpoint.pop_ms,
+            properties=properties.encode(found).encode(), born_host=self._host,
+            wait=wait, reply=done,
+        )  # fmt: skip
+        self._store.put(record)
+        if not self.changed:
+            self.changed = True
+            self.on_change()
+
+    # keeping it short
+
+    def advance(self) -> None:
+        """Move the log's own progress to the first open checkpoint of each queue."""
+        self.changed = False
+        for queue in range(self.open.queues):
+            first = self.open.first(queue)
+            end = self._store.max_offset(self.topic, queue)
+            if first is not None and end - first.revive_offset > CARRY_RECORDS:
+                self._carry(first)
+            place = end if first is None else first.revive_offset
+            if place > (self._offsets.get(REVIVE_GROUP, self.topic, queue) or 0):
+                move = self._progress.move(REVIVE_GROUP, self.topic, queue, place)
+                move.safe_behind(self._store.log_max)
+
+    def _carry(self, checkpoint: Checkpoint) -> None:
+        """Put it at the end again, unless an acknowledgement is under way, which comes first."""
+        if checkpoint.acking or checkpoint.reviving:
+            return
+        checkpoint.put_times += 1
+
+        def stored(record: Append) -> None:
+            if record.status.is_stored:
+                self.open.moved(checkpoint, record.queue_offset)
+
+        body = fastjson.dumps(checkpoint.body())
+        self._append(checkpoint, CHECKPOINT_TAG, body, checkpoint.due_ms, False, stored)
+
+    # reading it again
+
+    async def load(self) -> None:
+        """Find what is open, from where the log's progress stands; before anybody pops."""
+        for queue in range(self.open.queues):
+            at = self._offsets.get(REVIVE_GROUP, self.topic, queue) or 0
+            at = max(at, self._store.min_offset(self.topic, queue))
+            while at < self._store.max_offset(self.topic, queue):
+                outcome = self._store.pull(self.topic, queue, at, LOAD_RECORDS, LOAD_BYTES)
+                pulled = outcome if isinstance(outcome, Pulled) else await outcome
+                if pulled.status is PullStatus.FOUND:
+                    for record in decode_records(pulled.body):
+                        self._apply(record)
+                    await asyncio.sleep(0)
+                elif pulled.next_offset <= at:
+                    break
+                at = pulled.next_offset
+        if len(self.open):
+            log.info("%d checkpoints of popped messages are open", len(self.open))
+
+    def _apply(self, record: StoredMessage) -> None:
+        tag = record.properties.get(properties.TAGS)
+        try:
+            if tag == CHECKPOINT_TAG:
+                body = fastjson.load_as(record.body, CheckpointBody)
+                self.open.add(read_checkpoint(body, record.queue_id, record.queue_offset))
+            elif tag in (ACK_TAG, BATCH_ACK_TAG):
+                ack = fastjson.load_as(record.body, AckBody)
+                found = self.open.get((ack.t, ack.c, ack.q, ack.so, ack.pt))
+                if found is not None:
+                    self.open.settle(found, found.bits(ack.offsets))
+        except ProtocolError as error:
+            log.warning("%s queue %d offset %d is no record of the revive log: %s",
+                        self.topic, record.queue_id, record.queue_offset, error)  # fmt: skip

@@ -1,0 +1,194 @@
+"""Messages whose time is over without an acknowledgement: to the retry topic, or the dead letters.
+
+First the copies are stored, then the record that settles them. A crash between the two leaves the
+checkpoint open, and its messages are delivered once more: never too few, at worst too many.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from gantrymq.base.clock import WallClock
+from gantrymq.broker.copies import copy_of, stored
+from gantrymq.broker.policy import Policy
+from gantrymq.broker.pop.checkpoints import Checkpoint
+from gantrymq.broker.pop.revive_log import ReviveLog
+from gantrymq.broker.registry import Registry
+from gantrymq.model import RETRY_PREFIX, GroupConfig, dead_topic
+from gantrymq.protocol import properties
+from gantrymq.protocol.pop import pop_retry_topic
+from gantrymq.protocol.record import StoredMessage, decode_records
+from gantrymq.store.append import Append, Pulled, PullStatus
+from gantrymq.store.engine import Store
+
+log = logging.getLogger(__name__)
+
+BATCH_MAX = 64
+"""Checkpoints that are revived side by side."""
+READ_BYTES_MAX = 8 * 1024 * 1024
+RETRY_SECONDS = 1.0
+RETRY_QUEUES = 1
+
+
+class Reviver:
+    """Looks when the next checkpoint is due and brings its open messages back."""
+
+    def __init__(
+        self, revive_log: ReviveLog, store: Store, registry: Registry, policy: Policy,
+        clock: WallClock, *, retry_v2: bool, tick_seconds: float,
+    ) -> None:  # fmt: skip
+        self._log, self._store, self._registry = revive_log, store, registry
+        self._policy, self._clock = policy, clock
+        self._retry_v2, self._tick_seconds = retry_v2, tick_seconds
+        self._wake = asyncio.Event()
+        self._until_ms: float = -1
+
+    def look(self, due_ms: int) -> None:
+        """Something new is open: it may be due before what is waited for."""
+        if due_ms < self._until_ms:
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Revive for ever, and shorten the log now and then."""
+        loop = asyncio.get_running_loop()
+        turn_at = loop.time()
+        tick_ms = int(self._tick_seconds * 1000)
+        self._log.on_change = lambda: self.look(self._clock.now_ms() + tick_ms)
+        while True:
+            await self._pause(turn_at - loop.time())
+            try:
+                await self._revive_due()
+                if loop.time() > turn_at:
+                    turn_at = loop.time() + self._tick_seconds
+                    self._log.advance()
+            except OSError:
+                log.exception("reviving popped messages; trying again")
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _pause(self, tick_seconds: float) -> None:
+        """Until something is due, or the log has changed and its turn has come."""
+        self._wake.clear()
+        now_ms = self._clock.now_ms()
+        due_ms = self._log.open.next_due_ms
+        self._until_ms = float("inf") if due_ms is None else due_ms
+        if self._log.changed:
+            self._until_ms = min(self._until_ms, now_ms + max(0, tick_seconds * 1000) + 1)
+        if self._until_ms == float("inf"):
+            await self._wake.wait()
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, (self._until_ms - now_ms) / 1000)):
+                await self._wake.wait()
+
+    async def _revive_due(self) -> None:
+        while due := self._log.open.take_due(self._clock.now_ms(), BATCH_MAX):
+            batch = [one for one in due if not one.acking]
+            # One that is being acknowledged is watched again as soon as that is decided.
+            for one in batch:
+                one.reviving = True
+            try:
+                await asyncio.gather(*(self._revive(one) for one in batch))
+            finally:
+                for one in batch:
+                    one.reviving = False
+            await asyncio.sleep(0)
+
+    async def _revive(self, checkpoint: Checkpoint) -> None:
+        """Settled when everything is stored again; otherwise it stays open and is tried again."""
+        try:
+            copies = await self._copies(checkpoint)
+        except OSError as error:
+            self._later(checkpoint, str(error))
+            return
+        stored_ones = await asyncio.gather(*(stored(self._store, copy) for copy in copies))
+        failed = next((one for one in stored_ones if not one.status.is_stored), None)
+        if failed is None:
+            bits = checkpoint.bits(checkpoint.open_offsets())
+            done: asyncio.Future[Append] = asyncio.get_running_loop().create_future()
+            self._log.settle(checkpoint, bits, done.set_result, wait=False)
+            record = await done
+            failed = None if record.status.is_stored else record
+        if failed is not None:
+            self._later(checkpoint, failed.error)
+
+    def _later(self, checkpoint: Checkpoint, why: str) -> None:
+        log.warning("popped messages of %s not retried yet: %s", checkpoint.topic, why)
+        if self._log.open.is_open(checkpoint):
+            self._log.open.watch(checkpoint, self._clock.now_ms() + int(RETRY_SECONDS * 1000))
+
+    # copies
+
+    async def _copies(self, checkpoint: Checkpoint) -> list[Append]:
+        """The open messages on their way back. What the store no longer has needs no retry."""
+        group = self._registry.groups.get(checkpoint.group)
+        if group is None or self._registry.topics.get(checkpoint.topic) is None:
+            log.info("%s or %s was deleted: nothing to retry", checkpoint.group, checkpoint.topic)
+            return []
+        copies: list[Append] = []
+        for first, count in runs(checkpoint.open_offsets()):
+            found = await self._read(checkpoint, first, count)
+            copies += [self._copy(message, checkpoint, group) for message in found]
+        return copies
+
+    async def _read(self, checkpoint: Checkpoint, first: int, count: int) -> list[StoredMessage]:
+        found: list[StoredMessage] = []
+        at, end = first, first + count
+        while at < end:
+            outcome = self._store.pull(
+                checkpoint.topic, checkpoint.queue_id, at, end - at, READ_BYTES_MAX
+            )
+            pulled = outcome if isinstance(outcome, Pulled) else await outcome
+            if pulled.status is PullStatus.FOUND:
+                found += decode_records(pulled.body)
+            elif pulled.next_offset <= at:
+                break
+            at = pulled.next_offset
+        return [message for message in found if first <= message.queue_offset < end]
+
+    def _copy(self, message: StoredMessage, checkpoint: Checkpoint, group: GroupConfig) -> Append:
+        found = dict(message.properties)
+        found.setdefault(properties.FIRST_POP_TIME, str(checkpoint.pop_ms))
+        if message.reconsume_times >= group.retry_max_times:
+            topic = self._dead(message, checkpoint, found)
+        else:
+            topic = self._retry_topic(checkpoint)
+        encoded = properties.encode(found).encode()
+        if len(encoded) > properties.BYTES_MAX:
+            encoded = message.raw_properties
+        copy = copy_of(message, topic, 0, encoded)
+        copy.reconsume_times = message.reconsume_times + 1
+        return copy
+
+    def _dead(self, message: StoredMessage, checkpoint: Checkpoint, found: dict[str, str]) -> str:
+        origin = checkpoint.topic
+        for v2 in (False, True):
+            head = pop_retry_topic(checkpoint.group, "", v2)
+            if origin.startswith(head):
+                origin = origin[len(head) :]
+                break
+        found.setdefault(properties.DEAD_ORIGIN_TOPIC, origin)
+        found.setdefault(
+            properties.DEAD_ORIGIN_MESSAGE_ID,
+            found.get(properties.UNIQ_KEY) or message.offset_message_id,
+        )
+        return self._policy.ensure_topic(dead_topic(checkpoint.group), 1).topic_name
+
+    def _retry_topic(self, checkpoint: Checkpoint) -> str:
+        topic, group = checkpoint.topic, checkpoint.group
+        if not topic.startswith(RETRY_PREFIX):
+            topic = pop_retry_topic(group, topic, self._retry_v2)
+        self._policy.ensure_topic(topic, RETRY_QUEUES)
+        if self._registry.offsets.get(group, topic, 0) is None:
+            self._registry.offsets.commit(group, topic, 0, 0)
+        return topic
+
+
+def runs(offsets: list[int]) -> list[tuple[int, int]]:
+    """Neighbouring offsets together: (first, count)."""
+    found: list[tuple[int, int]] = []
+    for offset in offsets:
+        if found and sum(found[-1]) == offset:
+            found[-1] = found[-1][0], found[-1][1] + 1
+        else:
+            found.append((offset, 1))
+    return found

@@ -1,0 +1,34 @@
+"""Who reads which queues of a topic when the broker decides. Pure."""
+
+from collections.abc import Sequence
+
+from gantrymq.client.assignment import Strategy, averagely, by_circle, in_java_order
+from gantrymq.model import Queue
+
+STRATEGIES: dict[str, Strategy] = {"AVG": averagely, "AVG_BY_CIRCLE": by_circle}
+"""Those a broker offers, by the names clients ask for them."""
+ANY_QUEUE = -1
+
+
+def share(
+    strategy: Strategy, me: str, queues: Sequence[Queue], clients: Sequence[str]
+) -> list[Queue]:
+    """One owner a queue: for groups that pull."""
+    return strategy(me, sorted(queues), in_java_order(clients))
+
+
+def share_for_pop(
+    strategy: Strategy, me: str, queues: Sequence[Queue], clients: Sequence[str], with_next: int
+) -> list[Queue]:
+    """Popping members share queues: all of them, or each its own and those of the next ones."""
+    ordered, members = sorted(queues), in_java_order(clients)
+    if with_next <= 0 or with_next >= len(members) - 1:
+        return list(dict.fromkeys(Queue(q.topic, q.broker_name, ANY_QUEUE) for q in ordered))
+    if me not in members or not ordered:
+        return []
+    index = members.index(me)
+    if len(members) > len(ordered):
+        return [ordered[index % len(ordered)]]
+    near = [members[(index + step) % len(members)] for step in range(with_next + 1)]
+    mine = (queue for member in near for queue in strategy(member, ordered, members))
+    return list(dict.fromkeys(mine))

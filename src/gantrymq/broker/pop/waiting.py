@@ -1,0 +1,189 @@
+"""Requests that wait for messages of a topic on behalf of a group.
+
+One room a topic and group. It watches the ends of the queues, once for everybody in it: an arrival
+wakes as many as find something, first come, first served, and the rest waits on.
+"""
+
+import asyncio
+from collections.abc import Callable, Hashable, Mapping
+from typing import Protocol
+
+from gantrymq.base.watermark import Parked
+from gantrymq.remoting.connection import Connection
+from gantrymq.store.engine import Store
+
+WOKEN_PER_TURN = 32
+"""How many are served before others have a turn of the loop."""
+
+Watch = Mapping[tuple[str, int], int]
+"""(topic, queue) to the end at which looking again may find something."""
+
+
+class Waiter(Protocol):
+    """A request that may wait."""
+
+    connection: Connection
+    topic: str
+    group: str
+    queue_id: int
+    deadline: float
+    """In the loop's time."""
+    timer: asyncio.TimerHandle | None
+
+    @property
+    def kind(self) -> Hashable:
+        """Requests of one kind find the same: when one finds nothing, so do the others."""
+
+    def attempt(self) -> bool:
+        """Look again. It answers, or waits again; False when there is certainly nothing now."""
+
+    def expire(self) -> None:
+        """Its time is over."""
+
+
+class _Room:
+    __slots__ = ("parked", "scheduled", "timer", "timer_at", "waiters")
+
+    def __init__(self) -> None:
+        self.waiters: dict[Waiter, None] = {}
+        self.parked: dict[tuple[str, int], Parked] = {}
+        self.scheduled = False
+        self.timer: asyncio.TimerHandle | None = None
+        self.timer_at = float("inf")
+
+
+class PollRooms:
+    """Everybody who waits."""
+
+    def __init__(self, store: Store, *, room_max: int, total_max: int) -> None:
+        self._store, self._room_max, self._total_max = store, room_max, total_max
+        self._rooms: dict[tuple[str, str], _Room] = {}
+        self._counts: dict[tuple[str, str, int], int] = {}
+        self._total = 0
+
+    def has_place(self, waiter: Waiter) -> bool:
+        """RocketMQ's two limits: on a topic, group and queue, and on all together."""
+        key = waiter.topic, waiter.group, waiter.queue_id
+        return self._total < self._total_max and self._counts.get(key, 0) <= self._room_max
+
+    def waiting(self, topic: str, group: str, queue_id: int) -> int:
+        return self._counts.get((topic, group, queue_id), 0)
+
+    def hold(self, waiter: Waiter, watch: Watch, look_at: float | None) -> None:
+        """Let it wait until a watched queue grows, `look_at` has come, or its time is over."""
+        key = waiter.topic, waiter.group
+        room = self._rooms.get(key)
+        if room is None:
+            room = self._rooms[key] = _Room()
+        room.waiters[waiter] = None
+        self._count(waiter, 1)
+        loop = waiter.connection.loop
+        if waiter.timer is None:
+            waiter.timer = loop.call_at(waiter.deadline, self._expire, waiter)
+        for place, target in watch.items():
+            if place not in room.parked:
+                self._park(key, room, place, target)
+        if look_at is not None and look_at < room.timer_at:
+            if room.timer is not None:
+                room.timer.cancel()
+            room.timer_at = look_at
+            room.timer = loop.call_at(look_at, self._timed, key, room)
+
+    def _park(self, key: tuple[str, str], room: _Room, place: tuple[str, int], target: int) -> None:
+        # A park outlives whoever asked for it: cancelled ones would pile up in a quiet queue.
+        def reached() -> None:
+            room.parked.pop(place, None)
+            self._schedule(key, room)
+
+        mark = self._store.arrivals(*place)
+        if mark.value >= target:
+            self._schedule(key, room)
+        else:
+            room.parked[place] = mark.park(target, reached)
+
+    def _timed(self, key: tuple[str, str], room: _Room) -> None:
+        room.timer, room.timer_at = None, float("inf")
+        self._schedule(key, room)
+
+    # waking
+
+    def wake(self, topic: str, group: str) -> None:
+        """Something else than an arrival may have helped."""
+        room = self._rooms.get((topic, group))
+        if room is not None:
+            self._schedule((topic, group), room)
+
+    def _schedule(self, key: tuple[str, str], room: _Room) -> None:
+        if not room.scheduled:
+            room.scheduled = True
+            asyncio.get_running_loop().call_soon(self._begin, key, room)
+
+    def _begin(self, key: tuple[str, str], room: _Room) -> None:
+        room.scheduled = False
+        self._serve(key, room, list(room.waiters), {})
+
+    def _serve(
+        self, key: tuple[str, str], room: _Room, waiters: list[Waiter],
+        fruitless: dict[Hashable, None],
+    ) -> None:  # fmt: skip
+        for number, waiter in enumerate(waiters):
+            if number == WOKEN_PER_TURN:
+                rest = waiters[number:]
+                asyncio.get_running_loop().call_soon(self._serve, key, room, rest, fruitless)
+                return
+            if waiter.kind in fruitless or waiter not in room.waiters:
+                continue
+            self._take_out(room, waiter)
+            if not waiter.connection.open:
+                self._stop_timer(waiter)
+            elif not waiter.attempt():
+                fruitless[waiter.kind] = None
+        if not room.waiters and not room.parked and self._rooms.get(key) is room:
+            if room.timer is not None:
+                room.timer.cancel()
+            del self._rooms[key]
+
+    def _expire(self, waiter: Waiter) -> None:
+        waiter.timer = None
+        room = self._rooms.get((waiter.topic, waiter.group))
+        if room is not None and waiter in room.waiters:
+            self._take_out(room, waiter)
+            waiter.expire()
+
+    def _take_out(self, room: _Room, waiter: Waiter) -> None:
+        del room.waiters[waiter]
+        self._count(waiter, -1)
+
+    def _count(self, waiter: Waiter, step: int) -> None:
+        key = waiter.topic, waiter.group, waiter.queue_id
+        self._total += step
+        left = self._counts.get(key, 0) + step
+        if left:
+            self._counts[key] = left
+        else:
+            del self._counts[key]
+
+    def _stop_timer(self, waiter: Waiter) -> None:
+        if waiter.timer is not None:
+            waiter.timer.cancel()
+            waiter.timer = None
+
+    # life
+
+    def _each(self, wanted: Callable[[Waiter], bool]) -> list[Waiter]:
+        found = []
+        for room in self._rooms.values():
+            for waiter in [one for one in room.waiters if wanted(one)]:
+                self._take_out(room, waiter)
+                self._stop_timer(waiter)
+                found.append(waiter)
+        return found
+
+    def release_all(self) -> None:
+        """Answer everybody: the broker stops."""
+        for waiter in self._each(lambda waiter: True):
+            waiter.expire()
+
+    def forget(self, connection: Connection) -> None:
+        """A closed connection wants nothing any more."""
+        self._each(lambda waiter: waiter.connection is connection)
