@@ -1,4 +1,4 @@
-"""The timer's parts, put together."""
+"""Everything that waits, put together: delay levels and timers."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -19,8 +19,9 @@ from gantrymq.store.engine import Store
 
 @dataclass(frozen=True)
 class Timing:
-    """What the broker's parts list needs of it. Switched off, nothing runs."""
+    """What the broker's parts list needs of it. Switched off, no timer runs."""
 
+    delays: DelayService
     service: TimerService
     handler: TimerHandler
     background: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
@@ -33,13 +34,15 @@ def timing(
     store: Store,
     registry: Registry,
     rooms: WaitingRooms,
-    delays: DelayService,
     *,
     disk: Disk,
     offload: Offload,
     clock: WallClock,
     host: bytes,
 ) -> Timing:
+    delays = DelayService(
+        store, registry.delays, clock, config.delay_levels_ms, registry.topics.table
+    )
     service = TimerService(
         store, disk, offload, clock,
         path=f"{config.store_path_root_dir}/config/timercheck",
@@ -48,7 +51,10 @@ def timing(
     )  # fmt: skip
     view = WaitingView(store, delays, service, clock, host)
     handler = TimerHandler(config, store, registry, rooms, service, view, clock)
-    made = Timing(service, handler)
+    made = Timing(delays, service, handler)
+    made.background.append(delays.run)
+    made.saves.append((config.flush_delay_offset_interval / 1000, delays.save))
+    made.closing.append(delays.close)
     if config.timer_wheel_enable:
         store.ask_before_delete(Roller(service, store, config.timer_precision_ms).may_delete)
         made.background.append(service.run)
