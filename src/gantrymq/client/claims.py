@@ -61,6 +61,7 @@ class Claims:
         self._shares, self._total_max = shares or self._shared, total_max
         self._commits = commits
         """Whether progress is stored without being asked for."""
+        self._stopping = False
         self._pull_loop = PullLoop(
             setup, handout, self._on_moved, self._on_unlocked, self._is_crowded
         )
@@ -77,6 +78,8 @@ class Claims:
 
     async def rebalance(self) -> float | None:
         """Hold exactly what is ours. None: settled; else how long the rest can wait."""
+        if self._stopping:
+            return None
         bearable: list[float] = []
         for topic in list(self._setup.subscriptions):
             mine = await self._shares(topic)
@@ -124,7 +127,7 @@ class Claims:
         return [] if settled else [UNLOCKED_RETRY_SECONDS]
 
     def _is_stuck(self, claim: Claim) -> bool:
-        if claim.dropped:
+        if claim.dropped or self._stopping:
             return False  # on its way out already
         silent = self._loop.time() - claim.last_pull > PULL_SILENCE_SECONDS_MAX
         ended = claim.pulls is not None and claim.pulls.done()
@@ -221,9 +224,9 @@ class Claims:
             self._finished[queue] = offset
 
     def _on_moved(self, claim: Claim, offset: int) -> None:
-        """The broker no longer, or not yet, has our offset: go on where it says."""
+        """Our offset is outside the queue, or an operator has moved it: go on where it says."""
         log.warning(
-            "%s: offset %d is outside the queue, corrected to %d",
+            "%s: the broker moves us from offset %d to %d",
             claim.queue, claim.progress.next_offset, offset,
         )  # fmt: skip
         claim.dropped = True  # ends the pull that brought this news, without cancelling it
@@ -317,6 +320,8 @@ class Claims:
         close_all(claims)
 
     def stop_pulls(self) -> None:
+        """Read no more; what is out already still counts, so the queues stay ours until `close`."""
+        self._stopping = True
         for claim in self.held.values():
             if claim.pulls is not None:
                 claim.pulls.cancel()
