@@ -376,7 +376,10 @@ def _place(copy: Received) -> str:
 
 
 def _behind(copy: Received, done: int) -> str:
-    return f"the group stands at {done} in {copy.queue}, {copy.offset - done} before the message"
+    ahead = copy.offset - done
+    return f"the group stands at {done} in {copy.queue}, " + (
+        f"{ahead} before the message" if ahead else "the message is next"
+    )
 
 
 def _deliveries(copy: Received) -> str:
