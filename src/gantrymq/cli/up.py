@@ -154,7 +154,6 @@ async def _start_broker(
         f"-DlistenPort={port}",
         f"-DstorePathRootDir={folder}/store",
         "-DstoreProfile=dev",
-        "-DtraceTopicEnable=true",
         f"-DlogDirectory={root}/logs/{name}",
     )  # fmt: skip
 
