@@ -27,8 +27,10 @@ from gantrymq import (
     Queue,
     Received,
 )
+from gantrymq.model import retry_topic
 
 STORY_SECONDS_MAX = 60
+LONG_STORY_SECONDS_MAX = 150
 LOOK_AGAIN_SECONDS = 0.05
 SILENCE_SECONDS = 1.5
 SECOND_LATER = 1
@@ -46,18 +48,22 @@ at_home = pytest.mark.parametrize("where", [AGAINST])
 """Where our client is only the other end of a foreign one that is being tried."""
 
 GO, NODE = GoClient(), NodeClient()
+JAVA_PARTNERS = [
+    pytest.param(where, java, id=f"{where}-{java}")
+    for where, java in [
+        (OURS, OLD_JAVA),
+        (OURS, NEW_JAVA),
+        ("4.9.7", OLD_JAVA),
+        ("5.3.3", NEW_JAVA),
+    ]
+]
+with_java = pytest.mark.parametrize("where, java", JAVA_PARTNERS)
+"""Java's clients beside ours: both on our servers, and each on those of its release."""
+
 with_partners = pytest.mark.parametrize(
-    "where, partner",
-    [
-        pytest.param(where, partner, id=f"{where}-{partner}")
-        for where, partner in [
-            *((OURS, partner) for partner in (OLD_JAVA, NEW_JAVA, GO)),
-            ("4.9.7", OLD_JAVA),
-            ("5.3.3", NEW_JAVA),
-        ]
-    ],
+    "where, partner", [*JAVA_PARTNERS, pytest.param(OURS, GO, id=f"{OURS}-{GO}")]
 )
-"""Foreign clients beside ours: all of them on our servers, and Java's on those of their release."""
+"""The same, and Go's on our servers."""
 
 FIRST = ConsumerOptions(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
 # A JVM that has just started is slow on its first requests.
@@ -70,14 +76,22 @@ T = TypeVar("T")
 
 def story(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
     """An asynchronous test, run to its end on a loop of its own and bounded in time."""
+    return bounded(test, STORY_SECONDS_MAX)
 
-    async def bounded(*args: P.args, **kwargs: P.kwargs) -> None:
-        async with asyncio.timeout(STORY_SECONDS_MAX):
+
+def long_story(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """The same for a test that waits for the slow turns of foreign clients."""
+    return bounded(test, LONG_STORY_SECONDS_MAX)
+
+
+def bounded(test: Callable[P, Coroutine[Any, Any, None]], seconds: float) -> Callable[P, None]:
+    async def in_time(*args: P.args, **kwargs: P.kwargs) -> None:
+        async with asyncio.timeout(seconds):
             await test(*args, **kwargs)
 
     @functools.wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        asyncio.run(bounded(*args, **kwargs))
+        asyncio.run(in_time(*args, **kwargs))
 
     return run
 
@@ -164,6 +178,16 @@ class Scene:
     async def create_topic(self, queues: int = 4) -> None:
         async with self.admin() as admin:
             await admin.create_topic(self.topic, queues=queues)
+
+    async def introduce_group(self) -> None:
+        """Let the broker make what a new group needs.
+
+        Foreign members that come first look for their retry topic again only 20 s later.
+        """
+        async with self.admin() as admin, self.consumer() as consumer:
+            consumer.subscribe(self.topic)
+            retries = retry_topic(self.group)
+            await eventually(admin.topics, lambda topics: retries in topics)
 
     async def send(self, *messages: Message | str) -> None:
         """One after the other, so that each queue has them in this order."""
