@@ -380,3 +380,69 @@ def test_dead_letters_keep_the_trace_of_their_life() -> None:
             assert sent.msg_id == dead.msg_id
 
     simulate(main)
+
+
+def test_a_transaction_is_traced_with_its_decision(run: Run) -> None:
+    """
+    The half message is one record, the producer's word another; a question asked is marked.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("T", queues=1)
+        ids = []
+        async with cluster.producer("bank", trace=True) as producer:
+            async with producer.transaction(Message("T", b"x", tags="a", keys=["k"])) as tx:
+                ids.append(tx.transaction_id)
+            async with producer.transaction(Message("T", b"x")) as tx:
+                ids.append(tx.transaction_id)
+                tx.rollback()
+        found = [records(await traced(cluster, msg_id, 2)) for msg_id in ids]
+        address = f"127.0.0.1:{cluster.broker().config.listen_port}"
+
+        assert [MessageType.HALF] * 2 == [pub.message_type for pub, _ in found]
+        assert ["COMMIT_MESSAGE", "ROLLBACK_MESSAGE"] == [end.state for _, end in found]
+        assert ("bank", "T", "a", "k", address, ids[0], False) == (
+            found[0][1].group, found[0][1].topic, found[0][1].tags, found[0][1].keys,
+            found[0][1].store_host, found[0][1].transaction_id, found[0][1].from_check,
+        )  # fmt: skip
+
+    run(work, trace_topic_enable=True)
+
+
+def test_a_decision_that_a_broker_had_to_ask_for_says_so() -> None:
+    """
+    from_check tells the two kinds apart.
+    """
+
+    async def main() -> list[Any]:
+        async with Cluster(memory=True, trace_topic_enable=True) as cluster:
+            await cluster.create_topic("T", queues=1)
+            async with cluster.producer("bank", trace=True) as producer:
+                producer.check(lambda message: "commit")
+                async with producer.transaction(Message("T", b"x")) as tx:
+                    tx.unknown()
+                return records(await traced(cluster, tx.transaction_id, 3))
+
+    _, unknown, asked = simulate(main)
+
+    assert [("UNKNOW", False), ("COMMIT_MESSAGE", True)] == [
+        (end.state, end.from_check) for end in (unknown, asked)
+    ]
+
+
+def test_a_recall_is_traced(run: Run) -> None:
+    """
+    The trace says who took it back.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("T")
+        async with cluster.producer("shop", trace=True) as producer:
+            sent = await producer.send(Message("T", b"x", delay=3600))
+            assert sent.recall_handle is not None
+            await producer.recall("T", sent.recall_handle)
+        _, recall = records(await traced(cluster, sent.msg_id, 2))
+
+        assert ("shop", "T", True) == (recall.group, recall.topic, recall.ok)
+
+    run(work, trace_topic_enable=True)

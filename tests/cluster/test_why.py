@@ -471,3 +471,22 @@ def test_the_command_prints_the_life(form: str) -> None:
     }
     assert good.stdout.startswith(wanted[form])
     assert "billing" in good.stdout
+
+
+def test_a_message_that_was_called_back_says_so(run: Run) -> None:
+    """
+    The recall is the last thing that happens to it, whether or not it was traced.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("T")
+        async with cluster.producer("shop") as producer:
+            sent = await producer.send(Message("T", b"x", delay=3600))
+            assert sent.recall_handle is not None
+            await producer.recall("T", sent.recall_handle)
+        found = await life_with(cluster, sent.msg_id, lambda found: len(found.events) >= 3)
+
+        assert ("called back", "T") == (found.state, found.topic)
+        assert ["born", "delayed", "recalled"] == [event.what for event in found.events]
+
+    run(work)

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.instance import Instance
@@ -18,6 +19,9 @@ from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.command import Command
 from gantrymq.protocol.headers.transactions import CheckTransactionRequest, EndTransactionRequest
 from gantrymq.remoting.connection import Connection
+
+if TYPE_CHECKING:
+    from gantrymq.client.tracing import TraceSink
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +67,7 @@ class Checks:
         self._workers: list[asyncio.Task[None]] = []
         self._stop_listening: Callable[[], None] = lambda: None
         self._said_missing = False
+        self.trace: TraceSink | None = None
 
     def listen(self, instance: Instance) -> None:
         self._instance = instance
@@ -151,3 +156,8 @@ class Checks:
         for hook in self._instance.hooks:
             hook.before_request(connection.address, command)
         connection.oneway(command)
+        if self.trace is not None:
+            self.trace.transaction_ended(
+                message, message.msg_id, asked.transaction_id or "", message.queue.broker_name,
+                decision.value, from_check=True,
+            )  # fmt: skip

@@ -111,7 +111,7 @@ class Producer:
         self._outbox = Outbox(instance, self.group, self.options)
         if self._trace:
             self.tracing = Tracing(instance, self.group, "PRODUCE", self._trace)
-            self._outbox.trace = self.tracing
+            self._outbox.trace = self._checks.trace = self.tracing
         self._retry_codes = self._outbox.retry_codes()
         self._loop = asyncio.get_running_loop()
         self._ids = instance.ids
@@ -304,7 +304,7 @@ class Producer:
         wait (any more).
         """
         self._usable()
-        return await recall_message(self.instance, self.group, topic, handle)
+        return await recall_message(self.instance, self.group, topic, handle, self.tracing)
 
     # transactions
 

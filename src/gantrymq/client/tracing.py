@@ -23,6 +23,7 @@ from gantrymq.protocol.trace import MessageType, Outcome, Record
 if TYPE_CHECKING:
     from gantrymq.client.delivery import Delivery
     from gantrymq.client.instance import Instance
+    from gantrymq.client.received import Received
 
 log = logging.getLogger(__name__)
 
@@ -58,9 +59,10 @@ class TraceSink(Protocol):
         """A consumer got messages; each that is traced gets its `attempt`."""
 
     def transaction_ended(
-        self, message: Message, result: SendResult, address: str, state: str, *, from_check: bool
-    ) -> None:
-        """A producer decided: COMMIT_MESSAGE, ROLLBACK_MESSAGE or UNKNOW."""
+        self, message: "Message | Received", msg_id: str, transaction_id: str, broker: str,
+        decision: str, *, from_check: bool,
+    ) -> None:  # fmt: skip
+        """A producer decided: commit, rollback or unknown."""
 
     def recalled(self, topic: str, msg_id: str, *, ok: bool) -> None:
         """A delayed message was called back, or could not be."""
@@ -148,15 +150,22 @@ class Tracing:
         self._note(after)
 
     def transaction_ended(
-        self, message: Message, result: SendResult, address: str, state: str, *, from_check: bool
-    ) -> None:
+        self, message: "Message | Received", msg_id: str, transaction_id: str, broker: str,
+        decision: str, *, from_check: bool,
+    ) -> None:  # fmt: skip
         ended = trace.EndTransaction(
-            msg_id=result.msg_id, at_ms=self._instance.clock.now_ms(),
+            msg_id=msg_id, at_ms=self._instance.clock.now_ms(),
             region=trace.DEFAULT_REGION, group=self._group, keys=" ".join(message.keys),
-            topic=message.topic, tags=message.tags or "", store_host=address,
-            transaction_id=result.transaction_id or "", state=state, from_check=from_check,
+            topic=message.topic, tags=message.tags or "", store_host=self._address(broker),
+            transaction_id=transaction_id, state=trace.STATES[decision], from_check=from_check,
         )  # fmt: skip
         self._note(ended)
+
+    def _address(self, broker: str) -> str:
+        try:
+            return self._instance.routes.address_of(broker)
+        except GantryError:
+            return broker
 
     def recalled(self, topic: str, msg_id: str, *, ok: bool) -> None:
         now_ms = self._instance.clock.now_ms()

@@ -176,7 +176,13 @@ class Transaction:
 
     def end(self, remark: str = "") -> None:
         assert self.decision is not None
-        self._producer.end_transaction(self.result, self.decision, remark)
+        result, trace = self.result, self._producer.tracing
+        self._producer.end_transaction(result, self.decision, remark)
+        if trace is not None:
+            trace.transaction_ended(
+                self.message, result.msg_id, result.transaction_id or "",
+                result.queue.broker_name, self.decision.value, from_check=False,
+            )  # fmt: skip
 
 
 Local = Callable[[Transaction], object]

@@ -14,6 +14,13 @@ FIELD_END, RECORD_END = "\x01", "\x02"
 NULL: Final = "null"
 DEFAULT_REGION: Final = "DefaultRegion"
 
+STATES: Final = {
+    "commit": "COMMIT_MESSAGE",
+    "rollback": "ROLLBACK_MESSAGE",
+    "unknown": "UNKNOW",
+}
+"""What a producer decided, in RocketMQ's words."""
+
 
 class MessageType(IntEnum):
     """What kind of message was sent."""
