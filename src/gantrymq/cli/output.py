@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from gantrymq.client.received import Received
+
 FORMATS = click.Choice(["table", "json", "jsonl"])
 output_option = click.option(
     "-o", "--output", type=FORMATS, default="table", show_default=True, help="Form of the data."
@@ -25,6 +27,20 @@ def body_fields(body: bytes) -> Row:
         return {"body": body.decode()}
     except UnicodeDecodeError:
         return {"bodyBase64": base64.b64encode(body).decode()}
+
+
+def message_row(message: Received) -> Row:
+    """A stored message as every command shows it."""
+    return {
+        "msgId": message.msg_id,
+        "topic": message.topic,
+        "queueId": message.queue.queue_id,
+        "queueOffset": message.offset,
+        "tags": message.tags,
+        "keys": list(message.keys),
+        **body_fields(message.body),
+        "storeTime": message.store_ms,
+    }
 
 
 def print_line(row: Row) -> None:

@@ -12,6 +12,7 @@ from gantrymq.cli.output import (
     Row,
     body_fields,
     fail,
+    message_row,
     namesrv_option,
     output_option,
     print_line,
@@ -96,7 +97,7 @@ async def _range(
     rows: list[Row] = []
     while offset < end:
         found = await consumer.pull(queue, offset, tags=tags, max_count=BATCH)
-        rows += [_row(message) for message in found.messages if message.offset < end]
+        rows += [message_row(message) for message in found.messages if message.offset < end]
         moved = _next(found, offset)
         if moved == offset:
             break
@@ -114,7 +115,7 @@ async def _follow(
             if output == "table":
                 print(_text(message), flush=True)
             else:
-                print_line(_row(message))
+                print_line(message_row(message))
         offset = _next(found, offset)
 
 
@@ -127,16 +128,3 @@ def _text(message: Received) -> str:
     body = body_fields(message.body).get("body", f"<{len(message.body)} bytes>")
     place = f"{message.queue.broker_name}:{message.queue.queue_id}@{message.offset}"
     return f"{when} {place} {message.tags or '-'} {body}"
-
-
-def _row(message: Received) -> Row:
-    return {
-        "msgId": message.msg_id,
-        "topic": message.topic,
-        "queueId": message.queue.queue_id,
-        "queueOffset": message.offset,
-        "tags": message.tags,
-        "keys": list(message.keys),
-        **body_fields(message.body),
-        "storeTime": message.store_ms,
-    }

@@ -87,6 +87,31 @@ async def query_broker(
     unique: bool = False,
 ) -> list[Received]:
     """The messages with a key that one broker has, also of topics that no route names."""
+    page = await query_page(
+        instance, address, broker_name, topic, key,
+        count_max=count_max, begin_ms=begin_ms, end_ms=end_ms, unique=unique,
+    )  # fmt: skip
+    return [message for message in page if has_key(message, key, unique=unique)]
+
+
+def has_key(message: Received, key: str, *, unique: bool) -> bool:
+    """Whether the text fits, not only its hash."""
+    return message.msg_id == key if unique else key in message.keys
+
+
+async def query_page(
+    instance: Instance,
+    address: str,
+    broker_name: str,
+    topic: str,
+    key: str,
+    *,
+    count_max: int,
+    begin_ms: int,
+    end_ms: int,
+    unique: bool,
+) -> list[Received]:
+    """One answer of one broker's index: the newest records that the key's hash leads to."""
     header = QueryMessageRequest(
         topic=topic, key=key, max_num=count_max, begin_timestamp=begin_ms, end_timestamp=end_ms,
         unique_key_query=unique,
@@ -95,8 +120,7 @@ async def query_broker(
         address, calls.QUERY_MESSAGE, header,
         expect=(ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND),
     )  # fmt: skip
-    found = read_records(answer.body, broker_name) if answer.code == ResponseCode.SUCCESS else []
-    return [m for m in found if (m.msg_id == key if unique else key in m.keys)]
+    return read_records(answer.body, broker_name) if answer.code == ResponseCode.SUCCESS else []
 
 
 async def by_id(instance: Instance, msg_id: str, topic: str | None = None) -> Received:

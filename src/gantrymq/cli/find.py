@@ -1,0 +1,87 @@
+"""`gantry find`: stored messages by id, key, place or time, and whether these are all."""
+
+import asyncio
+import sys
+from datetime import datetime
+
+import click
+
+from gantrymq.base.errors import GantryError
+from gantrymq.cli.output import (
+    fail,
+    message_row,
+    namesrv_option,
+    output_option,
+    print_rows,
+)
+from gantrymq.client.admin import Admin
+from gantrymq.client.finding import FOUND_MAX, Finder, Found
+from gantrymq.client.message_query import FOREVER_MS
+from gantrymq.model import Queue
+
+
+@click.command("find")
+@click.argument("topic")
+@click.option("--id", "msg_id", help="A message id of either kind.")
+@click.option("--key", help="A key the producer gave.")
+@click.option("--queue", metavar="BROKER:N", help="With --offset: the queue.")
+@click.option("--offset", type=click.IntRange(0), help="With --queue: the place in it.")
+@click.option("--from", "begin", metavar="TIME", help="Stored then or later.")
+@click.option("--until", "end", metavar="TIME", help="Stored then or earlier.")
+@click.option("--tags", default="*", show_default=True, help="By time only: 'a || b'.")
+@click.option("--limit", default=FOUND_MAX, show_default=True, type=click.IntRange(1))
+@namesrv_option
+@output_option
+def find(
+    topic: str, msg_id: str | None, key: str | None, queue: str | None, offset: int | None,
+    begin: str | None, end: str | None, tags: str, limit: int, namesrv: str | None, output: str,
+) -> None:  # fmt: skip
+    """Find messages of TOPIC by --id, --key, --queue and --offset, or --from and --until.
+
+    Times are local unless they name a zone: 2026-01-31T08:00:00. Exit code 1 when nothing is found.
+    """
+    begin_ms, end_ms = _ms(begin, 0), _ms(end, FOREVER_MS)
+    ways = [msg_id is not None, key is not None, queue is not None or offset is not None]
+    if sum(ways) > 1 or not (any(ways) or begin or end):
+        raise click.UsageError("say one of --id, --key, --queue with --offset, --from/--until")
+
+    async def search() -> Found:
+        async with Admin(namesrv) as admin:
+            finder = Finder(admin)
+            if msg_id is not None:
+                return await finder.by_id(msg_id, topic=topic)
+            if key is not None:
+                return await finder.by_key(
+                    topic, key, begin_ms=begin_ms, end_ms=end_ms, limit=limit
+                )
+            if queue is not None or offset is not None:
+                return await finder.at(*_place(topic, queue, offset))
+            return await finder.by_time(topic, begin_ms, end_ms, tags=tags, limit=limit)
+
+    try:
+        found = asyncio.run(search())
+    except GantryError as error:
+        fail(error)
+    print_rows([message_row(message) for message in found.messages], output)
+    word = "complete" if found.complete else f"not complete: {found.why}"
+    print(f"{len(found.messages)} found, {word}", file=sys.stderr)
+    if not found.messages:
+        raise SystemExit(1)
+
+
+def _ms(text: str | None, missing: int) -> int:
+    if text is None:
+        return missing
+    if text.isdigit():
+        return int(text)
+    try:
+        return int(datetime.fromisoformat(text).astimezone().timestamp() * 1000)
+    except ValueError:
+        raise click.UsageError(f"{text!r} is no time; write 2026-01-31T08:00:00") from None
+
+
+def _place(topic: str, queue: str | None, offset: int | None) -> tuple[Queue, int]:
+    name, mark, number = (queue or "").rpartition(":")
+    if offset is None or not mark or not name or not number.isdigit():
+        raise click.UsageError("a place is --queue BROKER:N together with --offset M")
+    return Queue(topic, name, int(number)), offset
