@@ -20,6 +20,7 @@ from gantrymq.base.offload import ThreadOffload
 from gantrymq.broker.announce import Announcer
 from gantrymq.broker.config import BrokerConfig, local_address
 from gantrymq.broker.delay import DelayService
+from gantrymq.broker.filters import FilterTable
 from gantrymq.broker.overrides import with_overrides
 from gantrymq.broker.parts import Ports, Shared, assemble
 from gantrymq.broker.policy import SYSTEM_GROUPS, Policy, boot_topics
@@ -86,6 +87,8 @@ async def run_broker(config: BrokerConfig, ports: Ports | None = None) -> AsyncI
     config = _with_addresses(with_overrides(config, ports.disk), ports.network)
     address = f"{config.broker_ip1}:{config.listen_port}"
     host = encode_host(config.broker_ip1, config.listen_port)
+    conditions = FilterTable(config, ports.disk, ports.offload, ports.clock)
+    marked = config.enable_consume_queue_ext and config.enable_calc_filter_bit_map
     async with AsyncExitStack() as stack:
         store = await Store.open(
             config.store,
@@ -94,16 +97,18 @@ async def run_broker(config: BrokerConfig, ports: Ports | None = None) -> AsyncI
             offload=ports.offload,
             syncer=ports.syncer,
             store_host=host,
+            marker=conditions.marker if marked else None,
         )
         stack.push_async_callback(store.close)
+        conditions.log_end = lambda: store.log_max
+        stack.push_async_callback(conditions.save)
         registry = _open_registry(config, store, ports)
         stack.push_async_callback(registry.save)
         ha_address = f"{config.broker_ip1}:{config.ha_listen_port}"
         announcer = Announcer(config, address, ha_address, registry.topics, ports.network)
         policy = Policy(config, registry, announcer.topic_changed)
-        parts = assemble(
-            Shared(config, ports, store, registry, policy, Stats(ports.clock.now_ms()), host)
-        )
+        stats = Stats(ports.clock.now_ms())
+        parts = assemble(Shared(config, ports, store, registry, policy, stats, conditions, host))
         routes = broker_routes(parts.handlers)
 
         def forget(connection: Connection) -> None:

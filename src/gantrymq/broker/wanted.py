@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, FilterMissing
+from gantrymq.broker.filters import FilterTable
 from gantrymq.broker.sessions import Sessions
 from gantrymq.filter import BadSql, Condition, condition
 from gantrymq.kernel import find_property
@@ -42,9 +43,9 @@ EVERYTHING = Wanted()
 class Filters:
     """Reads subscriptions. A condition that cannot be read never lets everything pass."""
 
-    def __init__(self, config: BrokerConfig, sessions: Sessions) -> None:
+    def __init__(self, config: BrokerConfig, sessions: Sessions, table: FilterTable) -> None:
         self._enabled, self._retries = config.enable_property_filter, config.filter_support_retry
-        self._sessions = sessions
+        self._sessions, self._table = sessions, table
 
     def of_request(self, group: str, topic: str, kind: str | None, expression: str) -> Wanted:
         """What a request wants that brings its own expression."""
@@ -61,9 +62,11 @@ class Filters:
         if not kind or kind == TAG:
             return Wanted(tag_codes(wanted))
         try:
-            return Wanted(sieve=self._sieve(group, wanted.topic, kind, wanted.sub_string))
+            sieve = self._sieve(group, wanted.topic, kind, wanted.sub_string)
         except BadSubscription as error:
             raise FilterMissing(f"the group's filter for {wanted.topic} is bad: {error}") from None
+        mark = self._table.mark(group, wanted.topic, wanted.sub_string)
+        return Wanted(sieve=sieve if mark is None else sieve._replace(mark=mark))
 
     def check(self, wanted: Subscription) -> None:
         """Raise what is wrong with a subscription that somebody is about to use."""

@@ -29,6 +29,8 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     index_slots: int = 5_000_000
     index_entries: int = 20_000_000
     index_enabled: bool = True
+    ext_file_bytes: int = 48 * MIB
+    """Size of a file of `consumequeue_ext`; files that are there keep theirs."""
 
     flush: Literal["ASYNC_FLUSH", "SYNC_FLUSH"] = "ASYNC_FLUSH"
     flush_interval_ms: int = 500
@@ -101,5 +103,6 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             segment_bytes=64 * MIB,
             index_slots=50_000,
             index_entries=200_000,
+            ext_file_bytes=1 * MIB,
             judge_by_free_bytes=True,
         )

@@ -11,11 +11,16 @@ from gantrymq.base.disk import Disk, File, delete_tree
 from gantrymq.base.watermark import Watermark
 from gantrymq.kernel import ENTRY, FILLER_SIZE
 from gantrymq.store.errors import LayoutError
+from gantrymq.store.queueext import QueueExt, is_address
 from gantrymq.store.segment import OpenFiles, bases_in, file_name, last_run
 
 ENTRY_BYTES = ENTRY.size
 FILLER = ENTRY.pack(0, FILLER_SIZE, 0)
 """Stands for entries that are not there, in front of the first one of a queue that starts late."""
+
+
+LAST_ENTRIES = 64
+"""How far back a start looks for the last unit of a queue."""
 
 
 class ConsumeQueue:
@@ -27,6 +32,7 @@ class ConsumeQueue:
         "_files",
         "directory",
         "end",
+        "ext",
         "min_offset",
         "next",
         "queue_id",
@@ -44,6 +50,8 @@ class ConsumeQueue:
         self.topic, self.topic_bytes, self.queue_id = topic, topic.encode(), queue_id
         self._file_bytes = file_entries * ENTRY_BYTES
         self._bases: list[int] = []
+        self.ext: QueueExt | None = None
+        """Units beside the entries, if conditions were ever asked while messages were stored."""
         self.min_offset = 0
         self.stop = 0
         """Behind the last entry that was built."""
@@ -93,6 +101,8 @@ class ConsumeQueue:
     def restart(self) -> None:
         """Forget everything, files included; only while nobody reads."""
         self._remove_files()
+        if self.ext is not None:
+            self.ext.remove()
         self.tail.clear()
         self.min_offset = self.stop = self.tail_start = self.next = 0
         self.end = Watermark()
@@ -105,6 +115,8 @@ class ConsumeQueue:
 
     def write_tail(self) -> None:
         """Bring the entries in memory into the files; on failure they stay in memory."""
+        if self.ext is not None:
+            self.ext.write_tail()
         at, data = self.tail_start * ENTRY_BYTES, memoryview(bytes(self.tail))
         done = 0
         while done < len(data):
@@ -269,6 +281,27 @@ class ConsumeQueue:
         self.min_offset = max(self.min_offset, self.first_at_or_above(log_min, from_offset))
         while len(self._bases) > 1 and self._bases[1] <= self.min_offset * ENTRY_BYTES:
             self._delete(self._bases.pop(0))
+        if self.ext is not None:
+            first = self._warm_entry(self.min_offset)
+            if first is not None and is_address(first[2]):
+                self.ext.trim(first[2])
+
+    def _warm_entry(self, offset: int) -> tuple[int, int, int] | None:
+        """One entry, if it can be had without waiting for the disk."""
+        data = self.tail_from(offset, 1)
+        if data is None:
+            found = self.locate(offset, 1)
+            data = found[0].pread_warm(found[1], found[2]) if found is not None else None
+        return ENTRY.unpack(data) if data else None
+
+    def last_address(self) -> int | None:
+        """Where the newest unit of this queue is, if one of its last entries in a file has one."""
+        per_file = self._file_bytes // ENTRY_BYTES
+        last = self.stop - 1
+        start = max(self.min_offset, self.stop - LAST_ENTRIES, last - last % per_file)
+        entries = self.read(start, self.stop - start) if self.stop > start else b""
+        codes = [code for _, _, code in ENTRY.iter_unpack(entries) if is_address(code)]
+        return codes[-1] if codes else None
 
     def _delete(self, base: int) -> None:
         self._files.drop(self._path(base))

@@ -1,6 +1,7 @@
 """The dispatcher: the only writer of what is derived from the log, live and after a crash alike."""
 
 import logging
+from collections.abc import Callable
 
 from gantrymq.base.watermark import Watermark
 from gantrymq.kernel import ENTRY, Walked, find_property
@@ -18,6 +19,10 @@ log = logging.getLogger(__name__)
 SCHEDULE_TOPIC = b"SCHEDULE_TOPIC_XXXX"
 UNKNOWN_LEVEL_MS = 1000
 """What RocketMQ waits for a delay level that its table does not have."""
+
+
+Marker = Callable[[bytes, bytes], bytes | None]
+"""Topic and properties to the bitmap of the conditions that match; None if nobody has any."""
 
 
 def due_ms(properties: bytes, store_ms: int, levels_ms: tuple[int, ...]) -> int | None:
@@ -42,13 +47,15 @@ class Dispatcher:
         self._queues, self._index, self._levels_ms = queues, index, levels_ms
         self.dispatched = Watermark(position)
         self.last_store_ms = 0
+        self.marker: Marker | None = None
+        """Asked for every message, if conditions are to be asked while messages are stored."""
         self.index_from = -1
         """Records up to this log offset are in the index already."""
 
     def feed(self, records: list[Walked], end: int) -> None:
         """Take the records up to log offset `end`, then show them to readers."""
         queues, pack = self._queues.by_bytes, ENTRY.pack
-        index, index_from = self._index, self.index_from
+        index, index_from, marker = self._index, self.index_from, self.marker
         touched: dict[ConsumeQueue, None] = {}
         for record in records:
             topic, queue_id, queue_offset, position, size, sys_flag, code, store_ms, props = record
@@ -58,6 +65,10 @@ class Dispatcher:
                 if queue is not None:
                     if topic == SCHEDULE_TOPIC:
                         code = due_ms(props, store_ms, self._levels_ms) or code
+                    if marker is not None:
+                        bitmap = marker(topic, props)
+                        if bitmap is not None:
+                            code = self._queues.ext_of(queue).add(position, code, store_ms, bitmap)
                     if queue_offset == queue.stop:
                         queue.tail += pack(position, size, code)
                         queue.stop = queue_offset + 1

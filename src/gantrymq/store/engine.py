@@ -17,6 +17,7 @@ from gantrymq.base.watermark import Watermark
 from gantrymq.store.append import Append, Pulled, PutStatus, QueryResult
 from gantrymq.store.config import StoreConfig
 from gantrymq.store.consumequeue import ConsumeQueue
+from gantrymq.store.dispatch import Marker
 from gantrymq.store.fence import Fence
 from gantrymq.store.flush import Flusher
 from gantrymq.store.reads import Reads
@@ -90,12 +91,16 @@ class Store:
         offload: Offload,
         syncer: Syncer,
         store_host: bytes,
+        marker: Marker | None = None,
     ) -> Self:
-        """Lock, recover and start; LockedError names the process that has it open."""
+        """Lock, recover and start; LockedError names the process that has it open.
+
+        A marker is asked for every message that is stored, and its bitmap is kept beside the queue.
+        """
         disk.make_dirs(config.directory)
         lock = disk.lock(f"{config.directory}/lock")
         try:
-            parts = await recover(config, disk=disk, clock=clock, offload=offload)
+            parts = await recover(config, disk=disk, clock=clock, offload=offload, marker=marker)
         except BaseException:
             lock.release()
             raise

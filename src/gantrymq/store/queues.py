@@ -7,6 +7,7 @@ import re
 from gantrymq.base.disk import delete_tree
 from gantrymq.base.errors import GantryError
 from gantrymq.store.consumequeue import ENTRY_BYTES, ConsumeQueue
+from gantrymq.store.queueext import QueueExt
 from gantrymq.store.segment import OpenFiles
 
 log = logging.getLogger(__name__)
@@ -28,10 +29,11 @@ class TopicNameError(GantryError):
 class QueueTable:
     """Topic and queue id to consume queue, and which of them have entries to write."""
 
-    def __init__(self, files: OpenFiles, root: str, file_entries: int) -> None:
+    def __init__(self, files: OpenFiles, root: str, file_entries: int, ext_file_bytes: int) -> None:
         self._files = files
         self.directory, self._trash = f"{root}/consumequeue", f"{root}/trash"
-        self._file_entries = file_entries
+        self._ext_directory = f"{root}/consumequeue_ext"
+        self._file_entries, self._ext_file_bytes = file_entries, ext_file_bytes
         self.by_name: dict[tuple[str, int], ConsumeQueue] = {}
         self.by_bytes: dict[tuple[bytes, int], ConsumeQueue] = {}
         self.unwritten: dict[ConsumeQueue, None] = {}
@@ -54,6 +56,24 @@ class QueueTable:
             self.by_bytes[queue.topic_bytes, queue_id] = queue
         return queue
 
+    def ext_of(self, queue: ConsumeQueue) -> QueueExt:
+        """The units beside a queue, made on demand; their files are made with the first ones."""
+        if queue.ext is None:
+            directory = f"{self._ext_directory}/{queue.topic}/{queue.queue_id}"
+            queue.ext = QueueExt(self._files, directory, self._ext_file_bytes)
+        return queue.ext
+
+    def _load_ext(self) -> None:
+        """Find the units beside the queues; those of queues that are gone go, too."""
+        disk = self._files.disk
+        for topic in disk.list(self._ext_directory):
+            for name in disk.list(f"{self._ext_directory}/{topic}"):
+                queue = self.get(topic, int(name)) if name.isdigit() else None
+                if queue is not None:
+                    self.ext_of(queue).attach(queue.last_address())
+                elif name.isdigit():
+                    delete_tree(disk, f"{self._ext_directory}/{topic}/{name}")
+
     def known(self) -> list[ConsumeQueue]:
         """Every queue that ever held an entry."""
         return [queue for queue in self.by_name.values() if queue.is_known]
@@ -70,6 +90,7 @@ class QueueTable:
             for name in disk.list(f"{self.directory}/{topic}"):
                 if name.isdigit():
                     self.at(topic, int(name)).load(cut_at, clean=clean)
+        self._load_ext()
 
     def trim(self, log_min: int) -> None:
         """Let every queue begin with the first of its records that is still in the log."""
@@ -97,10 +118,15 @@ class QueueTable:
             queue = self.by_name.pop(key)
             del self.by_bytes[queue.topic_bytes, queue.queue_id]
             self.unwritten.pop(queue, None)
-        directory = f"{self.directory}/{topic}"
+        # Units first: entries without them are read all the same.
+        directories = [f"{self._ext_directory}/{topic}", f"{self.directory}/{topic}"]
+        return [self._bury(directory, topic) for directory in directories if self._has(directory)]
+
+    def _has(self, directory: str) -> bool:
+        return self._files.disk.exists(directory)
+
+    def _bury(self, directory: str, topic: str) -> str:
         disk = self._files.disk
-        if not disk.exists(directory):
-            return []
         self._files.drop_below(directory)
         # One rename takes all of it away at once, so that no crash leaves half a queue. The next
         # checkpoint makes it durable; should it be undone before, the queue is simply there again.
@@ -108,4 +134,4 @@ class QueueTable:
         self._trashed += 1
         grave = f"{self._trash}/{topic}.{self._trashed}"
         disk.rename(directory, grave)
-        return [grave]
+        return grave

@@ -74,6 +74,8 @@ class Reads:
             entries = place[0].pread_warm(place[1], place[2])
             if entries is None:
                 return self._pull_cold(queue, offset, max_count, max_bytes, tag_codes, place)
+        if tag_codes is not None and queue.ext is not None:
+            entries = queue.ext.plain(entries, tag_codes)
         chosen = select_entries(entries, tag_codes, max_count, max_bytes, self._log.min)
         if not chosen.records:
             return _nothing(queue, offset, chosen)
@@ -96,6 +98,8 @@ class Reads:
         place: Place,
     ) -> Pulled:
         entries = await self._offload.run(place[0].pread, place[1], place[2])
+        if tag_codes is not None and queue.ext is not None:
+            entries = queue.ext.plain(entries, tag_codes)
         chosen = select_entries(entries, tag_codes, max_count, max_bytes, self._log.min)
         if not chosen.records:
             return _nothing(queue, offset, chosen)

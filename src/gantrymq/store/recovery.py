@@ -25,7 +25,7 @@ from gantrymq.store.checkpoint import Checkpoint
 from gantrymq.store.checkpointer import Checkpointer
 from gantrymq.store.commitlog import CommitLog
 from gantrymq.store.config import StoreConfig
-from gantrymq.store.dispatch import Dispatcher
+from gantrymq.store.dispatch import Dispatcher, Marker
 from gantrymq.store.errors import LayoutError, StoreError
 from gantrymq.store.fence import Fence
 from gantrymq.store.keyindex import KeyIndex
@@ -127,7 +127,14 @@ def _feed(dispatcher: Dispatcher, records: list[Walked], end: int) -> None:
         dispatcher.feed(records, end)
 
 
-async def recover(config: StoreConfig, *, disk: Disk, clock: WallClock, offload: Offload) -> Parts:
+async def recover(
+    config: StoreConfig,
+    *,
+    disk: Disk,
+    clock: WallClock,
+    offload: Offload,
+    marker: Marker | None = None,
+) -> Parts:
     """Open and repair the store below `config.directory`; the caller holds its lock."""
     root = config.directory
     last = checkpoint.load(disk, f"{root}/checkpoint")
@@ -146,12 +153,13 @@ async def recover(config: StoreConfig, *, disk: Disk, clock: WallClock, offload:
     plan = plan_recovery(log_, last, clean=clean, derived_missing=missing)
     _mark_open(config, disk)
 
-    queues = QueueTable(files, root, config.queue_file_entries)
+    queues = QueueTable(files, root, config.queue_file_entries, config.ext_file_bytes)
     index = None
     if config.index_enabled:
         index = KeyIndex(disk, clock, f"{root}/index", config.index_slots, config.index_entries)
     start = plan.scan_from if plan.derived_below is not None else log_.min
     dispatcher = Dispatcher(queues, index, config.delay_levels_ms, start)
+    dispatcher.marker = marker
     dispatcher.last_store_ms = last.last_store_ms if last is not None else 0
     parts = Parts(
         files,

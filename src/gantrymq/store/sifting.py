@@ -13,10 +13,13 @@ from gantrymq.protocol.record import BLANK_BYTES
 from gantrymq.store.append import Pulled, PullStatus
 from gantrymq.store.commitlog import CommitLog, Place, read_back
 from gantrymq.store.consumequeue import ENTRY_BYTES, ConsumeQueue
+from gantrymq.store.queueext import Mark
 
 BATCH_ENTRIES_MIN = 64
 SIFT_BYTES_MAX = 1 << 20
 """Records that one pull reads, wanted or not; the first one is read whatever its size."""
+MARKED = frozenset({1})
+"""The code of entries that the bits beside the queue did not rule out."""
 
 
 class Sieve(NamedTuple):
@@ -26,13 +29,15 @@ class Sieve(NamedTuple):
     """Asked with the raw properties of a record."""
     entries_max: int
     """How many entries one pull looks at."""
+    mark: Mark | None = None
+    """Bits beside the queue that may say no without reading the record."""
 
 
 class _Catch:
     """What one pull has found so far, and how much more it may look at."""
 
     def __init__(self, offset: int, max_count: int, max_bytes: int, sieve: Sieve) -> None:
-        self.matches, self.next_offset = sieve.matches, offset
+        self.matches, self.mark, self.next_offset = sieve.matches, sieve.mark, offset
         self.entries_left, self.bytes_left = sieve.entries_max, SIFT_BYTES_MAX
         self._max_count, self._max_bytes = max_count, max_bytes
         self.parts: list[bytes | memoryview] = []
@@ -113,7 +118,7 @@ class Sifter:
                 entries = place[0].pread_warm(place[1], place[2])
                 if entries is None:
                     return catch.answer(queue) if catch.parts else self._cold(queue, catch, place)
-            chosen = self._choose(entries, catch)
+            chosen = self._choose(queue, entries, catch)
             places = self._log.places(chosen.runs)
             body = _warm(places)
             if body is None:
@@ -127,13 +132,15 @@ class Sifter:
             return Pulled(PullStatus.OFFSET_FOUND_NULL, after, queue.min_offset, queue.max_offset)
         return catch.answer(queue)
 
-    def _choose(self, entries: bytes, catch: _Catch) -> Selected:
-        count = len(entries) // ENTRY_BYTES
-        return select_entries(entries, None, count, catch.bytes_left, self._log.min)
+    def _choose(self, queue: ConsumeQueue, entries: bytes, catch: _Catch) -> Selected:
+        count, wanted = len(entries) // ENTRY_BYTES, None
+        if catch.mark is not None and queue.ext is not None:
+            entries, wanted = queue.ext.marked(entries, catch.mark), MARKED
+        return select_entries(entries, wanted, count, catch.bytes_left, self._log.min)
 
     async def _cold(self, queue: ConsumeQueue, catch: _Catch, place: Place) -> Pulled:
         entries = await self._offload.run(place[0].pread, place[1], place[2])
-        chosen = self._choose(entries, catch)
+        chosen = self._choose(queue, entries, catch)
         return await self._cold_records(
             queue, catch, entries, chosen, self._log.places(chosen.runs)
         )

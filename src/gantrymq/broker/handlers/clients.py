@@ -7,6 +7,7 @@ import msgspec
 from gantrymq.broker.accord import Conflict
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, NotOnline, NotPermitted
+from gantrymq.broker.filters import FilterTable
 from gantrymq.broker.locks import QueueLocks
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.sessions import Client, ConsumerGroup, Sessions
@@ -45,12 +46,13 @@ class ClientHandler:
         policy: Policy,
         sessions: Sessions,
         filters: Filters,
+        table: FilterTable,
         locks: QueueLocks,
         stats: Stats,
         config: BrokerConfig,
     ) -> None:
         self._policy, self._sessions, self._locks = policy, sessions, locks
-        self._filters, self._stats = filters, stats
+        self._filters, self._table, self._stats = filters, table, stats
         self._notify = config.notify_consumer_ids_changed_enable
         self._strict = config.strict_subscriptions
         self._grace = config.strict_subscriptions_grace_mills / 1000
@@ -79,6 +81,7 @@ class ClientHandler:
                     self._tell(consumer.group_name)
             elif self._sessions.hear_consumer(consumer, connection, client):
                 self._tell(consumer.group_name)
+            self._remember(consumer.group_name)
             self._report(consumer.group_name)
         if refused:
             raise NotPermitted("; ".join(refused))
@@ -90,6 +93,14 @@ class ClientHandler:
         if not self._strict:
             return None
         return self._sessions.objection(data, connection, client, self._grace)
+
+    def _remember(self, group: str) -> None:
+        """Conditions are asked while messages are stored for as long as somebody wants that."""
+        known = self._sessions.consumers.get(group)
+        if known is not None:
+            self._table.hear(group, known.subscriptions.values())
+        else:
+            self._table.leave(group)
 
     def _report(self, group: str) -> None:
         """Members that want different things lose messages: say so, once for each difference."""
@@ -129,6 +140,8 @@ class ClientHandler:
     def _tell(self, group: str) -> None:
         """Members rebalance at once instead of at their next 20 s round."""
         members = self._sessions.consumers.get(group)
+        if members is None:
+            self._table.leave(group)
         if members is None or not self._notify or members.message_model == "BROADCASTING":
             return
         if not self._policy.group(group).notify_consumer_ids_changed_enable:
