@@ -155,13 +155,16 @@ class TestSchedule:
 class TestCheckpoint:
     def test_its_bytes_are_rocketmqs(self) -> None:
         """
-        Seven numbers in the order of TimerCheckpoint; ours reads theirs and they read ours.
+        Seven numbers in the order of TimerCheckpoint. It is to read again all that waits; ours
+        goes on where it was, unless RocketMQ has written since.
         """
         theirs = struct.pack(">7q", NOW, 520, 10, 10, 0, NOW + 1, 3).ljust(4096, b"\0")
         ours = TimerCheck(read_ms=NOW, offset=10, low=4, counter=3, saved_ms=NOW + 1)
 
         assert TimerCheck(NOW, 10, 0, 3, NOW + 1) == TimerCheck.decode(theirs)
-        assert struct.unpack_from(">7q", ours.encode()) == (NOW, 0, 10, 10, 0, NOW + 1, 3)
+        assert struct.unpack_from(">7q", ours.encode()) == (NOW, 0, 4, 4, 0, NOW + 1, 3)
+        changed = struct.pack(">7q", NOW, 0, 25, 25, 0, NOW + 9, 4) + ours.encode()[56:]
+        assert TimerCheck(NOW, 25, 0, 4, NOW + 9) == TimerCheck.decode(changed)
         assert ours == TimerCheck.decode(ours.encode())
         assert TimerCheck() == TimerCheck.decode(theirs[:40])
 

@@ -2,18 +2,21 @@
 
 Eight-byte numbers, big-endian: the time up to which everything that was read is delivered, a
 position in RocketMQ's timer log, the offset up to which the intake queue was read, the same as
-slaves see it, and a data version of three numbers. Behind them stands our own part: the offset
-below which nothing waits any more, so that a start need not read from the beginning.
+slaves see it, and a data version of three numbers. RocketMQ keeps what it read in files of its own,
+which we do not write; so it is told to read again from the first message that waits, and loses
+none. Behind its numbers stands what we go by: that offset, the one we have read up to, and a
+checksum over RocketMQ's numbers, which tells whether it has had the store in between.
 """
 
 import struct
+import zlib
 from typing import Final, NamedTuple
 
 from gantrymq.base.disk import Disk, parent_of
 
 _LAYOUT: Final = struct.Struct(">7q")
 _OWN_AT: Final = 64
-_OWN: Final = struct.Struct(">8sq")
+_OWN: Final = struct.Struct(">8sqqI")
 _OWN_MARK: Final = b"gantrymq"
 FILE_BYTES: Final = 4096
 WRITE_BYTES: Final = 512
@@ -31,10 +34,8 @@ class TimerCheck(NamedTuple):
     saved_ms: int = 0
 
     def encode(self) -> bytes:
-        numbers = _LAYOUT.pack(
-            self.read_ms, 0, self.offset, self.offset, 0, self.saved_ms, self.counter
-        )
-        own = _OWN.pack(_OWN_MARK, self.low)
+        numbers = _LAYOUT.pack(self.read_ms, 0, self.low, self.low, 0, self.saved_ms, self.counter)
+        own = _OWN.pack(_OWN_MARK, self.low, self.offset, zlib.crc32(numbers))
         return (numbers.ljust(_OWN_AT, b"\0") + own).ljust(WRITE_BYTES, b"\0")
 
     @classmethod
@@ -43,10 +44,12 @@ class TimerCheck(NamedTuple):
         if len(data) < _LAYOUT.size:
             return cls()
         read_ms, _, offset, _, _, saved_ms, counter = _LAYOUT.unpack_from(data)
-        mark, low = (b"", 0)
+        low = 0
         if len(data) >= _OWN_AT + _OWN.size:
-            mark, low = _OWN.unpack_from(data, _OWN_AT)
-        return cls(read_ms, offset, low if mark == _OWN_MARK else 0, counter, saved_ms)
+            mark, own_low, own_offset, crc = _OWN.unpack_from(data, _OWN_AT)
+            if mark == _OWN_MARK and crc == zlib.crc32(data[: _LAYOUT.size]):
+                low, offset = own_low, own_offset
+        return cls(read_ms, offset, low, counter, saved_ms)
 
 
 def load_check(disk: Disk, path: str) -> TimerCheck:
