@@ -419,9 +419,7 @@ class Admin:
         force: bool = False,
     ) -> list[admin_resets.ResetRow]:  # fmt: skip
         """What `reset` would do, queue by queue; nothing is changed."""
-        return await admin_resets.preview(
-            self.instance, group, topic, to, queue=queue, force=force
-        )
+        return await admin_resets.preview(self.instance, group, topic, to, queue=queue, force=force)
 
     async def reset(
         self, group: str, topic: str, to: admin_resets.To, *, queue: Queue | None = None,
