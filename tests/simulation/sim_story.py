@@ -11,7 +11,8 @@ from sim_ledger import Entry, Ledger
 from sim_members import Member
 from sim_network import Uplink
 
-from gantrymq import ClientOptions, GantryError, Message, Producer, Queue
+from gantrymq import ClientOptions, GantryError, Message, Producer, Queue, Received
+from gantrymq.client.transactions import Decision
 from gantrymq.model import dead_topic
 from gantrymq.protocol.record import decode_records
 from gantrymq.store.append import Pulled
@@ -49,6 +50,7 @@ class Story:
     rng: random.Random
     ledger: Ledger = field(default_factory=Ledger)
     members: list[Member] = field(default_factory=list)
+    book: dict[str, Decision] = field(default_factory=dict)
     joined: int = 0
 
     # senders
@@ -73,6 +75,62 @@ class Story:
             else:
                 self.ledger.fate(entry, "stored")
                 return
+
+    async def send_paid(self, producer: Producer, count: int) -> None:
+        """Transactions. Their decisions stand in a book that the check-back looks into.
+
+        What the book does not say was never decided: half a message whose sender did not hear of
+        its storing is rolled back.
+        """
+        for number in range(count):
+            entry = self.ledger.expect(Entry(f"t{number}", PAID))
+            self.book[entry.name] = Decision.ROLLBACK
+            try:
+                async with producer.transaction(Message(PAID, entry.name)) as transaction:
+                    decision = self.rng.choice(
+                        (Decision.COMMIT, Decision.COMMIT, Decision.ROLLBACK)
+                    )
+                    self.book[entry.name] = decision
+                    committed = decision is Decision.COMMIT
+                    self.ledger.fate(entry, "committed" if committed else "rolled back")
+                    if self.rng.random() < 0.3:
+                        transaction.unknown()
+                    elif not committed:
+                        transaction.rollback()
+            except GantryError as error:
+                self.ledger.say(f"{entry.name} not begun: {type(error).__name__}")
+                self.ledger.fate(entry, "rolled back")
+            await asyncio.sleep(self.rng.uniform(0, 2 * TROUBLE_SECONDS / count))
+
+    def checked(self, message: Received) -> Decision:
+        """What the producer answers when a broker asks."""
+        name = message.body.decode()
+        self.ledger.say(f"asked about {name}")
+        return self.book.get(name, Decision.ROLLBACK)
+
+    async def send_timed(self, producer: Producer, count: int) -> None:
+        """Messages with a time of their own; some are taken back before it comes."""
+        loop = asyncio.get_running_loop()
+        for number in range(count):
+            seconds = self.rng.uniform(0.5, 12)
+            entry = self.ledger.expect(Entry(f"d{number}", PLAIN, not_before=loop.time() + seconds))
+            try:
+                result = await producer.send(Message(PLAIN, entry.name, delay=seconds))
+                self.ledger.fate(entry, "stored")
+            except GantryError:
+                self.ledger.fate(entry, "maybe")
+            else:
+                if seconds > 6 and self.rng.random() < 0.5 and result.recall_handle:
+                    await self.take_back(producer, entry, result.recall_handle)
+            await asyncio.sleep(self.rng.uniform(0, 2 * TROUBLE_SECONDS / count))
+
+    async def take_back(self, producer: Producer, entry: Entry, handle: str) -> None:
+        try:
+            await producer.recall(PLAIN, handle)
+            self.ledger.fate(entry, "rolled back")
+        except GantryError as error:
+            self.ledger.say(f"{entry.name} not recalled: {type(error).__name__}")
+            self.ledger.fate(entry, "maybe")
 
     async def send_plain(self, producer: Producer, count: int) -> None:
         """Plain and delayed messages; a failed send is not repeated."""
@@ -226,12 +284,15 @@ async def tell(seed: int) -> Ledger:
         producers = [
             await stack.enter_async_context(story.producer(name)) for name in ("ann", "bob")
         ]
+        producers[0].check(story.checked)
         for group in GROUPS:
             await story.join(group)
         queues = await producers[0].queues(KEYED)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(story.trouble())
-            tasks.create_task(story.send_plain(producers[0], 25))
+            tasks.create_task(story.send_plain(producers[0], 20))
+            tasks.create_task(story.send_paid(producers[0], 12))
+            tasks.create_task(story.send_timed(producers[1], 10))
             for number, key in enumerate(("k1", "k2", "k3")):
                 queue = queues[number % len(queues)]
                 tasks.create_task(story.send_keyed(producers[1], key, queue, 8))
