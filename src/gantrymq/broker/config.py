@@ -117,8 +117,9 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     store_profile: Literal["rocketmq", "dev"] = "rocketmq"
     """dev: small files, and space judged by free bytes."""
     mapped_file_size_commit_log: int = 0
-    """0 takes the profile's size, here and in the next three."""
+    """0 takes the profile's size, here and in the next four."""
     mapped_file_size_consume_queue: int = 0
+    mapped_file_size_consume_queue_ext: int = 0
     max_hash_slot_num: int = 0
     max_index_num: int = 0
     message_index_enable: bool = True
@@ -167,6 +168,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             log_directory=self.store_path_commit_log,
             segment_bytes=self.mapped_file_size_commit_log or profile.segment_bytes,
             queue_file_entries=queue_entries or profile.queue_file_entries,
+            ext_file_bytes=self.mapped_file_size_consume_queue_ext or profile.ext_file_bytes,
             index_slots=self.max_hash_slot_num or profile.index_slots,
             index_entries=self.max_index_num or profile.index_entries,
             index_enabled=self.message_index_enable,

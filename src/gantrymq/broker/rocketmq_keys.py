@@ -56,7 +56,7 @@ IGNORED_KEYS = frozenset(
     loadBalancePollNameServerInterval loadBalanceProcessorThreadPoolNums
     loadBalanceThreadPoolQueueCapacity lockInStrictMode logicQueueForceSwapMapInterval
     logicQueueSwapMapInterval logicQueueSwapMapReserveFileNum
-    logicalDiskSpaceCleanForciblyThreshold mappedFileSizeConsumeQueueExt mappedFileSizeTimerLog
+    logicalDiskSpaceCleanForciblyThreshold mappedFileSizeTimerLog
     mappedFileSwapEnable mapperFileSizeBatchConsumeQueue maxAsyncPutMessageRequests
     maxBatchDeleteFilesNum maxChecksumRange maxConsumeQueueScan maxDelayTime maxFilterMessageSize
     maxHaTransferByteInSecond maxLmqConsumeQueueNum maxOffsetMapSize
