@@ -58,7 +58,7 @@ class SqliteStore(SharedOpening):
         )  # readers never hold up a commit
         # A message is acknowledged once its row is committed: a commit must survive the machine.
         await self._patiently(self._db.execute, "PRAGMA synchronous=FULL")
-        if not await self._offload.run(self._has_table):
+        if not await self._patiently(self._has_table):
             await self._alone(self._make_table)
 
     def _connect(self) -> sqlite3.Connection:
