@@ -42,11 +42,13 @@ if TYPE_CHECKING:
         ProducerOptions,
         PullOptions,
     )
+    from gantrymq.client.popping import LoanOver, Popped, PopUnsupported
     from gantrymq.client.producer import Producer
     from gantrymq.client.pull_consumer import PullConsumer
     from gantrymq.client.recall import RecallRefused
     from gantrymq.client.received import Received
     from gantrymq.client.request_reply import NotARequest, Reply, RequestTimeout, reply_to
+    from gantrymq.client.simple_consumer import SimpleConsumer
     from gantrymq.client.transactions import Decision, HalfNotSafe, Transaction
     from gantrymq.filter import BadSql
     from gantrymq.model import GroupConfig, Message, NameRefused, Queue, SendResult, TopicConfig
@@ -72,6 +74,7 @@ __all__ = [
     "GroupConfig",
     "HalfNotSafe",
     "LitePullConsumer",
+    "LoanOver",
     "Message",
     "MessageRefused",
     "NameRefused",
@@ -80,6 +83,8 @@ __all__ = [
     "NotARequest",
     "NotStarted",
     "Once",
+    "PopUnsupported",
+    "Popped",
     "PostgresStore",
     "Producer",
     "ProducerOptions",
@@ -94,6 +99,7 @@ __all__ = [
     "RequestTimeout",
     "SendFailed",
     "SendResult",
+    "SimpleConsumer",
     "SqliteStore",
     "TopicConfig",
     "Transaction",
@@ -128,10 +134,12 @@ _HOMES = {
     "gantrymq.client.options": (
         "ClientOptions", "ConsumerOptions", "ProducerOptions", "PullOptions",
     ),
+    "gantrymq.client.popping": ("LoanOver", "PopUnsupported", "Popped"),
     "gantrymq.client.producer": ("Producer",),
     "gantrymq.client.pull_consumer": ("PullConsumer",),
     "gantrymq.client.recall": ("RecallRefused",),
     "gantrymq.client.received": ("Received",),
+    "gantrymq.client.simple_consumer": ("SimpleConsumer",),
     "gantrymq.client.request_reply": ("NotARequest", "Reply", "RequestTimeout", "reply_to"),
     "gantrymq.client.transactions": ("Decision", "HalfNotSafe", "Transaction"),
     "gantrymq.filter": ("BadSql",),

@@ -16,6 +16,7 @@ from gantrymq.broker.config import BrokerConfig
 from gantrymq.client.admin import Admin
 from gantrymq.client.consumer import Consumer
 from gantrymq.client.producer import Producer
+from gantrymq.client.simple_consumer import SimpleConsumer
 from gantrymq.nameserver.app import NameServer, run_nameserver
 from gantrymq.nameserver.config import NameServerConfig
 from gantrymq.store.syncer import InlineSyncer, Syncer
@@ -191,6 +192,9 @@ class Cluster:
 
     def consumer(self, group: str = "test-consumer", **options: Any) -> Consumer:
         return Consumer(self.namesrv, group=group, **self._ports, **options)
+
+    def simple_consumer(self, group: str = "test-simple", **options: Any) -> SimpleConsumer:
+        return SimpleConsumer(self.namesrv, group=group, **self._ports, **options)
 
     def admin(self) -> Admin:
         return Admin(self.namesrv, **self._ports)

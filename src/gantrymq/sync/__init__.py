@@ -13,12 +13,10 @@ the child by themselves.
 import asyncio
 import concurrent.futures
 import contextlib
-import functools
 import logging
 import os
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.admin import Admin as AsyncAdmin
@@ -34,158 +32,17 @@ from gantrymq.client.producer import Producer as AsyncProducer
 from gantrymq.client.received import Received
 from gantrymq.client.transactions import Transaction
 from gantrymq.model import Message, Queue, SendResult
+from gantrymq.sync.portal import Blocking, Portal, blocking
+from gantrymq.sync.simple import Popped, SimpleConsumer
+
+__all__ = ["Admin", "Consumer", "Delivery", "Popped", "Portal", "Producer", "SimpleConsumer"]
 
 log = logging.getLogger(__name__)
 
 POLL_MESSAGES: Final = 32
-START_SECONDS_MAX: Final = 10.0
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
-class Openable(Protocol):
-    """What a portal needs to know of the object behind it."""
-
-    async def start(self) -> None:
-        """Open it."""
-
-    async def close(self) -> None:
-        """Close it."""
-
-
-A = TypeVar("A", bound=Openable)
-
-
-class Portal:
-    """One background thread, one event loop: how blocking callers reach asynchronous code."""
-
-    def __init__(self) -> None:
-        self.pid = os.getpid()
-        self._loop = asyncio.new_event_loop()
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="gantrymq", daemon=True)
-        self._thread.start()
-        if not self._ready.wait(START_SECONDS_MAX):
-            raise GantryError(f"the client's thread did not start in {START_SECONDS_MAX:g} s")
-
-    def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.call_soon(self._ready.set)
-        self._loop.run_forever()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run to the end and return the result; an interrupted caller takes its work along."""
-        if threading.current_thread() is self._thread:
-            work.close()
-            raise GantryError("a blocking client cannot be used on its own event loop")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def post(self, function: Callable[..., object], *args: object) -> None:
-        """Run soon, in order, without waiting."""
-        self._loop.call_soon_threadsafe(function, *args)
-
-    def close(self) -> None:
-        """End the thread."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
-class _Shared:
-    """The portal everybody in this process uses unless told otherwise."""
-
-    def __init__(self) -> None:
-        self.forked()
-
-    def forked(self) -> None:
-        """In a child the thread is gone, and the lock may have been held by anybody."""
-        self._lock = threading.Lock()
-        self._portal: Portal | None = None
-
-    def get(self) -> Portal:
-        with self._lock:
-            if self._portal is None or self._portal.pid != os.getpid():
-                self._portal = Portal()
-            return self._portal
-
-
-_shared = _Shared()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_shared.forked)
-
-
-class _Blocking(Generic[A]):
-    """An asynchronous object behind a portal, made again in a forked child."""
-
-    def __init__(self, make: Callable[[], A], portal: Portal | None) -> None:
-        self._make, self._own_portal = make, portal
-        self._lock = threading.Lock()
-        self._pid = os.getpid()
-        self._started = False
-        self._target = make()
-
-    @property
-    def _portal(self) -> Portal:
-        own = self._own_portal
-        return own if own is not None and own.pid == os.getpid() else _shared.get()
-
-    def start(self) -> None:
-        """Open it; `with` does the same."""
-        self._started = True
-        self._run(lambda target: target.start())
-
-    def close(self) -> None:
-        """Close it: in a forked child only what the child itself opened."""
-        if os.getpid() == self._pid:
-            self._started = False
-            self._run(lambda target: target.close())
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _run(self, work: Callable[[A], Coroutine[Any, Any, T]]) -> T:
-        target = self._current()
-        return self._portal.run(work(target))
-
-    def _current(self) -> A:
-        """The object of this process; the first use after a fork makes a new one."""
-        if os.getpid() != self._pid:
-            with self._lock:
-                if os.getpid() != self._pid:
-                    target = self._make()
-                    self._reopen(target)
-                    self._target, self._pid = target, os.getpid()
-        return self._target
-
-    def _reopen(self, target: A) -> None:
-        if self._started:
-            self._portal.run(target.start())
-
-
-def _blocking(
-    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[Any, P], T]:
-    """The same method, waited for."""
-
-    @functools.wraps(method)
-    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        result: T = self._run(lambda target: method(target, *args, **kwargs))
-        return result
-
-    return call
-
-
-class Producer(_Blocking[AsyncProducer]):
+class Producer(Blocking[AsyncProducer]):
     """Sends messages; any number of threads may use it at once."""
 
     def __init__(
@@ -207,13 +64,13 @@ class Producer(_Blocking[AsyncProducer]):
         super().__init__(make, portal)
         self._check: CheckHandler | None = None
 
-    send = _blocking(AsyncProducer.send)
-    send_batch = _blocking(AsyncProducer.send_batch)
-    send_oneway = _blocking(AsyncProducer.send_oneway)
-    request = _blocking(AsyncProducer.request)
-    reply = _blocking(AsyncProducer.reply)
-    queues = _blocking(AsyncProducer.queues)
-    recall = _blocking(AsyncProducer.recall)
+    send = blocking(AsyncProducer.send)
+    send_batch = blocking(AsyncProducer.send_batch)
+    send_oneway = blocking(AsyncProducer.send_oneway)
+    request = blocking(AsyncProducer.request)
+    reply = blocking(AsyncProducer.reply)
+    queues = blocking(AsyncProducer.queues)
+    recall = blocking(AsyncProducer.recall)
 
     @contextlib.contextmanager
     def transaction(
@@ -265,7 +122,7 @@ class Producer(_Blocking[AsyncProducer]):
         return self._run(lambda target: target.send_many(every))
 
 
-class Admin(_Blocking[AsyncAdmin]):
+class Admin(Blocking[AsyncAdmin]):
     """Governs a cluster."""
 
     def __init__(
@@ -278,32 +135,32 @@ class Admin(_Blocking[AsyncAdmin]):
     ) -> None:
         super().__init__(lambda: AsyncAdmin(namesrv, client=client, hooks=hooks), portal)
 
-    cluster = _blocking(AsyncAdmin.cluster)
-    masters = _blocking(AsyncAdmin.masters)
-    members = _blocking(AsyncAdmin.members)
-    broker_runtime = _blocking(AsyncAdmin.broker_runtime)
-    broker_config = _blocking(AsyncAdmin.broker_config)
-    update_broker_config = _blocking(AsyncAdmin.update_broker_config)
-    create_topic = _blocking(AsyncAdmin.create_topic)
-    delete_topic = _blocking(AsyncAdmin.delete_topic)
-    topics = _blocking(AsyncAdmin.topics)
-    topic_configs = _blocking(AsyncAdmin.topic_configs)
-    topic_route = _blocking(AsyncAdmin.topic_route)
-    topic_stats = _blocking(AsyncAdmin.topic_stats)
-    topic_groups = _blocking(AsyncAdmin.topic_groups)
-    groups = _blocking(AsyncAdmin.groups)
-    waiting = _blocking(AsyncAdmin.waiting)
-    update_group = _blocking(AsyncAdmin.update_group)
-    delete_group = _blocking(AsyncAdmin.delete_group)
-    consume_stats = _blocking(AsyncAdmin.consume_stats)
-    consumers = _blocking(AsyncAdmin.consumers)
-    subscription_conflicts = _blocking(AsyncAdmin.subscription_conflicts)
-    producers = _blocking(AsyncAdmin.producers)
-    min_offset = _blocking(AsyncAdmin.min_offset)
-    max_offset = _blocking(AsyncAdmin.max_offset)
-    search_offset = _blocking(AsyncAdmin.search_offset)
-    message = _blocking(AsyncAdmin.message)
-    query = _blocking(AsyncAdmin.query)
+    cluster = blocking(AsyncAdmin.cluster)
+    masters = blocking(AsyncAdmin.masters)
+    members = blocking(AsyncAdmin.members)
+    broker_runtime = blocking(AsyncAdmin.broker_runtime)
+    broker_config = blocking(AsyncAdmin.broker_config)
+    update_broker_config = blocking(AsyncAdmin.update_broker_config)
+    create_topic = blocking(AsyncAdmin.create_topic)
+    delete_topic = blocking(AsyncAdmin.delete_topic)
+    topics = blocking(AsyncAdmin.topics)
+    topic_configs = blocking(AsyncAdmin.topic_configs)
+    topic_route = blocking(AsyncAdmin.topic_route)
+    topic_stats = blocking(AsyncAdmin.topic_stats)
+    topic_groups = blocking(AsyncAdmin.topic_groups)
+    groups = blocking(AsyncAdmin.groups)
+    waiting = blocking(AsyncAdmin.waiting)
+    update_group = blocking(AsyncAdmin.update_group)
+    delete_group = blocking(AsyncAdmin.delete_group)
+    consume_stats = blocking(AsyncAdmin.consume_stats)
+    consumers = blocking(AsyncAdmin.consumers)
+    subscription_conflicts = blocking(AsyncAdmin.subscription_conflicts)
+    producers = blocking(AsyncAdmin.producers)
+    min_offset = blocking(AsyncAdmin.min_offset)
+    max_offset = blocking(AsyncAdmin.max_offset)
+    search_offset = blocking(AsyncAdmin.search_offset)
+    message = blocking(AsyncAdmin.message)
+    query = blocking(AsyncAdmin.query)
 
 
 class PollingConsumer(AsyncConsumer):
@@ -371,7 +228,7 @@ async def _finish(messages: Sequence[AsyncDelivery], verb: str) -> None:
 SyncHandler = Callable[[Delivery], object]
 
 
-class Consumer(_Blocking[PollingConsumer]):
+class Consumer(Blocking[PollingConsumer]):
     """Reads topics as a member of a group: poll, iterate, or run a handler."""
 
     def __init__(
@@ -412,8 +269,8 @@ class Consumer(_Blocking[PollingConsumer]):
         super()._reopen(target)
         self._portal.run(_subscribe(target, self._wanted))
 
-    commit = _blocking(AsyncConsumer.commit)
-    wait_assigned = _blocking(AsyncConsumer.wait_assigned)
+    commit = blocking(AsyncConsumer.commit)
+    wait_assigned = blocking(AsyncConsumer.wait_assigned)
 
     def poll(self, count_max: int = POLL_MESSAGES, timeout: float | None = None) -> list[Delivery]:
         """Up to `count_max` messages in one crossing; waits for the first, at most `timeout`."""

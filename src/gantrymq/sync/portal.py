@@ -1,0 +1,156 @@
+"""How blocking callers reach asynchronous objects: one background thread, one event loop."""
+
+import asyncio
+import functools
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar
+
+from gantrymq.base.errors import GantryError
+
+START_SECONDS_MAX: Final = 10.0
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Openable(Protocol):
+    """What a portal needs to know of the object behind it."""
+
+    async def start(self) -> None:
+        """Open it."""
+
+    async def close(self) -> None:
+        """Close it."""
+
+
+A = TypeVar("A", bound=Openable)
+
+
+class Portal:
+    """One background thread, one event loop: how blocking callers reach asynchronous code."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="gantrymq", daemon=True)
+        self._thread.start()
+        if not self._ready.wait(START_SECONDS_MAX):
+            raise GantryError(f"the client's thread did not start in {START_SECONDS_MAX:g} s")
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.call_soon(self._ready.set)
+        self._loop.run_forever()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run to the end and return the result; an interrupted caller takes its work along."""
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise GantryError("a blocking client cannot be used on its own event loop")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def post(self, function: Callable[..., object], *args: object) -> None:
+        """Run soon, in order, without waiting."""
+        self._loop.call_soon_threadsafe(function, *args)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class _Shared:
+    """The portal everybody in this process uses unless told otherwise."""
+
+    def __init__(self) -> None:
+        self.forked()
+
+    def forked(self) -> None:
+        """In a child the thread is gone, and the lock may have been held by anybody."""
+        self._lock = threading.Lock()
+        self._portal: Portal | None = None
+
+    def get(self) -> Portal:
+        with self._lock:
+            if self._portal is None or self._portal.pid != os.getpid():
+                self._portal = Portal()
+            return self._portal
+
+
+_shared = _Shared()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_shared.forked)
+
+
+class Blocking(Generic[A]):
+    """An asynchronous object behind a portal, made again in a forked child."""
+
+    def __init__(self, make: Callable[[], A], portal: Portal | None) -> None:
+        self._make, self._own_portal = make, portal
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._started = False
+        self._target = make()
+
+    @property
+    def _portal(self) -> Portal:
+        own = self._own_portal
+        return own if own is not None and own.pid == os.getpid() else _shared.get()
+
+    def start(self) -> None:
+        """Open it; `with` does the same."""
+        self._started = True
+        self._run(lambda target: target.start())
+
+    def close(self) -> None:
+        """Close it: in a forked child only what the child itself opened."""
+        if os.getpid() == self._pid:
+            self._started = False
+            self._run(lambda target: target.close())
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self, work: Callable[[A], Coroutine[Any, Any, T]]) -> T:
+        target = self._current()
+        return self._portal.run(work(target))
+
+    def _current(self) -> A:
+        """The object of this process; the first use after a fork makes a new one."""
+        if os.getpid() != self._pid:
+            with self._lock:
+                if os.getpid() != self._pid:
+                    target = self._make()
+                    self._reopen(target)
+                    self._target, self._pid = target, os.getpid()
+        return self._target
+
+    def _reopen(self, target: A) -> None:
+        if self._started:
+            self._portal.run(target.start())
+
+
+def blocking(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    """The same method, waited for."""
+
+    @functools.wraps(method)
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        result: T = self._run(lambda target: method(target, *args, **kwargs))
+        return result
+
+    return call

@@ -1,0 +1,104 @@
+"""The blocking face of the simple consumer."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
+
+from gantrymq.client.errors import Closed, ForkedError
+from gantrymq.client.instance import Hook
+from gantrymq.client.options import ClientOptions
+from gantrymq.client.popping import Popped as AsyncPopped
+from gantrymq.client.received import Received
+from gantrymq.client.simple_consumer import SimpleConsumer as AsyncSimpleConsumer
+from gantrymq.sync.portal import Blocking, Portal
+
+
+class Popped(Received):
+    """One loan of a message. Finish it once, with `ack` or `retry`; `extend` asks for more time."""
+
+    __slots__ = ("_consumer", "_inner", "_pid")
+
+    def __init__(self, inner: AsyncPopped, consumer: "SimpleConsumer") -> None:
+        super().__init__(inner._data, inner._body_at, inner._head, inner.queue)
+        self._inner, self._consumer, self._pid = inner, consumer, os.getpid()
+
+    @property
+    def reconsume_times(self) -> int:
+        return self._inner.reconsume_times
+
+    def ack(self) -> None:
+        """The work is done: do not deliver it again."""
+        self._consumer._run(lambda _: self._own().ack())
+
+    def extend(self, seconds: float) -> None:
+        """Keep it for so many seconds from now on."""
+        self._consumer._run(lambda _: self._own().extend(seconds))
+
+    def retry(self, seconds: float = 0.0) -> None:
+        """Deliver it again, after so many seconds."""
+        self._consumer._run(lambda _: self._own().retry(seconds))
+
+    def _own(self) -> AsyncPopped:
+        if os.getpid() != self._pid:
+            raise ForkedError("this message was lent to the parent process; finish it there")
+        return self._inner
+
+
+class SimpleConsumer(Blocking[AsyncSimpleConsumer]):
+    """Borrows messages for a time and acknowledges each by itself."""
+
+    def __init__(
+        self,
+        namesrv: str | None = None,
+        *,
+        group: str,
+        invisible: timedelta | float = 60.0,
+        ordered: bool = False,
+        from_first: bool = False,
+        client: ClientOptions | None = None,
+        hooks: Sequence[Hook] = (),
+        portal: Portal | None = None,
+    ) -> None:
+        def make() -> AsyncSimpleConsumer:
+            return AsyncSimpleConsumer(
+                namesrv, group=group, invisible=invisible, ordered=ordered, from_first=from_first,
+                client=client, hooks=hooks,
+            )  # fmt: skip
+
+        super().__init__(make, portal)
+        self._topics: dict[str, tuple[str, str | None]] = {}
+
+    def subscribe(self, topic: str, tags: str = "*", *, sql: str | None = None) -> None:
+        """Read a topic: all of it, some tags (`a || b`), or what an SQL92 condition picks."""
+        self._topics[topic] = (tags, sql)
+        self._run(lambda target: _subscribe(target, {topic: (tags, sql)}))
+
+    def _reopen(self, target: AsyncSimpleConsumer) -> None:
+        super()._reopen(target)
+        self._portal.run(_subscribe(target, self._topics))
+
+    def receive(self, max: int = 16, wait: float = 15.0) -> list[Popped]:  # noqa: A002
+        """Up to `max` messages (32 at most); waits up to `wait` seconds for the first."""
+        found = self._run(lambda target: target.receive(max, wait))
+        return [Popped(message, self) for message in found]
+
+    def ack_many(self, messages: Iterable[Popped]) -> None:
+        """Acknowledge several messages, one request a broker."""
+        inner = [message._own() for message in messages]
+        self._run(lambda target: target.ack_many(inner))
+
+    def __iter__(self) -> Iterator[Popped]:
+        """Messages one by one, until the consumer is closed. Acknowledge each."""
+        while True:
+            try:
+                found = self.receive()
+            except Closed:
+                return
+            yield from found
+
+
+async def _subscribe(
+    target: AsyncSimpleConsumer, wanted: dict[str, tuple[str, str | None]]
+) -> None:
+    for topic, (tags, sql) in wanted.items():
+        target.subscribe(topic, tags, sql=sql)
