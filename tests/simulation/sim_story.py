@@ -109,13 +109,18 @@ class Story:
         return self.book.get(name, Decision.ROLLBACK)
 
     async def send_timed(self, producer: Producer, count: int) -> None:
-        """Messages with a time of their own; some are taken back before it comes."""
+        """Messages with a time of their own; some are taken back before it comes.
+
+        A queue is named, so that each is sent once: a second copy would have its own handle.
+        """
         loop = asyncio.get_running_loop()
+        queues = await producer.queues(PLAIN)
         for number in range(count):
             seconds = self.rng.uniform(0.5, 12)
             entry = self.ledger.expect(Entry(f"d{number}", PLAIN, not_before=loop.time() + seconds))
             try:
-                result = await producer.send(Message(PLAIN, entry.name, delay=seconds))
+                queue = self.rng.choice(queues)
+                result = await producer.send(Message(PLAIN, entry.name, delay=seconds), queue=queue)
                 self.ledger.fate(entry, "stored")
             except GantryError:
                 self.ledger.fate(entry, "maybe")
