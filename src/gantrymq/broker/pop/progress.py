@@ -57,6 +57,12 @@ class SafeProgress:
         while moves and moves[0].log_end <= flushed:
             moves.popleft()
 
+    def hurry(self) -> None:
+        """Whoever moved progress does not wait for the next thorough flush."""
+        self._drop_safe()
+        if self._moves:
+            self._store.request_flush()
+
     def ceilings(self) -> dict[tuple[str, int], int]:
         """The highest offsets that may be saved, where that is not what the table says."""
         self._drop_safe()

@@ -116,6 +116,7 @@ class ReviveLog:
             if place > (self._offsets.get(REVIVE_GROUP, self.topic, queue) or 0):
                 move = self._progress.move(REVIVE_GROUP, self.topic, queue, place)
                 move.safe_behind(self._store.log_max)
+        self._progress.hurry()
 
     def _carry(self, checkpoint: Checkpoint) -> None:
         """Put it at the end again, unless an acknowledgement is under way, which comes first."""
