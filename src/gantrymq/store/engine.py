@@ -204,6 +204,10 @@ class Store:
         except OSError as second:
             log.critical("the marker of that cannot be written either: %s", second)
 
+    def request_flush(self) -> None:
+        """Make what was put so far durable soon; the flushed mark tells when it is."""
+        self._flusher.request(self._log.end)
+
     # Out
 
     def pull(

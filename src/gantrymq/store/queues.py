@@ -12,8 +12,9 @@ from gantrymq.store.segment import OpenFiles
 
 log = logging.getLogger(__name__)
 
-LEGAL_TOPIC = re.compile(r"[%|a-zA-Z0-9_-]{1,127}\Z")
-"""RocketMQ's characters for names; none of them can leave the store's directory."""
+LEGAL_TOPIC = re.compile(r"[%|a-zA-Z0-9_+-]{1,127}\Z")
+"""RocketMQ's characters for names, and the + of its newer retry topics; none of them can leave
+the store's directory."""
 
 SLICE_SECONDS = 0.004
 """How long work on many queues holds the loop before it lets others run."""
