@@ -19,6 +19,8 @@ from gantrymq.remoting.connection import Connection
 log = logging.getLogger(__name__)
 
 CONNECT_SECONDS_MAX = 3.0
+AGAIN_SECONDS = 3.0
+"""After a name server was not reached; clients have no route to us until it is."""
 
 
 class Announcer:
@@ -34,6 +36,8 @@ class Announcer:
         self._silent: dict[str, str] = {}
         self._changed: dict[str, TopicConfig] = {}
         self._wake = asyncio.Event()
+        self._forgotten = False
+        """Whether a connection broke: its name server has dropped this broker."""
 
     def topic_changed(self, topic: TopicConfig) -> None:
         """Announce one topic soon; several changes of a turn travel together."""
@@ -49,13 +53,20 @@ class Announcer:
             try:
                 async with asyncio.timeout_at(due):
                     await self._wake.wait()
+                self._wake.clear()
             except TimeoutError:
-                due = loop.time() + period
-                await self.register_all()
+                self._forgotten = True
+            if not self._forgotten:
+                changed, self._changed = self._changed, {}
+                await self._to_each(changed)
                 continue
-            self._wake.clear()
-            changed, self._changed = self._changed, {}
-            await self._to_each(changed)
+            self._forgotten = False
+            await self.register_all()
+            due = loop.time() + (AGAIN_SECONDS if self._silent else period)
+
+    def _lost(self, connection: Connection) -> None:
+        self._forgotten = True
+        self._wake.set()
 
     async def register_all(self) -> bool:
         """Announce everything; True when at least one name server took it."""
@@ -114,7 +125,9 @@ class Announcer:
         if known is not None and known.open:
             return known
         host, port = split_address(server, 9876)
-        connection = await self._network.connect(host, port, Connection, CONNECT_SECONDS_MAX)
+        connection = await self._network.connect(
+            host, port, lambda: Connection(on_lost=self._lost), CONNECT_SECONDS_MAX
+        )
         self._connections[server] = connection
         return connection
 
