@@ -56,13 +56,13 @@ class Ledger:
         entry.fate = fate
         self.say(f"{entry.name} is {fate}")
 
-    def delivered(self, group: str, member: str, name: str) -> Entry | None:
+    def delivered(self, group: str, member: str, name: str) -> Entry:
         """A handler got a message: it must be one that may be delivered, and not too early."""
         entry = self.entries.get(name)
         self.say(f"{group}/{member} got {name}")
         if entry is None:
             self.accuse(f"{name} was never sent")
-            return None
+            return Entry(name, "nowhere")
         if entry.fate == "rolled back":
             self.accuse(f"{name} was rolled back and is delivered to {group}")
         now = asyncio.get_running_loop().time()
@@ -94,11 +94,15 @@ class Ledger:
         self.finished[group].setdefault(entry.name, asyncio.get_running_loop().time())
 
     def judge_order(self, group: str) -> None:
-        """A key's messages end in the order in which they were sent."""
+        """A key's messages end in the order in which they were sent.
+
+        A dead one has ended as dead; that it may come again when its member's progress was not
+        stored is no disorder.
+        """
         last: dict[str, tuple[float, str]] = {}
         for entry in self.entries.values():
             at = self.finished[group].get(entry.name)
-            if entry.key is None or at is None:
+            if entry.key is None or at is None or entry.name in self.dead[group]:
                 continue
             before = last.get(entry.key)
             if before is not None and at < before[0]:

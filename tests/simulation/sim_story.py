@@ -8,10 +8,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from sim_ledger import Entry, Ledger
-from sim_members import Member
+from sim_members import RETRIES_MAX, Member, OrderedPusher, Popper, Pusher
 from sim_network import Uplink
 
-from gantrymq import ClientOptions, GantryError, Message, Producer, Queue, Received
+from gantrymq import ClientOptions, GantryError, GroupConfig, Message, Producer, Queue, Received
 from gantrymq.client.transactions import Decision
 from gantrymq.model import dead_topic
 from gantrymq.protocol.record import decode_records
@@ -21,11 +21,12 @@ from gantrymq.testing.loop import simulate
 from gantrymq.testing.network import MemoryNetwork
 
 PLAIN, KEYED, PAID = "plain", "keyed", "paid"
-GROUPS = {
-    "workers": ((PLAIN, PAID), False),
-    "ledger": ((KEYED,), True),
+GROUPS: dict[str, tuple[tuple[str, ...], type[Member]]] = {
+    "workers": ((PLAIN, PAID), Pusher),
+    "ledger": ((KEYED,), OrderedPusher),
+    "borrowers": ((PLAIN, PAID), Popper),
 }
-"""Group to its topics and whether it reads in order."""
+"""Group to its topics and how its members read."""
 TROUBLE_SECONDS = 40.0
 SETTLE_SECONDS_MAX = 900.0
 SETTINGS = {
@@ -35,7 +36,7 @@ SETTINGS = {
     "max_index_num": 2_000,
     "message_delay_level": "1s 2s 3s 4s 5s 6s 7s 8s 9s 10s",
     "transaction_time_out": 3_000,
-    "transaction_check_interval": 4_000,
+    "transaction_check_interval": 10_000,
     "flush_consumer_offset_interval": 1_000,
     "flush_delay_offset_interval": 1_000,
 }
@@ -168,11 +169,9 @@ class Story:
     # members
 
     async def join(self, group: str) -> None:
-        topics, ordered = GROUPS[group]
+        topics, kind = GROUPS[group]
         self.joined += 1
-        member = Member(
-            f"m{self.joined}", group, topics, ordered, self.cluster, self.ledger, self.rng, 0.1
-        )
+        member = kind(f"m{self.joined}", group, topics, self.cluster, self.ledger, self.rng, 0.1)
         self.members.append(member)
         try:
             await member.join()
@@ -195,7 +194,7 @@ class Story:
             await accident()
 
     async def someone_joins(self) -> None:
-        if len(self.members) < 6:
+        if len(self.members) < 8:
             await self.join(self.rng.choice(list(GROUPS)))
 
     async def someone_leaves(self) -> None:
@@ -286,6 +285,10 @@ async def tell(seed: int) -> Ledger:
         story = Story(seed, cluster, rng)
         for topic in (PLAIN, KEYED, PAID):
             await cluster.create_topic(topic, queues=2)
+        async with cluster.admin() as admin:
+            await admin.update_group(
+                GroupConfig(group_name="borrowers", retry_max_times=RETRIES_MAX)
+            )
         producers = [
             await stack.enter_async_context(story.producer(name)) for name in ("ann", "bob")
         ]
