@@ -69,7 +69,9 @@ async def put_all(store: Store, copies: Sequence[Append]) -> list[Append]:
 
 async def stored(store: Store, copy: Append) -> Append:
     """Put a message and wait until its fate is known; look at its `status`."""
-    done: asyncio.Future[Append] = asyncio.get_running_loop().create_future()
-    copy.reply = done.set_result
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    # A future that holds the copy, which holds the future, would wait for the garbage collector.
+    copy.reply = lambda _: None if done.done() else done.set_result(None)
     store.put(copy)
-    return await done
+    await done
+    return copy

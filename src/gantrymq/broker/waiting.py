@@ -11,7 +11,7 @@ from gantrymq.base.clock import WallClock
 from gantrymq.broker.delay import DelayService
 from gantrymq.broker.lateness import Lateness
 from gantrymq.broker.timer.schedule import RECALL, Entry
-from gantrymq.broker.timer.service import LOOK_PIECE, TimerService
+from gantrymq.broker.timer.service import TimerService
 from gantrymq.broker.waiting_record import WaitingRecord, destination, waiting_records
 from gantrymq.kernel import find_property
 from gantrymq.model import SCHEDULE_TOPIC
@@ -125,9 +125,8 @@ class WaitingView:
     async def _timer(self, look: _Look) -> WaitingRoom:
         timers = self._timers
         schedule, next_ms, soonest = timers.schedule, timers.schedule.head_ms or 0, list[int]()
-        pieces = schedule.pieces(LOOK_PIECE)
         count = 0
-        for piece in pieces:
+        for piece in schedule.pieces():
             wanted: list[int] = []
             for number in piece:
                 entry = Entry.unpack(number)

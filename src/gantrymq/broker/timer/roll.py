@@ -14,7 +14,7 @@ from gantrymq.broker.copies import put_all
 from gantrymq.broker.timer.delivered import rolled_properties
 from gantrymq.broker.timer.intake import QUEUE
 from gantrymq.broker.timer.schedule import RECALL, Entry
-from gantrymq.broker.timer.service import LOOK_PIECE, TimerService
+from gantrymq.broker.timer.service import TimerService
 from gantrymq.broker.waiting_record import WaitingRecord, destination
 from gantrymq.model import TIMER_TOPIC
 from gantrymq.store.append import Append
@@ -50,7 +50,8 @@ class Roller:
                 if not moved:
                     return False
                 at += moved
-            timers.schedule.compact()
+            for _ in timers.schedule.compact():
+                await asyncio.sleep(0)
             await self._store.sync()
         except OSError as error:
             log.error("waiting messages cannot be copied out of old log files: %s", error)
@@ -64,14 +65,12 @@ class Roller:
     async def _waiting_below(self, stop: int) -> list[Entry]:
         """What lies before an offset of the intake queue and waits, in the order of the log."""
         async with self._timers.slices:
-            pieces = self._timers.schedule.pieces(LOOK_PIECE)
-            piece = next(pieces, [])
+            pieces = self._timers.schedule.pieces()
         found: list[Entry] = []
-        while piece:
+        for piece in pieces:
             entries = (Entry.unpack(number) for number in piece)
             found += [entry for entry in entries if entry.offset < stop and entry.topic != RECALL]
             await asyncio.sleep(0)
-            piece = next(pieces, [])
         return sorted(found, key=lambda entry: entry.offset)
 
     async def _roll(self, entries: list[Entry]) -> int:

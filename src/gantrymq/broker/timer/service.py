@@ -43,8 +43,6 @@ RETRY_SECONDS: Final = 1.0
 SAVE_SECONDS: Final = 1.0
 SAMPLES: Final = 11
 """Behind the rates: ten seconds."""
-LOOK_PIECE: Final = 5_000
-"""How many waiting messages are looked at before the loop gets its turn."""
 LOWEST_SECONDS: Final = 60.0
 CLOSING_LOOK_SECONDS: Final = 0.1
 
@@ -174,11 +172,10 @@ class TimerService:
     async def _lowest(self) -> int:
         """The offset below which nothing waits."""
         async with self.slices:
-            lowest, pieces = self.read.value, self.schedule.pieces(LOOK_PIECE)
-            first = next(pieces, [])
-        while first:
-            lowest = min(lowest, *(Entry.unpack(number).offset for number in first))
-            first = next(pieces, [])
+            lowest, pieces = self.read.value, self.schedule.pieces()
+        for piece in pieces:
+            offsets = (Entry.unpack(number).offset for number in piece)
+            lowest = min(lowest, min(offsets, default=lowest))
             await asyncio.sleep(0)
         return lowest
 
@@ -208,7 +205,8 @@ class TimerService:
             at = after
             await asyncio.sleep(0)
         self.schedule.drop(replaced)
-        self.schedule.compact()
+        for _ in self.schedule.compact():
+            await asyncio.sleep(0)
         self.read = Watermark(max(at, end))
         if len(self.schedule):
             log.info("%d timer messages wait", len(self.schedule))
