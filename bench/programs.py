@@ -50,3 +50,8 @@ def drain(*arguments: object, pure: bool = False) -> Figures:
 def consume(*arguments: object) -> Figures:
     """A consumer of 64 keys, in order or not."""
     return run([sys.executable, "-m", "bench.consume", *map(str, arguments)])
+
+
+def later(*arguments: object) -> Figures:
+    """Messages that are all due at one moment."""
+    return run([sys.executable, "-m", "bench.later", *map(str, arguments)])
