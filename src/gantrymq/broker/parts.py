@@ -138,7 +138,9 @@ def assemble(shared: Shared) -> Parts:
             clients=clients,
             query=QueryHandler(config, store),
             topics=TopicHandler(config, store, registry, policy, sessions),
-            groups=GroupHandler(config, store, registry, policy, sessions),
+            groups=GroupHandler(
+                config, store, registry, policy, sessions, [pull.release, pop.pop.release]
+            ),
             resets=ResetHandler(config, store, registry, sessions, resets, pull.redirect),
             relays=RelayHandler(config, store, sessions),
             timers=timers.handler,

@@ -4,6 +4,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+import msgspec
+
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, GroupMissing, NotPermitted, TopicMissing
 from gantrymq.broker.registry import Registry
@@ -158,7 +160,21 @@ class Policy:
         return made
 
     def ensure_retry_topic(self, group: GroupConfig) -> TopicConfig:
-        return self.ensure_topic(retry_topic(group.group_name), group.retry_queue_nums)
+        """The group's retry topic, as wide as the group wants it.
+
+        It only grows: RocketMQ leaves it as it was made and then writes beside its queues, where
+        nobody reads; fewer queues would hide what lies in them.
+        """
+        topic = self.ensure_topic(retry_topic(group.group_name), group.retry_queue_nums)
+        queues = group.retry_queue_nums
+        if min(topic.read_queue_nums, topic.write_queue_nums) >= queues:
+            return topic
+        wider = msgspec.structs.replace(
+            topic, read_queue_nums=max(topic.read_queue_nums, queues),
+            write_queue_nums=max(topic.write_queue_nums, queues),
+        )  # fmt: skip
+        self.put_topic(wider)
+        return wider
 
     # saving
 

@@ -1,14 +1,15 @@
 """Consumer groups: their settings, and how far behind they are."""
 
 import asyncio
+from collections.abc import Callable, Iterable
 
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, GroupMissing
-from gantrymq.broker.handlers.topics import ROWS_PER_TURN, queue_row
+from gantrymq.broker.handlers.topics import QUEUES_MAX, ROWS_PER_TURN, queue_row
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.registry import Registry
 from gantrymq.broker.sessions import Sessions
-from gantrymq.model import GroupConfig, NameRefused, Queue, check_group_name
+from gantrymq.model import GroupConfig, NameRefused, Queue, check_group_name, retry_topic
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import OffsetWrapper
@@ -27,9 +28,12 @@ class GroupHandler:
         registry: Registry,
         policy: Policy,
         sessions: Sessions,
+        releases: Iterable[Callable[[str], None]],
     ) -> None:
         self._config, self._store, self._registry = config, store, registry
         self._policy, self._sessions = policy, sessions
+        self._releases = tuple(releases)
+        """Each lets go of what waits for messages on behalf of a group."""
 
     async def update(self, connection: Connection, command: Command) -> Command:
         wanted = fastjson.load_as(command.body or b"{}", GroupConfig)
@@ -37,7 +41,14 @@ class GroupHandler:
             check_group_name(wanted.group_name)
         except NameRefused as error:
             raise BadRequest(str(error)) from error
+        if wanted.retry_queue_nums > QUEUES_MAX:
+            raise BadRequest(f"{wanted.retry_queue_nums} retry queues: {QUEUES_MAX} is the most")
         await self._registry.groups.change(wanted.group_name, wanted)
+        if self._registry.topics.get(retry_topic(wanted.group_name)) is not None:
+            self._policy.ensure_retry_topic(wanted)
+        if not wanted.consume_enable:
+            for release in self._releases:
+                release(wanted.group_name)
         return response(command)
 
     async def all(self, connection: Connection, command: Command) -> Command:

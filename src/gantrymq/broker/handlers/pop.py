@@ -263,6 +263,11 @@ class PopHandler:
         self.pops.release_all()
         self.notifications.release_all()
 
+    def release(self, group: str) -> None:
+        """Answer what is held for a group: whether it may go on is asked with its next pop."""
+        self.pops.release(group)
+        self.notifications.release(group)
+
     def forget(self, connection: Connection) -> None:
         """A closed connection wants nothing any more."""
         self.pops.forget(connection)

@@ -292,6 +292,11 @@ class PullHandler:
         for pull in list(self._held):
             self._expire(pull)
 
+    def release(self, group: str) -> None:
+        """Answer what is held for a group: whether it may go on is asked with its next pull."""
+        for pull in [held for held in self._held if held.group == group]:
+            self._expire(pull)
+
     def forget(self, connection: Connection) -> None:
         """A closed connection wants nothing any more."""
         for pull in [held for held in self._held if held.connection is connection]:

@@ -184,6 +184,11 @@ class PollRooms:
         for waiter in self._each(lambda waiter: True):
             waiter.expire()
 
+    def release(self, group: str) -> None:
+        """Answer whoever waits on behalf of a group."""
+        for waiter in self._each(lambda waiter: waiter.group == group):
+            waiter.expire()
+
     def forget(self, connection: Connection) -> None:
         """A closed connection wants nothing any more."""
         self._each(lambda waiter: waiter.connection is connection)

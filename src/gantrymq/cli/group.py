@@ -1,0 +1,125 @@
+"""`gantry group`: what brokers allow a consumer group, and how often they let it try again."""
+
+import asyncio
+import sys
+from typing import Any
+
+import click
+import msgspec
+
+from gantrymq.base.errors import GantryError
+from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
+from gantrymq.client.admin import Admin
+from gantrymq.client.errors import ClientError
+from gantrymq.client.group_settings import Settings, change_settings, settings
+from gantrymq.model import GroupConfig
+
+RETRY_QUEUES_MAX = 65_536
+HIDDEN = ("groupName", "groupSysFlag", "groupRetryPolicy", "attributes", "consumeTimeoutMinute")
+"""What a table leaves out; json and jsonl have it."""
+
+
+@click.group("group")
+def group() -> None:
+    """Consumer groups: their settings, kept by the brokers."""
+
+
+@group.command("show")
+@click.argument("name", metavar="[GROUP]", required=False)
+@namesrv_option
+@output_option
+def show(name: str | None, namesrv: str | None, output: str) -> None:
+    """The settings of GROUP, or of all groups; a row for each broker."""
+
+    async def run() -> Settings:
+        async with Admin(namesrv) as admin:
+            found = await settings(admin)
+            if name is not None and name not in found:
+                raise ClientError(f"no broker knows group {name!r}")
+            return found if name is None else {name: found[name]}
+
+    try:
+        found = asyncio.run(run())
+    except GantryError as error:
+        fail(error)
+    else:
+        _print(found, output)
+
+
+@group.command("set")
+@click.argument("name", metavar="GROUP")
+@click.option("--consume/--no-consume", "consume_enable", default=None,
+              help="Whether the group may read at all.")  # fmt: skip
+@click.option("--broadcast/--no-broadcast", "consume_broadcast_enable", default=None,
+              help="Whether its members may each read everything.")  # fmt: skip
+@click.option("--retries", "retry_max_times", type=click.IntRange(0), default=None,
+              help="Tries before a message is dead, for members that set no limit.")  # fmt: skip
+@click.option("--retry-queues", "retry_queue_nums", type=click.IntRange(0, RETRY_QUEUES_MAX),
+              default=None, help="Queues of its retry topic; they only grow. 0: no retries: "
+              "what is given back is gone.")  # fmt: skip
+@click.option("--notify/--no-notify", "notify_consumer_ids_changed_enable", default=None,
+              help="Whether members hear at once of one that comes or goes.")  # fmt: skip
+@click.option("--orderly/--no-orderly", "consume_message_orderly", default=None,
+              help="Kept for 5.x clients.")  # fmt: skip
+@click.option("--from-min/--no-from-min", "consume_from_min_enable", default=None,
+              help="Kept; no broker looks at it.")  # fmt: skip
+@click.option("--read-from", "broker_id", type=click.IntRange(0), default=None, metavar="ID",
+              help="Member of a broker to read from; matters with slaves.")  # fmt: skip
+@click.option("--when-slow", "which_broker_when_consume_slowly", type=click.IntRange(0),
+              default=None, metavar="ID",
+              help="Member to suggest to a group far behind; matters with slaves.")  # fmt: skip
+@click.option("--cluster", help="Only on the brokers of this cluster.")
+@click.option("--broker", help="Only on this broker.")
+@namesrv_option
+@output_option
+def change(
+    name: str, cluster: str | None, broker: str | None, namesrv: str | None, output: str,
+    **wanted: Any,
+) -> None:  # fmt: skip
+    """Change settings of GROUP on every broker; what is not named stays as it is.
+
+    A group that a broker does not know is made.
+    """
+    changes = {field: value for field, value in wanted.items() if value is not None}
+    if not changes:
+        raise click.UsageError("say what to change, for instance --retries 5")
+
+    async def run() -> dict[str, GroupConfig]:
+        async with Admin(namesrv) as admin:
+            return await change_settings(admin, name, changes, cluster=cluster, broker=broker)
+
+    try:
+        found = asyncio.run(run())
+    except GantryError as error:
+        fail(error)
+    else:
+        _print({name: found}, output)
+        for line in _warnings(changes):
+            print(line, file=sys.stderr)
+
+
+def _print(found: Settings, output: str) -> None:
+    print_rows(
+        [
+            _row(name, broker, config, output == "table")
+            for name, brokers in found.items()
+            for broker, config in brokers.items()
+        ],
+        output,
+    )
+
+
+def _row(name: str, broker: str, config: GroupConfig, people: bool) -> Row:
+    fields: Row = msgspec.to_builtins(config)
+    shown = {field: fields[field] for field in fields if not (people and field in HIDDEN)}
+    shown.pop("groupName", None)
+    return {"group": name, "broker": broker, **shown}
+
+
+def _warnings(changes: dict[str, Any]) -> list[str]:
+    said = []
+    if changes.get("retry_queue_nums") == 0:
+        said.append("no retry queues: what members give back is dropped, not even a dead letter")
+    if changes.get("consume_enable") is False:
+        said.append("members keep running and ask in vain, until --consume")
+    return said
