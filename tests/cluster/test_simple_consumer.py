@@ -292,6 +292,30 @@ def test_the_blocking_one_does_the_same() -> None:
     assert 1 == len(said)
 
 
+def test_the_groups_progress_shows_what_was_popped_and_what_is_retried(run: Run) -> None:
+    """
+    An operator sees how far the group is, its retries included, while a member is there.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("orders", queues=1)
+        await send(cluster, 4)
+        async with cluster.simple_consumer("g", invisible=0.5) as consumer:
+            consumer.subscribe("orders")
+            (first, *_) = await receive_all(consumer, 3)
+            await first.retry()
+            for message in await consumer.receive(wait=5):
+                await message.ack()
+            async with cluster.admin() as admin:
+                progress = await admin.consume_stats("g")
+
+        rows = {queue.topic: row for queue, row in progress.queues.items()}
+        assert (4, 4) == (rows["orders"].consumer_offset, rows["orders"].broker_offset)
+        assert rows["%RETRY%g_orders"].broker_offset >= 1
+
+    run(work)
+
+
 # memory only: long waits
 
 
