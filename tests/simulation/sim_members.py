@@ -118,7 +118,7 @@ class OrderedPusher(Pusher):
 
 
 class Popper(Member):
-    """Borrows messages and acknowledges each by itself; an answered ack must hold."""
+    """Borrows messages and acknowledges each by itself."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -150,6 +150,5 @@ class Popper(Member):
                 continue
             for message in messages:
                 with suppress(GantryError, HandlerBroke):
-                    entry = await self.work_on(message.body)
+                    self._ledger.acknowledged(self.group, await self.work_on(message.body))
                     await message.ack()
-                    self._ledger.acknowledged(self.group, entry)
