@@ -322,3 +322,43 @@ class TestDelivery:
 
         assert 1000 == count
         assert stamps[-1] - stamps[0] <= 10
+
+
+class TestRetention:
+    def test_a_delay_outlives_the_log_file_it_lies_in(self) -> None:
+        """
+        A level of two hours and files kept for one: what waits moves to the timer and is in time,
+        once, also over a restart.
+        """
+
+        async def story() -> tuple[int, int, list[tuple[bytes, int]]]:
+            clock = ShiftedClock()
+            hours = ";".join(f"{hour:02d}" for hour in range(24))
+            small = {"mapped_file_size_commit_log": 64 * 1024, "delete_when": hours}
+            async with Cluster(memory=True, clock=clock, file_reserved_time=1, **small) as cluster:
+                peer = await Peer.to(cluster)
+                start = clock.now_ms()
+                for number in range(5):
+                    await peer.send("orders", b"%d" % number, props="DELAY\x0118\x02")
+                for _ in range(20):
+                    await peer.send("filler", bytes(10_000))
+                await peer.send("orders", b"later", props="DELAY\x0118\x02")
+                await cluster.broker().store.checkpoint()
+                clock.shift_ms = 5_400_000
+                await asyncio.sleep(25)
+                begin = cluster.broker().store.log_min
+                moved = progress(cluster)[18]
+                await cluster.stop_broker()
+                await cluster.start_broker()
+                await asyncio.sleep(1_800)
+                peer = await Peer.to(cluster)
+                found = messages(await peer.pull("orders", 0))
+                found += messages(await peer.pull("orders", len(found)))
+                return begin, moved, [(m.body, m.store_ms - start - 7_200_000) for m in found]
+
+        begin, moved, found = simulate(story)
+
+        assert begin > 0
+        assert 5 == moved
+        assert [b"0", b"1", b"2", b"3", b"4", b"later"] == [body for body, _ in found]
+        assert all(0 <= late < 1_000 for _, late in found)

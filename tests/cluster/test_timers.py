@@ -279,6 +279,31 @@ class TestDelivery:
 
         assert 1000 <= simulate(story) < 1100
 
+    def test_a_time_asked_for_in_a_transaction_counts_from_the_commit(self, run: Run) -> None:
+        """
+        The half message waits for its decision first; then its copy goes to the waiting room.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            peer = await Peer.to(cluster)
+            props = wanted(TRAN_MSG="true", PGROUP="p", UNIQ_KEY="half", TIMER_DELAY_MS=800)
+            ext = {"a": "p", "b": "orders", "c": "TBW102", "d": 4, "e": 0, "f": 4, "g": 1, "h": 0}
+            half = await peer.call(310, b"bought", i=props, **ext)
+            assert 0 == half.code
+            await asyncio.sleep(1)
+            committed = cluster.clock.now_ms()
+            at_log = int(half.ext["msgId"][-16:], 16)
+            answer = await peer.call(
+                37, producerGroup="p", tranStateTableOffset=half.ext["queueOffset"],
+                commitLogOffset=at_log, commitOrRollback=8, fromTransactionCheck="false",
+                msgId="half", transactionId="half",
+            )  # fmt: skip
+            assert 0 == answer.code
+            (message,) = messages(await peer.pull("orders", 0, hold=10_000))
+            assert (b"bought", True) == (message.body, message.store_ms - committed >= 800)
+
+        run(work)
+
 
 class TestLiveTraffic:
     def test_a_burst_leaves_room_for_live_sends(self) -> None:

@@ -46,7 +46,9 @@ class DelayService:
         self._levels_ms, self._topics = levels_ms, topics
         self._seen: dict[int, tuple[int, float]] = {}
         """Where a level's queue ended at a moment of the loop's own time."""
-        self._under_way: dict[asyncio.Task[None], None] = {}
+        self._under_way: dict[asyncio.Task[None], int] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._tasks: dict[int, asyncio.Task[None]] = {}
         self._closing = False
         self.lateness = {level: Lateness() for level in self.levels()}
 
@@ -73,8 +75,31 @@ class DelayService:
         for level in self.levels():
             self._clamp(level)
         async with asyncio.TaskGroup() as tasks:
+            self._group = tasks
             for level in self.levels():
-                tasks.create_task(self._run_level(level))
+                self.resume(level)
+            try:
+                await asyncio.Event().wait()  # levels may pause, and none ends by itself
+            finally:
+                self._group = None
+
+    async def pause(self, level: int) -> None:
+        """Let nothing of a level be delivered until `resume`."""
+        task = self._tasks.pop(level, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        begun = [work for work, of_level in self._under_way.items() if of_level == level]
+        if begun:
+            await asyncio.wait(begun)
+
+    def resume(self, level: int) -> None:
+        if self._group is not None and not self._closing:
+            self._tasks[level] = self._group.create_task(self._run_level(level))
+
+    def skip_to(self, level: int, offset: int) -> None:
+        """Somebody else has taken what lies before an offset; the level is paused."""
+        self._progress.table[level] = offset
 
     def _clamp(self, level: int) -> None:
         """Begin neither before what is still there nor behind the end of a recovered queue."""
@@ -160,7 +185,7 @@ class DelayService:
     async def _finish(self, level: int, records: Sequence[WaitingRecord]) -> None:
         """A stop waits for what was begun: half of a batch would come twice."""
         task = asyncio.get_running_loop().create_task(self._deliver(level, records))
-        self._under_way[task] = None
+        self._under_way[task] = level
         task.add_done_callback(lambda done: self._under_way.pop(done, None))
         await asyncio.shield(task)
 

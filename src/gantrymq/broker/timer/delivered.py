@@ -1,5 +1,6 @@
 """What stands on a timer message once it is delivered, or copied forward while it waits."""
 
+from gantrymq.kernel import find_property
 from gantrymq.protocol import properties
 from gantrymq.protocol.record import PROPERTIES_BYTES_MAX
 
@@ -22,6 +23,16 @@ def rolled_properties(stored: bytes, out_ms: int) -> bytes:
         stored,
         {properties.TIMER_ROLL_TIMES: str(times), properties.TIMER_OUT_MS: str(out_ms)},
     )
+
+
+def is_rolled(stored: bytes) -> bool:
+    """Whether this is a copy of an earlier one."""
+    return find_property(stored, b"TIMER_ROLL_TIMES") is not None
+
+
+def with_out_ms(stored: bytes, out_ms: int) -> bytes:
+    """What a message needs to wait for the timer."""
+    return _with(stored, {properties.TIMER_OUT_MS: str(out_ms)})
 
 
 def _with(stored: bytes, more: dict[str, str]) -> bytes:

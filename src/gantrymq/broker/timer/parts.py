@@ -11,6 +11,7 @@ from gantrymq.broker.delay import DelayService
 from gantrymq.broker.handlers.timers import TimerHandler
 from gantrymq.broker.registry import Registry
 from gantrymq.broker.rooms import WaitingRooms
+from gantrymq.broker.timer.levels import LevelMover
 from gantrymq.broker.timer.roll import Roller
 from gantrymq.broker.timer.service import SAVE_SECONDS, TimerService
 from gantrymq.broker.waiting import WaitingView
@@ -56,7 +57,9 @@ def timing(
     made.saves.append((config.flush_delay_offset_interval / 1000, delays.save))
     made.closing.append(delays.close)
     if config.timer_wheel_enable:
-        store.ask_before_delete(Roller(service, store, config.timer_precision_ms).may_delete)
+        precision_ms = config.timer_precision_ms
+        store.ask_before_delete(LevelMover(delays, store, precision_ms).may_delete)
+        store.ask_before_delete(Roller(service, store, precision_ms).may_delete)
         made.background.append(service.run)
         made.saves.append((SAVE_SECONDS, service.save))
         made.closing.append(service.close)

@@ -1,9 +1,9 @@
 """Rolling: what waits longer than log files are kept is copied forward before they go.
 
-A copy names the entry it takes the place of in a field of the record that only transactions use
-(its prepared offset, plus one), so that a start after a crash in between counts it once. Recalls
-need no copies: a recall always lies behind the message it means, which is dropped here if it is
-recalled.
+A copy names the entry it takes the place of in a field of the record that else only transactions
+use (its prepared offset, plus one), so that a start after a crash in between counts it once.
+Recalls need no copies: a recall always lies behind the message it means, which is dropped here if
+it is recalled.
 """
 
 import asyncio

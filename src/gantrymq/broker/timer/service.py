@@ -22,7 +22,7 @@ from gantrymq.base.watermark import Watermark
 from gantrymq.broker.copies import put_all
 from gantrymq.broker.lateness import CLOCK_LOOK_SECONDS, Lateness
 from gantrymq.broker.timer.checkpoint import TimerCheck, load_check, save_check
-from gantrymq.broker.timer.delivered import delivered_properties
+from gantrymq.broker.timer.delivered import delivered_properties, is_rolled
 from gantrymq.broker.timer.intake import Intake
 from gantrymq.broker.timer.recalls import Recalls, recall_key, recalled_key
 from gantrymq.broker.timer.schedule import RECALL, Entry, Schedule
@@ -200,7 +200,7 @@ class TimerService:
                 raise OSError(f"the timer topic cannot be read at {at}")
             for record in records:
                 self._take(record)
-                if record.head.prepared_offset > 0:
+                if record.head.prepared_offset > 0 and is_rolled(record.properties):
                     replaced.add(record.head.prepared_offset - 1)
             at = after
             await asyncio.sleep(0)
@@ -244,7 +244,7 @@ class TimerService:
             return self._take_recall(head.queue_offset, due, recalled_key(found, topic))
         if self._is_done(head.queue_offset, due):
             return False
-        if head.prepared_offset <= 0 and find_property(found, b"TIMER_ROLL_TIMES") is not None:
+        if head.prepared_offset <= 0 and is_rolled(found):
             key = recall_key(found, topic)
             if key is not None:
                 self._newest[key] = head.queue_offset
