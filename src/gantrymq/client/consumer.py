@@ -121,8 +121,7 @@ class Consumer:
 
     async def start(self) -> None:
         """Join the group. Leave it with `close`, or use `async with` for both."""
-        if self._closed:
-            raise Closed(f"consumer of {self.group!r} is closed")
+        self._check_not_closed()
         if self._ended is not None:
             return
         await join(self._client, self.group, self._ports, self._hooks, self._assemble)
@@ -219,9 +218,12 @@ class Consumer:
         self._check_started()
         return self._instance
 
-    def _check_started(self) -> None:
+    def _check_not_closed(self) -> None:
         if self._closed:
             raise Closed(f"consumer of {self.group!r} is closed")
+
+    def _check_started(self) -> None:
+        self._check_not_closed()
         if self._ended is None:
             raise NotStarted("the consumer is not started: use `async with` or `await start()`")
         self._instance.check_usable()
@@ -254,6 +256,7 @@ class Consumer:
 
         A second call for the same topic replaces the first.
         """
+        self._check_not_closed()
         self._subscribing.subscribe(topic, tags, sql)
 
     def unsubscribe(self, topic: str) -> None:
@@ -315,6 +318,7 @@ class Consumer:
     # messages
 
     def __aiter__(self) -> Self:
+        self._check_not_closed()
         return self
 
     async def __anext__(self) -> Delivery:

@@ -46,6 +46,10 @@ class ForkedError(ClientError):
     """An asynchronous client was carried into a forked child, where its sockets are not its own."""
 
 
+class HookFailed(ClientError):
+    """A hook raised before a request: it was not sent."""
+
+
 class BrokerRefused(ClientError):
     """A broker or name server answered with an error code."""
 

@@ -25,6 +25,7 @@ from gantrymq.client.errors import (
     BrokerRefused,
     Closed,
     ForkedError,
+    HookFailed,
     NoNameServer,
     NoRoute,
     NotStarted,
@@ -56,10 +57,10 @@ class Hook(Protocol):
     """RocketMQ's RPCHook: sees every request before it is encoded, and every answer."""
 
     def before_request(self, address: str, command: Command) -> None:
-        """May add extension fields, for instance a signature."""
+        """May add extension fields, for instance a signature; an exception stops the request."""
 
     def after_response(self, address: str, command: Command, response: Command) -> None:
-        """The answer to a request."""
+        """The answer to that very request; it stands, whatever is raised here."""
 
 
 class Instance:
@@ -258,25 +259,40 @@ class Instance:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (timeout or self.options.call_timeout_ms / 1000)
         connection = await self.connections.get(address, deadline - loop.time())
-        for hook in self.hooks:
-            hook.before_request(address, command)
+        self.before_request(address, command)
         try:
             answer = await connection.call(command, max(deadline - loop.time(), 0.001))
         except CallTimeout:
             self.connections.unheard(connection)
             raise
         self.connections.heard(connection)
-        for hook in self.hooks:
-            hook.after_response(address, command, answer)
+        self.after_response(address, command, answer)
         return answer
 
     async def oneway(self, address: str, call: Call[Q, R], header: Q, body: bytes = b"") -> None:
         """Send a request that nobody answers; raises only when there is no connection."""
         command = Command(code=call.code, ext=header.to_ext(), body=body, codec=self.codec)
         connection = await self.connections.get(address)
-        for hook in self.hooks:
-            hook.before_request(address, command)
+        self.before_request(address, command)
         connection.oneway(command)
+
+    def before_request(self, address: str, command: Command) -> None:
+        """Show a request to the hooks; one that objects stops it, whoever sends it."""
+        for hook in self.hooks:
+            try:
+                hook.before_request(address, command)
+            except GantryError:
+                raise
+            except Exception as error:
+                raise HookFailed(f"a hook stopped the request to {address}: {error!r}") from error
+
+    def after_response(self, address: str, command: Command, answer: Command) -> None:
+        """Show them its answer. The peer has done its work: nothing they raise undoes that."""
+        for hook in self.hooks:
+            try:
+                hook.after_response(address, command, answer)
+            except Exception:
+                log.exception("a hook failed on the answer of %s", address)
 
     # groups
 

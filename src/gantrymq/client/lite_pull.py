@@ -276,6 +276,7 @@ class LitePullConsumer:
 
     def pause(self, queues: Iterable[Queue]) -> None:
         """Neither fetch nor return messages of these queues."""
+        self._check_open()
         for queue in queues:
             self._claims.paused[queue] = None
             if queue in self._claims.held:
@@ -283,6 +284,7 @@ class LitePullConsumer:
 
     def resume(self, queues: Iterable[Queue]) -> None:
         """Go on with paused queues."""
+        self._check_open()
         for queue in queues:
             self._claims.paused.pop(queue, None)
             if queue in self._claims.held:

@@ -17,6 +17,7 @@ from gantrymq.client.errors import (
     TRANSPORT_ERRORS,
     BrokerRefused,
     BrokerUnknown,
+    MessageRefused,
     NoRoute,
     SendFailed,
 )
@@ -35,7 +36,6 @@ from gantrymq.client.routes import publish_queues
 from gantrymq.client.waitlist import Waitlist
 from gantrymq.model import Queue, SendResult
 from gantrymq.protocol.calls import SEND_BATCH_MESSAGE, SEND_MESSAGE_V2, SEND_REPLY_MESSAGE_V2
-from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.command import BINARY_CODEC, Command, encode
 from gantrymq.protocol.headers.messages import SendResponse
 from gantrymq.remoting.connection import CallTimeout, Connection
@@ -86,6 +86,8 @@ class Pending(msgspec.Struct, gc=False):
     retry_codes: frozenset[int] = frozenset()
     when_stored_less: bool = False
     target: Target | None = None
+    request: Command | None = None
+    """What hooks were shown, for when the answer comes."""
     started: float = 0.0
     tried: tuple[str, ...] = ()
     """The brokers that were tried without full success, in order."""
@@ -203,7 +205,7 @@ class Outbox:
             return
         try:
             pending.target = self._choose(pending, publication)
-        except BrokerUnknown as error:
+        except GantryError as error:
             self._fail(pending, error)
             return
         self._transmit(pending, pending.target)
@@ -275,8 +277,10 @@ class Outbox:
             ]
         if pending.queue is None:
             assert pending.selector is not None
-            pending.queue = pending.selector(publication.queues)
+            pending.queue = _selected(pending.selector, publication.queues)
         queue = pending.queue
+        if queue.topic != pending.prepared.topic:
+            raise MessageRefused(f"message to {pending.prepared.topic!r}: {queue} is none of its")
         for target in publication.targets:
             if target.queue == queue:
                 return target
@@ -312,20 +316,25 @@ class Outbox:
         target.connection = connection
         if self._faults is not None:
             pending.started = self._loop.time()
-        opaque = connection.expect(pending)
         prepared = pending.prepared
         if self._instance.hooks or is_unusual(prepared.topic):
-            connection.write(self._slow_frame(prepared, target, opaque))
+            self._write_shown(pending, target, connection)
         else:
-            connection.write(target.frames.frame(prepared, opaque))
+            connection.write(target.frames.frame(prepared, connection.expect(pending)))
 
-    def _slow_frame(self, prepared: Prepared, target: Target, opaque: int) -> bytes:
-        """The same request as a command that hooks can see and change."""
-        command = self.command(prepared, target)
-        command.opaque = opaque
-        for hook in self._instance.hooks:
-            hook.before_request(target.address, command)
-        return encode(command)
+    def _write_shown(self, pending: Pending, target: Target, connection: Connection) -> None:
+        """The same request as a command that hooks can see, change and stop."""
+        command = self.command(pending.prepared, target)
+        try:
+            self._instance.before_request(target.address, command)
+        except GantryError as error:
+            pending.target = None  # the broker had no part in it
+            self._fail(pending, error)
+            return
+        if self._instance.hooks:
+            pending.request = command
+        command.opaque = connection.expect(pending)
+        connection.write(encode(command))
 
     def command(self, prepared: Prepared, target: Target) -> Command:
         call = SEND_BATCH_MESSAGE if prepared.batch else SEND_MESSAGE_V2
@@ -349,8 +358,8 @@ class Outbox:
             return
         if self._connections.silent and target.connection is not None:
             self._connections.heard(target.connection)
-        if self._instance.hooks:
-            self._run_hooks(target, answer)
+        if pending.request is not None:
+            self._instance.after_response(target.address, pending.request, answer)
         status = STATUS_BY_CODE.get(answer.code)
         if status is None:
             self._fail(pending, BrokerRefused(answer.code, answer.remark, target.address))
@@ -373,11 +382,6 @@ class Outbox:
         self._leave(pending)
         if not pending.future.done():
             pending.future.set_result(result)
-
-    def _run_hooks(self, target: Target, answer: Command) -> None:
-        request = Command(code=RequestCode.SEND_MESSAGE_V2, opaque=answer.opaque)
-        for hook in self._instance.hooks:
-            hook.after_response(target.address, request, answer)
 
     def _fail(self, pending: Pending, error: GantryError) -> None:
         """Try again where that makes sense, else tell the caller."""
@@ -426,18 +430,30 @@ class Outbox:
         if publication is None:
             raise BrokerUnknown(f"topic {topic!r} has no queue to write to")
         target = self._choose(pending, publication)
+        if not target.address:
+            raise BrokerUnknown(f"broker {target.queue.broker_name!r} is in no route")
         connection = await self._connections.get(target.address)
         # Nobody answers a one-way message, so the socket is the only brake there is.
         await connection.drained()
         command = self.command(pending.prepared, target)
-        for hook in self._instance.hooks:
-            hook.before_request(target.address, command)
+        self._instance.before_request(target.address, command)
         connection.oneway(command)
 
     async def close(self) -> None:
         await self.idle()
         await self._for_route.close()
         await self._for_connection.close()
+
+
+def _selected(selector: Selector, queues: Sequence[Queue]) -> Queue:
+    """The queue of a caller's own function; its mistakes must not stop the sends of others."""
+    try:
+        queue = selector(queues)
+    except Exception as error:
+        raise MessageRefused(f"the selector failed: {error!r}") from error
+    if not isinstance(queue, Queue):
+        raise MessageRefused(f"a selector returns one of the queues, not {queue!r}")
+    return queue
 
 
 def _failure(pending: Pending, error: GantryError) -> GantryError:
