@@ -56,6 +56,20 @@ def test_checkpoints_come_due_in_order_and_once() -> None:
     assert [early] == table.take_due(1_000, 9)
 
 
+def test_long_loans_that_were_settled_soon_are_not_kept() -> None:
+    """
+    Otherwise a day's worth of them would wait in line for their time.
+    """
+    table = OpenCheckpoints(1)
+    for number in range(20_000):
+        one = lent(number, [number], place=number)
+        table.add(one)
+        table.settle(one, 1)
+
+    assert 0 == len(table)
+    assert len(table._by_time) <= 2_000
+
+
 def test_the_same_checkpoint_further_on_in_the_log_replaces_the_former() -> None:
     """
     What was settled before stays settled, whichever record says so.

@@ -6,6 +6,9 @@ from itertools import count
 
 from gantrymq.protocol.pop import AckBody, CheckpointBody
 
+SETTLED_MAX = 1_024
+"""Settled ones that may stay in line for their time, beyond as many as are open."""
+
 Key = tuple[str, str, int, int, int]
 """Topic, group, queue, first offset looked at, time of the pop."""
 
@@ -125,6 +128,9 @@ class OpenCheckpoints:
         if checkpoint.watched:
             return
         checkpoint.watched = True
+        if len(self._by_time) > 2 * len(self._by_key) + SETTLED_MAX:
+            self._by_time = [entry for entry in self._by_time if self.is_open(entry[2])]
+            heapq.heapify(self._by_time)
         heapq.heappush(self._by_time, (at_ms, next(self._serial), checkpoint))
 
     def settle(self, checkpoint: Checkpoint, bits: int) -> None:

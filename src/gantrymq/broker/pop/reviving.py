@@ -27,6 +27,7 @@ BATCH_MAX = 64
 """Checkpoints that are revived side by side."""
 READ_BYTES_MAX = 8 * 1024 * 1024
 RETRY_SECONDS = 1.0
+PAUSE_SECONDS_MAX = 3_600.0
 RETRY_QUEUES = 1
 
 
@@ -77,7 +78,8 @@ class Reviver:
             await self._wake.wait()
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, (self._until_ms - now_ms) / 1000)):
+            seconds = max(0.0, (self._until_ms - now_ms) / 1000)
+            async with asyncio.timeout(min(seconds, PAUSE_SECONDS_MAX)):
                 await self._wake.wait()
 
     async def _revive_due(self) -> None:
