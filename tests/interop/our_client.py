@@ -5,7 +5,7 @@ import functools
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
@@ -189,6 +189,14 @@ class Scene:
             retries = retry_topic(self.group)
             await eventually(admin.topics, lambda topics: retries in topics)
 
+    async def all_read(self, group: str | None = None) -> None:
+        """Until the broker knows that a group has read everything."""
+        async with self.admin() as admin:
+            await eventually(
+                lambda: admin.consume_stats(group or self.group, self.topic),
+                lambda stats: bool(stats.queues) and stats.lag == 0,
+            )
+
     async def send(self, *messages: Message | str) -> None:
         """One after the other, so that each queue has them in this order."""
         async with self.producer() as producer:
@@ -201,7 +209,8 @@ class Scene:
         A broker lists a topic that it made by itself, and a message that it stored, a moment later.
         """
         topic = topic or self.topic
-        async with self.admin() as admin, self.reader() as reader:
+        onlooker = replace(self, group=f"{self.group}_onlooker")
+        async with self.admin() as admin, onlooker.reader() as reader:
             await eventually(admin.topics, lambda topics: topic in topics)
             queues = await reader.queues(topic)
 

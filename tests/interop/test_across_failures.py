@@ -1,11 +1,10 @@
 """Messages that fail: sent back, tried again and given up by clients of different kinds."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
-from clients import Client, JavaClient
-from our_client import GO, Scene, eventually, story, take_and_ack, with_java, with_partners
+from clients import Client
+from our_client import GO, Scene, story, take_and_ack, with_partners
 
 from gantrymq import Delivery
 from gantrymq.model import dead_topic
@@ -64,10 +63,10 @@ class TestDeadLetters:
 
 
 class TestRetries:
-    @with_java
+    @with_partners
     @story
     async def test_our_member_gets_what_a_foreign_member_failed(
-        self, scene: Scene, java: JavaClient
+        self, scene: Scene, partner: Client
     ) -> None:
         """A retry belongs to the group, not to the member: it comes under its own topic."""
         await scene.create_topic(queues=1)
@@ -75,16 +74,16 @@ class TestRetries:
         async with scene.producer() as producer:
             sent = await producer.send(scene.message("later", "t"))
         async with scene.beside(
-            java, "consume-concurrently", failures=100, retryLevel=FIVE_SECONDS
+            partner, "consume-concurrently", failures=100, retryLevel=FIVE_SECONDS, persistMs=500
         ) as member:
             await member.until("failed")
-            await _acknowledged(scene)
+            await scene.all_read()
         async with scene.consumer() as consumer:
             consumer.subscribe(scene.topic, tags="t")
             (got,) = await take_and_ack(consumer, 1)
 
         assert (got.body, got.topic, got.msg_id) == (b"later", scene.topic, sent.msg_id)
-        assert got.reconsume_times == 1
+        assert got.reconsume_times >= 1  # a slow machine leaves time for another failure
 
     @with_partners
     @story
@@ -108,12 +107,3 @@ class TestRetries:
 
         assert (got["body"], got["topic"], got["reconsumeTimes"]) == ("later", scene.topic, 1)
         assert got["properties"]["ORIGIN_MESSAGE_ID"] == sent.offset_msg_id
-
-
-async def _acknowledged(scene: Scene) -> None:
-    """Until the group is done with its one message; a member tells that every few seconds."""
-    visitor = replace(scene, group=scene.group)
-    async with visitor.reader() as reader:
-        await eventually(
-            lambda: reader.committed(scene.queue(0)), lambda offset: (offset or 0) >= 1
-        )
