@@ -14,6 +14,7 @@ from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import OffsetWrapper
 from gantrymq.protocol.command import Command, response
+from gantrymq.protocol.pop import pop_retry_topic
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.engine import Store
 
@@ -81,10 +82,12 @@ class GroupHandler:
         group = h.consumer_group
         topics = [h.topic] if h.topic else self._registry.offsets.topics_of(group)
         online = self._sessions.consumers.get(group)
+        retried = pop_retry_topic(group, ""), pop_retry_topic(group, "", True)
         rows = []
         for name in topics:
             topic = self._registry.topics.get(name)
-            if topic is None or (online is not None and name not in online.subscriptions):
+            wanted = online is None or name in online.subscriptions or name.startswith(retried)
+            if topic is None or not wanted:
                 continue
             for queue_id in range(topic.read_queue_nums):
                 rows.append(await self._row(group, name, queue_id))
