@@ -24,17 +24,17 @@ class Progress(NamedTuple):
         return sum(max(row.broker_offset - row.consumer_offset, 0) for row in self.queues.values())
 
 
-def queue_table(body: bytes, row: type[T]) -> dict[Queue, T]:
+def queue_table(body: bytes, row: type[T], name: str = "offsetTable") -> dict[Queue, T]:
     """A map from queues, as fastjson writes it, with typed rows."""
     whole = fastjson.loads(body) if body else {}
-    table = whole.get("offsetTable") if isinstance(whole, dict) else None
+    table = whole.get(name) if isinstance(whole, dict) else None
     if not isinstance(table, dict):
-        raise ProtocolError("answer has no offsetTable")
+        raise ProtocolError(f"answer has no {name}")
     try:
         return {_queue(key): msgspec.convert(value, row, strict=False)
                 for key, value in table.items()}  # fmt: skip
     except msgspec.ValidationError as error:
-        raise ProtocolError(f"offsetTable: {error}") from error
+        raise ProtocolError(f"{name}: {error}") from error
 
 
 def topic_offsets(body: bytes) -> dict[Queue, TopicOffset]:

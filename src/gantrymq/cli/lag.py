@@ -1,0 +1,180 @@
+"""`gantry lag`: who is behind, in which queue, since when, and in whose hands it is."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import timedelta
+
+import click
+
+from gantrymq.base.errors import GantryError
+from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
+from gantrymq.client.admin import Admin
+from gantrymq.client.lag import Backlog, GroupLag, QueueLag
+from gantrymq.client.lag_advice import advice
+from gantrymq.model import Queue
+
+CLEAR_SCREEN = "\x1b[H\x1b[2J"
+_OLDEST = {True: "oldest", False: "oldestAgeMs"}
+"""Words for people, a number for scripts: not under the same name."""
+
+Offsets = dict[tuple[str, Queue], tuple[int, int]]
+"""Group and queue to its end and to what is read."""
+
+
+@click.command("lag")
+@click.argument("group", required=False)
+@click.option("--topic", help="Only this topic.")
+@click.option("--watch", is_flag=True, help="Look again and again, and show how fast it moves.")
+@click.option("--every", type=click.FloatRange(0.1), default=2.0, show_default=True,
+              help="Seconds between two looks.")  # fmt: skip
+@namesrv_option
+@output_option
+def lag(
+    group: str | None, topic: str | None, watch: bool, every: float, namesrv: str | None,
+    output: str,
+) -> None:  # fmt: skip
+    """Show how far GROUP is behind, queue by queue; without GROUP every group with a backlog.
+
+    Sums and advice go to standard error.
+    """
+
+    async def run() -> None:
+        async with Admin(namesrv) as admin:
+            shown = _Screen(admin, group, output)
+            await shown.show(await _look(admin, group, topic), None)
+            while watch:
+                await asyncio.sleep(every)
+                await shown.show(await _look(admin, group, topic), every)
+
+    try:
+        with suppress(KeyboardInterrupt):
+            asyncio.run(run())
+    except GantryError as error:
+        fail(error)
+
+
+async def _look(admin: Admin, group: str | None, topic: str | None) -> list[GroupLag]:
+    backlog = Backlog(admin)
+    return [await backlog.of(group, topic=topic)] if group else await backlog.all(topic=topic)
+
+
+class _Screen:
+    """Prints one look after the other, each with what moved since the last."""
+
+    def __init__(self, admin: Admin, group: str | None, output: str) -> None:
+        self._admin, self._group, self._output = admin, group, output
+        self._last: Offsets = {}
+        self._at = 0.0
+
+    async def show(self, found: Sequence[GroupLag], every: float | None) -> None:
+        people, now_ms = self._output == "table", self._admin.instance.clock.now_ms()
+        offsets = _offsets(found)
+        loop_at = asyncio.get_running_loop().time()
+        seconds = loop_at - self._at if every else 0.0
+        rows = []
+        for one in found:
+            if self._group:
+                rows += _queue_rows(one, now_ms, people, self._rates(offsets, seconds))
+            else:
+                rows.append(_group_row(one, now_ms, people))
+        if every and people and sys.stdout.isatty():
+            sys.stdout.write(CLEAR_SCREEN)
+        print_rows(rows, self._output)
+        sys.stdout.flush()
+        for line in _summary(found, now_ms):
+            print(line, file=sys.stderr, flush=True)
+        self._last, self._at = offsets, loop_at
+
+    def _rates(self, offsets: Offsets, seconds: float) -> dict[Queue, tuple[float, float]]:
+        """Messages a second that came in and that were read, by queue."""
+        if not seconds:
+            return {}
+        found = {}
+        for key, (end, read) in offsets.items():
+            if key in self._last:
+                last_end, last_read = self._last[key]
+                came, went = (end - last_end) / seconds, (read - last_read) / seconds
+                found[key[1]] = round(came, 1), round(went, 1)
+        return found
+
+
+def _offsets(found: Sequence[GroupLag]) -> Offsets:
+    """Of groups that have one progress: members that broadcast have each their own."""
+    return {
+        (one.group, row.queue): (row.end, row.read)
+        for one in found
+        if not one.members.broadcast
+        for topic in one.topics
+        for row in topic.queues
+    }
+
+
+def _age(ms: int | None, now_ms: int, people: bool) -> object:
+    """Words for people, milliseconds for scripts."""
+    if ms is None:
+        return None
+    age_ms = max(0, now_ms - ms)
+    return str(timedelta(seconds=age_ms // 1000)) if people else age_ms
+
+
+def _queue_rows(
+    found: GroupLag, now_ms: int, people: bool, rates: dict[Queue, tuple[float, float]]
+) -> list[Row]:
+    rows = []
+    for topic in found.topics:
+        kind = "retry" if topic.is_retry else "topic"
+        rows += [_queue_row(kind, row, now_ms, people, rates) for row in topic.queues]
+    rows += [_queue_row("dead", row, now_ms, people, rates) for row in found.dead]
+    return rows if people else [{"group": found.group, **row} for row in rows]
+
+
+def _queue_row(
+    kind: str, row: QueueLag, now_ms: int, people: bool, rates: dict[Queue, tuple[float, float]]
+) -> Row:
+    shown: Row = {
+        "kind": kind, "topic": row.queue.topic, "broker": row.queue.broker_name,
+        "queueId": row.queue.queue_id, "brokerOffset": row.end, "groupOffset": row.read,
+        "lag": row.lag, _OLDEST[people]: _age(row.oldest_ms, now_ms, people),
+        "inHand": row.in_hand, "holder": list(row.holders) or None, "trouble": row.trouble or None,
+    }  # fmt: skip
+    if row.deleted:
+        shown["deletedUnread"] = row.deleted
+    if rates:
+        came, went = rates.get(row.queue, (None, None))
+        shown |= {"inPerSecond": came, "outPerSecond": went}
+    return shown
+
+
+def _group_row(found: GroupLag, now_ms: int, people: bool) -> Row:
+    slowest = found.slowest
+    return {
+        "group": found.group,
+        "lag": found.lag,
+        "retry": found.retry,
+        "dead": found.dead_count,
+        _OLDEST[people]: _age(found.oldest_ms, now_ms, people),
+        "members": len(found.members.members),
+        "slowest": str(slowest.queue) if slowest else None,
+        "slowestLag": slowest.lag if slowest else None,
+        "holder": (list(slowest.holders) or None) if slowest else None,
+        "trouble": (slowest.trouble or None) if slowest else None,
+    }
+
+
+def _summary(found: Sequence[GroupLag], now_ms: int) -> list[str]:
+    if not found:
+        return ["no group has a backlog"]
+    lines = []
+    for one in found:
+        words = [f"{one.lag} unread"]
+        if one.oldest_ms is not None:
+            words.append(f"the oldest for {_age(one.oldest_ms, now_ms, True)}")
+        words += [f"{one.retry} of them retries", f"{one.dead_count} dead letters"]
+        words.append(f"{len(one.members.members)} members")
+        lines.append(f"{one.group}: {', '.join(words)}")
+        lines += [f"advice: {line}" for line in advice(one)]
+    if len(found) > 1:
+        lines.append(f"all groups: {sum(one.lag for one in found)} unread")
+    return lines
