@@ -34,6 +34,7 @@ def all_workloads() -> dict[str, Workload]:
         recovery,
         resources,
         sending,
+        waiting,
     )
 
     return {
@@ -51,6 +52,7 @@ def all_workloads() -> dict[str, Workload]:
         "group-commit": flushing.group_commit,
         "real-disk": flushing.real_disk,
         "sync-under-load": flushing.under_load,
+        "timers": waiting.timers,
         "sql-filter": filtering.sql_filter,
         "crowd": crowd.crowd,
         "peers": peers.peers,

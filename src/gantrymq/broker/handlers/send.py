@@ -157,7 +157,7 @@ class SendHandler:
             message.batch = self._batch(h, command.body, text)
         self._fill(message, text)
         is_timed = message.topic == TIMER_TOPIC and not h.topic.startswith(RETRY_PREFIX)
-        self._put(message, (lambda _: self._answer_timed(message, h.topic)) if is_timed else None)
+        self._put(message, self._answer_timed if is_timed else None)
 
     def _put_half(self, message: Sent, text: str, h: SendRequest | SendRequestV2) -> None:
         """The first half of a transaction goes where no consumer reads, until it is decided."""
@@ -243,7 +243,7 @@ class SendHandler:
             text = self._rooms.redirect(message, text)
         message.properties = text.encode() + self._tail
 
-    def _put(self, message: Sent, reply: Callable[[Append], None] | None = None) -> None:
+    def _put(self, message: Sent, reply: Callable[..., None] | None = None) -> None:
         if self._waiting >= self._waiting_max:
             raise Busy(
                 f"[OVERLOAD]system busy: {self._waiting} sends wait for the disk, "
@@ -253,7 +253,7 @@ class SendHandler:
         self._waiting += 1
         self._store.put(message)
 
-    def _answer_timed(self, message: Sent, topic: str) -> None:
+    def _answer_timed(self, message: Sent) -> None:
         """A message that waits for its time can be recalled: its sender learns how."""
         command = message.command
         if not message.status.is_stored or command.flag & ONEWAY_FLAG:
@@ -262,6 +262,7 @@ class SendHandler:
         self._waiting -= 1
         self._stats.put(message.topic, 1, message.size)
         due = int(find_property(message.properties, b"TIMER_OUT_MS") or 0) + 1
+        topic = (find_property(message.properties, b"REAL_TOPIC") or b"").decode()
         name = self._config.broker_name
         ext = {
             **REGION,
