@@ -59,6 +59,7 @@ class Cluster:
         self.rng = random.Random(seed)
         self.network: Network = MemoryNetwork(self.rng) if memory else TcpNetwork()
         self.disk: Disk = disk or (MemoryDisk() if memory else OsDisk())
+        """The first broker's, or everybody's when it was passed in or is a real one."""
         self._clock = clock
         self._stack = AsyncExitStack()
         self._root = ""
@@ -102,7 +103,8 @@ class Cluster:
             bind_address=HOST,
             kv_config_path=f"{self._root}/namesrv-{number}/kvConfig.json",
         )
-        server = run_nameserver(config, network=self.network, disk=self.disk, clock=self._clock)
+        disk = MemoryDisk() if self._own_disks else self.disk
+        server = run_nameserver(config, network=self.network, disk=disk, clock=self._clock)
         self._nameservers.append(await self._stack.enter_async_context(server))
 
     async def _add_broker(self, name: str) -> None:
@@ -119,7 +121,7 @@ class Cluster:
                 **self._settings,
             }
         )
-        self._disks[name] = MemoryDisk() if self._own_disks else self.disk
+        self._disks[name] = MemoryDisk() if self._own_disks and self._disks else self.disk
         await self.start_broker(name)
 
     async def start_broker(self, name: str = "broker-a") -> Broker:
@@ -154,7 +156,10 @@ class Cluster:
         assert isinstance(disk, MemoryDisk), "only a broker on its own disk in memory can be killed"
         assert isinstance(network, MemoryNetwork)
         stack, broker = self._running.pop(name)
-        self._disks[name] = disk.image(self.rng) if power_cut else disk.after_kill()
+        left = disk.image(self.rng) if power_cut else disk.after_kill()
+        if self.disk is disk:
+            self.disk = left
+        self._disks[name] = left
         disk.fault = lambda operation, path: OSError(f"{operation} of a killed broker")
         for port in (broker.config.listen_port, broker.config.fast_listen_port):
             network.stop_listening(HOST, port)
