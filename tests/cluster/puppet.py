@@ -51,7 +51,7 @@ class Puppet:
         return Routes(
             slow={
                 310: self._send, 320: self._send, 11: self._pull, 34: self._heartbeat,
-                35: self._fine, 38: self._group, 14: self._read, 15: self._store, 30: self._offset,
+                35: self._leave, 38: self._group, 14: self._read, 15: self._store, 30: self._offset,
                 31: self._offset,
             }
         )  # fmt: skip
@@ -88,7 +88,8 @@ class Puppet:
         self._members[fastjson.loads(command.body)["clientID"]] = None
         return Command(code=0)
 
-    async def _fine(self, connection: Connection, command: Command) -> Command:
+    async def _leave(self, connection: Connection, command: Command) -> Command:
+        self._members.pop(command.ext["clientID"], None)
         return Command(code=0)
 
     async def _group(self, connection: Connection, command: Command) -> Command:
@@ -139,5 +140,7 @@ async def puppets(
         yield made
     finally:
         for puppet, line in zip(made, lines, strict=True):
+            for connection in puppet.server.connections:
+                connection.abort()  # what it left without an answer is not waited for
             await puppet.server.stop()
             line.close()
