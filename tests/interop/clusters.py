@@ -22,6 +22,8 @@ SETTINGS: Mapping[str, str] = {
     "recallMessageEnable": "true",
     "transactionCheckInterval": "1000",
     "transactionTimeOut": "1000",
+    # RocketMQ 5 writes down late what was decided, and would ask about it once more.
+    "transactionOpBatchInterval": "200",
 }
 
 Cluster = OurCluster | RealCluster

@@ -53,12 +53,20 @@ final class Transactions {
     private static void answer(Args args) throws Exception {
         Plan plan = new Plan(args, args.number("count", 1));
         TransactionMQProducer producer = started(args, plan);
-        producer.fetchPublishMessageQueues(args.topic());
+        announce(producer, args.topic());
         Lines.ready();
         plan.await(args.timeoutSeconds());
         Lines.done(args.number("count", 1));
         Thread.sleep(args.number("lingerMs", 2500));
         producer.shutdown();
+    }
+
+    /** A producer that never sent knows no broker to tell about itself. */
+    private static void announce(TransactionMQProducer producer, String topic) {
+        Object inner = producer.getDefaultMQProducerImpl();
+        String getter = Newer.has(inner, "getMqClientFactory", 0) ? "getMqClientFactory" : "getmQClientFactory";
+        Object factory = Newer.call(inner, getter);
+        Newer.call(factory, "updateTopicRouteInfoFromNameServer", topic);
     }
 
     private static TransactionMQProducer started(Args args, Plan plan) throws Exception {
