@@ -9,7 +9,7 @@ from pathlib import Path
 
 from peer import Run
 
-from gantrymq import Admin, Finder, Message, Producer, Queue
+from gantrymq import Finder, Message, Producer
 from gantrymq.protocol.subscription import java_hash
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
@@ -243,10 +243,3 @@ def test_the_command_prints_what_it_found_and_whether_that_is_all() -> None:
     assert "k2/1" == json.loads(out)["body"]
     assert "1 found, complete\n" == said
     assert 1 == code
-
-
-def test_admin_and_queue_are_public() -> None:
-    """
-    The search needs no private name.
-    """
-    assert {"Admin", "Queue"} == {Admin.__name__, Queue.__name__}
