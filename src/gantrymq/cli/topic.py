@@ -6,9 +6,13 @@ import sys
 import click
 
 from gantrymq.base.errors import GantryError
-from gantrymq.cli.output import fail, namesrv_option
+from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
 from gantrymq.client.admin import Admin
 from gantrymq.client.shrink import shrink_topic
+from gantrymq.client.spread import RATE_DEFAULT, Keyless, Spread, SpreadRow
+
+INTERRUPTED = 130
+"""The exit code of what was ended by Ctrl-C."""
 
 
 @click.group("topic")
@@ -35,3 +39,65 @@ def shrink(name: str, queues: int, timeout: float, namesrv: str | None) -> None:
         asyncio.run(run())
     except GantryError as error:
         fail(error)
+
+
+@topic.command("spread")
+@click.argument("name", metavar="TOPIC")
+@click.option("--to", "to", required=True, metavar="NEW", help="The wider topic; made if missing.")
+@click.option("--queues", type=click.IntRange(1), required=True, help="Queues of NEW, a broker.")
+@click.option("--group", required=True, help="Whose unread messages are moved.")
+@click.option("--rate", default=RATE_DEFAULT, show_default=True, help="Messages a second, at most.")
+@click.option("--keyless", type=click.Choice(["spread", "queue", "keys"]),
+              help="Where messages without a sharding key go: anywhere (default), where their "
+              "queue goes (default of order topics), or by their first key.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Also while members of the group read TOPIC.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be moved.")
+@namesrv_option
+@output_option
+def spread(
+    name: str, to: str, queues: int, group: str, rate: float, keyless: Keyless | None, force: bool,
+    dry_run: bool, namesrv: str | None, output: str,
+) -> None:  # fmt: skip
+    """Move what waits for a group in TOPIC into a wider topic, so that more consumers share it.
+
+    Messages with one sharding key stay in order. Progress of the group on TOPIC follows the
+    copies: stopped at any time, the same command goes on.
+    """
+
+    async def run() -> list[SpreadRow]:
+        async with Admin(namesrv) as admin:
+            work = Spread(
+                admin, name, group=group, to=to, queues=queues, rate=rate, keyless=keyless,
+                force=force, say=lambda line: print(line, file=sys.stderr, flush=True),
+            )  # fmt: skip
+            return await (work.plan() if dry_run else work.run())
+
+    try:
+        rows = asyncio.run(run())
+    except KeyboardInterrupt:
+        print("stopped: the same command goes on where it was", file=sys.stderr)
+        raise SystemExit(INTERRUPTED) from None
+    except GantryError as error:
+        fail(error)
+    else:
+        print_rows([_spread_row(row, dry_run) for row in rows], output)
+        _say_next(rows, to, group, dry_run)
+
+
+def _spread_row(row: SpreadRow, dry_run: bool) -> Row:
+    found: Row = {
+        "broker": row.queue.broker_name, "queueId": row.queue.queue_id, "from": row.start,
+        "to": row.end, "waiting": row.waiting,
+    }  # fmt: skip
+    return found if dry_run else {**found, "moved": row.moved, "skipped": row.skipped}
+
+
+def _say_next(rows: list[SpreadRow], to: str, group: str, dry_run: bool) -> None:
+    if dry_run:
+        print(f"{sum(row.waiting for row in rows)} messages would be moved", file=sys.stderr)
+        return
+    moved, skipped = sum(row.moved for row in rows), sum(row.skipped for row in rows)
+    print(
+        f"{moved} messages moved to {to}, {skipped} had been before: let {group} subscribe to {to}",
+        file=sys.stderr,
+    )

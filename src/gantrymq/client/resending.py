@@ -33,7 +33,7 @@ STORED: Final = (
 
 Target = Literal["retry", "topic"]
 
-_LEFT_BEHIND = frozenset(
+LEFT_BEHIND = frozenset(
     {
         *properties.FAILURE, properties.DELAY, properties.REAL_TOPIC, properties.REAL_QUEUE,
         properties.WAIT, properties.CLUSTER, properties.MSG_REGION, properties.TRACE_ON,
@@ -179,7 +179,7 @@ class Resending:
 
 def _reborn(message: Received, origin: str, target: str) -> dict[str, str]:
     """The properties of the new message: the user's, the ids, and where it comes from."""
-    found = {name: text for name, text in message.properties.items() if name not in _LEFT_BEHIND}
+    found = {name: text for name, text in message.properties.items() if name not in LEFT_BEHIND}
     if target == origin:
         for name in (properties.RETRY_TOPIC, properties.ORIGIN_MESSAGE_ID):
             found.pop(name, None)

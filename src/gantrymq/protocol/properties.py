@@ -55,6 +55,8 @@ FAILURE = ("GANTRY_ERROR", "GANTRY_ERROR_TEXT", "GANTRY_FINGERPRINT", "GANTRY_RE
 """Ours: why a message was given back the last time."""
 RESENT_FROM = "GANTRY_RESENT_FROM"
 """Ours: the dead letter that this message was made from, by its broker's id."""
+SPREAD_FROM = "GANTRY_SPREAD_FROM"
+"""Ours: where the message lay before it was moved into a wider topic, topic/broker/queue/offset."""
 
 SPARE = (
     "GANTRY_ERROR_TEXT", "GANTRY_REASON", "GANTRY_ERROR", DEAD_ORIGIN_MESSAGE_ID,
