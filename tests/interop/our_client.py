@@ -26,6 +26,7 @@ from gantrymq import (
     PullConsumer,
     Queue,
     Received,
+    SimpleConsumer,
 )
 from gantrymq.model import retry_topic
 
@@ -136,6 +137,15 @@ class Scene:
 
     def lite(self) -> LitePullConsumer:
         return LitePullConsumer(self.namesrv, group=self.group, client=self.client)
+
+    def borrower(self, invisible: float = 60.0) -> SimpleConsumer:
+        return SimpleConsumer(
+            self.namesrv,
+            group=self.group,
+            invisible=invisible,
+            from_first=True,
+            client=self.client,
+        )
 
     async def java(self, client: Client, verb: str, **more: Any) -> Lines:
         """A verb of a real client, while our own clients go on beside it."""
