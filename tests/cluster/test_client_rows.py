@@ -293,3 +293,59 @@ class TestOptions:
         """
         with pytest.raises(TypeError):
             ConsumerOptions(pull_batchsize=3)  # type: ignore[call-arg]
+
+    @pytest.mark.parametrize(
+        "table, theirs, default",
+        [
+            ("client", "namesrvAddr", "None"),
+            ("client", "clientIP", "None"),
+            ("client", "instanceName", "'DEFAULT'"),
+            ("client", "pollNameServerInterval", "30000"),
+            ("client", "heartbeatBrokerInterval", "30000"),
+            ("client", "persistConsumerOffsetInterval", "5000"),
+            ("client", "clientCallbackExecutorThreads", "0"),
+            ("producer", "createTopicKey", "'TBW102'"),
+            ("producer", "defaultTopicQueueNums", "4"),
+            ("producer", "sendMsgTimeout", "3000"),
+            ("producer", "compressMsgBodyOverHowmuch", "4096"),
+            ("producer", "retryTimesWhenSendFailed", "2"),
+            ("producer", "retryTimesWhenSendAsyncFailed", "2"),
+            ("producer", "retryAnotherBrokerWhenNotStoreOK", "False"),
+            ("producer", "sendLatencyFaultEnable", "False"),
+            ("producer", "maxMessageSize", "4194304"),
+            ("producer", "checkThreadPoolMinSize", "1"),
+            ("producer", "checkThreadPoolMaxSize", "1"),
+            ("producer", "checkRequestHoldMax", "2000"),
+            ("consumer", "messageModel", "'CLUSTERING'"),
+            ("consumer", "consumeFromWhere", "'CONSUME_FROM_LAST_OFFSET'"),
+            ("consumer", "consumeTimestamp", "None"),
+            ("consumer", "allocateMessageQueueStrategy", "'AVG'"),
+            ("consumer", "consumeThreadMin", "20"),
+            ("consumer", "consumeThreadMax", "20"),
+            ("consumer", "consumeConcurrentlyMaxSpan", "2000"),
+            ("consumer", "pullThresholdForQueue", "1000"),
+            ("consumer", "pullThresholdSizeForQueue", "100"),
+            ("consumer", "pullInterval", "0"),
+            ("consumer", "consumeMessageBatchMaxSize", "1"),
+            ("consumer", "pullBatchSize", "32"),
+            ("consumer", "maxReconsumeTimes", "-1"),
+            ("consumer", "suspendCurrentQueueTimeMillis", "1000"),
+            ("consumer", "consumeTimeout", "900000"),
+            ("pull", "brokerSuspendMaxTimeMillis", "20000"),
+            ("pull", "consumerTimeoutMillisWhenSuspend", "30000"),
+            ("pull", "consumerPullTimeoutMillis", "10000"),
+            ("pull", "messageModel", "'CLUSTERING'"),
+            ("pull", "registerTopics", "()"),
+            ("pull", "allocateMessageQueueStrategy", "'AVG'"),
+        ],
+    )
+    def test_are_listed_under_rocketmqs_names_with_its_defaults(
+        self, table: str, theirs: str, default: str
+    ) -> None:
+        """
+        The reference page is printed from the code, so that what it says is what is used.
+        """
+        page = (Path(__file__).parents[2] / "docs" / "client-options.md").read_text()
+        section = page.partition(f"## `[{table}]`")[2].partition("\n## ")[0]
+        rows = [row.split("|") for row in section.splitlines() if f"| `{theirs}`" in row]
+        assert [f"`{default}`"] == [row[2].strip() for row in rows]
