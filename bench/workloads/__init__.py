@@ -34,6 +34,7 @@ def all_workloads() -> dict[str, Workload]:
         recovery,
         resources,
         sending,
+        transactions,
         waiting,
     )
 
@@ -45,6 +46,7 @@ def all_workloads() -> dict[str, Workload]:
         "send-client": sending.through_the_client,
         "send-json-pure": sending.json_headers_pure,
         "send-binary-pure": sending.binary_headers_pure,
+        "transactions": transactions.transactions,
         "backlog-walk": reading.walked,
         "backlog-consumer": reading.consumed,
         "ordered": reading.ordered,

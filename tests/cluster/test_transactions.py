@@ -1,6 +1,7 @@
 """Transactions on the wire: hidden halves, decisions, and the questions that follow silence."""
 
 import asyncio
+import errno
 import threading
 import time
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from peer import Peer, Run, bodies, messages
 
 from gantrymq.base.clock import WallClock
+from gantrymq.broker.transactions import ledger
 from gantrymq.client.checks import Unfinished
 from gantrymq.model import CHECK_MAX_TOPIC, HALF_TOPIC, OP_HALF_TOPIC, Message
 from gantrymq.protocol import fastjson
@@ -18,6 +20,7 @@ from gantrymq.protocol.record import decode_record
 from gantrymq.remoting.connection import Connection
 from gantrymq.sync import Producer as SyncProducer
 from gantrymq.testing.cluster import Cluster
+from gantrymq.testing.disk import MemoryDisk
 from gantrymq.testing.loop import simulate
 
 COMMIT, ROLLBACK, UNKNOWN = 8, 12, 0
@@ -149,9 +152,11 @@ class TestDecisions:
             for half, verdict in zip(halves, (COMMIT, ROLLBACK, COMMIT), strict=True):
                 peer.end_oneway(half, verdict)
             await peer.pull("orders", 1, hold=5000)
+            while len(ops := await peer.read(OP_HALF_TOPIC)) < 3:
+                await asyncio.sleep(0.01)
 
             assert [b"0", b"2"] == await peer.read()
-            assert [b"0", b"1", b"2"] == sorted(await peer.read(OP_HALF_TOPIC))
+            assert [b"0", b"1", b"2"] == sorted(ops)
 
         run(work)
 
@@ -473,6 +478,90 @@ class TestTimes:
                 return await peer.read()
 
         assert [b"1", b"2"] == simulate(story)
+
+
+class TestTrouble:
+    def test_contents_that_were_forgotten_are_read_again(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """
+        Too many undecided ones to keep: commits and questions take them from the log.
+        """
+        monkeypatch.setattr(ledger, "KEPT_BYTES_MAX", 300)
+
+        async def work(cluster: Cluster) -> None:
+            peer = await shop(cluster)
+            halves = [await peer.half(b"%d" % number) for number in range(10)]
+            codes = [(await peer.end(half, COMMIT)).code for half in halves[:5]]
+            peer.end_oneway(halves[5], COMMIT)
+            await peer.beat()
+            asked = []
+            for _ in range(4):
+                question = await peer.question()
+                asked.append(question.ext["msgId"])
+                await peer.answer(question, ROLLBACK)
+
+            assert [0] * 5 == codes
+            assert [f"id-{number}" for number in range(6, 10)] == sorted(asked)
+            assert [b"%d" % number for number in range(6)] == sorted(await peer.read())
+
+        run(work, transaction_time_out=1000, transaction_check_interval=1000)
+
+    def test_a_full_disk_decides_nothing(self) -> None:
+        """
+        The word is answered with an error, and the question comes when there is room again.
+        """
+
+        async def story() -> tuple[list[bool], list[str], list[bytes]]:
+            async with Cluster(memory=True) as cluster:
+                disk = cluster.disk
+                assert isinstance(disk, MemoryDisk)
+                peer = await shop(cluster)
+                await peer.beat()
+                first, second = await peer.half(b"1"), await peer.half(b"2")
+                disk.fault = full_log
+                refused = [
+                    (await peer.end(first, COMMIT)).code != 0,
+                    (await peer.end(second, ROLLBACK)).code != 0,
+                    (await peer.half(b"3")).code != 0,
+                ]
+                await asyncio.sleep(20)
+                disk.fault = None
+                asked = []
+                for _ in range(2):
+                    question = await peer.question()
+                    asked.append(question.ext["msgId"])
+                    await peer.answer(question, COMMIT if len(asked) == 1 else ROLLBACK)
+                return refused, asked, await peer.read()
+
+        refused, asked, found = simulate(story)
+
+        assert [True] * 3 == refused
+        assert ["id-1", "id-2"] == asked
+        assert [b"1"] == found
+
+    def test_too_many_undecided_ones_are_flow_control(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """
+        SYSTEM_BUSY, as for every queue that is full; a decision makes room.
+        """
+        monkeypatch.setattr(ledger, "UNDECIDED_MAX", 2)
+
+        async def work(cluster: Cluster) -> None:
+            peer = await shop(cluster)
+            halves = [await peer.half(b"%d" % number) for number in range(3)]
+            await peer.end(halves[0], ROLLBACK)
+
+            assert [0, 0, 2] == [half.code for half in halves]
+            assert 0 == (await peer.half(b"again")).code
+
+        run(work)
+
+
+def full_log(operation: str, path: str) -> OSError | None:
+    full = operation == "pwrite" and "commitlog" in path
+    return OSError(errno.ENOSPC, "no room", path) if full else None
 
 
 def test_the_blocking_client_has_transactions_too() -> None:

@@ -56,8 +56,6 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     transaction_time_out: int = 6_000
     transaction_check_max: int = 15
     transaction_check_interval: int = 60_000
-    transaction_op_msg_max_size: int = 4_096
-    transaction_op_batch_interval: int = 3_000
 
     timer_wheel_enable: bool = True
     timer_precision_ms: int = 1

@@ -97,7 +97,8 @@ IGNORED_KEYS = frozenset(
     timerInterceptDelayLevel timerMetricSmallThreshold timerProgressLogIntervalMs
     timerPutMessageThreadNum timerRollWindowSlot timerSkipUnknownError timerStopEnqueue
     topicQueueLockNum totalReplicas traceOn transactionMetricFlushInterval transferMsgByHeap
-    transientStorePoolEnable transientStorePoolSize travelCqFileNumWhenGetMessage
+    transactionOpBatchInterval transactionOpMsgMaxSize transientStorePoolEnable
+    transientStorePoolSize travelCqFileNumWhenGetMessage
     updateNameServerAddrPeriod useABSLock useEpollNativeSelector usePIDColdCtrStrategy
     useReentrantLockWhenPutMessage useStaticSubscription useTLS validateSystemTopicWhenUpdateTopic
     waitTimeMillsInAckQueue waitTimeMillsInAdminBrokerQueue waitTimeMillsInHeartbeatQueue

@@ -204,10 +204,10 @@ class SendFrames:
     def _template(self, of_batch: bool) -> bytes:
         code = RequestCode.SEND_BATCH_MESSAGE if of_batch else RequestCode.SEND_MESSAGE_V2
         return _TEMPLATE.format(
-            code=int(code), group=_quoted(self._group), topic=_quoted(self._queue.topic),
-            default_topic=_quoted(self._options.create_topic_key),
+            code=int(code), group=quoted(self._group), topic=quoted(self._queue.topic),
+            default_topic=quoted(self._options.create_topic_key),
             queue_nums=self._options.default_topic_queue_nums, queue_id=self._queue.queue_id,
-            batch="true" if of_batch else "false", broker=_quoted(self._queue.broker_name),
+            batch="true" if of_batch else "false", broker=quoted(self._queue.broker_name),
             version=VERSION_4_9_8,
         ).encode()  # fmt: skip
 
@@ -279,6 +279,6 @@ def _field(name: str, value: str) -> bytes:
     return _KEY_SIZE.pack(len(key)) + key + _VALUE_SIZE.pack(len(text)) + text
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """A JSON string inside a %-template."""
     return _json(text).decode().replace("%", "%%")

@@ -8,7 +8,7 @@ import asyncio
 import os
 import random
 from collections.abc import Iterable, Sequence
-from typing import Final, Self
+from typing import Final, Self, cast
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
@@ -26,13 +26,12 @@ from gantrymq.client.routes import publish_queues
 from gantrymq.client.tracing import Tracing
 from gantrymq.client.transactions import (
     Decision,
+    Ends,
     Local,
+    Submitted,
     Transaction,
     check_message,
-    end_command,
-    end_soon,
     half_of,
-    run_submitted,
     run_transaction,
 )
 from gantrymq.model import Message, NameRefused, Queue, SendResult, check_group_name
@@ -88,6 +87,7 @@ class Producer:
         self._pid = os.getpid()
         self._checked_topics: set[str] = set()
         self._checks = Checks(self.group, self.options)
+        self._ends: Ends | None = None
 
     # life
 
@@ -120,7 +120,7 @@ class Producer:
     async def close(self) -> None:
         """Wait for what is under way (it has a time-out), say good-bye to the brokers, close."""
         instance, outbox = self._instance, self._outbox
-        self._closed, self._instance, self._outbox = True, None, None
+        self._closed, self._instance, self._outbox, self._ends = True, None, None, None
         if instance is None or outbox is None:
             return
         try:
@@ -207,13 +207,15 @@ class Producer:
     def _submit(
         self, outbox: Outbox, prepared: Prepared, message: Message, queue: Queue | None = None,
         selector: Selector | None = None, timeout: float | None = None,
+        future: asyncio.Future[SendResult] | None = None,
     ) -> asyncio.Future[SendResult]:  # fmt: skip
         if outbox.full:
             raise WindowFull(
                 f"{outbox.count} messages ({outbox.bytes} bytes) are under way: "
                 "`await producer.room()` before the next submit"
             )
-        pending = self._pending(outbox, prepared, timeout, 1 + self.options.retries_async)
+        tries = 1 + self.options.retries_async
+        pending = self._pending(outbox, prepared, timeout, tries, future)
         future = pending.future
         if queue is not None or selector is not None or message.sharding_key is not None:
             _fix(pending, message, queue, selector)
@@ -334,11 +336,12 @@ class Producer:
 
     def submit_transaction(self, message: Message, local: Local) -> asyncio.Future[Transaction]:
         """Many at once, as `submit` does; `local` is a plain function that does not wait."""
-        outbox, transaction = self._usable(), Transaction(self, message)
-        outcome: asyncio.Future[Transaction] = self._loop.create_future()
-        half = self._submit(outbox, half_of(self._prepared(message), self.group, None), message)
-        half.add_done_callback(lambda done: run_submitted(transaction, local, done, outcome))
-        return outcome
+        outbox, submitted = self._usable(), Submitted(Transaction(self, message), local)
+        prepared = half_of(self._prepared(message), self.group, None)
+        self._submit(
+            outbox, prepared, message, future=cast("asyncio.Future[SendResult]", submitted)
+        )
+        return submitted.outcome
 
     def check(self, handler: CheckHandler) -> CheckHandler:
         """Register who answers when a broker asks what became of a transaction."""
@@ -366,10 +369,9 @@ class Producer:
 
     def end_transaction(self, result: SendResult, decision: Decision, remark: str = "") -> None:
         """The word about a half message. Nobody answers it: one that is lost is asked for."""
-        instance = self.instance
-        end_soon(
-            instance, end_command(self.group, result, decision, remark, instance.codec), result
-        )
+        if self._ends is None:
+            self._ends = Ends(self.instance, self.group)
+        self._ends.send(result, decision, remark)
 
     async def queues(self, topic: str) -> list[Queue]:
         """The queues of a topic that may be written to."""
@@ -386,10 +388,11 @@ class Producer:
         self._checked_topics.add(topic)
 
     def _pending(
-        self, outbox: Outbox, prepared: Prepared, timeout: float | None, tries: int
-    ) -> Pending:
+        self, outbox: Outbox, prepared: Prepared, timeout: float | None, tries: int,
+        future: asyncio.Future[SendResult] | None = None,
+    ) -> Pending:  # fmt: skip
         deadline = self._loop.time() + (self._send_seconds if timeout is None else timeout)
-        return Pending(outbox, prepared, asyncio.Future(loop=self._loop), deadline, tries)
+        return Pending(outbox, prepared, future or self._loop.create_future(), deadline, tries)
 
 
 def _fix(

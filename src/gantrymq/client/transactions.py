@@ -10,17 +10,21 @@ for: see `checks`.
 import asyncio
 import inspect
 import logging
+import struct
 from collections.abc import Callable
 from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+import msgspec
+
 from gantrymq.base.errors import GantryError
 from gantrymq.client.errors import ClientError, MessageRefused
-from gantrymq.client.outgoing import Prepared
+from gantrymq.client.outgoing import Prepared, quoted
 from gantrymq.model import Message, SendResult
 from gantrymq.protocol import properties
 from gantrymq.protocol.calls import END_TRANSACTION
+from gantrymq.protocol.codes import VERSION_4_9_8
 from gantrymq.protocol.command import Command
 from gantrymq.protocol.headers.transactions import EndTransactionRequest
 from gantrymq.protocol.ids import parse_offset_msg_id
@@ -51,6 +55,7 @@ class Decision(Enum):
     UNKNOWN = "unknown"
 
 
+_WORDS: Final = {each.value: each for each in Decision}
 VERDICTS: Final = {
     Decision.COMMIT: TRANSACTION_COMMIT,
     Decision.ROLLBACK: TRANSACTION_ROLLBACK,
@@ -73,17 +78,18 @@ def decision_of(value: object) -> Decision:
     """A word as a decision. True, False or None could mean anything and are none."""
     if isinstance(value, Decision):
         return value
-    if isinstance(value, str) and value in {each.value for each in Decision}:
-        return Decision(value)
+    found = _WORDS.get(value) if isinstance(value, str) else None
+    if found is not None:
+        return found
     raise TypeError(f"a transaction is decided by commit, rollback or unknown, not by {value!r}")
 
 
 def half_of(prepared: Prepared, group: str, check_after: int | None) -> Prepared:
     """Mark a message ready to be sent as the first half of a transaction of a group."""
-    marks = {properties.TRANSACTION_PREPARED: "true", properties.PRODUCER_GROUP: group}
+    text = f"TRAN_MSG\x01true\x02PGROUP\x01{group}\x02"
     if check_after is not None:
-        marks[properties.CHECK_IMMUNITY] = str(check_after)
-    prepared.properties += properties.encode(marks)
+        text += f"{properties.CHECK_IMMUNITY}\x01{check_after}\x02"
+    prepared.properties += text
     prepared.sys_flag |= TRANSACTION_PREPARED
     return prepared
 
@@ -102,6 +108,11 @@ def check_message(message: Message, check_after: int | None) -> None:
 class Transaction:
     """One message and the word about it; `async with` sends both."""
 
+    __slots__ = (
+        "_check_after", "_producer", "_queue", "_result", "_selector", "_timeout", "decision",
+        "message",
+    )  # fmt: skip
+
     def __init__(
         self, producer: "Producer", message: Message, *, queue: "Queue | None" = None,
         selector: "Selector | None" = None, timeout: float | None = None,
@@ -109,7 +120,7 @@ class Transaction:
     ) -> None:  # fmt: skip
         check_message(message, check_after)
         self._producer, self.message = producer, message
-        self._how = {"queue": queue, "selector": selector, "timeout": timeout}
+        self._queue, self._selector, self._timeout = queue, selector, timeout
         self._check_after = check_after
         self._result: SendResult | None = None
         self.decision: Decision | None = None
@@ -140,7 +151,11 @@ class Transaction:
         self.decision = Decision.UNKNOWN
 
     async def __aenter__(self) -> Self:
-        self.begun(await self._producer.send_half(self.message, self._check_after, **self._how))  # type: ignore[arg-type]
+        result = await self._producer.send_half(
+            self.message, self._check_after, queue=self._queue, selector=self._selector,
+            timeout=self._timeout,
+        )  # fmt: skip
+        self.begun(result)
         return self
 
     def begun(self, result: SendResult) -> None:
@@ -197,75 +212,136 @@ async def run_transaction(transaction: Transaction, local: Local) -> Transaction
     return transaction
 
 
-def run_submitted(
-    transaction: Transaction,
-    local: Local,
-    half: asyncio.Future[SendResult],
-    outcome: asyncio.Future[Transaction],
-) -> None:
-    """Goes on with a submitted transaction, in one go, as soon as its half message is answered."""
-    try:
-        transaction.begun(half.result())
-    except (GantryError, asyncio.CancelledError) as error:
-        if not outcome.done():
-            outcome.set_exception(error)
-        return
-    try:
-        transaction.decision = decision_of(local(transaction))
-    except Exception as error:
-        transaction.ended(error)
-        if not outcome.done():
-            outcome.set_exception(error)
-        return
-    transaction.end()
-    if not outcome.done():
-        outcome.set_result(transaction)
+class Submitted:
+    """Stands where a send's future stands: goes on as soon as the half message is answered."""
+
+    __slots__ = ("_local", "_transaction", "outcome")
+
+    def __init__(self, transaction: Transaction, local: Local) -> None:
+        self._transaction, self._local = transaction, local
+        self.outcome: asyncio.Future[Transaction] = asyncio.get_running_loop().create_future()
+
+    def done(self) -> bool:
+        """Whether nobody waits any more."""
+        return self.outcome.done()
+
+    def set_exception(self, error: BaseException) -> None:
+        """The half message was not stored, or nobody knows."""
+        if not self.outcome.done():
+            self.outcome.set_exception(error)
+
+    def set_result(self, result: SendResult) -> None:
+        """The half message is stored: run the local part, send the word.
+
+        Nothing may escape from here into the connection that brought the answer.
+        """
+        try:
+            self._go_on(result)
+        except Exception as error:
+            self.set_exception(error)
+        else:
+            if not self.outcome.done():
+                self.outcome.set_result(self._transaction)
+
+    def _go_on(self, result: SendResult) -> None:
+        transaction = self._transaction
+        transaction.begun(result)
+        try:
+            transaction.decision = decision_of(self._local(transaction))
+        except Exception as error:
+            transaction.ended(error)
+            raise
+        transaction.end()
 
 
-def end_command(
-    group: str, result: SendResult, decision: Decision, remark: str, codec: int
-) -> Command:
-    """The request that ends a transaction whose half message was sent from here."""
-    header = EndTransactionRequest(
-        topic=result.queue.topic,
-        producer_group=group,
-        tran_state_table_offset=result.offset,
-        commit_log_offset=parse_offset_msg_id(result.offset_msg_id).offset,
-        commit_or_rollback=VERDICTS[decision],
-        msg_id=result.msg_id,
-        transaction_id=result.transaction_id,
-        bname=result.queue.broker_name,
-    )
-    return Command(
-        code=END_TRANSACTION.code, ext=header.to_ext(), remark=remark or None, codec=codec
-    )
+_TEMPLATE = (
+    '{{"code":37,"extFields":{{"bname":{broker},"commitLogOffset":"%d","commitOrRollback":"%d",'
+    '"fromTransactionCheck":"false","msgId":%b,"producerGroup":{group},'
+    '"tranStateTableOffset":"%d","topic":{topic},"transactionId":%b}},"flag":2,'
+    '"language":"PYTHON","opaque":%d,"serializeTypeCurrentRPC":"JSON","version":{version}}}'
+)
+_HEX_DIGITS_OF_OFFSET: Final = 16
+_prefix = struct.Struct(">II").pack
+_json = msgspec.json.Encoder().encode
 
 
-def end_soon(instance: "Instance", command: Command, half: SendResult) -> None:
-    """Send the word to the broker that has the half message, now or when it can be reached."""
+class Ends:
+    """Sends a producer's words to the brokers that have its half messages."""
 
-    def send(connection: Connection, address: str) -> None:
-        for hook in instance.hooks:
+    def __init__(self, instance: "Instance", group: str) -> None:
+        self._instance, self._group = instance, group
+        self._templates: dict[tuple[str, str], bytes] = {}
+
+    def send(self, half: SendResult, decision: Decision, remark: str) -> None:
+        """Now, or as soon as the broker can be reached. Nobody answers: see the log."""
+        instance = self._instance
+        try:
+            address = instance.routes.address_of(half.queue.broker_name)
+        except GantryError as error:
+            _say_unsent(half, str(error))
+            return
+        connection = instance.connections.ready(address)
+        if connection is None:
+            instance.spawn(self._send_later(address, half, decision, remark))
+        elif instance.hooks or instance.codec or remark:
+            self._send_slowly(connection, address, half, decision, remark)
+        else:
+            connection.write(self._frame(half, decision, connection.next_number()))
+
+    def _frame(self, half: SendResult, decision: Decision, number: int) -> bytes:
+        """The same as `_command`, filled into a template."""
+        key = half.queue.topic, half.queue.broker_name
+        template = self._templates.get(key)
+        if template is None:
+            template = self._templates[key] = self._template(*key)
+        msg_id = _json(half.msg_id)
+        header = template % (
+            int(half.offset_msg_id[-_HEX_DIGITS_OF_OFFSET:], 16), VERDICTS[decision], msg_id,
+            half.offset, _json(half.transaction_id) if half.transaction_id else msg_id, number,
+        )  # fmt: skip
+        return _prefix(4 + len(header), len(header)) + header
+
+    def _template(self, topic: str, broker: str) -> bytes:
+        return _TEMPLATE.format(
+            broker=quoted(broker), group=quoted(self._group), topic=quoted(topic),
+            version=VERSION_4_9_8,
+        ).encode()  # fmt: skip
+
+    def _send_slowly(
+        self, connection: Connection, address: str, half: SendResult, decision: Decision,
+        remark: str,
+    ) -> None:  # fmt: skip
+        command = self._command(half, decision, remark)
+        for hook in self._instance.hooks:
             hook.before_request(address, command)
         connection.oneway(command)
 
-    async def later(address: str) -> None:
+    def _command(self, half: SendResult, decision: Decision, remark: str) -> Command:
+        header = EndTransactionRequest(
+            topic=half.queue.topic,
+            producer_group=self._group,
+            tran_state_table_offset=half.offset,
+            commit_log_offset=parse_offset_msg_id(half.offset_msg_id).offset,
+            commit_or_rollback=VERDICTS[decision],
+            msg_id=half.msg_id,
+            transaction_id=half.transaction_id or half.msg_id,
+            bname=half.queue.broker_name,
+        )
+        return Command(
+            code=END_TRANSACTION.code, ext=header.to_ext(), remark=remark or None,
+            codec=self._instance.codec,
+        )  # fmt: skip
+
+    async def _send_later(
+        self, address: str, half: SendResult, decision: Decision, remark: str
+    ) -> None:
         try:
             async with asyncio.timeout(END_SECONDS_MAX):
-                send(await instance.connections.get(address), address)
+                connection = await self._instance.connections.get(address)
         except (GantryError, TimeoutError) as error:
             _say_unsent(half, str(error) or f"no connection within {END_SECONDS_MAX:g} s")
-
-    try:
-        address = instance.routes.address_of(half.queue.broker_name)
-    except GantryError as error:
-        _say_unsent(half, str(error))
-        return
-    connection = instance.connections.ready(address)
-    if connection is not None:
-        send(connection, address)
-    else:
-        instance.spawn(later(address))
+        else:
+            self._send_slowly(connection, address, half, decision, remark)
 
 
 def _say_unsent(half: SendResult, why: str) -> None:

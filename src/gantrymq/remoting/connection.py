@@ -284,10 +284,14 @@ class Connection(asyncio.Protocol):
         """Send a request and wait for its response."""
         return await self.submit(command, timeout)
 
+    def next_number(self) -> int:
+        """The number for a one-way request whose frame the caller builds and writes itself."""
+        return next(self._opaques) & 0x7FFF_FFFF
+
     def oneway(self, command: Command) -> None:
         """Send a request that is never answered; lost without a word if the peer is gone."""
         command.flag |= ONEWAY_FLAG
-        command.opaque = next(self._opaques) & 0x7FFF_FFFF
+        command.opaque = self.next_number()
         self.write(encode(command))
 
     def _schedule_sweep(self, at: float) -> None:

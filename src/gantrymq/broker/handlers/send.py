@@ -13,9 +13,15 @@ from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, Busy, GroupMissing, MessageRefused, NotPermitted
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.registry import Registry
-from gantrymq.broker.rooms import WaitingRooms
+from gantrymq.broker.rooms import DELAY_MARK, TIMER_MARK, WaitingRooms
 from gantrymq.broker.stats import Stats
-from gantrymq.broker.transactions.half import asks_for_half, hide, producer_group
+from gantrymq.broker.transactions.half import (
+    HALF_MARK,
+    asks_for_half,
+    hide,
+    producer_group,
+    without_half_mark,
+)
 from gantrymq.broker.transactions.ledger import Ledger
 from gantrymq.kernel import find_property, read_send, send_answer, stored_answer
 from gantrymq.model import RETRY_PREFIX, TIMER_TOPIC, TopicConfig, dead_topic
@@ -33,6 +39,8 @@ from gantrymq.store.engine import Store
 PREPARED, IPV6_BORN = 0x4, 0x10
 _WAIT_MARK = "WAIT\x01"
 _UNIQ_MARK = "UNIQ_KEY\x01"
+_HALF_FLAGS = {str(flag | PREPARED): str(flag) for flag in (0, 1)}
+"""Flags of prepared messages, compressed or not, and what remains of them."""
 
 CODES = {
     PutStatus.PUT_OK: ResponseCode.SUCCESS,
@@ -54,7 +62,7 @@ REGION = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
 class Sent(Append):
     """A message on its way in, and whom to tell."""
 
-    __slots__ = ("command", "connection", "echo_queue_id", "uniq_key")
+    __slots__ = ("command", "connection", "echo_queue_id", "held", "uniq_key")
 
     def __init__(
         self, connection: Connection, command: Command, topic: str, queue_id: int, flag: int,
@@ -68,6 +76,8 @@ class Sent(Append):
         )  # fmt: skip
         self.connection, self.command = connection, command
         self.uniq_key = ""
+        self.held: tuple[str, int, str] | None = None
+        """Of half a transaction: the topic and queue it is meant for, and who decides."""
         self.echo_queue_id = queue_id
         """The queue the answer names: the one asked for, also when the record lies elsewhere."""
 
@@ -101,6 +111,8 @@ class SendHandler:
                 properties.CLUSTER: config.broker_cluster_name,
             }
         ).encode()
+        self._half_tail = self._tail + HALF_MARK.encode()
+        self._rejects_halves = config.reject_transaction_message
 
     # the two header forms
 
@@ -120,6 +132,8 @@ class SendHandler:
 
     def _quick(self, connection: Connection, command: Command) -> None:
         """The plain message of a known topic is read without a typed header."""
+        if command.ext.get("f") in _HALF_FLAGS and self._quick_half(connection, command):
+            return
         plain = read_send(command.ext, self._tail)
         topic = self._topics.get(plain[0]) if plain is not None else None
         if plain is None or topic is None or plain[0] == TIMER_TOPIC:
@@ -130,6 +144,26 @@ class SendHandler:
         message = Sent(connection, command, name, queue_id, flag, sys_flag, born_ms, reconsumed)
         message.properties, message.uniq_key, message.wait = stored, uniq_key, waits
         self._put(message)
+
+    def _quick_half(self, connection: Connection, command: Command) -> bool:
+        """Half of a transaction is plain but for its mark; False leaves it to a closer look."""
+        ext = command.ext
+        text = ext.get("i", "")
+        bare, group = without_half_mark(text), producer_group(text)
+        if bare is None or not group or self._ledger.full or self._rejects_halves:
+            return False
+        plain = read_send({**ext, "f": _HALF_FLAGS[ext["f"]], "i": bare}, self._half_tail)
+        topic = self._topics.get(plain[0]) if plain is not None else None
+        if plain is None or topic is None:
+            return False
+        name, queue_id, flag, sys_flag, born_ms, reconsumed, stored, uniq_key, waits = plain
+        queue_id = self._queue_of(topic, queue_id, connection)
+        message = Sent(connection, command, name, queue_id, flag, sys_flag, born_ms, reconsumed)
+        message.properties, message.uniq_key, message.wait = stored, uniq_key, waits
+        message.held = name, queue_id, group
+        hide(message)
+        self._put(message, self._half_answer)
+        return True
 
     # everything that is not plain
 
@@ -161,7 +195,7 @@ class SendHandler:
 
     def _put_half(self, message: Sent, text: str, h: SendRequest | SendRequestV2) -> None:
         """The first half of a transaction goes where no consumer reads, until it is decided."""
-        if self._config.reject_transaction_message:
+        if self._rejects_halves:
             address = self._config.broker_ip1
             raise NotPermitted(f"the broker[{address}] sending transaction message is forbidden")
         if h.batch:
@@ -169,19 +203,23 @@ class SendHandler:
         if self._ledger.full:
             raise Busy(f"[OVERLOAD]system busy: {len(self._ledger)} transactions are undecided")
         text = self._cleaned(message, text)
-        # Where it waits is decided at the commit; whether it may is better said now.
-        self._rooms.redirect(Append(message.topic, message.queue_id, b""), text)
-        topic, queue_id = message.topic, message.queue_id
-        text = hide(message, text, h.producer_group)
-        message.properties = text.encode() + self._tail
+        if DELAY_MARK in text or TIMER_MARK in text:
+            # Where it waits is decided at the commit; whether it may is better said now.
+            self._rooms.redirect(Append(message.topic, message.queue_id, b""), text)
         group = producer_group(text)
+        if not group:
+            group = h.producer_group
+            text += f"{properties.PRODUCER_GROUP}\x01{group}\x02"
+        message.held = message.topic, message.queue_id, group
+        message.properties = text.encode() + self._tail
+        hide(message)
+        self._put(message, self._half_answer)
 
-        def answer(sent: Append) -> None:
-            if sent.status.is_stored:
-                self._ledger.hold(sent, topic, queue_id, group)
-            self._answer(message)
-
-        self._put(message, answer)
+    def _half_answer(self, message: Sent) -> None:
+        status = message.status
+        if (status is _OK or status.is_stored) and message.held is not None:
+            self._ledger.hold(message, *message.held)
+        self._answer(message)
 
     def _divert_to_dead(
         self, message: Sent, command: Command, h: SendRequest | SendRequestV2, text: str
@@ -243,7 +281,7 @@ class SendHandler:
             text = self._rooms.redirect(message, text)
         message.properties = text.encode() + self._tail
 
-    def _put(self, message: Sent, reply: Callable[..., None] | None = None) -> None:
+    def _put(self, message: Sent, reply: Callable[[Sent], None] | None = None) -> None:
         if self._waiting >= self._waiting_max:
             raise Busy(
                 f"[OVERLOAD]system busy: {self._waiting} sends wait for the disk, "

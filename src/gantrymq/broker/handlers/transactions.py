@@ -1,8 +1,9 @@
 """Ending transactions, and taking up again what was asked for too often."""
 
 import logging
+from functools import partial
 
-from gantrymq.base.errors import GantryError
+from gantrymq.base.errors import GantryError, ProtocolError
 from gantrymq.broker.copies import copy_of, stored
 from gantrymq.broker.errors import BadRequest
 from gantrymq.broker.handlers.send import CODES
@@ -13,7 +14,6 @@ from gantrymq.model import CHECK_MAX_TOPIC, HALF_TOPIC
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import properties
 from gantrymq.protocol.command import ONEWAY_FLAG, Command, response
-from gantrymq.protocol.headers.transactions import EndTransactionRequest
 from gantrymq.protocol.ids import parse_offset_msg_id
 from gantrymq.protocol.record import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK, decode_record
 from gantrymq.remoting.connection import Connection
@@ -23,6 +23,7 @@ from gantrymq.store.engine import Store
 log = logging.getLogger(__name__)
 
 UNKNOWN = 0
+VERDICTS = (UNKNOWN, TRANSACTION_COMMIT, TRANSACTION_ROLLBACK)
 
 
 class TransactionHandler:
@@ -33,41 +34,34 @@ class TransactionHandler:
 
     def end(self, connection: Connection, command: Command) -> None:
         """A producer's word. Usually one-way: what goes wrong is then asked for again later."""
-        h = c.END_TRANSACTION.request.parse(command.ext)
-        verdict = h.commit_or_rollback
-        if verdict not in (UNKNOWN, TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
-            raise BadRequest(f"commitOrRollback is 0, 8 or 12, not {verdict}")
+        verdict, group, physical, offset = _read_end(command.ext)
         if verdict == UNKNOWN:
             connection.reply(command)
             return
         try:
-            entry = self._undecided(h)
+            entry = self._undecided(group, physical, offset)
         except GantryError as error:
             log.info("end of a transaction from %s refused: %s", connection.address, error)
             raise
-
-        def told(append: Append) -> None:
-            _answer(connection, command, append)
-
+        told = None if command.flag & ONEWAY_FLAG else partial(_answer, connection, command)
         if verdict == TRANSACTION_COMMIT:
-            self._endings.commit(entry, h.commit_log_offset, told)
+            self._endings.commit(entry, physical, told)
         else:
             self._endings.rollback(entry, told)
 
-    def _undecided(self, h: EndTransactionRequest) -> Undecided:
+    def _undecided(self, group: str, physical: int, offset: int) -> Undecided:
         """The message that is meant, if it still waits for this word."""
-        entry = self._ledger.find(h.commit_log_offset)
+        entry = self._ledger.find(physical)
         if entry is None:
             raise BadRequest(
-                "Find prepared transaction message failed: nothing undecided at log offset "
-                f"{h.commit_log_offset}"
+                f"Find prepared transaction message failed: nothing undecided at {physical}"
             )
-        if entry.group != h.producer_group:
+        if entry.group != group:
             raise BadRequest("The producer group wrong")
-        if not entry.stands_at(h.commit_log_offset, h.tran_state_table_offset):
+        if not entry.stands_at(physical, offset):
             raise BadRequest("The transaction state table offset wrong")
         if entry.deciding:
-            raise BadRequest(f"the transaction at {h.commit_log_offset} is being decided already")
+            raise BadRequest(f"the transaction at {physical} is being decided already")
         return entry
 
     async def resume(self, connection: Connection, command: Command) -> Command:
@@ -95,9 +89,19 @@ class TransactionHandler:
         return response(command)
 
 
+def _read_end(ext: dict[str, str]) -> tuple[int, str, int, int]:
+    """Verdict, group, log offset and queue offset; read by hand, because this is hot."""
+    try:
+        verdict, group = int(ext["commitOrRollback"]), ext["producerGroup"]
+        physical, offset = int(ext["commitLogOffset"]), int(ext["tranStateTableOffset"])
+    except (KeyError, ValueError) as error:
+        raise ProtocolError(f"END_TRANSACTION: a field is missing or no number: {error}") from error
+    if verdict not in VERDICTS:
+        raise BadRequest(f"commitOrRollback is 0, 8 or 12, not {verdict}")
+    return verdict, group, physical, offset
+
+
 def _answer(connection: Connection, command: Command, append: Append) -> None:
-    if command.flag & ONEWAY_FLAG:
-        return
     if append.status.is_stored:
         connection.reply(command)
     else:

@@ -11,7 +11,7 @@ from typing import Final
 
 from gantrymq.base.errors import GantryError
 from gantrymq.broker.errors import Busy
-from gantrymq.broker.rooms import WaitingRooms
+from gantrymq.broker.rooms import DELAY_MARK, TIMER_MARK, WaitingRooms
 from gantrymq.broker.stats import Stats
 from gantrymq.broker.transactions.half import without_mark
 from gantrymq.broker.transactions.ledger import Ledger, Undecided
@@ -26,7 +26,11 @@ CLOSE_SECONDS_MAX: Final = 2.0
 READS_MAX: Final = 1_000
 """Commits at once whose message has to be read from the log."""
 
-Told = Callable[[Append], None]
+_OK = PutStatus.PUT_OK
+_DELAY, _TIMER = DELAY_MARK.encode(), TIMER_MARK.encode()
+
+Told = Callable[[Append], None] | None
+"""Who waits for the outcome; nobody when the word came one-way."""
 
 
 class Committed(Append):
@@ -107,35 +111,48 @@ class Endings:
         entry.deciding = False
         missing.error = missing.error or "the half message is no longer in the log"
         log.warning("transaction at %d not committed: %s", entry.physical, missing.error)
-        told(missing)
+        if told is not None:
+            told(missing)
 
     def _put(self, entry: Undecided, half_at: int, told: Told) -> None:
         message = Committed(entry, half_at, told)
+        stored = message.properties
+        if (_DELAY in stored or _TIMER in stored) and not self._redirect(message):
+            return
+        if self._decisions.waiting:
+            self._decisions.write()
+        message.reply = self._committed  # type: ignore[assignment]
+        self._writing += 1
+        self._store.put(message)
+
+    def _redirect(self, message: Committed) -> bool:
+        """What asked for a delay begins to wait now; False if it cannot have it."""
         text = message.properties.decode("utf-8", "replace")
         try:
             redirected = self._rooms.redirect(message, text)
         except GantryError as error:  # it was taken with other settings
-            entry.deciding = False
+            message.entry.deciding = False
             message.status, message.error = PutStatus.MESSAGE_ILLEGAL, str(error)
-            told(message)
-            return
+            if message.told is not None:
+                message.told(message)
+            return False
         if redirected is not text:
             message.properties = without_mark(redirected).encode()
-        message.reply = self._committed  # type: ignore[assignment]
-        self._writing += 1
-        self._store.put(message)
+        return True
 
     def _committed(self, message: Committed) -> None:
         self._writing -= 1
         entry = message.entry
         entry.deciding = False
-        if message.status.is_stored:
+        status = message.status
+        if status is _OK or status.is_stored:
             self._stats.put(message.topic, 1, message.size)
             self._ledger.close(entry)
             self._decisions.note(entry.offset)
         else:
             log.warning("transaction at %d not committed: %s", entry.physical, message.error)
-        message.told(message)
+        if message.told is not None:
+            message.told(message)
 
     def rollback(self, entry: Undecided, told: Told) -> None:
         """Store the decision; the message stays where nobody reads it."""
@@ -148,6 +165,7 @@ class Endings:
                 self._ledger.close(entry)
                 if entry.offset != offset:  # a newer copy was on its way into the log
                     self._decisions.note(entry.offset)
-            told(append)
+            if told is not None:
+                told(append)
 
         self._decisions.note(offset, written)

@@ -12,8 +12,10 @@ from gantrymq.protocol.record import TRANSACTION_MASK
 from gantrymq.store.append import Append
 
 HALF_QUEUE: Final = 0
+HALF_MARK: Final = f"{properties.TRANSACTION_PREPARED}{NAME_END}true{ENTRY_END}"
 _PREPARED = f"{properties.TRANSACTION_PREPARED}{NAME_END}"
 _GROUP = f"{properties.PRODUCER_GROUP}{NAME_END}"
+_NEXT_GROUP = f"{ENTRY_END}{_GROUP}"
 
 
 def asks_for_half(text: str) -> bool:
@@ -28,26 +30,31 @@ def asks_for_half(text: str) -> bool:
     return text[at : end if end >= 0 else None].lower() == "true"
 
 
-def hide(message: Append, text: str, group: str) -> str:
-    """Send a message to the half queue; returns its properties, which know where it belongs.
+def hide(message: Append) -> None:
+    """Send a message to the half queue; its properties remember where it belongs.
 
     The places stand last, because the last one of a name counts.
     """
-    if not text.startswith(_GROUP) and f"{ENTRY_END}{_GROUP}" not in text:
-        text += f"{properties.PRODUCER_GROUP}{NAME_END}{group}{ENTRY_END}"
-    text += (
-        f"{properties.REAL_TOPIC}{NAME_END}{message.topic}{ENTRY_END}"
-        f"{properties.REAL_QUEUE}{NAME_END}{message.queue_id}{ENTRY_END}"
-    )
+    place = message.topic.encode(), message.queue_id
+    message.properties += b"REAL_TOPIC\x01%b\x02REAL_QID\x01%d\x02" % place
     message.topic, message.queue_id = HALF_TOPIC, HALF_QUEUE
     message.sys_flag &= ~TRANSACTION_MASK
-    return text
+
+
+def without_half_mark(text: str) -> str | None:
+    """Properties that are otherwise plain; None if the mark is not there in its usual form."""
+    at = text.find(HALF_MARK)
+    if at < 0 or (at and text[at - 1] != ENTRY_END):
+        return None
+    return text[:at] + text[at + len(HALF_MARK) :]
 
 
 def producer_group(text: str) -> str:
-    """Who may decide about a half message, by its properties."""
-    at = text.rfind(f"{ENTRY_END}{_GROUP}") + 1
-    at += len(_GROUP)
+    """Who may decide about a half message, by its properties; empty if they do not say."""
+    at = text.rfind(_NEXT_GROUP)
+    if at < 0 and not text.startswith(_GROUP):
+        return ""
+    at += 1 + len(_GROUP)
     return text[at : text.find(ENTRY_END, at)]
 
 

@@ -21,6 +21,8 @@ OP_QUEUE: Final = 0
 OPS_PER_APPEND_MAX: Final = 1_024
 OPS_WAITING_MAX: Final = 200_000
 """Decisions kept for a disk that does not take them; the oldest go first."""
+PATIENCE_SECONDS: Final = 0.005
+"""How long a decision waits for a message that is put anyway; a write of its own costs more."""
 RETRY_SECONDS: Final = 1.0
 _PROPERTIES = b"TAGS\x01d\x02"
 
@@ -42,14 +44,15 @@ class Decisions:
     def __init__(self, store: Store, clock: WallClock, store_host: bytes) -> None:
         self._store, self._clock, self._store_host = store, clock, store_host
         self._loop = asyncio.get_running_loop()
-        self._waiting: list[Waiting] = []
-        self._scheduled = self._stopped = False
+        self.waiting: list[Waiting] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopped = False
         self._writing = 0
 
     @property
     def is_busy(self) -> bool:
         """Whether a decision is on its way into the log."""
-        return self._scheduled or self._writing > 0
+        return self._timer is not None or self._writing > 0
 
     def stop(self) -> None:
         """The broker stops: what cannot be stored now is asked for after the next start."""
@@ -61,14 +64,16 @@ class Decisions:
         Who wants to be told is told once, also of a failure, and may come again. A decision that
         nobody waits for is tried until it is stored: its message is already in its topic.
         """
-        self._waiting.append((offset, told))
-        if not self._scheduled:
-            self._scheduled = True
-            self._loop.call_soon(self._write)
+        self.waiting.append((offset, told))
+        if self._timer is None:
+            self._timer = self._loop.call_later(PATIENCE_SECONDS, self.write)
 
-    def _write(self) -> None:
-        self._scheduled = False
-        waiting, self._waiting = self._waiting, []
+    def write(self) -> None:
+        """Write what waits now: whoever puts a message next takes it along in the same write."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiting, self.waiting = self.waiting, []
         for start in range(0, len(waiting), OPS_PER_APPEND_MAX):
             some = waiting[start : start + OPS_PER_APPEND_MAX]
             self._writing += 1
@@ -96,7 +101,6 @@ class Decisions:
         again = [one for one in some if one[1] is None]
         if not again or self._stopped:
             return
-        self._waiting = (again + self._waiting)[-OPS_WAITING_MAX:]
-        if not self._scheduled:
-            self._scheduled = True
-            self._loop.call_later(RETRY_SECONDS, self._write)
+        self.waiting = (again + self.waiting)[-OPS_WAITING_MAX:]
+        if self._timer is None:
+            self._timer = self._loop.call_later(RETRY_SECONDS, self.write)
