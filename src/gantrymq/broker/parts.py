@@ -104,9 +104,7 @@ def assemble(shared: Shared) -> Parts:
     resets = Resets(registry.offsets)
     filters = Filters(config, sessions, shared.conditions)
     pull = PullHandler(config, store, resets, policy, sessions, filters, stats)
-    clients = ClientHandler(
-        policy, sessions, filters, shared.conditions, locks, stats, config
-    )
+    clients = ClientHandler(policy, sessions, filters, shared.conditions, locks, stats, config)
     overrides = Overrides(config, ports.disk, ports.offload)
     timers = timing(
         config, store, registry, rooms, disk=ports.disk, offload=ports.offload, clock=clock,

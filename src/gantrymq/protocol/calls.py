@@ -122,11 +122,7 @@ GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST = Call(_C.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
 UPDATE_NAMESRV_CONFIG = Call(_C.UPDATE_NAMESRV_CONFIG, Nothing, Nothing)
 GET_NAMESRV_CONFIG = Call(_C.GET_NAMESRV_CONFIG, Nothing, Nothing)
 QUERY_DATA_VERSION = Call(_C.QUERY_DATA_VERSION, t.BrokerIdentity, t.DataVersionResponse)
-GET_CONSUMER_RUNNING_INFO = Call(
-    _C.GET_CONSUMER_RUNNING_INFO, relays.RunningInfoRequest, Nothing
-)
-CONSUME_MESSAGE_DIRECTLY = Call(
-    _C.CONSUME_MESSAGE_DIRECTLY, relays.ConsumeDirectlyRequest, Nothing
-)
+GET_CONSUMER_RUNNING_INFO = Call(_C.GET_CONSUMER_RUNNING_INFO, relays.RunningInfoRequest, Nothing)
+CONSUME_MESSAGE_DIRECTLY = Call(_C.CONSUME_MESSAGE_DIRECTLY, relays.ConsumeDirectlyRequest, Nothing)
 RECALL_MESSAGE = Call(_C.RECALL_MESSAGE, timers.RecallRequest, timers.RecallResponse)
 GET_WAITING_MESSAGES = Call(_C.GET_WAITING_MESSAGES, timers.WaitingRequest, Nothing)
