@@ -57,6 +57,7 @@ class TestHalfMessages:
         "text, expected",
         [
             ("PGROUP\x01a\x02", "a"),
+            ("K\x01v\x02PGROUP\x01shop", "shop"),
             ("K\x01v\x02PGROUP\x01shop\x02X\x01y\x02", "shop"),
             ("K\x01v\x02PGROUP\x01old\x02PGROUP\x01new\x02", "new"),
             ("XPGROUP\x01a\x02", ""),

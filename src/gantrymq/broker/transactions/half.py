@@ -55,7 +55,8 @@ def producer_group(text: str) -> str:
     if at < 0 and not text.startswith(_GROUP):
         return ""
     at += 1 + len(_GROUP)
-    return text[at : text.find(ENTRY_END, at)]
+    end = text.find(ENTRY_END, at)  # clients of 4.9 end the last entry with nothing
+    return text[at : end if end >= 0 else None]
 
 
 def without_mark(text: str) -> str:
