@@ -217,9 +217,11 @@ class App:
         async with self:
             works: list[Awaitable[object]] = [consumer.run() for consumer in self._consumers]
             waits = [asyncio.ensure_future(work) for work in (*works, self._stopping.wait())]
-            ended, running = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            for wait in running:
-                wait.cancel()
+            try:
+                ended, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for wait in waits:
+                    wait.cancel()
             for wait in ended:
                 wait.result()
 

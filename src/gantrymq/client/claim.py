@@ -85,9 +85,12 @@ class Claim:
             return
         try:
             await self._send_back(message, delay_level)
-        except GantryError as error:
-            log.warning("%r not sent back, tried again here: %s", message, error)
+        except BaseException as error:
+            # Also when it was cut off: the message is open, and nobody else will come for it.
             self._loop.call_later(REDELIVER_SECONDS, self.redeliver, message)
+            if not isinstance(error, GantryError):
+                raise
+            log.warning("%r not sent back, tried again here: %s", message, error)
         else:
             self.finish(message)
 

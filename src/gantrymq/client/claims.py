@@ -192,7 +192,8 @@ class Claims:
         del self.held[queue]
         self._leaving[queue] = None
         claim.drop()
-        if await claim.drain(DRAIN_SECONDS):
+        if await claim.drain(DRAIN_SECONDS) or self._stopping:
+            # What is open at close comes again; what was done before it is stored all the same.
             await self._leave(claim, stored_offset)
         else:
             log.warning("%s is given up once its running message ends", queue)
@@ -200,8 +201,10 @@ class Claims:
 
     async def _leave_late(self, claim: Claim, stored_offset: int | None) -> None:
         """Not renewed any more, the lock runs out by itself; until then nobody may overtake us."""
-        await claim.drain(LOCK_SECONDS_MAX)
-        await self._leave(claim, stored_offset)
+        try:
+            await claim.drain(LOCK_SECONDS_MAX)
+        finally:
+            await self._leave(claim, stored_offset)
 
     async def _leave(self, claim: Claim, stored_offset: int | None) -> None:
         queue = claim.queue

@@ -107,6 +107,7 @@ class Consumer:
         self._workers: Workers | None = None
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._failure: GantryError | None = None
+        self._assigning: dict[asyncio.Event, None] = {}
         self._ended: asyncio.Event | None = None
         self._closed = False
         self._instance: Instance
@@ -148,6 +149,7 @@ class Consumer:
             None if setup.broadcast else SendBacks(instance, self.group, self._own_limit),
             retries_max=self._retry_limit, spawn=self._spawn, wake=self._rebalancing.wake,
         )  # fmt: skip
+        self._claims.on_change.append(self._look_again)
         self._requests = ServerRequests(setup, self._claims, lambda: self._work)
         instance.register_consumer(self.group, self._consumer_data)
         self._requests.listen()
@@ -185,6 +187,7 @@ class Consumer:
             self._closed = True
             return
         self._closed = True
+        self._look_again()
         self._requests.stop()
         self._stop_listening()
         self._claims.stop_pulls()
@@ -291,6 +294,7 @@ class Consumer:
         log.error("consumer group %s: %s", self.group, error)
         self._failure = error
         self._handout.close()
+        self._look_again()
         if self._ended is not None:
             self._ended.set()
 
@@ -309,11 +313,21 @@ class Consumer:
         """Wait until at least so many queues are held."""
         self._check_started()
         changed = asyncio.Event()
-        self._claims.on_change.append(lambda _: changed.set())
-        while len(self.assignment) < count:
-            await changed.wait()
-            changed.clear()
+        self._assigning[changed] = None
+        try:
+            while len(self.assignment) < count:
+                if self._failure is not None:
+                    raise self._failure
+                await changed.wait()
+                changed.clear()
+        finally:
+            del self._assigning[changed]
         return self.assignment
+
+    def _look_again(self, _: object = None) -> None:
+        """For those who wait for queues: there are others now, or there will be none."""
+        for changed in self._assigning:
+            changed.set()
 
     # messages
 

@@ -97,10 +97,13 @@ class OrderedClaim(Claim):
     async def _to_dead_letters(self, message: Delivery, send_back: SendBack) -> None:
         try:
             await send_back(message, DEAD_LEVEL)
-        except GantryError as error:
-            log.warning("%r not sent to the dead letters, the queue waits: %s", message, error)
+        except BaseException as error:
+            # Also when it was cut off: the queue must not wait for it for ever.
             self._failed.append(message)
             self._one_back()
+            if not isinstance(error, GantryError):
+                raise
+            log.warning("%r not sent to the dead letters, the queue waits: %s", message, error)
         else:
             self.finish(message)
 

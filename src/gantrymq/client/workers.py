@@ -39,7 +39,9 @@ class Work:
                 raise TypeError(
                     f"handler returned {result!r}; return None to acknowledge, raise to retry"
                 )
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if _is_ours(error):
+                raise
             log.exception("handler failed on %s", ", ".join(map(repr, batch)))
             self.failed_count += len(batch)
             failure = failure_of(error)
@@ -52,6 +54,12 @@ class Work:
             for message in batch:
                 if message.finished is None:
                     await message.ack()
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether this task is cancelled, and not something that the handler waited for."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 class Workers:
