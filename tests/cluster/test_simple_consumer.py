@@ -10,10 +10,13 @@ from peer import Run
 
 from gantrymq import ConfigError, LoanOver, Message, NoRoute, Popped, PopUnsupported
 from gantrymq import sync as blocking
+from gantrymq.base.errors import GantryError
 from gantrymq.client.consumer_errors import AlreadyFinished, ConsumerMisused
 from gantrymq.client.errors import Closed, NotStarted
 from gantrymq.client.options import ClientOptions
 from gantrymq.client.simple_consumer import SimpleConsumer
+from gantrymq.protocol.codes import RequestCode
+from gantrymq.protocol.command import Command
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 
@@ -461,3 +464,66 @@ def test_an_older_broker_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -
                 await consumer.receive(wait=1)
 
     in_memory(work)
+
+
+class RefuseAcks:
+    """Stops the first acknowledgements of a client."""
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+
+    def before_request(self, address: str, command: Command) -> None:
+        if command.code in (RequestCode.ACK_MESSAGE, RequestCode.BATCH_ACK_MESSAGE) and self.left:
+            self.left -= 1
+            raise GantryError("not now")
+
+    def after_response(self, address: str, command: Command, answer: Command) -> None:
+        """Nothing to see."""
+
+
+def test_an_acknowledgement_that_failed_may_be_tried_again(run: Run) -> None:
+    """
+    The loan is open until the broker knows better, one by one and many at once.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("orders", queues=1)
+        await send(cluster, 3)
+        async with cluster.simple_consumer(hooks=[RefuseAcks(2)], invisible=1) as consumer:
+            consumer.subscribe("orders")
+            found = await receive_all(consumer, 3)
+            with pytest.raises(GantryError, match="not now"):
+                await found[0].ack()
+            with pytest.raises(GantryError, match="not now"):
+                await consumer.ack_many(found)
+            assert [None] * 3 == [message.finished for message in found]
+            await found[0].ack()
+            with pytest.raises(AlreadyFinished):
+                await consumer.ack_many([found[1], found[0]])
+            await consumer.ack_many([*found[1:], found[1]])
+            assert ["ack"] * 3 == [message.finished for message in found]
+            assert [] == await consumer.receive(wait=1.5)
+
+    run(work)
+
+
+def test_a_loop_that_is_left_leaves_the_rest_to_the_next(run: Run) -> None:
+    """
+    They were borrowed together; nobody waits until the time of the rest is over.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("orders", queues=1)
+        await send(cluster, 5)
+        bodies = []
+        async with cluster.simple_consumer(invisible=60) as consumer:
+            consumer.subscribe("orders")
+            for _ in range(5):
+                async with asyncio.timeout(5):
+                    async for message in consumer:
+                        bodies.append(message.body)
+                        await message.ack()
+                        break
+        assert [b"%d" % number for number in range(5)] == bodies
+
+    run(work)

@@ -3,7 +3,8 @@
 The codes do not fit the binary header's 16 bits, so these requests always travel as JSON.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple, TypeVar
 
 from gantrymq.base.errors import GantryError
@@ -84,25 +85,34 @@ class Popped(Received):
         return self.handle.pop_ms + self.handle.invisible_ms
 
     async def ack(self) -> None:
-        """The work is done: do not deliver it again."""
-        self.finish("ack")
-        await self._keeper.ack(self)
+        """The work is done: do not deliver it again. What fails may be called again."""
+        with self.finishing("ack"):
+            await self._keeper.ack(self)
 
     async def extend(self, seconds: float) -> None:
         """Keep it for so many seconds from now on."""
-        if self.finished is not None:
-            raise AlreadyFinished(self.msg_id, self.finished)
+        self.check_open()
         self.handle = await self._keeper.change(self, int(seconds * 1000))
 
     async def retry(self, seconds: float = 0.0) -> None:
         """Deliver it again, after so many seconds."""
-        self.finish("retry")
-        await self._keeper.change(self, int(seconds * 1000))
+        with self.finishing("retry"):
+            await self._keeper.change(self, int(seconds * 1000))
 
-    def finish(self, verb: str) -> None:
+    @contextmanager
+    def finishing(self, verb: str) -> Iterator[None]:
+        """Finished once the broker knows it: before, the loan is open."""
+        self.check_open()
+        self.finished = verb
+        try:
+            yield
+        except BaseException:
+            self.finished = None
+            raise
+
+    def check_open(self) -> None:
         if self.finished is not None:
             raise AlreadyFinished(self.msg_id, self.finished)
-        self.finished = verb
 
 
 class Keeper:
@@ -200,17 +210,31 @@ class Keeper:
         await self._surely(handle.broker_name, calls.ACK_MESSAGE, header)
 
     async def ack_many(self, messages: Iterable[Popped]) -> None:
-        """One request a broker; brokers that know no batches get single ones."""
+        """One request a broker, to all of them; raises what the first said that failed."""
         by_broker: dict[str, list[Popped]] = {}
         for message in messages:
+            message.check_open()
             by_broker.setdefault(message.handle.broker_name, []).append(message)
+        failures = []
         for broker_name, part in by_broker.items():
-            body = fastjson.dumps(BatchAckBody(acks=self._batch(part), broker_name=broker_name))
             try:
-                await self._surely(broker_name, calls.BATCH_ACK_MESSAGE, Nothing(), body)
-            except PopUnsupported:
-                for message in part:
-                    await self.ack(message)
+                with ExitStack() as finishing:
+                    for message in part:
+                        finishing.enter_context(message.finishing("ack"))
+                    await self._ack_part(broker_name, part)
+            except GantryError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    async def _ack_part(self, broker_name: str, part: list[Popped]) -> None:
+        """Brokers that know no batches get single ones."""
+        body = fastjson.dumps(BatchAckBody(acks=self._batch(part), broker_name=broker_name))
+        try:
+            await self._surely(broker_name, calls.BATCH_ACK_MESSAGE, Nothing(), body)
+        except PopUnsupported:
+            for message in part:
+                await self.ack(message)
 
     def _batch(self, messages: list[Popped]) -> list[BatchAck]:
         together: dict[tuple[str, Handle], list[int]] = {}

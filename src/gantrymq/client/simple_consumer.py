@@ -144,7 +144,7 @@ class SimpleConsumer:
         return await _Receiving(self, max, deadline, attempt).run()
 
     def _from_stash(self, count: int) -> list[Popped]:
-        """Messages of a receive that was cancelled while its answer was on the way."""
+        """Messages of a loop that was left, or of a receive that was cancelled on the way."""
         found: list[Popped] = []
         oldest = self._instance.clock.now_ms() + SPARE_MS
         while self._stash and len(found) < count:
@@ -156,19 +156,18 @@ class SimpleConsumer:
     async def ack_many(self, messages: Iterable[Popped]) -> None:
         """Acknowledge several messages, one request a broker."""
         self._check_open()
-        every = list(messages)
-        for message in every:
-            message.finish("ack")
-        await self._keeper.ack_many(every)
+        await self._keeper.ack_many(dict.fromkeys(messages))
 
     async def __aiter__(self) -> AsyncIterator[Popped]:
         """Messages one by one, until the consumer is closed. Acknowledge each."""
         while self._state != "closed":
             try:
-                found = await self.receive()
+                found = self._from_stash(1) or await self.receive()
             except Closed:
                 return
-            for message in found:
+            # Who leaves the loop leaves the rest to the next; whose time is over is not shown.
+            self._stash.extendleft(reversed(found[1:]))
+            for message in found[:1]:
                 yield message
 
     # one request
