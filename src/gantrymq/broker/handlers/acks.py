@@ -1,12 +1,14 @@
 """What becomes of popped messages: done, or wanted for longer."""
 
+import msgspec
+
 from gantrymq.base.clock import WallClock
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, MessageRefused, NoSuchDelivery
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.pop.acks import AckAnswer, Acks
 from gantrymq.broker.pop.checkpoints import Checkpoint
-from gantrymq.broker.pop.checks import illegal_queue, with_fields
+from gantrymq.broker.pop.checks import INVISIBLE_MS_MAX, illegal_queue, with_fields
 from gantrymq.broker.pop.order import OrderTable
 from gantrymq.broker.pop.revive_log import ReviveLog
 from gantrymq.broker.pop.reviving import Reviver
@@ -130,6 +132,7 @@ class AckHandler:
             raise NoSuchDelivery(f"{h.topic}@{h.queue_id} has no message {h.offset}")
         if h.invisible_time < 0:
             raise BadRequest(f"invisibleTime {h.invisible_time} is negative")
+        h = msgspec.structs.replace(h, invisible_time=min(h.invisible_time, INVISIBLE_MS_MAX))
         handle = Handle.parse(h.extra_info)
         if handle.is_ordered:
             self._change_ordered(connection, command, h, handle)

@@ -8,7 +8,7 @@ from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, InvalidParameter, TooLate, TooManyLent
-from gantrymq.broker.pop.checks import PopChecks, with_fields
+from gantrymq.broker.pop.checks import INVISIBLE_MS_MAX, PopChecks, with_fields
 from gantrymq.broker.pop.revive_log import ReviveLog
 from gantrymq.broker.pop.reviving import Reviver
 from gantrymq.broker.pop.rewritten import under_own_topic
@@ -72,8 +72,9 @@ class PopHandler:
             self._checks.retryable(h.topic, h.consumer_group)
         want = Wish(
             h.topic, h.consumer_group, h.queue_id, max(1, h.max_msg_nums),
-            self.config.max_transfer_bytes_on_message_in_memory, max(0, h.invisible_time),
-            h.init_mode, f"{h.exp_type} {h.exp}", self._filter(h), ordered, h.attempt_id,
+            self.config.max_transfer_bytes_on_message_in_memory,
+            min(max(0, h.invisible_time), INVISIBLE_MS_MAX), h.init_mode,
+            f"{h.exp_type} {h.exp}", self._filter(h), ordered, h.attempt_id,
         )  # fmt: skip
         left_ms = min(h.poll_time, born_ms + h.poll_time - now_ms)
         deadline = connection.loop.time() + max(0, left_ms) / 1000
@@ -92,6 +93,9 @@ class PopHandler:
             cold = next(steps)
         except StopIteration:
             return self._settle(pop, taken)
+        except OSError as error:
+            self._fail(pop, taken, error)
+            return True
         task = asyncio.ensure_future(self._run_cold(pop, taken, steps, cold))
         self._cold[task] = None
         task.add_done_callback(lambda done: self._cold.pop(done, None))
@@ -107,11 +111,15 @@ class PopHandler:
             self._settle(pop, taken)
         except OSError as error:
             steps.close()
-            for lent in taken.lent:
-                self.taking.give_back(pop.group, lent)
-            pop.refuse(ResponseCode.SYSTEM_ERROR, f"reading the store failed: {error}")
+            self._fail(pop, taken, error)
         finally:
             self.pops.wake(pop.topic, pop.group)
+
+    def _fail(self, pop: "HeldPop", taken: Taken, error: OSError) -> None:
+        """What other queues gave already is to be popped again."""
+        for lent in taken.lent:
+            self.taking.give_back(pop.group, lent)
+        pop.refuse(ResponseCode.SYSTEM_ERROR, f"reading the store failed: {error}")
 
     def _settle(self, pop: "HeldPop", taken: Taken) -> bool:
         """Store what must be remembered and answer; or wait, or say that there is nothing."""
@@ -228,6 +236,8 @@ class PopHandler:
         """Answer as soon as a pop would find something; it takes nothing."""
         h = c.NOTIFICATION.request.parse(command.ext)
         self._checks.allowed(h.topic, h.consumer_group, h.queue_id, connection.address)
+        if not h.order:
+            self._checks.retryable(h.topic, h.consumer_group)
         want = Wish(
             h.topic, h.consumer_group, h.queue_id, 1, 1,
             ordered=bool(h.order), attempt=h.attempt_id,
@@ -291,7 +301,8 @@ class _Held:
     @property
     def kind(self) -> Hashable:
         want = self.want
-        return want.queue_id, want.expression, want.ordered, want.attempt
+        # Every pop of a 5.x client is an attempt of its own; only ordered ones find less by it.
+        return want.queue_id, want.expression, want.ordered, want.attempt if want.ordered else None
 
     def stop(self) -> None:
         if self.timer is not None:

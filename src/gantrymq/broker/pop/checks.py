@@ -11,6 +11,9 @@ from gantrymq.protocol.pop import pop_retry_topic
 from gantrymq.remoting.connection import Connection
 from gantrymq.remoting.server import Hot
 
+INVISIBLE_MS_MAX = 100 * 365 * 24 * 3_600_000
+"""A hundred years: who asks for longer means for ever, and due times have to fit their fields."""
+
 
 class PopChecks:
     """Says no, with the code and the words of RocketMQ."""

@@ -9,7 +9,8 @@ import logging
 from contextlib import suppress
 
 from gantrymq.base.clock import WallClock
-from gantrymq.broker.copies import copy_of, stored
+from gantrymq.base.errors import ProtocolError
+from gantrymq.broker.copies import copy_of, put_all
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.pop.checkpoints import Checkpoint
 from gantrymq.broker.pop.revive_log import ReviveLog
@@ -96,22 +97,24 @@ class Reviver:
             await asyncio.sleep(0)
 
     async def _revive(self, checkpoint: Checkpoint) -> None:
-        """Settled when everything is stored again; otherwise it stays open and is tried again."""
+        """What is stored again is settled; the rest stays open and is tried again."""
         try:
             copies = await self._copies(checkpoint)
         except OSError as error:
             self._later(checkpoint, str(error))
             return
-        stored_ones = await asyncio.gather(*(stored(self._store, copy) for copy in copies))
-        failed = next((one for one in stored_ones if not one.status.is_stored), None)
-        if failed is None:
-            bits = checkpoint.bits(checkpoint.open_offsets())
+        refused = await put_all(self._store, list(copies.values()))
+        left = {id(copy) for copy in refused}
+        again = {offset for offset, copy in copies.items() if id(copy) in left}
+        bits = checkpoint.bits(o for o in checkpoint.open_offsets() if o not in again)
+        if bits:
             done: asyncio.Future[Append] = asyncio.get_running_loop().create_future()
             self._log.settle(checkpoint, bits, done.set_result, wait=False)
             record = await done
-            failed = None if record.status.is_stored else record
-        if failed is not None:
-            self._later(checkpoint, failed.error)
+            if not record.status.is_stored:
+                refused.append(record)
+        if refused:
+            self._later(checkpoint, refused[0].error)
 
     def _later(self, checkpoint: Checkpoint, why: str) -> None:
         log.warning("popped messages of %s not retried yet: %s", checkpoint.topic, why)
@@ -120,16 +123,16 @@ class Reviver:
 
     # copies
 
-    async def _copies(self, checkpoint: Checkpoint) -> list[Append]:
+    async def _copies(self, checkpoint: Checkpoint) -> dict[int, Append]:
         """The open messages on their way back. What the store no longer has needs no retry."""
         group = self._registry.groups.get(checkpoint.group)
         if group is None or self._registry.topics.get(checkpoint.topic) is None:
             log.info("%s or %s was deleted: nothing to retry", checkpoint.group, checkpoint.topic)
-            return []
-        copies: list[Append] = []
+            return {}
+        copies: dict[int, Append] = {}
         for first, count in runs(checkpoint.open_offsets()):
             found = await self._read(checkpoint, first, count)
-            copies += [self._copy(message, checkpoint, group) for message in found]
+            copies |= {one.queue_offset: self._copy(one, checkpoint, group) for one in found}
         return copies
 
     async def _read(self, checkpoint: Checkpoint, first: int, count: int) -> list[StoredMessage]:
@@ -154,10 +157,7 @@ class Reviver:
             topic = self._dead(message, checkpoint, found)
         else:
             topic = self._retry_topic(checkpoint)
-        encoded = properties.encode(found).encode()
-        if len(encoded) > properties.BYTES_MAX:
-            encoded = message.raw_properties
-        copy = copy_of(message, topic, 0, encoded)
+        copy = copy_of(message, topic, 0, _encoded(found) or message.raw_properties)
         copy.reconsume_times = message.reconsume_times + 1
         return copy
 
@@ -183,6 +183,15 @@ class Reviver:
         if self._registry.offsets.get(group, topic, 0) is None:
             self._registry.offsets.commit(group, topic, 0, 0)
         return topic
+
+
+def _encoded(found: dict[str, str]) -> bytes | None:
+    """The stored form; None if there is none, because it is too long or a value is odd."""
+    try:
+        encoded = properties.encode(found).encode()
+    except ProtocolError:
+        return None
+    return encoded if len(encoded) <= properties.BYTES_MAX else None
 
 
 def runs(offsets: list[int]) -> list[tuple[int, int]]:

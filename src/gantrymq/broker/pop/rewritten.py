@@ -2,28 +2,33 @@
 
 import struct
 
-from gantrymq.kernel import cut_records
+from gantrymq.kernel import cut_records, find_property
 from gantrymq.protocol import properties
 from gantrymq.protocol.pop import Handle
 from gantrymq.protocol.record import MAGIC_V1, PROPERTIES_BYTES_MAX, decode_record
 
 _SIZE = struct.Struct(">i")
 _PROPERTIES_SIZE = struct.Struct(">h")
+_POP_CHECKPOINT = properties.POP_CHECKPOINT.encode()
+_ENTRY_END = properties.ENTRY_END.encode()
 
 
 def under_own_topic(records: bytes, topic: str, handle: Handle) -> bytes:
     """The same records with another topic, each with its handle as a property.
 
     A record whose properties have no room for it stays as it is; clients understand both forms.
+    What its sender wrote is not read: it may be odd.
     """
     cuts, _ = cut_records(records)
     name = topic.encode()
     parts = []
     for at, body_at, head in cuts:
         record = decode_record(records, at)
-        found = {**record.properties}
-        found.setdefault(properties.POP_CHECKPOINT, str(handle._replace(offset=head.queue_offset)))
-        encoded = properties.encode(found).encode()
+        encoded = record.raw_properties
+        if find_property(encoded, _POP_CHECKPOINT) is None:
+            own = {properties.POP_CHECKPOINT: str(handle._replace(offset=head.queue_offset))}
+            end = b"" if not encoded or encoded.endswith(_ENTRY_END) else _ENTRY_END
+            encoded += end + properties.encode(own).encode()
         body_end = body_at + head.body_size
         if len(encoded) > PROPERTIES_BYTES_MAX or head.magic != MAGIC_V1:
             parts.append(records[at : at + head.total_size])

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Mapping
 from typing import Protocol
 
-from gantrymq.base.watermark import Parked
+from gantrymq.base.watermark import Parked, Watermark
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.engine import Store
 
@@ -46,7 +46,7 @@ class _Room:
 
     def __init__(self) -> None:
         self.waiters: dict[Waiter, None] = {}
-        self.parked: dict[tuple[str, int], Parked] = {}
+        self.parked: dict[tuple[str, int], tuple[Watermark, Parked]] = {}
         self.scheduled = False
         self.timer: asyncio.TimerHandle | None = None
         self.timer_at = float("inf")
@@ -81,8 +81,7 @@ class PollRooms:
         if waiter.timer is None:
             waiter.timer = loop.call_at(waiter.deadline, self._expire, waiter)
         for place, target in watch.items():
-            if place not in room.parked:
-                self._park(key, room, place, target)
+            self._park(key, room, place, target)
         if look_at is not None and look_at < room.timer_at:
             if room.timer is not None:
                 room.timer.cancel()
@@ -91,15 +90,18 @@ class PollRooms:
 
     def _park(self, key: tuple[str, str], room: _Room, place: tuple[str, int], target: int) -> None:
         # A park outlives whoever asked for it: cancelled ones would pile up in a quiet queue.
+        mark, known = self._store.arrivals(*place), room.parked.get(place)
+        if known is not None and known[0] is mark:
+            return  # otherwise its topic was deleted and made anew
+
         def reached() -> None:
             room.parked.pop(place, None)
             self._schedule(key, room)
 
-        mark = self._store.arrivals(*place)
         if mark.value >= target:
             self._schedule(key, room)
         else:
-            room.parked[place] = mark.park(target, reached)
+            room.parked[place] = mark, mark.park(target, reached)
 
     def _timed(self, key: tuple[str, str], room: _Room) -> None:
         room.timer, room.timer_at = None, float("inf")

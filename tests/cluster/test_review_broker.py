@@ -1,0 +1,173 @@
+"""One bad message, request or read harms nobody else, and no service of a broker ends by it."""
+
+import asyncio
+import errno
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from peer import Peer
+from popper import POP, Lent, Popper
+
+from gantrymq.store.append import Append, PutStatus
+from gantrymq.testing.cluster import Cluster
+from gantrymq.testing.disk import MemoryDisk
+from gantrymq.testing.loop import simulate
+
+ODD = "k\x01v\x01w\x02"
+"""A value that holds a separator: stored as it is, and not to be written again."""
+
+
+def story(work: Callable[[Cluster], Awaitable[Any]], **settings: Any) -> Any:
+    async def main() -> Any:
+        async with Cluster(memory=True, **settings) as cluster:
+            await cluster.create_topic("orders", queues=2)
+            return await work(cluster)
+
+    return simulate(main)
+
+
+def bodies(lent: list[Lent]) -> list[bytes]:
+    return sorted(one.body for one in lent)
+
+
+class TestReviving:
+    def test_properties_that_cannot_be_written_again_are_kept_as_they_are(self) -> None:
+        """
+        The message comes back, and so does every other one.
+        """
+
+        async def work(cluster: Cluster) -> tuple[list[bytes], list[bytes]]:
+            peer = await Peer.to(cluster)
+            await peer.send("orders", b"odd", 0, ODD)
+            await peer.send("orders", b"even", 1)
+            member = Popper(peer)
+            lent = await member.pop(invisible=1_000)
+            return bodies(lent), bodies(await member.pop(wait=10_000))
+
+        lent, again = story(work)
+
+        assert [b"even", b"odd"] == lent
+        assert lent == again
+
+    def test_a_time_beyond_all_reason_stops_no_other_loan(self) -> None:
+        """
+        A number of four hundred digits is more than a float can hold.
+        """
+
+        async def work(cluster: Cluster) -> list[bytes]:
+            peer = await Peer.to(cluster)
+            member, other = Popper(peer), Popper(peer, group="other")
+            await peer.send("orders", b"1")
+            answer = await member.peer.call(
+                POP, consumerGroup="g", topic="orders", queueId=-1, maxMsgNums=1,
+                invisibleTime="9" * 400, pollTime=0, bornTime=0, initMode=0,
+            )  # fmt: skip
+            (lent,) = member.lent(answer)
+            assert 0 == (await member.change(lent, int("9" * 400))).code
+            await asyncio.sleep(2)
+            await other.pop(invisible=1_000)
+            return bodies(await other.pop(wait=10_000))
+
+        assert [b"1"] == story(work)
+
+    @pytest.mark.parametrize("status", [PutStatus.MESSAGE_ILLEGAL, PutStatus.PAGECACHE_BUSY])
+    def test_what_is_stored_again_is_not_stored_twice(
+        self, monkeypatch: pytest.MonkeyPatch, status: PutStatus
+    ) -> None:
+        """
+        One of two messages is refused, for good or for a while: the other one comes back once.
+        """
+
+        async def work(cluster: Cluster) -> tuple[list[bytes], int]:
+            peer, store = await Peer.to(cluster), cluster.broker().store
+            for body in (b"good", b"bad"):
+                await peer.send("orders", body)
+            member = Popper(peer)
+            await member.pop(invisible=1_000)
+            put = store.put
+
+            def picky(append: Append) -> None:
+                if append.topic.startswith("%RETRY%") and append.body == b"bad":
+                    append.status, append.error = status, "not now"
+                    asyncio.get_running_loop().call_soon(append.reply, append)
+                else:
+                    put(append)
+
+            monkeypatch.setattr(store, "put", picky)
+            await asyncio.sleep(5)
+            monkeypatch.undo()
+            await asyncio.sleep(5)
+            lent = await member.pop(wait=10_000)
+            return bodies(lent), store.max_offset("%RETRY%g_orders", 0)
+
+        lent, copies = story(work)
+
+        wanted = [b"bad", b"good"] if status is PutStatus.PAGECACHE_BUSY else [b"good"]
+        assert (wanted, len(wanted)) == (lent, copies)
+
+
+class TestPopping:
+    def test_a_failed_read_of_one_queue_hides_nothing_of_another(self) -> None:
+        """
+        What the first queue gave is not lent when the second one cannot be read.
+        """
+
+        async def work(cluster: Cluster) -> tuple[int, list[bytes]]:
+            peer, disk = await Peer.to(cluster), cluster.disk
+            assert isinstance(disk, MemoryDisk)
+            for queue in (0, 1):
+                await peer.send("orders", b"%d" % queue, queue)
+            member = Popper(peer)
+            reads = 0
+
+            def second(operation: str, path: str) -> OSError | None:
+                nonlocal reads
+                reads += operation == "pread" and "commitlog" in path
+                return OSError(errno.EIO, "broken") if reads == 2 else None
+
+            disk.fault = second
+            code = (await member.ask()).code
+            disk.fault = None
+            return code, bodies(await member.pop())
+
+        code, lent = story(work)
+
+        assert (1, [b"0", b"1"]) == (code, lent)
+
+    def test_pops_of_a_topic_that_was_made_anew_are_woken(self) -> None:
+        """
+        Whoever waited before has watched queues that are gone.
+        """
+
+        async def work(cluster: Cluster) -> tuple[list[bytes], float]:
+            peer, loop = await Peer.to(cluster), asyncio.get_running_loop()
+            member = Popper(peer)
+            await member.pop(wait=1_000)
+            async with cluster.admin() as admin:
+                await admin.delete_topic("orders")
+            await asyncio.sleep(1)
+            await cluster.create_topic("orders", queues=2)
+            began = loop.time()
+            waiting = asyncio.ensure_future(member.pop(wait=20_000))
+            await asyncio.sleep(1)
+            await (await Peer.to(cluster)).send("orders", b"new")
+            return bodies(await waiting), loop.time() - began
+
+        lent, seconds = story(work)
+
+        assert [b"new"] == lent
+        assert seconds < 2
+
+    def test_a_question_for_news_needs_a_place_for_retries_too(self) -> None:
+        """
+        A group and a topic whose names are too long together are refused, once.
+        """
+
+        async def work(cluster: Cluster) -> tuple[int, int]:
+            peer = await Peer.to(cluster)
+            member = Popper(peer, group="g" * 120)
+            answer = await member.notify(wait=1_000)
+            return answer.code, await Popper(peer, group="g" * 120).polling()
+
+        assert (29, 0) == story(work)
