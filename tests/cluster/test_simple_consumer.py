@@ -527,3 +527,30 @@ def test_a_loop_that_is_left_leaves_the_rest_to_the_next(run: Run) -> None:
         assert [b"%d" % number for number in range(5)] == bodies
 
     run(work)
+
+
+def test_a_blocking_loop_that_is_left_leaves_the_rest_as_well() -> None:
+    """
+    Whatever thread comes next.
+    """
+
+    def read(namesrv: str) -> list[bytes]:
+        bodies = []
+        with blocking.SimpleConsumer(
+            namesrv, group="left", invisible=60, from_first=True
+        ) as consumer:
+            consumer.subscribe("orders")
+            for _ in range(3):
+                for message in consumer:
+                    bodies.append(message.body)
+                    message.ack()
+                    break
+        return bodies
+
+    async def main() -> None:
+        async with asyncio.timeout(30), Cluster(memory=False) as cluster:
+            await cluster.create_topic("orders", queues=1)
+            await send(cluster, 3)
+            assert [b"0", b"1", b"2"] == await asyncio.to_thread(read, cluster.namesrv)
+
+    asyncio.run(main())

@@ -214,10 +214,18 @@ class LitePullConsumer:
         """Wait until at least so many queues are held."""
         self._check_open()
         changed = asyncio.Event()
-        self._claims.on_change.append(lambda _: changed.set())
-        while len(self._claims.held) < count:
-            await changed.wait()
-            changed.clear()
+        listeners = self._claims.on_change
+
+        def look(_: list[Queue]) -> None:
+            changed.set()
+
+        listeners.append(look)
+        try:
+            while len(self._claims.held) < count:
+                await changed.wait()
+                changed.clear()
+        finally:
+            listeners.remove(look)
         return self.assignment
 
     async def queues(self, topic: str) -> list[Queue]:

@@ -153,6 +153,10 @@ class SimpleConsumer:
                 found.append(message)
         return found
 
+    def keep(self, messages: Sequence[Popped]) -> None:
+        """Leave borrowed messages to the next receive; whoever closes first gives them back."""
+        self._stash.extendleft(reversed(messages))
+
     async def ack_many(self, messages: Iterable[Popped]) -> None:
         """Acknowledge several messages, one request a broker."""
         self._check_open()
@@ -166,7 +170,7 @@ class SimpleConsumer:
             except Closed:
                 return
             # Who leaves the loop leaves the rest to the next; whose time is over is not shown.
-            self._stash.extendleft(reversed(found[1:]))
+            self.keep(found[1:])
             for message in found[:1]:
                 yield message
 

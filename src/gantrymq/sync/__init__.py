@@ -15,11 +15,13 @@ import concurrent.futures
 import contextlib
 import logging
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.admin import Admin as AsyncAdmin
+from gantrymq.client.assignment import Strategy
 from gantrymq.client.checks import CheckHandler, Unfinished
 from gantrymq.client.consumer import Consumer as AsyncConsumer
 from gantrymq.client.consumer_errors import AlreadyFinished
@@ -28,14 +30,26 @@ from gantrymq.client.errors import Closed, ForkedError
 from gantrymq.client.handout import HandoutClosed
 from gantrymq.client.instance import Hook
 from gantrymq.client.options import ClientOptions, ConsumerOptions, ProducerOptions
+from gantrymq.client.outbox import Selector
 from gantrymq.client.producer import Producer as AsyncProducer
 from gantrymq.client.received import Received
 from gantrymq.client.transactions import Transaction
 from gantrymq.model import Message, Queue, SendResult
 from gantrymq.sync.portal import Blocking, Portal, blocking
+from gantrymq.sync.pull import LitePullConsumer, PullConsumer
 from gantrymq.sync.simple import Popped, SimpleConsumer
 
-__all__ = ["Admin", "Consumer", "Delivery", "Popped", "Portal", "Producer", "SimpleConsumer"]
+__all__ = [
+    "Admin",
+    "Consumer",
+    "Delivery",
+    "LitePullConsumer",
+    "Popped",
+    "Portal",
+    "Producer",
+    "PullConsumer",
+    "SimpleConsumer",
+]
 
 log = logging.getLogger(__name__)
 
@@ -74,14 +88,14 @@ class Producer(Blocking[AsyncProducer]):
 
     @contextlib.contextmanager
     def transaction(
-        self, message: Message, *, queue: Queue | None = None, timeout: float | None = None,
-        check_after: int | None = None,
+        self, message: Message, *, queue: Queue | None = None, selector: Selector | None = None,
+        timeout: float | None = None, check_after: int | None = None,
     ) -> Iterator[Transaction]:  # fmt: skip
         """A block whose body is the local transaction; see the asynchronous one."""
 
         async def begin(target: AsyncProducer) -> Transaction:
             block = target.transaction(
-                message, queue=queue, timeout=timeout, check_after=check_after
+                message, queue=queue, selector=selector, timeout=timeout, check_after=check_after
             )
             return await block.__aenter__()
 
@@ -156,6 +170,9 @@ class Admin(Blocking[AsyncAdmin]):
     consumers = blocking(AsyncAdmin.consumers)
     subscription_conflicts = blocking(AsyncAdmin.subscription_conflicts)
     producers = blocking(AsyncAdmin.producers)
+    preview_reset = blocking(AsyncAdmin.preview_reset)
+    reset = blocking(AsyncAdmin.reset)
+    consumer_status = blocking(AsyncAdmin.consumer_status)
     min_offset = blocking(AsyncAdmin.min_offset)
     max_offset = blocking(AsyncAdmin.max_offset)
     search_offset = blocking(AsyncAdmin.search_offset)
@@ -166,21 +183,29 @@ class Admin(Blocking[AsyncAdmin]):
 class PollingConsumer(AsyncConsumer):
     """A consumer that hands out several messages at a time."""
 
-    async def poll(self, count_max: int, timeout: float | None) -> list[AsyncDelivery] | None:
-        """Wait for at least one message; [] when none came in time, None when it was closed."""
+    async def poll(
+        self, count_max: int, timeout: float | None, *, one_by_one: bool = False
+    ) -> list[AsyncDelivery] | None:
+        """Wait for at least one message; [] when none came in time, None when it was closed.
+
+        One by one, an ordered queue gives no second message before the first is finished.
+        """
         if self._closed:
             return None
         self._check_started()
         try:
             async with asyncio.timeout(timeout):
-                found = await self._handout.next(count_max)
+                found = await self._handout.next(1 if one_by_one else count_max)
         except TimeoutError:
             return []
         except HandoutClosed:
             if self._failure is not None:
                 raise self._failure from None
             return None
-        while len(found) < count_max and (more := self._handout.take(count_max - len(found))):
+        while left := count_max - len(found):
+            more = self._handout.take(1 if one_by_one else left)
+            if not more:
+                break
             found += more
         return found
 
@@ -197,6 +222,11 @@ class Delivery(Received):
     @property
     def reconsume_times(self) -> int:
         return self._inner.reconsume_times
+
+    @property
+    def finished(self) -> str | None:
+        """The verb that finished this delivery; None while it is open."""
+        return self._inner.finished
 
     def ack(self) -> None:
         """The work is done: do not deliver it again."""
@@ -239,6 +269,7 @@ class Consumer(Blocking[PollingConsumer]):
         ordered: bool = False,
         broadcast: bool = False,
         max_retries: int | None = -1,
+        strategy: Strategy | None = None,
         options: ConsumerOptions | None = None,
         client: ClientOptions | None = None,
         trace: bool | str = False,
@@ -248,12 +279,21 @@ class Consumer(Blocking[PollingConsumer]):
         def make() -> PollingConsumer:
             return PollingConsumer(
                 namesrv, group=group, ordered=ordered, broadcast=broadcast,
-                max_retries=max_retries, options=options, client=client, trace=trace, hooks=hooks,
+                max_retries=max_retries, strategy=strategy, options=options, client=client,
+                trace=trace, hooks=hooks,
             )  # fmt: skip
 
         super().__init__(make, portal)
         self._wanted: dict[str, tuple[str, str | None]] = {}
         self._handler: SyncHandler | None = None
+        self._ordered = ordered
+        self._ahead: deque[Delivery] = deque()
+        """Fetched for a loop, which may be left at any time."""
+
+    def close(self) -> None:
+        """Close it: in a forked child only what the child itself opened."""
+        super().close()
+        self._ahead.clear()
 
     def subscribe(self, topic: str, tags: str = "*", *, sql: str | None = None) -> None:
         """Read a topic: all of it, some tags (`a || b`), or what an SQL92 condition picks."""
@@ -266,27 +306,60 @@ class Consumer(Blocking[PollingConsumer]):
         self._run(lambda target: _unsubscribe(target, topic))
 
     def _reopen(self, target: PollingConsumer) -> None:
+        self._ahead.clear()  # the parent's
         super()._reopen(target)
         self._portal.run(_subscribe(target, self._wanted))
 
     commit = blocking(AsyncConsumer.commit)
     wait_assigned = blocking(AsyncConsumer.wait_assigned)
 
+    @property
+    def assignment(self) -> list[Queue]:
+        """The queues this member holds now, its group's retry queues left out."""
+        return self._do(lambda target: target.assignment)
+
+    def pause(self, seconds: float) -> None:
+        """Hand nothing out for a time, when what the handler needs is down."""
+        self._do(lambda target: target.pause(seconds))
+
+    def resume(self) -> None:
+        """End a pause early."""
+        self._do(lambda target: target.resume())
+
     def poll(self, count_max: int = POLL_MESSAGES, timeout: float | None = None) -> list[Delivery]:
         """Up to `count_max` messages in one crossing; waits for the first, at most `timeout`."""
+        if ahead := self._from_ahead(count_max):
+            return ahead
         found = self._run(lambda target: target.poll(count_max, timeout))
         if found is None:
             raise Closed("the consumer is closed")
         return [Delivery(message, self) for message in found]
 
+    def _from_ahead(self, count_max: int) -> list[Delivery]:
+        self._current()  # in a child nothing of it counts
+        found: list[Delivery] = []
+        with contextlib.suppress(IndexError):  # another thread was faster
+            while len(found) < count_max:
+                message = self._ahead.popleft()
+                if message.finished is None:
+                    found.append(message)
+        return found
+
     def __iter__(self) -> Iterator[Delivery]:
         """Messages one by one until the consumer is closed."""
         while True:
-            found = self._run(lambda target: target.poll(POLL_MESSAGES, None))
+            if ahead := self._from_ahead(1):
+                yield ahead[0]
+                continue
+            found = self._fetch(POLL_MESSAGES)
             if found is None:
                 return
-            for message in found:
-                yield Delivery(message, self)
+            self._ahead.extend(found)
+
+    def _fetch(self, count_max: int) -> list[Delivery] | None:
+        """Wait for messages that will be finished each by itself."""
+        found = self._run(lambda target: target.poll(count_max, None, one_by_one=self._ordered))
+        return None if found is None else [Delivery(message, self) for message in found]
 
     def finish_many(self, messages: Iterable[Delivery], verb: str = "ack") -> None:
         """Finish messages with one verb (`ack`, `retry` or `dead`) in one crossing."""
@@ -314,10 +387,10 @@ class Consumer(Blocking[PollingConsumer]):
             raise GantryError("there is no handler: register one with @consumer.handler")
         with concurrent.futures.ThreadPoolExecutor(threads) as pool:
             while True:
-                found = self._run(lambda target: target.poll(threads, None))
+                found = self._from_ahead(threads) or self._fetch(threads)
                 if found is None:
                     return
-                list(pool.map(self._handle, [Delivery(message, self) for message in found]))
+                list(pool.map(self._handle, found))
 
     def _handle(self, message: Delivery) -> None:
         assert self._handler is not None

@@ -128,6 +128,14 @@ class Blocking(Generic[A]):
         target = self._current()
         return self._portal.run(work(target))
 
+    def _do(self, work: Callable[[A], T]) -> T:
+        """Call what does not wait, on the loop all the same: the object belongs to it."""
+
+        async def run(target: A) -> T:
+            return work(target)
+
+        return self._run(run)
+
     def _current(self) -> A:
         """The object of this process; the first use after a fork makes a new one."""
         if os.getpid() != self._pid:

@@ -1,6 +1,7 @@
 """The blocking face of the simple consumer."""
 
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
@@ -25,6 +26,16 @@ class Popped(Received):
     @property
     def reconsume_times(self) -> int:
         return self._inner.reconsume_times
+
+    @property
+    def finished(self) -> str | None:
+        """The verb that finished this loan; None while it is open."""
+        return self._inner.finished
+
+    @property
+    def due_ms(self) -> int:
+        """When it becomes visible for others again, by the broker's clock."""
+        return self._inner.due_ms
 
     def ack(self) -> None:
         """The work is done: do not deliver it again."""
@@ -73,6 +84,11 @@ class SimpleConsumer(Blocking[AsyncSimpleConsumer]):
         self._topics[topic] = (tags, sql)
         self._run(lambda target: _subscribe(target, {topic: (tags, sql)}))
 
+    def unsubscribe(self, topic: str) -> None:
+        """Read it no more."""
+        self._topics.pop(topic, None)
+        self._do(lambda target: target.unsubscribe(topic))
+
     def _reopen(self, target: AsyncSimpleConsumer) -> None:
         super()._reopen(target)
         self._portal.run(_subscribe(target, self._topics))
@@ -94,7 +110,13 @@ class SimpleConsumer(Blocking[AsyncSimpleConsumer]):
                 found = self.receive()
             except Closed:
                 return
-            yield from found
+            left = deque(found)
+            try:
+                while left:
+                    yield left.popleft()
+            finally:
+                if left:  # the loop was left: not waited for, the thread may be at its end
+                    self._portal.post(self._current().keep, [m._inner for m in left])
 
 
 async def _subscribe(

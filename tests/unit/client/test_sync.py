@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -14,7 +15,15 @@ from gantrymq.base.errors import GantryError
 from gantrymq.client.consumer_errors import AlreadyFinished
 from gantrymq.client.errors import ForkedError, NotStarted
 from gantrymq.client.options import ConsumerOptions
-from gantrymq.sync import Admin, Consumer, Delivery, Portal, Producer
+from gantrymq.sync import (
+    Admin,
+    Consumer,
+    Delivery,
+    LitePullConsumer,
+    Portal,
+    Producer,
+    PullConsumer,
+)
 from gantrymq.testing.plugin import GantryCluster
 
 FIRST = ConsumerOptions(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
@@ -189,3 +198,122 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True)
     assert done.stderr.decode() == ""
     assert done.returncode == 0
+
+
+def send_to_one_queue(gantry: GantryCluster, count: int) -> None:
+    gantry.create_topic("T", queues=1)
+    with Producer(gantry.namesrv, group="p") as producer:
+        for number in range(count):
+            producer.send(Message("T", str(number)))
+
+
+def test_an_ordered_consumer_keeps_the_order_on_any_number_of_threads(
+    gantry: GantryCluster,
+) -> None:
+    send_to_one_queue(gantry, 12)
+    consumer = Consumer(gantry.namesrv, group="c", options=FIRST, ordered=True)
+    seen: list[int] = []
+
+    @consumer.handler
+    def handle(message: Delivery) -> None:
+        number = int(message.body)
+        time.sleep(0 if number % 4 else 0.02)  # who comes first is the last to be ready
+        seen.append(number)
+        if len(seen) == 12:
+            threading.Thread(target=consumer.close).start()
+
+    with consumer:
+        consumer.subscribe("T")
+        consumer.run(threads=4)
+    assert seen == list(range(12))
+
+
+def test_nothing_overtakes_a_message_that_an_ordered_loop_tries_again(
+    gantry: GantryCluster,
+) -> None:
+    send_to_one_queue(gantry, 3)
+    seen = []
+    with Consumer(gantry.namesrv, group="c", options=FIRST, ordered=True) as consumer:
+        consumer.subscribe("T")
+        for message in consumer:
+            seen.append(message.body)
+            if len(seen) == 1:
+                message.retry()
+            else:
+                message.ack()
+            if len(seen) == 4:
+                break
+    assert seen == [b"0", b"0", b"1", b"2"]
+
+
+def test_a_loop_that_is_left_leaves_the_rest_to_whoever_comes_next(gantry: GantryCluster) -> None:
+    send_to_one_queue(gantry, 5)
+    seen = []
+    with Consumer(gantry.namesrv, group="c", options=FIRST) as consumer:
+        consumer.subscribe("T")
+        consumer.wait_assigned()
+        time.sleep(0.2)
+        for _ in range(3):
+            for message in consumer:
+                seen.append(message.body)
+                message.ack()
+                break
+        while len(seen) < 5:
+            found = consumer.poll(timeout=SECONDS_MAX)
+            assert found, "no message in time"
+            seen += [message.body for message in found]
+            consumer.finish_many(found)
+        assert message.finished == "ack"
+    assert sorted(seen) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_a_consumer_rests_and_tells_what_it_holds(gantry: GantryCluster) -> None:
+    send_to_one_queue(gantry, 1)
+    with Consumer(gantry.namesrv, group="c", options=FIRST) as consumer:
+        consumer.pause(60)
+        consumer.subscribe("T")
+        assert consumer.wait_assigned() == consumer.assignment
+        assert consumer.poll(timeout=0.3) == []
+        consumer.resume()
+        (message,) = consumer.poll(timeout=SECONDS_MAX)
+        assert message.finished is None
+        message.ack()
+
+
+def test_whoever_pulls_can_do_it_without_async(gantry: GantryCluster) -> None:
+    send_to_one_queue(gantry, 3)
+    with PullConsumer(gantry.namesrv, group="pull") as consumer:
+        (queue,) = consumer.queues("T")
+        found = consumer.pull(queue, consumer.min_offset(queue))
+        assert [m.body for m in found.messages] == [b"0", b"1", b"2"]
+        consumer.commit(queue, found.next_offset)
+        assert consumer.committed(queue) == 3
+    with LitePullConsumer(gantry.namesrv, group="lite") as lite:
+        lite.assign([queue])
+        lite.wait_assigned()
+        lite.seek(queue, 1)
+        bodies: list[bytes] = []
+        while len(bodies) < 2:
+            bodies += [message.body for message in lite.poll(SECONDS_MAX)]
+        assert bodies == [b"1", b"2"]
+        lite.commit()
+        assert (lite.position(queue), lite.assignment) == (3, [queue])
+        lite.seek_to_begin(queue)
+        lite.pause([queue])
+        assert lite.poll(0.1) == []
+        lite.resume([queue])
+        assert lite.poll(SECONDS_MAX)[0].body == b"0"
+
+
+def test_progress_is_moved_without_async(gantry: GantryCluster) -> None:
+    send_to_one_queue(gantry, 2)
+    with (
+        Consumer(gantry.namesrv, group="c", options=FIRST) as consumer,
+        Admin(gantry.namesrv) as admin,
+    ):
+        consumer.subscribe("T")
+        consumer.finish_many(consumer.poll(timeout=SECONDS_MAX))
+        consumer.commit()
+        (before,) = admin.preview_reset("c", "T", "first")
+        assert (before.new, bool(before.again)) == (0, True)
+        assert len(admin.reset("c", "T", "first")) == 1
