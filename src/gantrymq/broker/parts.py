@@ -25,7 +25,6 @@ from gantrymq.broker.handlers.resets import ResetHandler
 from gantrymq.broker.handlers.send import SendHandler
 from gantrymq.broker.handlers.sendback import SendBackHandler
 from gantrymq.broker.handlers.topics import TopicHandler
-from gantrymq.broker.handlers.transactions import TransactionHandler
 from gantrymq.broker.locks import QueueLocks
 from gantrymq.broker.overrides import Overrides
 from gantrymq.broker.policy import Policy
@@ -38,10 +37,7 @@ from gantrymq.broker.sessions import SCAN_SECONDS, Sessions
 from gantrymq.broker.stats import SAMPLE_SECONDS, Stats
 from gantrymq.broker.timer.parts import timing
 from gantrymq.broker.timer.service import TimerService
-from gantrymq.broker.transactions.checker import Checker
-from gantrymq.broker.transactions.ending import Endings
-from gantrymq.broker.transactions.ledger import Ledger
-from gantrymq.broker.transactions.ops import Decisions
+from gantrymq.broker.transactions.parts import transacting
 from gantrymq.broker.wanted import Filters
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.engine import Store
@@ -110,20 +106,17 @@ def assemble(shared: Shared) -> Parts:
         config, store, registry, rooms, disk=ports.disk, offload=ports.offload, clock=clock,
         host=shared.host,
     )  # fmt: skip
-    ledger = Ledger(config.transaction_time_out, config.transaction_check_interval)
-    decisions = Decisions(store, clock, shared.host)
-    endings = Endings(store, ledger, decisions, rooms, stats)
-    checker = Checker(
-        config, store, registry.offsets, policy, sessions, ledger, decisions, clock, ports.rng,
-        shared.host,
+    trade = transacting(
+        config, store, registry.offsets, policy, sessions, rooms, stats, clock=clock,
+        rng=ports.rng, host=shared.host,
     )  # fmt: skip
     pop = _popping(shared, sessions, filters)
     parts = Parts(
         Handlers(
             send=SendHandler(
-                config, store, registry, policy, rooms, ledger, stats, ports.rng, shared.host
+                config, store, registry, policy, rooms, trade.ledger, stats, ports.rng, shared.host
             ),
-            transactions=TransactionHandler(store, ledger, endings),
+            transactions=trade.handler,
             back=SendBackHandler(config, store, policy, rooms, ports.rng, shared.host),
             reply=ReplyHandler(
                 config, store, policy, sessions, stats, clock, ports.rng, shared.host
@@ -147,13 +140,13 @@ def assemble(shared: Shared) -> Parts:
         timers.delays,
         timers.service,
     )
-    parts.opening.append(checker.recover)
+    parts.opening.append(trade.checker.recover)
     parts.on_lost += [pull.forget, clients.forget]
     parts.on_stop.append(pull.release_all)
-    parts.closing += [*timers.closing, endings.close]
+    parts.closing += [*timers.closing, trade.endings.close]
     parts.background += [
         *timers.background,
-        checker.run,
+        trade.checker.run,
         lambda: _expire_clients(clients),
         lambda: _sample(stats, clock),
     ]
