@@ -50,3 +50,17 @@ def test_a_row_has_a_test_over_tcp(name: str) -> None:
     files = [ROOT / "tests" / file for file in FILE.findall(ROWS[name][2])]
 
     assert any("run: Run" in file.read_text() for file in files)
+
+
+def test_every_accident_names_tests_that_exist() -> None:
+    """
+    The functions are there under the names that the table gives.
+    """
+    table = MAP.read_text().partition("## Accidents")[2]
+    rows = [row for row in table.splitlines() if row.startswith("| ")][1:]
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", table)
+
+    assert all(".py" in row for row in rows)
+    assert [] == [
+        test for file, test in named if f"def {test}(" not in (ROOT / "tests" / file).read_text()
+    ]
