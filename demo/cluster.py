@@ -10,8 +10,11 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Self
 
+from demo.claims import Claim
+
 HOST = "127.0.0.1"
 READY = "gantrymq ready "
+CONFIG = "broker.properties"
 READY_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
 
@@ -23,14 +26,18 @@ class ClusterFailed(Exception):
 class Cluster:
     """A name server and a broker on ports that stay the same over a restart."""
 
-    def __init__(self, data: Path) -> None:
-        self._data = data
+    def __init__(self, data: Path, settings: str = "") -> None:
+        self._data, self._settings = data, settings
         self._namesrv_port, self._broker_port = _free_ports(1)[0], _free_broker_port()
         self.namesrv = f"{HOST}:{self._namesrv_port}"
         self._child: asyncio.subprocess.Process | None = None
+        self._crashed: float | None = None
+        self.away = 0.0
+        """Seconds from a crash until the broker served again."""
 
     async def __aenter__(self) -> Self:
         self._data.mkdir(parents=True, exist_ok=True)
+        (self._data / CONFIG).write_text(self._settings)
         await self.start()
         return self
 
@@ -46,10 +53,13 @@ class Cluster:
                 "--data", str(self._data), "--no-console",
                 "--namesrv-port", str(self._namesrv_port),
                 "--broker-port", str(self._broker_port),
+                "--config", str(self._data / CONFIG),
                 stdout=asyncio.subprocess.PIPE, stderr=log,
             )  # fmt: skip
         async with asyncio.timeout(READY_SECONDS_MAX):
             await self._until_ready(self._child)
+        if self._crashed is not None:
+            self.away, self._crashed = time.monotonic() - self._crashed, None
         return time.monotonic() - began
 
     async def _until_ready(self, child: asyncio.subprocess.Process) -> None:
@@ -66,6 +76,7 @@ class Cluster:
         assert child is not None, "the cluster is not running"
         pid = next(each for each in _children(child.pid) if "mqbroker" in _command(each))
         os.kill(pid, signal.SIGKILL)
+        self._crashed = time.monotonic()
         async with asyncio.timeout(STOP_SECONDS_MAX):
             await child.wait()
         self._child = None
@@ -83,6 +94,10 @@ class Cluster:
         except TimeoutError:
             child.kill()
             await child.wait()
+
+    def claims(self) -> list[Claim]:
+        figure = f"{self.away:.1f} s away"
+        return [Claim("the broker was killed and came back", figure, self.away > 0)]
 
 
 def _children(pid: int) -> list[int]:

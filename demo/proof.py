@@ -1,33 +1,85 @@
-"""Spark reads the whole topic into Parquet and holds it against what was acknowledged."""
+"""Spark reads all topics into Parquet and holds them against what was promised."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from demo.shop import TOPIC
+from demo.books import Books
+from demo.claims import Claim
 from gantrymq.spark.session import local_session
 
 STREAM_SECONDS_MAX = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Archive:
-    """What Spark found."""
+class Found:
+    """What Spark found in one topic."""
 
     rows: int
     lost: int
-    """Acknowledged, but not in the archive."""
+    """Promised, but not in the archive."""
     strangers: int
-    """In the archive, but never acknowledged."""
+    """In the archive, but never promised: not acknowledged, rolled back, recalled."""
     repeats: int
+    doubled: int
+    """Stored more than once although every answer had come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """What Spark found in all of them."""
+
+    topics: Mapping[str, Found]
     misplaced: int
     """Events that lie before an earlier event of their customer, or in another queue."""
     second_run: int
     """Rows a second run with the same checkpoint read."""
 
+    def total(self, name: str) -> int:
+        return sum(getattr(found, name) for found in self.topics.values())
 
-def prove_alone(namesrv: str, acknowledged: Sequence[str], folder: Path) -> Archive:
+    def _where(self, name: str) -> str:
+        """A total, and where it comes from if it is not 0."""
+        counts = {topic: getattr(found, name) for topic, found in self.topics.items()}
+        places = ", ".join(f"{count:,} in {topic}" for topic, count in counts.items() if count)
+        return places or f"0 in {len(counts)} topics"
+
+    def claims(self) -> list[Claim]:
+        rows, topics = self.total("rows"), len(self.topics)
+        return [
+            Claim(
+                "Spark: nothing promised was lost",
+                self._where("lost"),
+                rows > 0 and topics > 0 and self.total("lost") == 0,
+            ),
+            Claim(
+                "Spark: nothing is stored that should not be",
+                self._where("strangers"),
+                self.total("strangers") == 0,
+            ),
+            Claim(
+                "Spark: twice only where an answer was missing",
+                f"{self.total('repeats'):,} of {rows:,} repeat; unexcused: "
+                f"{self._where('doubled')}",
+                self.total("doubled") == 0,
+            ),
+            Claim(
+                "Spark: each customer's events lie in order",
+                f"{self.misplaced:,} misplaced",
+                self.misplaced == 0,
+            ),
+            Claim(
+                "a second archive run reads nothing again",
+                f"{self.second_run:,} rows",
+                self.second_run == 0,
+            ),
+        ]
+
+
+def prove_alone(
+    namesrv: str, books: Mapping[str, Books], ordered_topic: str, folder: Path
+) -> Archive:
     """The same with a Spark of its own, which is gone afterwards. Blocking."""
     settings = {
         "spark.local.dir": str(folder / "spark"),
@@ -36,36 +88,32 @@ def prove_alone(namesrv: str, acknowledged: Sequence[str], folder: Path) -> Arch
     }
     spark = local_session("gantrymq-demo", master="local[2]", settings=settings)
     try:
-        return prove(spark, namesrv, TOPIC, acknowledged, folder)
+        return prove(spark, namesrv, books, ordered_topic, folder)
     finally:
         spark.stop()
 
 
 def prove(
-    spark: Any, namesrv: str, topic: str, acknowledged: Sequence[str], folder: Path
+    spark: Any, namesrv: str, books: Mapping[str, Books], ordered_topic: str, folder: Path
 ) -> Archive:
-    """Archive a topic, then ask the archive."""
-    ids = folder / "acknowledged.txt"
-    ids.write_text("\n".join(acknowledged))
-    rows = _archive(spark, namesrv, topic, folder)
-    second_run = _archive(spark, namesrv, topic, folder)
-    events = _events(spark, folder)
-    sent = spark.read.text(str(ids)).withColumnRenamed("value", "id")
-    return Archive(
-        rows=rows,
-        lost=sent.join(events, "id", "left_anti").count(),
-        strangers=events.join(sent, "id", "left_anti").count(),
-        repeats=rows - events.select("id").distinct().count(),
-        misplaced=_misplaced(events),
-        second_run=second_run,
+    """Archive the topics, then ask the archive."""
+    _archive(spark, namesrv, books, folder)
+    second_run = _archive(spark, namesrv, books, folder)
+    (
+        spark.read.parquet(str(folder / "archive"))
+        .selectExpr("topic", "coalesce(keys, '') AS id", "queueId", "queueOffset")
+        .cache()
+        .createOrReplaceTempView("stored")
     )
+    _write_promises(spark, books, folder / "promised.csv")
+    return Archive(_compare(spark, books), _misplaced(spark, ordered_topic), second_run)
 
 
-def _archive(spark: Any, namesrv: str, topic: str, folder: Path) -> int:
-    """One run of the pipeline: everything that is new, into Parquet."""
+def _archive(spark: Any, namesrv: str, books: Mapping[str, Books], folder: Path) -> int:
+    """One run of the pipeline: everything that is new, into Parquet. Returns the rows."""
     query = (
         spark.readStream.format("rocketmq")
-        .options(nameServer=namesrv, topic=topic, startingOffsets="earliest")
+        .options(nameServer=namesrv, topic=",".join(books), startingOffsets="earliest")
         .load()
         .writeStream.format("parquet")
         .options(path=str(folder / "archive"), checkpointLocation=str(folder / "checkpoint"))
@@ -78,36 +126,44 @@ def _archive(spark: Any, namesrv: str, topic: str, folder: Path) -> int:
     return sum(progress["numInputRows"] for progress in query.recentProgress)
 
 
-def _events(spark: Any, folder: Path) -> Any:
-    """The archive as events: customer, number, place."""
-    return (
-        spark.read.parquet(str(folder / "archive"))
-        .selectExpr(
-            "keys AS id",
-            "split_part(keys, '/', 1) AS customer",
-            "int(split_part(keys, '/', 2)) AS number",
-            "queueId",
-            "queueOffset",
-        )
-        .cache()
-    )
+def _write_promises(spark: Any, books: Mapping[str, Books], file: Path) -> None:
+    with file.open("w") as lines:
+        for topic, book in books.items():
+            for each in book.expected:
+                lines.write(f"{topic},{each},{str(each in book.doubtful).lower()}\n")
+    schema = "topic string, id string, doubtful boolean"
+    spark.read.csv(str(file), schema=schema).createOrReplaceTempView("promised")
 
 
-def _misplaced(events: Any) -> int:
+def _compare(spark: Any, books: Mapping[str, Books]) -> dict[str, Found]:
+    rows = spark.sql(
+        """
+        WITH copies AS (SELECT topic, id, count(*) AS copies FROM stored GROUP BY topic, id)
+        SELECT topic, sum(coalesce(copies, 0)), count_if(copies IS NULL),
+               count_if(doubtful IS NULL), sum(coalesce(copies, 1) - 1),
+               count_if(copies > 1 AND NOT coalesce(doubtful, false))
+        FROM copies FULL OUTER JOIN promised USING (topic, id) GROUP BY topic
+        """
+    ).collect()
+    found = {row[0]: Found(*row[1:]) for row in rows}
+    return {topic: found.get(topic, Found(0, 0, 0, 0, 0)) for topic in books}
+
+
+def _misplaced(spark: Any, topic: str) -> int:
     """Of every event the first copy counts; it must lie behind the one numbered before it."""
-    events.createOrReplaceTempView("events")
-    (row,) = events.sparkSession.sql(
+    (row,) = spark.sql(
         """
         WITH firsts AS (
-          SELECT customer, number, min(queueOffset) AS place, min(queueId) AS low,
-                 max(queueId) AS high
-          FROM events GROUP BY customer, number
+          SELECT split_part(id, '/', 1) AS customer, int(split_part(id, '/', 2)) AS number,
+                 min(queueOffset) AS place, min(queueId) AS low, max(queueId) AS high
+          FROM stored WHERE topic = :topic GROUP BY id
         ), neighbours AS (
           SELECT *, lag(place, 1, -1) OVER by_number AS before,
                  lag(low, 1, low) OVER by_number AS home
           FROM firsts WINDOW by_number AS (PARTITION BY customer ORDER BY number)
         )
         SELECT count_if(place <= before OR low <> high OR low <> home) FROM neighbours
-        """
+        """,
+        args={"topic": topic},
     ).collect()
     return int(row[0])

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import Self
 
+from demo.claims import Claim
 from demo.shop import TOPIC, split_id
 from gantrymq import Consumer, ConsumerOptions, Delivery
 
@@ -38,20 +39,20 @@ class InOrder:
 
 
 class AsTheyCome:
-    """Counts events, each once."""
+    """Counts messages, each once."""
 
     def __init__(self) -> None:
-        self._ids: set[str] = set()
+        self.ids: set[str] = set()
         self.repeats = 0
 
     @property
     def seen(self) -> int:
-        return len(self._ids)
+        return len(self.ids)
 
     def take(self, message: Delivery) -> None:
-        if message.keys[0] in self._ids:
+        if message.keys[0] in self.ids:
             self.repeats += 1
-        self._ids.add(message.keys[0])
+        self.ids.add(message.keys[0])
 
 
 class Readers:
@@ -84,3 +85,18 @@ class Readers:
 
         await self._stack.enter_async_context(consumer)
         consumer.subscribe(TOPIC)
+
+    def claims(self) -> list[Claim]:
+        ordered, plain = self.ordered, self.plain
+        return [
+            Claim(
+                "ordered consumers read all of it in order",
+                f"{ordered.seen:,} read, {ordered.skips:,} skipped, {ordered.repeats:,} repeated",
+                ordered.seen == self._total and ordered.skips == 0,
+            ),
+            Claim(
+                "plain consumers read all of it",
+                f"{plain.seen:,} read, {plain.repeats:,} repeated",
+                plain.seen == self._total,
+            ),
+        ]

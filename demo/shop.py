@@ -4,19 +4,23 @@ import asyncio
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
-from gantrymq import GantryError, Message, Producer, ProducerOptions
+from demo.books import Books
+from demo.claims import Claim
+from gantrymq import Message, Producer, ProducerOptions
 
 TOPIC = "orders"
 STEPS = ("created", "paid", "shipped")
 PRODUCERS = 3
-RETRY_SECONDS = 0.2
 SEND_TIMEOUT_MS = 3_000
+NO_ADDRESS_EVERY, NO_WEIGHT_EVERY = 500, 400
+"""Some customers leave something out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One step of one order. A customer's events are numbered from 1."""
+    """One step of one order. A customer's events are numbered from 1, orders through the shop."""
 
     customer: str
     number: int
@@ -29,6 +33,10 @@ class Event:
 
     def message(self) -> Message:
         body = {"customer": self.customer, "order": self.order, "step": self.step}
+        if self.order % NO_ADDRESS_EVERY:
+            body["address"] = f"{self.order} Quay Street"
+        if self.order % NO_WEIGHT_EVERY != 1:
+            body["weight"] = "1.5"
         return Message(
             TOPIC, json.dumps(body), tags=self.step, keys=[self.id], sharding_key=self.customer
         )
@@ -40,9 +48,9 @@ def split_id(event_id: str) -> tuple[str, int]:
     return customer, int(number)
 
 
-def events_of(customer: str, orders: int) -> Iterator[Event]:
+def events_of(customer: str, orders: Iterable[int]) -> Iterator[Event]:
     """A customer's life: every order is created, paid and shipped."""
-    numbers = ((order, step) for order in range(orders) for step in STEPS)
+    numbers = ((order, step) for order in orders for step in STEPS)
     for number, (order, step) in enumerate(numbers, 1):
         yield Event(customer, number, order, step)
 
@@ -51,17 +59,29 @@ class Shop:
     """All customers, and what the broker has acknowledged to them."""
 
     def __init__(self, namesrv: str, customers: int, orders: int) -> None:
-        self._namesrv, self._orders = namesrv, orders // customers
-        self._customers = [f"c{number}" for number in range(customers)]
-        self.total = customers * self._orders * len(STEPS)
-        self.acknowledged: list[str] = []
-        self.retries = 0
+        self._namesrv = namesrv
+        each = orders // customers
+        self._orders = {
+            f"c{number}": range(number * each, (number + 1) * each) for number in range(customers)
+        }
+        self.total = customers * each * len(STEPS)
+        self.books = Books()
         self.half = asyncio.Event()
         """Set when half of everything is acknowledged."""
 
+    def events(self) -> Iterator[Event]:
+        """Everything that is going to happen."""
+        for customer, orders in self._orders.items():
+            yield from events_of(customer, orders)
+
+    def share(self) -> float:
+        """How much of the trade is done."""
+        return len(self.books.expected) / self.total
+
     async def run(self) -> None:
         """Send everything, over several producers."""
-        shares = [self._customers[start::PRODUCERS] for start in range(PRODUCERS)]
+        customers = list(self._orders)
+        shares = [customers[start::PRODUCERS] for start in range(PRODUCERS)]
         async with asyncio.TaskGroup() as group:
             for number, share in enumerate(shares):
                 group.create_task(self._produce(f"shop-{number}", share))
@@ -76,18 +96,18 @@ class Shop:
                 group.create_task(self._live(producer, customer))
 
     async def _live(self, producer: Producer, customer: str) -> None:
-        for event in events_of(customer, self._orders):
-            await self._send(producer, event)
+        for event in events_of(customer, self._orders[customer]):
+            send = partial(producer.send, event.message())
+            await self.books.until_stored(event.id, send)
+            if self.share() >= 0.5:
+                self.half.set()
 
-    async def _send(self, producer: Producer, event: Event) -> None:
-        """Send until it is stored. Whoever gets no answer cannot know, so it may be there twice."""
-        while True:
-            try:
-                await producer.send(event.message())
-                break
-            except GantryError:
-                self.retries += 1
-                await asyncio.sleep(RETRY_SECONDS)
-        self.acknowledged.append(event.id)
-        if 2 * len(self.acknowledged) >= self.total:
-            self.half.set()
+    def claims(self) -> list[Claim]:
+        acknowledged = len(self.books.expected)
+        return [
+            Claim(
+                "every event was acknowledged in the end",
+                f"{acknowledged:,} of {self.total:,}, {self.books.failures:,} tries failed",
+                acknowledged == self.total,
+            )
+        ]

@@ -1,0 +1,139 @@
+"""A consumer that fails on some orders: some work out later, some become dead letters."""
+
+import asyncio
+import json
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from typing import Any, Self
+
+from demo.books import Books, until
+from demo.claims import Claim
+from demo.readers import FROM_FIRST
+from demo.shop import NO_ADDRESS_EVERY, NO_WEIGHT_EVERY, TOPIC, Event
+from gantrymq import Consumer, DeadLetters, Delivery
+from gantrymq.client.dead_letters import Cause, Wanted
+
+GROUP = "warehouse"
+STEP = "paid"
+OUT_OF_STOCK_EVERY = 100
+ONE_SECOND = 1
+"""The delay level of what is out of stock."""
+RETRIES_MAX = 1
+LOOK_SECONDS = 0.5
+RESEND_RATE = 200.0
+
+
+class NoAddress(Exception):
+    """Nobody knows where to."""
+
+
+class Warehouse:
+    """Packs what is paid, and what became of that."""
+
+    def __init__(self, namesrv: str, events: Iterable[Event]) -> None:
+        self._namesrv = namesrv
+        paid = [event for event in events if event.step == STEP]
+        self.orders = {event.id for event in paid}
+        no_address = {event.id for event in paid if event.order % NO_ADDRESS_EVERY == 0}
+        no_weight = {event.id for event in paid if event.order % NO_WEIGHT_EVERY == 1}
+        self.flawed = {f"{__name__}.NoAddress": no_address, "KeyError": no_weight}
+        """What must die, and of which error."""
+        self.out_of_stock = {
+            event.id for event in paid if event.order % OUT_OF_STOCK_EVERY == OUT_OF_STOCK_EVERY - 1
+        }
+        # A crash may come between a letter and the note that it was posted: twice is allowed.
+        self.books = Books(no_address | no_weight, no_address | no_weight)
+        self.packed: set[str] = set()
+        self.came_again: set[str] = set()
+        self.causes: list[tuple[Cause, set[str]]] = []
+        """Of what the letters died, and the orders in them."""
+        self.resent = self.resent_again = 0
+        self._mended = False
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        consumer = Consumer(self._namesrv, group=GROUP, options=FROM_FIRST, max_retries=RETRIES_MAX)
+        consumer.handler(self.take)
+        await self._stack.enter_async_context(consumer)
+        consumer.subscribe(TOPIC, tags=STEP)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def take(self, message: Delivery) -> None:
+        """Pack one order, or fail."""
+        (order_id,) = message.keys
+        if message.reconsume_times:
+            self.came_again.add(order_id)
+        elif order_id in self.out_of_stock:
+            await message.retry(ONE_SECOND, reason="out of stock")
+            return
+        order = json.loads(message.body)
+        if not self._mended:
+            _label(order)
+        self.packed.add(order_id)
+
+    async def finish(self) -> None:
+        """Wait for the letters, look at them, mend the defect, send them again."""
+        async with DeadLetters(self._namesrv, group=GROUP) as letters:
+            await self._all_dead(letters)
+            for cause in await letters.statistics():
+                self.causes.append(
+                    (cause, await _ids(letters, Wanted(fingerprint=cause.fingerprint)))
+                )
+            self._mended = True
+            self.resent = (await letters.resend_all(rate=RESEND_RATE)).resent
+            self.resent_again = (await letters.resend_all(rate=RESEND_RATE)).resent
+        await until(lambda: self.orders <= self.packed)
+
+    async def _all_dead(self, letters: DeadLetters) -> None:
+        while True:
+            if self.books.expected <= await _ids(letters, Wanted()):
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def claims(self) -> list[Claim]:
+        flawed = self.books.expected
+        stock = self.out_of_stock
+        found = {cause.error: ids for cause, ids in self.causes}
+        sizes = ", ".join(
+            f"{len(ids):,} {cause.error.rpartition('.')[2]} ({cause.fingerprint})"
+            for cause, ids in self.causes
+        )
+        return [
+            Claim(
+                "what was out of stock was tried again",
+                f"{len(stock & self.came_again & self.packed):,} of {len(stock):,} packed later",
+                bool(stock) and stock <= self.came_again and stock <= self.packed,
+            ),
+            Claim(
+                "dead letters are the flawed orders, by cause",
+                sizes or "none",
+                len(self.causes) == len(found) and found == self.flawed,
+            ),
+            Claim(
+                "after mending they were resent, once",
+                f"{self.resent:,} resent, then {self.resent_again:,}",
+                self.resent >= len(flawed) > 0 and self.resent_again == 0,
+            ),
+            Claim(
+                "in the end every order was packed",
+                f"{len(self.packed):,} of {len(self.orders):,}",
+                self.packed == self.orders,
+            ),
+        ]
+
+
+def _label(order: dict[str, Any]) -> str:
+    if "address" not in order:
+        raise NoAddress(f"order {order['order']} of {order['customer']}")
+    return f"{_weight(order)} kg to {order['address']}"
+
+
+def _weight(order: dict[str, Any]) -> float:
+    return float(order["weight"])
+
+
+async def _ids(letters: DeadLetters, wanted: Wanted) -> set[str]:
+    return {letter.message.keys[0] async for letter in letters.all(wanted)}
