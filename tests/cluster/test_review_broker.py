@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from peer import Peer
+from peer import Peer, messages
 from popper import POP, Lent, Popper
 
 from gantrymq.store.append import Append, PutStatus
@@ -171,3 +171,119 @@ class TestPopping:
             return answer.code, await Popper(peer, group="g" * 120).polling()
 
         assert (29, 0) == story(work)
+
+
+class TestRetention:
+    @pytest.mark.parametrize("times", ["\u00b2", "9" * 5_000])
+    def test_an_odd_count_of_rolls_keeps_no_file(self, times: str) -> None:
+        """
+        A sender may write any property; what is no number counts as none.
+        """
+
+        async def work(cluster: Cluster) -> tuple[int, list[bytes]]:
+            peer = await Peer.to(cluster)
+            props = f"TIMER_DELAY_SEC\x01600\x02TIMER_ROLL_TIMES\x01{times}\x02"
+            assert 0 == (await peer.send("orders", b"later", 0, props)).code
+            await fill(peer, cluster)
+            store = cluster.broker().store
+            gone = await store.delete_expired()
+            await asyncio.sleep(700)
+            peer = await Peer.to(cluster)
+            return gone, [message.body for message in messages(await peer.pull("orders", 0))]
+
+        gone, found = story(work, **SHORT_LIVED)
+
+        assert gone > 0
+        assert [b"later"] == found
+
+    def test_a_delayed_message_without_room_for_a_time_stays_until_it_is_due(self) -> None:
+        """
+        It cannot be moved to the timer, so its file has to wait.
+        """
+
+        async def work(cluster: Cluster) -> tuple[int, list[bytes]]:
+            peer = await Peer.to(cluster)
+            code = 13
+            for size in range(32_767, 32_000, -1):  # the broker adds something
+                if code:
+                    props = f"DELAY\x0110\x02big\x01{'x' * size}\x02"
+                    code = (await peer.send("orders", b"large", 0, props)).code
+            await fill(peer, cluster)
+            gone = await cluster.broker().store.delete_expired()
+            await asyncio.sleep(700)
+            peer = await Peer.to(cluster)
+            return gone, [message.body for message in messages(await peer.pull("orders", 0))]
+
+        gone, found = story(work, **SHORT_LIVED)
+
+        assert (0, [b"large"]) == (gone, found)
+
+
+SHORT_LIVED = {
+    "mapped_file_size_commit_log": 64 * 1024,
+    "delete_when": "",
+    "file_reserved_time": 0,
+}
+
+
+async def fill(peer: Peer, cluster: Cluster) -> None:
+    """Write so much that log files are full, and let it be checkpointed."""
+    for _ in range(30):
+        assert 0 == (await peer.send("filler", bytes(10_000))).code
+    await asyncio.sleep(1)
+    await cluster.broker().store.checkpoint()
+
+
+class TestSending:
+    def test_a_delay_of_thousands_of_digits_is_none(self) -> None:
+        """
+        As any other text that is no level.
+        """
+
+        async def work(cluster: Cluster) -> tuple[int, list[bytes]]:
+            peer = await Peer.to(cluster)
+            answer = await peer.send("orders", b"now", 0, f"DELAY\x01{'9' * 5_000}\x02")
+            return answer.code, [m.body for m in messages(await peer.pull("orders", 0))]
+
+        assert (0, [b"now"]) == story(work)
+
+
+class TestServices:
+    def test_a_table_that_cannot_be_saved_is_tried_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """
+        Whatever went wrong, progress is written down as soon as it can be.
+        """
+
+        async def work(cluster: Cluster) -> list[bool]:
+            disk = cluster.disk
+            assert isinstance(disk, MemoryDisk)
+            offsets = cluster.broker().registry.offsets
+            monkeypatch.setattr(offsets, "ceilings", None)
+            offsets.commit("g", "orders", 0, 0)
+            saved = []
+            for pause in (monkeypatch.undo, lambda: None):
+                await asyncio.sleep(20)
+                tables = [path for path in disk.contents() if path.endswith("Offset.json")]
+                saved.append(any(b"orders@g" in disk.contents()[path] for path in tables))
+                pause()
+            return saved
+
+        assert [False, True] == story(work)
+
+    def test_a_service_that_fails_goes_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """
+        A message is delivered late, not never.
+        """
+
+        async def work(cluster: Cluster) -> list[bytes]:
+            peer, broker = await Peer.to(cluster), cluster.broker()
+            monkeypatch.setattr(broker.delays, "_look", None)
+            await peer.send("orders", b"late", 0, "DELAY\x011\x02")
+            await asyncio.sleep(5)
+            monkeypatch.undo()
+            await asyncio.sleep(20)
+            return [message.body for message in messages(await peer.pull("orders", 0))]
+
+        assert [b"late"] == story(work)

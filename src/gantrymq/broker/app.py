@@ -132,8 +132,8 @@ async def run_broker(config: BrokerConfig, ports: Ports | None = None) -> AsyncI
         announced = asyncio.Event()
         tasks = await stack.enter_async_context(_BackgroundTasks())
         for work in parts.background:
-            tasks.start(work())
-        tasks.start(_announce(announcer, announced))
+            tasks.start(_kept_up(work))
+        tasks.start(_kept_up(lambda: _announce(announcer, announced)))
         stack.push_async_callback(announcer.unregister)
         for seconds, save in parts.saves:
             tasks.start(_every(seconds, save))
@@ -178,6 +178,21 @@ def _say_failure(task: asyncio.Future[None]) -> None:
         log.error("background work ended", exc_info=task.exception())
 
 
+AGAIN_SECONDS = 1.0
+"""How long work that failed rests before it begins again."""
+
+
+async def _kept_up(work: Callable[[], Awaitable[None]]) -> None:
+    """No failure ends a service for good: messages would wait for it and nobody would know."""
+    while True:
+        try:
+            await work()
+            return
+        except Exception:
+            log.exception("background work failed, beginning again in %g s", AGAIN_SECONDS)
+            await asyncio.sleep(AGAIN_SECONDS)
+
+
 EAGER_SECONDS, EAGER_TRIES = 0.2, 100
 
 
@@ -196,5 +211,5 @@ async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(seconds)
         try:
             await work()
-        except OSError:
+        except Exception:
             log.exception("saving failed, trying again in %g s", seconds)

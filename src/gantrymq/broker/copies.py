@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from gantrymq.protocol import properties
 from gantrymq.protocol.ids import encode_host
 from gantrymq.protocol.record import StoredMessage
 from gantrymq.store.append import Append, PutStatus
@@ -29,12 +28,6 @@ def copy_of(
         reconsume_times=message.reconsume_times,
         wait=False,
     )
-
-
-def real_place(found: dict[str, str]) -> tuple[str, int]:
-    """Topic and queue that a message in a waiting room was sent to; no topic is an empty one."""
-    queue = found.get(properties.REAL_QUEUE, "0")
-    return found.get(properties.REAL_TOPIC, ""), int(queue) if queue.isdigit() else 0
 
 
 HOPELESS = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)

@@ -72,6 +72,8 @@ class DelayService:
 
     async def run(self) -> None:
         """Deliver for ever."""
+        if self._under_way:  # of a run that failed
+            await asyncio.wait(list(self._under_way))
         for level in self.levels():
             self._clamp(level)
         async with asyncio.TaskGroup() as tasks:
@@ -135,7 +137,7 @@ class DelayService:
                 arrivals = self._store.arrivals(SCHEDULE_TOPIC, level - 1)
                 await arrivals.reach(self.position(level) + 1)
                 await self._deliver_some(level)
-            except OSError:
+            except Exception:  # one bad message must not stop the other levels
                 log.exception("delay level %d", level)
                 await asyncio.sleep(RETRY_SECONDS)
 

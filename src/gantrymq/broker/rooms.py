@@ -9,7 +9,7 @@ from typing import Final
 from gantrymq.base.clock import WallClock
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, MessageRefused
-from gantrymq.broker.timer.times import asked_ms, out_ms
+from gantrymq.broker.timer.times import asked_ms, number, out_ms
 from gantrymq.model import SCHEDULE_TOPIC, TIMER_TOPIC
 from gantrymq.protocol import properties
 from gantrymq.store.append import Append
@@ -57,8 +57,8 @@ class WaitingRooms:
         return text
 
     def _level(self, found: dict[str, str]) -> int:
-        word = found.get(properties.DELAY, "0")
-        return min(int(word), self._levels) if word.isascii() and word.isdigit() else 0
+        wanted = number(found.get(properties.DELAY))
+        return 0 if wanted is None else min(wanted, self._levels)
 
     def _timed(self, message: Append, found: dict[str, str], text: str) -> str:
         if not self._config.timer_wheel_enable:

@@ -18,7 +18,7 @@ CHECKPOINT_TAG, ACK_TAG, BATCH_ACK_TAG = "ck", "ack", "bAck"
 POP_MESSAGES_MAX = 32
 NORMAL, RETRY_V1, RETRY_V2 = "0", "1", "2"
 """Where a message was popped from: its topic, or one of the two kinds of retry topics."""
-OFFSETS_SPAN_MAX = 1 << 20
+OFFSETS_SPAN_MAX = 1 << 16
 """The widest bit set that is read: far more than any pop covers."""
 
 
@@ -182,7 +182,12 @@ class BatchAck(msgspec.Struct, kw_only=True):
             raise ProtocolError(f"{self.b!r} is no bit set") from error
         if bits.bit_length() > OFFSETS_SPAN_MAX:
             raise ProtocolError(f"a bit set of {bits.bit_length()} bits is too wide")
-        return [self.so + at for at in range(bits.bit_length()) if bits >> at & 1]
+        found, marks = list[int](), f"{bits:b}"[::-1]
+        at = marks.find("1")
+        while at >= 0:
+            found.append(self.so + at)
+            at = marks.find("1", at + 1)
+        return found
 
 
 class BatchAckBody(msgspec.Struct, kw_only=True, rename="camel"):

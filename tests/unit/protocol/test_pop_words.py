@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from gantrymq.base.errors import ProtocolError
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.pop import (
+    OFFSETS_SPAN_MAX,
     Assignments,
     BatchAck,
     Handle,
@@ -100,6 +101,19 @@ def test_a_bit_set_is_written_as_java_writes_it() -> None:
     Bits 0, 1 and 9: bytes 3 and 2.
     """
     assert "AwI=" == bit_set([7, 8, 16], 7)
+
+
+def test_a_bit_set_far_wider_than_any_pop_is_refused() -> None:
+    """
+    Reading one takes time that grows with its width, and a request may bring many.
+    """
+
+    def offsets(last: int) -> list[int]:
+        return BatchAck(b=bit_set([0, last], 0), c="g", pt=1, q=0, rq=0, so=5, t="t").offsets
+
+    assert [5, 5 + OFFSETS_SPAN_MAX - 1] == offsets(OFFSETS_SPAN_MAX - 1)
+    with pytest.raises(ProtocolError, match="too wide"):
+        offsets(OFFSETS_SPAN_MAX)
 
 
 def test_batches_may_have_long_names() -> None:

@@ -100,8 +100,8 @@ class Reviver:
         """What is stored again is settled; the rest stays open and is tried again."""
         try:
             copies = await self._copies(checkpoint)
-        except OSError as error:
-            self._later(checkpoint, str(error))
+        except Exception as error:  # one bad message must not stop the others
+            self._later(checkpoint, f"{type(error).__name__}: {error}")
             return
         refused = await put_all(self._store, list(copies.values()))
         left = {id(copy) for copy in refused}

@@ -60,9 +60,12 @@ class LevelMover:
         pulled = outcome if isinstance(outcome, Pulled) else await outcome
         if pulled.status is not PullStatus.FOUND:
             return max(at, pulled.next_offset)
-        copies: list[Append] = []
+        copies, after = list[Append](), pulled.next_offset
         for record in waiting_records(pulled.body):
             due_ms = self._delays.due_ms(record.head.store_ms, level)
             stored = with_out_ms(record.properties, due_ms - self._precision_ms)
+            if stored is None:  # its file has to stay until it is due
+                after = record.head.queue_offset
+                break
             copies.append(record.copy(TIMER_TOPIC, QUEUE, stored))
-        return at if await put_all(self._store, copies) else pulled.next_offset
+        return at if await put_all(self._store, copies) else after
