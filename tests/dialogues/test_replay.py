@@ -32,9 +32,22 @@ def recorded(area: str) -> list[Step]:
 
 
 @functools.cache
+def _played(area: str, addresses: tuple[str, str]) -> list[dict[str, Any] | None] | Exception:
+    try:
+        return play_all(recorded(area), *addresses)
+    except Exception as error:
+        return error
+
+
 def played(area: str, addresses: tuple[str, str]) -> list[dict[str, Any] | None]:
-    """Our answers to one recording; it is played once, each step is then judged by its own test."""
-    return play_all(recorded(area), *addresses)
+    """Our answers to one recording; it is played once, each step is then judged by its own test.
+
+    A play that breaks off breaks off once, not once a step.
+    """
+    outcome = _played(area, addresses)
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 STEPS = [
