@@ -3,6 +3,7 @@
 Structs that also travel as JSON carry RocketMQ's wire names by `rename`; the Python names are ours.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -219,8 +220,8 @@ def _timer(
     if deliver_at is not None:
         return DELIVER_MS, str(deliver_at)
     seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay or 0.0
-    if seconds < 0:
-        raise ValueError(f"a delay of {seconds} s: time goes forward only")
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"a delay of {seconds} s: time goes forward only, and comes to an end")
     return (DELAY_MS, str(round(seconds * 1000))) if seconds else None
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +11,8 @@ import click
 
 from gantrymq.base.errors import GantryError
 from gantrymq.cli.output import (
+    ABOVE_0,
+    INTERRUPTED,
     Row,
     body_fields,
     fail,
@@ -72,8 +73,9 @@ def _run(namesrv: str | None, group: str, work: Callable[[DeadLetters], Awaitabl
             await work(letters)
 
     try:
-        with suppress(KeyboardInterrupt):
-            asyncio.run(main())
+        asyncio.run(main())
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None  # not all was done: no success
     except GantryError as error:
         fail(error)
 
@@ -81,7 +83,8 @@ def _run(namesrv: str | None, group: str, work: Callable[[DeadLetters], Awaitabl
 @dlq.command("list")
 @click.argument("group")
 @_filters
-@click.option("--limit", default=100, show_default=True, help="Rows of this page.")
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True,
+              help="Rows of this page.")  # fmt: skip
 @click.option("--after", metavar="PLACE", help="Go on behind the last page.")
 @namesrv_option
 @output_option
@@ -195,7 +198,8 @@ def export(group: str, namesrv: str | None, **chosen: Any) -> None:
 @_filters
 @click.option("--to", type=TO, default="retry", show_default=True,
               help="retry: only GROUP gets it; topic: every group does.")  # fmt: skip
-@click.option("--rate", default=RATE_DEFAULT, show_default=True, help="Letters a second, at most.")
+@click.option("--rate", type=ABOVE_0, default=RATE_DEFAULT, show_default=True,
+              help="Letters a second, at most.")  # fmt: skip
 @click.option(
     "--progress", type=click.Path(path_type=Path), help="Note in this file what was sent."
 )

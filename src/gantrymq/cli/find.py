@@ -44,6 +44,7 @@ def find(
     ways = [msg_id is not None, key is not None, queue is not None or offset is not None]
     if sum(ways) > 1 or not (any(ways) or begin or end):
         raise click.UsageError("say one of --id, --key, --queue with --offset, --from/--until")
+    place = _place(topic, queue, offset) if ways[2] else None
 
     async def search() -> Found:
         async with Admin(namesrv) as admin:
@@ -54,8 +55,8 @@ def find(
                 return await finder.by_key(
                     topic, key, begin_ms=begin_ms, end_ms=end_ms, limit=limit
                 )
-            if queue is not None or offset is not None:
-                return await finder.at(*_place(topic, queue, offset))
+            if place is not None:
+                return await finder.at(*place)
             return await finder.by_time(topic, begin_ms, end_ms, tags=tags, limit=limit)
 
     try:
@@ -72,7 +73,7 @@ def find(
 def _ms(text: str | None, missing: int) -> int:
     if text is None:
         return missing
-    if text.isdigit():
+    if text.isdecimal():
         return int(text)
     try:
         return int(datetime.fromisoformat(text).astimezone().timestamp() * 1000)
@@ -82,6 +83,6 @@ def _ms(text: str | None, missing: int) -> int:
 
 def _place(topic: str, queue: str | None, offset: int | None) -> tuple[Queue, int]:
     name, mark, number = (queue or "").rpartition(":")
-    if offset is None or not mark or not name or not number.isdigit():
+    if offset is None or not mark or not name or not number.isdecimal():
         raise click.UsageError("a place is --queue BROKER:N together with --offset M")
     return Queue(topic, name, int(number)), offset

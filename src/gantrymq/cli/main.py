@@ -61,7 +61,7 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(HELP.items()))
 
 
-@click.group(cls=LazyGroup)
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gantrymq")
 def main() -> None:
     """GantryMQ: RocketMQ's messaging system in Python."""

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -19,6 +20,21 @@ namesrv_option = click.option(
 )
 
 Row = dict[str, Any]
+INTERRUPTED = 130
+"""The exit code of what was ended by Ctrl-C."""
+
+
+class Above0(click.FloatRange):
+    """A number that something can be divided by; a range alone lets `nan` through."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not 0 < number < math.inf:
+            self.fail(f"{value!r} is no number above 0", param, ctx)
+        return number
+
+
+ABOVE_0 = Above0(0, min_open=True)
 
 
 def body_fields(body: bytes) -> Row:
@@ -76,7 +92,13 @@ def print_table(rows: Iterable[Row]) -> None:
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if text.isprintable() else "".join(map(_visible, text))
+
+
+def _visible(char: str) -> str:
+    """A row is a line, and what a stranger wrote must not steer the terminal."""
+    return char if char.isprintable() else ascii(char)[1:-1]
 
 
 def fail(error: Exception) -> None:

@@ -59,7 +59,7 @@ def parse_place(text: str) -> To:
     words: dict[str, To] = {"first": "first", "last": "last"}
     if text in words:
         return words[text]
-    if text.isdigit():
+    if text.isdecimal():
         return int(text)
     try:
         return datetime.fromisoformat(text).astimezone()
@@ -73,7 +73,7 @@ def parse_place(text: str) -> To:
 
 def _queue(topic: str, text: str) -> Queue:
     name, mark, number = text.rpartition(":")
-    if not mark or not name or not number.isdigit():
+    if not mark or not name or not number.isdecimal():
         raise click.UsageError(f"--queue is BROKER:N, for instance broker-a:0, not {text!r}")
     return Queue(topic, name, int(number))
 

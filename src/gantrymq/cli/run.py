@@ -33,7 +33,11 @@ def find_app(target: str) -> App:
     sys.path.insert(0, "")
     try:
         module = import_module(module_name)
-    except (ModuleNotFoundError, ValueError) as error:
+    except ModuleNotFoundError as error:
+        if error.name is not None and not f"{module_name}.".startswith(f"{error.name}."):
+            fail(GantryError(f"{module_name} cannot be imported: {error}"))
+        raise click.UsageError(f"{error}: write MODULE:APP") from error
+    except ValueError as error:
         raise click.UsageError(f"{error}: write MODULE:APP") from error
     app = getattr(module, name or "app", None)
     if not isinstance(app, App):

@@ -1,6 +1,7 @@
 """`gantry send`: one message from the command line."""
 
 import asyncio
+import os
 import sys
 from datetime import datetime
 
@@ -38,7 +39,7 @@ def send(
     output: str,
 ) -> None:
     """Send BODY to TOPIC; `-` reads the body from standard input."""
-    data = sys.stdin.buffer.read() if body == "-" else body.encode()
+    data = sys.stdin.buffer.read() if body == "-" else os.fsencode(body)
     properties = dict(_pair(item) for item in pairs)
     try:
         message = Message(

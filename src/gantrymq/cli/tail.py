@@ -55,7 +55,7 @@ def _place(text: str, words: dict[str, Place]) -> Place:
     """An offset, a time or one of the words, as a question to a queue."""
     if text in words:
         return words[text]
-    if text.isdigit():
+    if text.isdecimal():
 
         async def fixed(consumer: PullConsumer, queue: Queue) -> int:
             return int(text)

@@ -6,13 +6,18 @@ import sys
 import click
 
 from gantrymq.base.errors import GantryError
-from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
+from gantrymq.cli.output import (
+    ABOVE_0,
+    INTERRUPTED,
+    Row,
+    fail,
+    namesrv_option,
+    output_option,
+    print_rows,
+)
 from gantrymq.client.admin import Admin
 from gantrymq.client.shrink import shrink_topic
 from gantrymq.client.spread import RATE_DEFAULT, Keyless, Spread, SpreadRow
-
-INTERRUPTED = 130
-"""The exit code of what was ended by Ctrl-C."""
 
 
 @click.group("topic")
@@ -46,7 +51,8 @@ def shrink(name: str, queues: int, timeout: float, namesrv: str | None) -> None:
 @click.option("--to", "to", required=True, metavar="NEW", help="The wider topic; made if missing.")
 @click.option("--queues", type=click.IntRange(1), required=True, help="Queues of NEW, a broker.")
 @click.option("--group", required=True, help="Whose unread messages are moved.")
-@click.option("--rate", default=RATE_DEFAULT, show_default=True, help="Messages a second, at most.")
+@click.option("--rate", type=ABOVE_0, default=RATE_DEFAULT, show_default=True,
+              help="Messages a second, at most.")  # fmt: skip
 @click.option("--keyless", type=click.Choice(["spread", "queue", "keys"]),
               help="Where messages without a sharding key go: anywhere (default), where their "
               "queue goes (default of order topics), or by their first key.")  # fmt: skip

@@ -46,7 +46,7 @@ async def _known(instance: Instance, topic: str) -> dict[str, int]:
         expect=(ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND),
     )  # fmt: skip
     pairs = (part.rpartition(":") for part in answer.ext.get("value", "").split(";"))
-    return {name: int(count) for name, _, count in pairs if name and count.isdigit()}
+    return {name: int(count) for name, _, count in pairs if name and count.isdecimal()}
 
 
 async def forget_queues(instance: Instance, topic: str) -> None:

@@ -301,6 +301,6 @@ def _cursor(queue: Queue, offset: int) -> str:
 
 def _parse_cursor(topic: str, text: str) -> tuple[Queue, int]:
     name, *numbers = text.rsplit(":", 2)
-    if len(numbers) != 2 or not all(number.isdigit() for number in numbers):
+    if len(numbers) != 2 or not all(number.isdecimal() for number in numbers):
         raise ClientError(f"{text!r} is no place in a list of dead letters: take it from a page")
     return Queue(topic, name, int(numbers[0])), int(numbers[1])

@@ -200,7 +200,7 @@ class _Teller:
         if copy.queue.topic == TIMER_TOPIC:
             # What was asked for; what the broker made of it is rounded, and only its own affair.
             asked = copy.properties.get(p.TIMER_DELIVER_MS) or copy.properties.get(p.TIMER_OUT_MS)
-            return int(asked) if asked and asked.isdigit() else copy.store_ms
+            return int(asked) if asked and asked.isdecimal() else copy.store_ms
         levels, level = self._facts.levels_ms, copy.queue.queue_id
         return copy.store_ms + (levels[level] if level < len(levels) else 0)
 

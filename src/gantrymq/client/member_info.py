@@ -114,7 +114,7 @@ async def _ask(instance: Instance, address: str, group: str, client_id: str) -> 
 
 def _number(text: object) -> int:
     """Members are other people's programs: what is no number counts as not said."""
-    return int(text) if isinstance(text, str) and text.isdigit() else 0
+    return int(text) if isinstance(text, str) and text.isdecimal() else 0
 
 
 async def together(works: Iterable[Awaitable[T]]) -> list[T]:

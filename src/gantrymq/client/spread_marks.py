@@ -41,7 +41,7 @@ def parse_mark(text: str) -> tuple[Queue, int] | None:
     """The place a copy comes from; None for what is no mark."""
     topic, _, rest = text.partition("/")
     broker, *numbers = rest.rsplit("/", 2)
-    if len(numbers) != 2 or not all(number.isdigit() for number in numbers):
+    if len(numbers) != 2 or not all(number.isdecimal() for number in numbers):
         return None
     return Queue(topic, broker, int(numbers[0])), int(numbers[1])
 

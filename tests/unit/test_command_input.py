@@ -1,0 +1,90 @@
+"""What people type at the commands: help where they look for it, a clear word for every mistake."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gantrymq.cli.main import COMMANDS, main
+from gantrymq.cli.output import print_rows
+from gantrymq.client.dead_letters import _parse_cursor
+from gantrymq.client.errors import ClientError
+from gantrymq.client.spread_marks import parse_mark
+
+NOWHERE = ["-n", "127.0.0.1:1"]
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, [*words])
+
+
+@pytest.mark.parametrize(
+    "words", [[], *([name] for name in COMMANDS), ["dlq", "list"], ["topic", "spread"]]
+)
+def test_every_command_tells_about_itself(words: list[str]) -> None:
+    short, long = run(*words, "-h"), run(*words, "--help")
+    assert (0, long.stdout) == (short.exit_code, short.stdout)
+    assert "Usage:" in short.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["send", "T", "x", "--delay", "inf"],
+        ["send", "T", "x", "--delay", "nan"],
+        ["send", "T", "x", "--deliver-at", "soon"],
+        ["find", "T", "--from", "²"],
+        ["find", "T", "--queue", "broker-a:²", "--offset", "0"],
+        ["reset", "g", "T", "--to", "²"],
+        ["reset", "g", "T", "--to", "first", "--queue", "broker-a:²"],
+        ["tail", "T", "--from", "²"],
+        ["waiting", "--from", "²"],
+        ["dlq", "list", "g", "--limit", "0"],
+        ["dlq", "resend", "g", "--all", "--rate", "nan"],
+        ["dlq", "resend", "g", "--all", "--rate", "0"],
+        ["topic", "spread", "T", "--to", "U", "--queues", "8", "--group", "g", "--rate", "nan"],
+        ["group", "set", "g"],
+        ["lag", "--every", "0"],
+    ],
+)
+def test_a_mistake_in_the_words_is_a_usage_error(words: list[str]) -> None:
+    found = run(*words, *NOWHERE)
+    assert (2, "") == (found.exit_code, found.stdout)
+    assert "Error: " in found.stderr
+
+
+def test_a_body_that_is_no_text_is_sent_as_its_bytes() -> None:
+    """What the shell passes on need not be UTF-8; here it fails only because nobody listens."""
+    found = run("send", "T", "\udcff", *NOWHERE)
+    assert 1 == found.exit_code
+    assert found.stderr.startswith("error: no name server")
+
+
+def test_a_module_that_misses_another_is_not_blamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop_handlers.py").write_text("import not_installed_anywhere\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    found = run("run", "shop_handlers:app")
+    assert 1 == found.exit_code
+    assert "not_installed_anywhere" in found.stderr
+    assert "MODULE:APP" not in found.stderr
+    missing = run("run", "not_there:app")
+    assert (2, True) == (missing.exit_code, "MODULE:APP" in missing.stderr)
+
+
+def test_a_row_of_a_table_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"text": "first\nsecond\tthird\x1b[2J", "count": 1}]
+    print_rows(rows, "table")
+    assert 2 == len(capsys.readouterr().out.splitlines())
+    print_rows(rows, "jsonl")
+    assert rows == [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_digits_of_other_scripts_are_no_places() -> None:
+    with pytest.raises(ClientError, match="no place"):
+        _parse_cursor("T", "broker-a:²:1")
+    assert None is parse_mark("T/broker-a/²/1")
