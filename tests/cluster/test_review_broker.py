@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -9,10 +10,18 @@ import pytest
 from peer import Peer, messages
 from popper import POP, Lent, Popper
 
+from gantrymq.base.offload import InlineOffload
+from gantrymq.broker.announce import Announcer
+from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.registry import Registry
+from gantrymq.protocol.pop import revive_topic
+from gantrymq.remoting.connection import Connection
 from gantrymq.store.append import Append, PutStatus
+from gantrymq.testing.clock import LoopClock
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.disk import MemoryDisk
 from gantrymq.testing.loop import simulate
+from gantrymq.testing.network import MemoryNetwork
 
 ODD = "k\x01v\x01w\x02"
 """A value that holds a separator: stored as it is, and not to be written again."""
@@ -287,3 +296,80 @@ class TestServices:
             return [message.body for message in messages(await peer.pull("orders", 0))]
 
         assert [b"late"] == story(work)
+
+    def test_a_name_server_that_hangs_up_is_not_asked_without_end(self) -> None:
+        """
+        As a proxy does whose own server is down: it takes connections and closes them.
+        """
+
+        async def main() -> int:
+            network, calls = MemoryNetwork(random.Random(1)), 0
+
+            def hang_up(connection: Connection) -> None:
+                nonlocal calls
+                calls += 1
+                connection.close()
+
+            listener = await network.listen("127.0.0.1", 9876, lambda: Connection(on_made=hang_up))
+            config = BrokerConfig(namesrv_addr="127.0.0.1:9876")
+            clock = LoopClock(asyncio.get_running_loop())
+            registry = Registry(MemoryDisk(), InlineOffload(), clock, "/root")
+            announcer = Announcer(config, "b:1", "b:2", registry.topics, network)
+            work = asyncio.ensure_future(announcer.run())
+            announcer._lost(Connection())
+            async with asyncio.timeout(10):
+                while calls < 1_000:
+                    await asyncio.sleep(0.01)
+            work.cancel()
+            await listener.close()
+            return calls
+
+        with pytest.raises(TimeoutError):
+            simulate(main)
+
+
+class TestPulling:
+    def test_a_failed_read_of_a_woken_pull_is_not_the_senders_fault(self) -> None:
+        """
+        The pull is answered with the error; the message that woke it is stored, and said to be.
+        """
+
+        async def work(cluster: Cluster) -> tuple[int, int]:
+            peer, other, disk = await Peer.to(cluster), await Peer.to(cluster), cluster.disk
+            assert isinstance(disk, MemoryDisk)
+            await peer.send("orders", b"first")
+            waiting = asyncio.ensure_future(other.pull("orders", 1, hold=20_000))
+            await asyncio.sleep(1)
+            disk.fault = lambda operation, path: (
+                OSError(errno.EIO, "broken") if operation == "pread" else None
+            )
+            sent = await peer.send("orders", b"second")
+            disk.fault = None
+            return sent.code, (await waiting).code
+
+        assert (0, 1) == story(work)
+
+
+class TestReviveLog:
+    @pytest.mark.parametrize(
+        "body",
+        [b'{"rp":"\xc2\xb2","n":1}', b'{"n":1000000000000}', b'{"n":1,"it":%s}' % (b"9" * 400)],
+    )
+    def test_a_forged_checkpoint_stops_no_start(self, body: bytes) -> None:
+        """
+        Clients may send to the log of what is lent; what is no checkpoint is passed over.
+        """
+
+        async def work(cluster: Cluster) -> list[bytes]:
+            peer = await Peer.to(cluster)
+            config = cluster.broker().config
+            topic = revive_topic(config.broker_cluster_name)
+            await peer.send("orders", b"1")
+            await Popper(peer).pop(invisible=5_000)
+            for queue in range(config.revive_queue_num):
+                assert 0 == (await peer.send(topic, body, queue, "TAGS\x01ck\x02")).code
+            await cluster.kill_broker()
+            await cluster.start_broker()
+            return bodies(await Popper(await Peer.to(cluster)).pop(wait=20_000))
+
+        assert [b"1"] == story(work)

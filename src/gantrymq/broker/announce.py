@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 CONNECT_SECONDS_MAX = 3.0
 AGAIN_SECONDS = 3.0
 """After a name server was not reached; clients have no route to us until it is."""
+LOST_SECONDS = 0.2
+"""After a connection broke, until everything is announced anew."""
 
 
 class Announcer:
@@ -65,6 +67,10 @@ class Announcer:
             due = loop.time() + (AGAIN_SECONDS if self._silent else period)
 
     def _lost(self, connection: Connection) -> None:
+        # Not at once: one that hangs up on everybody would be asked without end.
+        asyncio.get_running_loop().call_later(LOST_SECONDS, self._announce_all)
+
+    def _announce_all(self) -> None:
         self._forgotten = True
         self._wake.set()
 

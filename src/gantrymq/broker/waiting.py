@@ -147,6 +147,7 @@ class WaitingView:
                 row.count, count = row.count - recalled, count - recalled
                 if row.count <= 0:
                     del look.topics[topic, room]
+                await asyncio.sleep(0)
         return self._room(TIMER, max(0, count), next_ms, timers.lateness)
 
     async def _name(self, look: _Look, entries: list[Entry]) -> None:

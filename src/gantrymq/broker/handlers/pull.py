@@ -181,9 +181,13 @@ class PullHandler:
     # serving
 
     def _serve(self, pull: HeldPull) -> None:
-        outcome = self._store.pull(
-            pull.topic, pull.queue_id, pull.offset, pull.limit, pull.limit_bytes, *pull.wanted
-        )
+        try:
+            outcome = self._store.pull(
+                pull.topic, pull.queue_id, pull.offset, pull.limit, pull.limit_bytes, *pull.wanted
+            )
+        except OSError as error:  # whoever woke it, a send perhaps, has no part in this
+            self._fail(pull, error)
+            return
         if isinstance(outcome, Pulled):
             self._settle(pull, outcome)
         else:
@@ -195,12 +199,15 @@ class PullHandler:
         try:
             pulled = await outcome
         except OSError as error:
-            self._let_go(pull)
-            pull.is_answered = True
-            remark = f"reading the store failed: {error}"
-            pull.connection.reply(pull.command, ResponseCode.SYSTEM_ERROR, remark=remark)
+            self._fail(pull, error)
             return
         self._settle(pull, pulled)
+
+    def _fail(self, pull: HeldPull, error: OSError) -> None:
+        self._let_go(pull)
+        pull.is_answered = True
+        remark = f"reading the store failed: {error}"
+        pull.connection.reply(pull.command, ResponseCode.SYSTEM_ERROR, remark=remark)
 
     def _settle(self, pull: HeldPull, pulled: Pulled) -> None:
         """Answer, or hold when there is nothing (or nothing wanted) and time is left."""

@@ -1,13 +1,20 @@
 """What is lent out: every pop leaves a checkpoint until all its messages are settled. Pure."""
 
 import heapq
+import re
 from collections.abc import Iterable, Sequence
 from itertools import count
 
+from gantrymq.base.errors import ProtocolError
 from gantrymq.protocol.pop import AckBody, CheckpointBody
 
 SETTLED_MAX = 1_024
 """Settled ones that may stay in line for their time, beyond as many as are open."""
+
+MESSAGES_MAX = 127
+"""Of one checkpoint; RocketMQ counts them in a byte."""
+LONG_MAX = 2**63 - 1
+PUT_TIMES = re.compile("[0-9]{1,9}")
 
 Key = tuple[str, str, int, int, int]
 """Topic, group, queue, first offset looked at, time of the pop."""
@@ -76,7 +83,13 @@ class Checkpoint:
 
 
 def read_checkpoint(body: CheckpointBody, revive_queue: int, revive_offset: int) -> Checkpoint:
-    """The checkpoint of a record; old ones name a count instead of distances."""
+    """The checkpoint of a record; old ones name a count instead of distances.
+
+    Clients can write to the log, too: what no broker would write is refused.
+    """
+    numbers, count = (body.so, body.pt, body.it, body.pt + body.it), max(len(body.d), body.n)
+    if count > MESSAGES_MAX or not all(0 <= number <= LONG_MAX for number in numbers):
+        raise ProtocolError("a checkpoint of too many messages, or of no time")
     distances = body.d or range(body.n)
     found = Checkpoint(
         body.t, body.c, body.q, body.so, [body.so + distance for distance in distances],
@@ -84,7 +97,7 @@ def read_checkpoint(body: CheckpointBody, revive_queue: int, revive_offset: int)
     )  # fmt: skip
     found.acked = body.bm & (1 << len(found.offsets)) - 1
     found.revive_offset = revive_offset
-    found.put_times = int(body.rp) if body.rp and body.rp.isdigit() else 0
+    found.put_times = int(body.rp) if body.rp and PUT_TIMES.fullmatch(body.rp) else 0
     return found
 
 
