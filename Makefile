@@ -50,7 +50,10 @@ run: setup
 
 test: $(SPARK)
 	@command -v java >/dev/null || { echo "make test needs Java 17 (for Spark)" >&2; exit 2; }
-	$(BIN)/pytest tests --ignore=tests/interop
+	@echo "tests: two halves side by side; the first one's report comes at the end"
+	@$(BIN)/pytest tests/cluster tests/dialogues >$(VENV)/first-half.log 2>&1 & first=$$!; trap "kill $$first" INT TERM; \
+	$(BIN)/pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/dialogues; \
+	second=$$?; wait $$first; first=$$?; cat $(VENV)/first-half.log; exit $$((first | second))
 
 check: $(DEV)
 	$(BIN)/ruff format --check $(CODE)
