@@ -1,0 +1,195 @@
+"""A user's program under `mypy --strict`: the public names mean to a type checker what they are."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+SECONDS_MAX = 100
+
+PROGRAM = """
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import assert_type
+
+from gantrymq import (
+    Admin, App, Consumer, ConsumerOptions, DeadLetters, Decision, Delivery, Finder, Found,
+    GantryError, LitePullConsumer, Message, Once, Popped, Producer, PullConsumer, Queue, Received,
+    Reply, SendResult, SimpleConsumer, SqliteStore, Transaction, Unfinished, ack_first, by_keys,
+    reply_to,
+)
+from gantrymq import sync
+from gantrymq.client.dead_letters import Letter, Wanted
+
+
+@dataclass
+class Order:
+    id: int
+
+
+app = App("localhost:9876", group="g", once=Once(SqliteStore("x.db"), key=by_keys))
+
+
+@app.on("orders", tags="paid", retries=5)
+async def paid(order: Order, message: Delivery) -> None:
+    await app.producer.send(Message("done", str(order.id)))
+
+
+@app.on("refunds")
+def refunded(body: bytes) -> None:
+    print(body)
+
+
+@app.on_start
+async def begin() -> None:
+    print("up")
+
+
+
+
+async def produce() -> None:
+    async with Producer("localhost:9876", group="p") as producer:
+        result = await producer.send(Message("T", b"x", keys=["k"], delay=timedelta(seconds=5)))
+        assert_type(result, SendResult)
+        if result.recall_handle is not None:
+            assert_type(await producer.recall("T", result.recall_handle), str)
+        async with producer.transaction(Message("T", "x")) as tx:
+            assert_type(tx, Transaction)
+            tx.commit()
+
+        @producer.check
+        async def check(message: Unfinished) -> Decision:
+            return Decision.COMMIT
+
+        @producer.check
+        def check_too(message: Unfinished) -> Decision:
+            return Decision.ROLLBACK
+
+        reply = await producer.request(Message("T", "x"), timeout=3)
+        assert_type(reply, Reply)
+        for each in await producer.send_many([Message("T", "x")]):
+            if isinstance(each, GantryError):
+                print(each)
+            else:
+                assert_type(each, SendResult)
+
+
+async def consume() -> None:
+    options = ConsumerOptions(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
+    async with (
+        Consumer("localhost:9876", group="g", options=options) as consumer,
+        Producer("localhost:9876", group="p") as producer,
+    ):
+        consumer.subscribe("T", sql="a > 3")
+
+        @consumer.handler
+        async def handle(message: Delivery) -> None:
+            await producer.reply(message, b"answer")
+            await producer.send(reply_to(message, "answer"))
+
+        @consumer.handler(batch=10)
+        async def many(messages: list[Delivery]) -> None:
+            print(len(messages))
+
+        async for message in consumer:
+            assert_type(message, Delivery)
+            await message.retry(reason="why")
+        async for message in ack_first(consumer):
+            assert_type(message.body, bytes)
+
+
+async def once() -> None:
+    consumer = Consumer(group="g", once=Once(SqliteStore("x"), transaction=True))
+
+    @consumer.handler
+    async def handle(message: Delivery, transaction: object) -> None:
+        print(message, transaction)
+
+
+async def borrow() -> None:
+    async with SimpleConsumer("localhost:9876", group="g", invisible=30) as simple:
+        simple.subscribe("T")
+        found = await simple.receive()
+        assert_type(found, list[Popped])
+        await simple.ack_many(found)
+        async for one in simple:
+            assert_type(one, Popped)
+            await one.extend(30)
+
+
+async def look() -> None:
+    async with Admin("localhost:9876") as admin:
+        found = await Finder(admin).by_key("T", "k")
+        assert_type(found, Found)
+        assert_type(found.messages, list[Received])
+    async with DeadLetters("localhost:9876", group="g") as letters:
+        async for letter in letters.all(Wanted(topic="T")):
+            assert_type(letter, Letter)
+            await letters.resend(letter)
+    async with PullConsumer("localhost:9876", group="g") as puller:
+        queue = (await puller.queues("T"))[0]
+        assert_type(queue, Queue)
+        assert_type((await puller.pull(queue, 0)).messages, list[Received])
+    async with LitePullConsumer("localhost:9876", group="g") as lite:
+        assert_type(await lite.poll(), list[Received])
+
+
+def block() -> None:
+    with sync.Producer("localhost:9876", group="p") as producer:
+        assert_type(producer.send(Message("T", "x"), timeout=3), SendResult)
+        assert_type(producer.request(Message("T", "x")), Reply)
+        with producer.transaction(Message("T", "x")) as tx:
+            tx.rollback()
+
+        @producer.check
+        def check(message: Unfinished) -> Decision:
+            return Decision.UNKNOWN
+
+    with sync.Consumer("localhost:9876", group="g") as consumer:
+        for message in consumer:
+            assert_type(message, sync.Delivery)
+            message.ack()
+        assert_type(consumer.assignment, list[Queue])
+    with sync.SimpleConsumer("localhost:9876", group="g") as simple:
+        assert_type(simple.receive(), list[sync.Popped])
+    with sync.PullConsumer("localhost:9876", group="g") as puller:
+        assert_type(puller.queues("T"), list[Queue])
+
+
+if __name__ == "__main__":
+    asyncio.run(produce())
+"""
+
+MISTAKES = """
+import asyncio
+from gantrymq import Consumer, Message, Producer, sync
+
+async def main() -> None:
+    async with Producer(group=1) as producer:
+        text: str = await producer.send(Message("T", "x"))
+    async for message in Consumer(group="g"):
+        message.ack(1)
+
+sync.Producer(group="p").send("x")
+"""
+
+
+def mypy(folder: Path, program: str) -> tuple[int, str]:
+    path = folder / "program.py"
+    path.write_text(program)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary",
+         "--cache-dir", folder / "cache", path.name],
+        cwd=folder, capture_output=True, text=True, check=False, timeout=SECONDS_MAX,
+    )  # fmt: skip
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_program_with_types_is_checked_against_ours(tmp_path: Path) -> None:
+    """
+    Right uses pass, and what is wrong is told, in the blocking client as well.
+    """
+    assert (0, "") == mypy(tmp_path, PROGRAM)
+    code, said = mypy(tmp_path, MISTAKES)
+    lines = {int(line.split(":")[1]): line for line in said.splitlines() if "error:" in line}
+    assert (1, [6, 7, 9, 11]) == (code, sorted(lines))
