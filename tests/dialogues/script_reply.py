@@ -80,7 +80,12 @@ REPLIES: list[Step] = [
     reply("a reply that the client refuses", hold=True),
     pushed("the refused reply arrives", 1),
     answered("it was stored, not passed on", "a reply that the client refuses"),
-    pull("what lies in the reply topic", "${cluster}_REPLY_TOPIC", 0, until={"ext.nextBeginOffset": "3"}),
+    pull(
+        "what lies in the reply topic",
+        "${cluster}_REPLY_TOPIC",
+        0,
+        until={"ext.nextBeginOffset": "3"},
+    ),
     reply("nobody with that name", properties=addressed("127.0.0.1@nobody")),
     reply("to nobody", properties=properties(MSG_TYPE="reply", UNIQ_KEY=KEY)),
     reply("no such topic", topic="DialogueNoReply", defaultTopic="DialogueNoTemplate"),
