@@ -11,7 +11,7 @@ from demo.claims import Claim
 from demo.readers import FROM_FIRST
 from demo.shop import NO_ADDRESS_EVERY, NO_WEIGHT_EVERY, TOPIC, Event
 from gantrymq import Consumer, DeadLetters, Delivery
-from gantrymq.client.dead_letters import Cause, Wanted
+from gantrymq.client.dead_letters import Cause, Letter, Wanted
 
 GROUP = "warehouse"
 STEP = "paid"
@@ -20,7 +20,6 @@ ONE_SECOND = 1
 """The delay level of what is out of stock."""
 RETRIES_MAX = 1
 LOOK_SECONDS = 0.5
-RESEND_RATE = 200.0
 
 
 class NoAddress(Exception):
@@ -77,20 +76,22 @@ class Warehouse:
     async def finish(self) -> None:
         """Wait for the letters, look at them, mend the defect, send them again."""
         async with DeadLetters(self._namesrv, group=GROUP) as letters:
-            await self._all_dead(letters)
+            dead = await self._all_dead(letters)
             for cause in await letters.statistics():
-                self.causes.append(
-                    (cause, await _ids(letters, Wanted(fingerprint=cause.fingerprint)))
-                )
+                wanted = Wanted(fingerprint=cause.fingerprint)
+                self.causes.append((cause, _orders([each async for each in letters.all(wanted)])))
             self._mended = True
-            self.resent = (await letters.resend_all(rate=RESEND_RATE)).resent
-            self.resent_again = (await letters.resend_all(rate=RESEND_RATE)).resent
+            self.resent = await _resend(letters, dead)
         await until(lambda: self.orders <= self.packed)
+        async with DeadLetters(self._namesrv, group=GROUP) as letters:
+            self.resent_again = await _resend(letters, dead)  # by somebody who only has the broker
 
-    async def _all_dead(self, letters: DeadLetters) -> None:
+    async def _all_dead(self, letters: DeadLetters) -> list[Letter]:
+        """The letters, when every flawed order is among them."""
         while True:
-            if self.books.expected <= await _ids(letters, Wanted()):
-                return
+            dead = [letter async for letter in letters.all()]
+            if self.books.expected <= _orders(dead):
+                return dead
             await asyncio.sleep(LOOK_SECONDS)
 
     def claims(self) -> list[Claim]:
@@ -135,5 +136,10 @@ def _weight(order: dict[str, Any]) -> float:
     return float(order["weight"])
 
 
-async def _ids(letters: DeadLetters, wanted: Wanted) -> set[str]:
-    return {letter.message.keys[0] async for letter in letters.all(wanted)}
+def _orders(letters: Iterable[Letter]) -> set[str]:
+    return {letter.message.keys[0] for letter in letters}
+
+
+async def _resend(letters: DeadLetters, dead: Iterable[Letter]) -> int:
+    """Send letters again; how many had not been sent before."""
+    return sum([await letters.resend(letter) is not None for letter in dead])
