@@ -4,28 +4,38 @@ import asyncio
 import heapq
 from collections.abc import Callable
 from itertools import count
+from typing import Final
+
+WITHDRAWN_MIN: Final = 32
+"""Fewer are not worth a cleaning."""
 
 
 class Parked:
     """A callback that waits for a watermark; `cancel` makes it a no-op."""
 
-    __slots__ = ("callback",)
+    __slots__ = ("_mark", "callback")
 
-    def __init__(self, callback: Callable[[], None] | None) -> None:
+    def __init__(self, mark: "Watermark", callback: Callable[[], None] | None) -> None:
+        self._mark = mark
         self.callback = callback
+        """None once it was called, or is not wanted any more."""
 
     def cancel(self) -> None:
-        self.callback = None
+        if self.callback is not None:
+            self.callback = None
+            self._mark.withdrawn()
 
 
 class Watermark:
     """An offset that only rises, and that callbacks and tasks can wait for."""
 
-    __slots__ = ("_serial", "_waiting", "value")
+    __slots__ = ("_serial", "_waiting", "_withdrawn", "value")
 
     def __init__(self, value: int = 0) -> None:
         self.value = value
         self._waiting: list[tuple[int, int, Parked]] = []
+        self._withdrawn = 0
+        """How many of them are not wanted any more."""
         self._serial = count()
 
     def advance(self, value: int) -> None:
@@ -34,23 +44,35 @@ class Watermark:
         self.value = value
         waiting = self._waiting
         while waiting and waiting[0][0] <= value:
-            callback = heapq.heappop(waiting)[2].callback
+            parked = heapq.heappop(waiting)[2]
+            callback, parked.callback = parked.callback, None
             if callback is not None:
                 callback()
+            else:
+                self._withdrawn -= 1
 
     def park(self, target: int, callback: Callable[[], None]) -> Parked:
         """Call back as soon as the mark reaches `target`; at once if it already has."""
-        parked = Parked(callback)
         if self.value >= target:
             callback()
-        else:
-            heapq.heappush(self._waiting, (target, next(self._serial), parked))
+            return Parked(self, None)
+        parked = Parked(self, callback)
+        heapq.heappush(self._waiting, (target, next(self._serial), parked))
         return parked
+
+    def withdrawn(self) -> None:
+        """One more is not wanted: a mark that stands still must not collect them."""
+        self._withdrawn += 1
+        waiting = self._waiting
+        if self._withdrawn > WITHDRAWN_MIN and 2 * self._withdrawn > len(waiting):
+            waiting[:] = [entry for entry in waiting if entry[2].callback is not None]
+            heapq.heapify(waiting)
+            self._withdrawn = 0
 
     @property
     def waiting(self) -> int:
         """How many callbacks are still wanted."""
-        return sum(1 for _, _, parked in self._waiting if parked.callback is not None)
+        return len(self._waiting) - self._withdrawn
 
     async def reach(self, target: int) -> None:
         """Wait until the mark is at `target` or beyond."""
