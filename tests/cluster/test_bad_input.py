@@ -273,3 +273,18 @@ class TestSizes:
             assert 0 == cluster.broker().store.max_offset("T", 0)
 
         run(work)
+
+    def test_half_messages_with_endless_numbers_are_answered(self) -> None:
+        """
+        Properties come from whoever wrote them; what is no sensible number counts as none.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            port = cluster.broker().config.listen_port
+            for name in ("CHECK_IMMUNITY_TIME_IN_SECONDS", "TRANSACTION_CHECK_TIMES"):
+                found = f"{name}\x01{'9' * 5000}\x02PGROUP\x01p\x02TRAN_MSG\x01true\x02"
+                ext = send_header("T", f="4", i=found)
+                answer = await call(port, Command(code=310, ext=ext, body=b"x"))
+                assert 0 == answer.code, answer.remark
+
+        run(work)

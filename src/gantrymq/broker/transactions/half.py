@@ -12,6 +12,8 @@ from gantrymq.protocol.record import TRANSACTION_MASK
 from gantrymq.store.append import Append
 
 HALF_QUEUE: Final = 0
+DIGITS_MAX: Final = 18
+"""Longer numbers fit no field of RocketMQ's."""
 HALF_MARK: Final = f"{properties.TRANSACTION_PREPARED}{NAME_END}true{ENTRY_END}"
 _PREPARED = f"{properties.TRANSACTION_PREPARED}{NAME_END}"
 _GROUP = f"{properties.PRODUCER_GROUP}{NAME_END}"
@@ -75,4 +77,6 @@ def with_property(stored: bytes, name: str, value: str) -> bytes:
 
 def number(text: str | None, otherwise: int) -> int:
     """A property that should be a number, from whoever wrote it."""
-    return int(text) if text is not None and text.isascii() and text.isdigit() else otherwise
+    if text is None or len(text) > DIGITS_MAX or not (text.isascii() and text.isdigit()):
+        return otherwise
+    return int(text)
