@@ -93,6 +93,8 @@ class Heartbeats:
         self._instance, self._groups = instance, groups
         self.versions: dict[str, int] = {}
         """Address to the version its broker announced; SQL filters need a broker that has them."""
+        self.introduced: dict[str, None] = {}
+        """Brokers that have had one; after a lost connection they have to get another."""
         self._under_way: dict[asyncio.Task[None], None] = {}
 
     def targets(self) -> list[str]:
@@ -149,11 +151,13 @@ class Heartbeats:
             log.log(level, "heartbeat to %s failed: %s", address, error)
         else:
             self.versions[address] = answer.version
+            self.introduced[address] = None
 
     def keep(self, addresses: list[str]) -> None:
         """Forget what is known of brokers that are gone."""
-        for address in [a for a in self.versions if a not in addresses]:
-            del self.versions[address]
+        for table in (self.versions, self.introduced):
+            for address in [a for a in table if a not in addresses]:
+                del table[address]
 
     async def unregister(
         self, *, producer_group: str | None = None, consumer_group: str | None = None

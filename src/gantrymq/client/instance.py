@@ -337,7 +337,7 @@ class Instance:
                 self.connections.forget(address)
 
     def _on_open(self, address: str) -> None:
-        if self.is_open and address in self.heartbeats.versions:
+        if self.is_open and address in self.heartbeats.introduced:
             self.spawn(self.heartbeats.send_again(address))
 
     def _on_routes(self) -> None:
