@@ -1,6 +1,10 @@
 """LIKE patterns: % stands for any text, _ for one character."""
 
 import re
+from typing import Final
+
+PATTERN_CHARS_MAX: Final = 1_000
+"""Every message is held against it on the broker's loop."""
 
 
 class BadPattern(Exception):
@@ -13,6 +17,8 @@ def like(pattern: str, escape: str | None) -> re.Pattern[str]:
     The shortest stretch that reaches the next piece is always good enough, so each one is final
     and no pattern takes longer than text times pattern.
     """
+    if len(pattern) > PATTERN_CHARS_MAX:
+        raise BadPattern(f"a pattern has {PATTERN_CHARS_MAX} characters at most")
     pieces: list[str] = [""]
     letters = iter(pattern)
     for letter in letters:

@@ -137,6 +137,14 @@ def test_no_like_pattern_takes_forever() -> None:
     assert not matches("a LIKE '" + "%x" * 200 + "%y'", a="x" * 20_000)
 
 
+def test_a_pattern_without_end_is_refused() -> None:
+    """
+    It would be held against every message on the broker's loop.
+    """
+    with pytest.raises(BadSql, match="1000 characters"):
+        condition("a LIKE '" + "%x" * 501 + "'")
+
+
 def test_like_is_no_reserved_word() -> None:
     """
     A property may be called like an operator of ours; no condition of RocketMQ's changes meaning.
