@@ -48,12 +48,14 @@ $(SPARK): $(DEV)
 run: setup
 	@exec $(BIN)/gantry up --data ./data
 
+# The half with commands in it is the one in front: what a shell puts behind ignores Ctrl-C.
 test: $(SPARK)
 	@command -v java >/dev/null || { echo "make test needs Java 17 (for Spark)" >&2; exit 2; }
-	@echo "tests: two halves side by side; the first one's report comes at the end"
-	@$(BIN)/pytest tests/cluster tests/dialogues >$(VENV)/first-half.log 2>&1 & first=$$!; trap "kill $$first" INT TERM; \
-	$(BIN)/pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/dialogues; \
-	second=$$?; wait $$first; first=$$?; cat $(VENV)/first-half.log; exit $$((first | second))
+	@echo "tests: two halves side by side; the other one's report comes at the end"
+	@$(BIN)/pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/dialogues \
+	  >$(VENV)/other-half.log 2>&1 & other=$$!; trap "kill $$other" INT TERM; \
+	$(BIN)/pytest tests/cluster tests/dialogues; \
+	one=$$?; wait $$other; other=$$?; cat $(VENV)/other-half.log; exit $$((one | other))
 
 check: $(DEV)
 	$(BIN)/ruff format --check $(CODE)

@@ -37,7 +37,9 @@ TURN_BYTES_MAX = 4 << 20
 """What one turn writes before it lets others run."""
 
 LOOK_SECONDS = 0.01
-"""How often those who wait for a file are looked at, and how long a stall is worked off."""
+"""How often those who wait for a file are looked at."""
+SHED_SECONDS = 0.05
+"""How long after a stall what comes in counts as having piled up behind it."""
 BUSY = "broker busy, start flow control for a while"
 
 
@@ -306,7 +308,7 @@ class Writer:
 
     def _shed(self, seconds: float) -> None:
         """A write was held up. What came in meanwhile is late already, so it is refused."""
-        self._shed_until = self._loop.time() + LOOK_SECONDS
+        self._shed_until = self._loop.time() + SHED_SECONDS
         self._stall = (
             f"[PCBUSY_CLEAN_QUEUE]{BUSY}: writing to the log took {seconds * 1000:.0f} ms, "
             f"osPageCacheBusyTimeOutMills is {self._config.append_busy_ms}"

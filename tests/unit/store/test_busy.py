@@ -140,7 +140,7 @@ class TestSlowWrites:
             assert {PutStatus.PAGECACHE_BUSY} == {a.status for a in behind}
             assert "took 1500 ms, osPageCacheBusyTimeOutMills is 1000" in behind[0].error
 
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.06)
             assert [PutStatus.PUT_OK] == [a.status for a in await put_all(store, 1)]
             await store.close()
 
