@@ -42,7 +42,7 @@ $(DEV): $(CORE) $(KERNEL)
 
 $(SPARK): $(DEV)
 	@echo "set-up: Spark (about a minute the first time)"
-	@$(BIN)/python -m pip install -q --no-build-isolation -e ".[spark]"
+	@$(BIN)/python -m pip install -q --no-build-isolation -e ".[spark,iceberg,connect,jdk]"
 	@touch $@
 
 run: setup
@@ -68,8 +68,14 @@ tools:
 	  command -v $$tool >/dev/null || { echo "this target needs $$tool, which is missing" >&2; exit 2; }; \
 	done
 
+# Both halves wait for others most of the time. The programs are built once, before either starts.
 interop: tools $(DEV)
-	$(BIN)/pytest tests/interop
+	@$(BIN)/python tests/interop/toolchain.py
+	@echo "interop: two halves side by side; the other one's report comes at the end"
+	@$(BIN)/pytest tests/interop/test_across_*.py \
+	  >$(VENV)/other-interop.log 2>&1 & other=$$!; trap "kill $$other" INT TERM; \
+	$(BIN)/pytest tests/interop --ignore-glob='*/test_across_*.py'; \
+	one=$$?; wait $$other; other=$$?; cat $(VENV)/other-interop.log; exit $$((one | other))
 
 bench: tools $(DEV)
 	$(BIN)/python -m bench

@@ -160,6 +160,8 @@ class JavaClient(Client):
             "-XX:+UseSerialGC",
             "-XX:-UsePerfData",
             "-Xshare:auto",
+            # A consumer of 5.x that missed its first turn would wait 20 s for the next one.
+            "-Drocketmq.client.rebalance.waitInterval=5000",
             f"-Duser.home={directory}",
             f"-Drocketmq.client.logRoot={directory}",
             f"-Drocketmq.home.dir={_tools_home(directory)}",

@@ -1,8 +1,8 @@
 """`gantry`: one roof over the friendly commands. Each is loaded only when it is called."""
 
-from importlib import import_module
-
 import click
+
+from gantrymq.cli.lazy import LazyGroup
 
 COMMANDS = {
     "up": "gantrymq.cli.up:up",
@@ -20,6 +20,7 @@ COMMANDS = {
     "reset": "gantrymq.cli.reset:reset",
     "dlq": "gantrymq.cli.dlq:dlq",
     "nsaddr": "gantrymq.cli.nsaddr:nsaddr",
+    "pipeline": "gantrymq.cli.pipeline:pipeline",
     "bench": "gantrymq.cli.bench:bench",
 }
 HELP = {
@@ -38,30 +39,17 @@ HELP = {
     "reset": "Move a group's progress, with a preview.",
     "dlq": "Look into dead letters, resend them, export them.",
     "nsaddr": "Serve the page that tells clients where the name servers are.",
+    "pipeline": "Archive, replay, report and audit with Spark.",
     "bench": "Measure sending or consuming.",
 }
 
 
-class LazyGroup(click.Group):
-    """Knows its commands by name and imports one when it is wanted."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        command = getattr(import_module(module), name)
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(HELP.items()))
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    places=COMMANDS,
+    summaries=HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(package_name="gantrymq")
 def main() -> None:
     """GantryMQ: RocketMQ's messaging system in Python."""

@@ -22,9 +22,8 @@ from pyspark.sql.types import StructType
 
 from gantrymq.spark import plan
 from gantrymq.spark.columns import check_types, ddl
-from gantrymq.spark.decode import decode
-from gantrymq.spark.fetch import Reader, gathered
 from gantrymq.spark.options import SourceOptions, columns_of, parse_options
+from gantrymq.spark.rows import Rows, open_rows
 
 TASKS_DEFAULT = os.cpu_count() or 2
 
@@ -69,11 +68,9 @@ def read_slice(
     """The rows of a task as Arrow batches. Spark makes a task of its own when there are none."""
     if not isinstance(partition, Slice):
         return
-    with Reader(options.namesrv, options.group) as reader:
+    with open_rows(options) as rows:
         for wanted in partition.ranges:
-            replies = reader.replies(wanted, options.pull_count, strict=options.fail_on_data_loss)
-            for records in gathered(replies):
-                yield decode(records, wanted.queue, columns)
+            yield from rows.batches(wanted, columns)
 
 
 class BatchReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
@@ -85,8 +82,8 @@ class BatchReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
     def partitions(self) -> list[Slice]:
         """One task a queue."""
         options = self._options
-        with Reader(options.namesrv, options.group) as reader:
-            lows, highs = reader.bounds(options.topics)
+        with open_rows(options) as rows:
+            lows, highs = rows.bounds()
         start = plan.resolve(options.starting, lows, highs, otherwise=plan.EARLIEST)
         end = plan.resolve(options.ending, lows, highs, otherwise=plan.LATEST)
         return [Slice((each,)) for each in plan.ranges(start, end)]
@@ -104,19 +101,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
         self._options, self._columns = options, columns
-        self._reader: Reader | None = None
+        self._rows: Rows | None = None
         self._initial: plan.Offsets | None = None
         self._pinned = not plan.moves(options.starting)
         self._target: plan.Offsets | None = None
         self._highs: plan.Offsets = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_reader": None}  # a copy opens a connection of its own
+        return self.__dict__ | {"_rows": None}  # a copy opens a connection of its own
 
     def _bounds(self) -> tuple[plan.Offsets, plan.Offsets]:
-        if self._reader is None:
-            self._reader = Reader(self._options.namesrv, self._options.group)
-        return self._reader.bounds(self._options.topics)
+        if self._rows is None:
+            self._rows = open_rows(self._options)
+        return self._rows.bounds()
 
     def initialOffset(self) -> plan.JsonOffsets:
         """Where a new query begins. Spark asks twice, and must hear the same."""
@@ -162,6 +159,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return read_slice(self._options, self._columns, partition)
 
     def stop(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
+        if self._rows is not None:
+            self._rows.close()
+            self._rows = None

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from gantrymq.kernel import frames, keys, pulled, records, sends
@@ -13,10 +12,6 @@ try:
     fast: Any = _fast
 except ImportError:  # no compiler here: the pure twin is held to itself
     fast = None
-
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
-"""A busy machine makes any example slow now and then; that is no failure."""
 
 I16 = st.integers(-(1 << 15), (1 << 15) - 1)
 I32 = st.integers(-(1 << 31), (1 << 31) - 1)

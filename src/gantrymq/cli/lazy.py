@@ -1,0 +1,33 @@
+"""A group of commands that imports one only when it is called."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name, place (`module:name`) and summary."""
+
+    def __init__(
+        self, *args: Any, places: Mapping[str, str], summaries: Mapping[str, str], **settings: Any
+    ) -> None:
+        super().__init__(*args, **settings)
+        self._places, self._summaries = places, summaries
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._places)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._places:
+            return None
+        module, _, name = self._places[cmd_name].partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            if self._summaries:
+                formatter.write_dl(list(self._summaries.items()))

@@ -1,0 +1,1 @@
+"""Data work on topics with Spark: archive, replay, analytics, audit."""
