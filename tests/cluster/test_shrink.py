@@ -52,6 +52,24 @@ def test_read_queues_go_when_everybody_has_read_them() -> None:
     simulate(story)
 
 
+def test_a_topic_that_is_small_enough_is_left_alone_at_once() -> None:
+    """
+    Nobody has to notice anything, so nobody is waited for.
+    """
+
+    async def story() -> None:
+        said: list[str] = []
+        async with Cluster(memory=True) as cluster, cluster.admin() as admin:
+            await fill(cluster)
+            before = asyncio.get_running_loop().time()
+            await shrink_topic(admin, "orders", 4, timeout=600, say=said.append)
+            assert asyncio.get_running_loop().time() - before < 1
+            assert (4, 4) == await counts(cluster)
+        assert ["no broker has more than 4 queues of it: nothing to do"] == said
+
+    simulate(story)
+
+
 @pytest.mark.parametrize("reader", [False, True])
 def test_what_nobody_reads_is_not_hidden(reader: bool) -> None:
     """

@@ -207,6 +207,8 @@ class TestCommand:
                 assert json.loads(sent)["msgId"] == rows[0]["msgId"]
                 assert json.loads(sent)["recallHandle"]
                 assert "2 messages wait" in said
+                _, said = await gantry("waiting", "others", "-o", "jsonl")
+                assert "0 messages wait" in said
                 out, _ = await gantry("waiting")
                 assert 3 == len(out.splitlines())
                 assert rows[0]["msgId"] in out

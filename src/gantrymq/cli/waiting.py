@@ -53,7 +53,7 @@ def waiting(
             else:
                 rows += [_room(broker, row, people) for row in table.rooms]
         print_rows(rows, output)
-        print(_summary(tables), file=sys.stderr)
+        print(_summary(tables, topic), file=sys.stderr)
 
 
 def _time(ms: int, people: bool) -> object:
@@ -85,11 +85,13 @@ def _room(broker: str, row: WaitingRoom, people: bool) -> Row:
     }  # fmt: skip
 
 
-def _summary(tables: dict[str, WaitingTable]) -> str:
+def _summary(tables: dict[str, WaitingTable], topic: str | None) -> str:
     rooms = [room for table in tables.values() for room in table.rooms]
-    count, overdue = sum(r.count for r in rooms), max((r.overdue_ms for r in rooms), default=0)
+    held = rooms if topic is None else [row for table in tables.values() for row in table.topics]
+    count, overdue = sum(r.count for r in held), max((r.overdue_ms for r in rooms), default=0)
     late = max((room.max_late_ms for room in rooms), default=0)
-    text = f"{count} messages wait"
+    least = "at least " if topic is not None and any(room.uncounted for room in rooms) else ""
+    text = f"{least}{count} messages wait"
     if overdue:
         text += f"; the most overdue should have been delivered {overdue} ms ago"
     return f"{text}; the latest delivery so far was {late} ms late"

@@ -27,6 +27,9 @@ async def shrink_topic(
     if queues < 1:
         raise ClientError("a topic needs at least one queue")
     configs = await _configs(admin, name)
+    if all(max(c.read_queue_nums, c.write_queue_nums) <= queues for c in configs.values()):
+        say(f"no broker has more than {queues} queues of it: nothing to do")
+        return
     for broker, config in configs.items():
         if config.write_queue_nums > queues:
             say(f"{broker}: write queues {config.write_queue_nums} to {queues}")
