@@ -56,8 +56,8 @@ def test_the_program_of_a_guide_runs_and_prints_what_the_guide_says(
 
 def test_every_guide_has_a_program_that_runs() -> None:
     """
-    A guide without a runnable example does not count.
+    A guide without a runnable example does not count. Those for Spark run beside Spark's tests.
     """
-    guides = {guide.stem for guide in GUIDES.glob("*.md")}
+    guides = {guide.stem for guide in GUIDES.glob("*.md") if not guide.stem.startswith("spark-")}
 
     assert guides == {name.rpartition("-")[0] for name, _, _ in PROGRAMS}
