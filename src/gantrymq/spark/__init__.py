@@ -6,6 +6,10 @@ that look for nothing, for instance a remote one.
 
 from typing import Any
 
+from gantrymq.spark.explain import explain
+
+__all__ = ["explain", "register"]
+
 
 def register(spark: Any) -> None:
     """Make the format "rocketmq" known to this session."""

@@ -1,41 +1,96 @@
-"""A Spark session on this machine that is up soon."""
+"""A Spark session, on this machine or on a cluster, that is up soon and leaves nothing behind."""
 
 import os
 import sys
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The quick compiler and the small collector: jobs of seconds start in two thirds of the time."""
 
+LOCAL: Final = "local[*]"
+CONNECT: Final = "sc://"
+LOOPBACK: Final = "127.0.0.1"
+
 DEFAULTS: Final[Mapping[str, str]] = {
-    "spark.driver.extraJavaOptions": QUICK_JVM,
-    "spark.driver.memory": "1g",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
     "spark.log.level": "ERROR",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""Loopback only, the quick way between JVM and Python, and times that mean the same everywhere."""
+"""The quick way between JVM and Python, and times that mean the same everywhere."""
+
+DEFAULTS_HERE: Final[Mapping[str, str]] = {
+    "spark.driver.extraJavaOptions": QUICK_JVM,
+    "spark.driver.memory": "1g",
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.driver.host": LOOPBACK,
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+}
+"""Where driver and executors are one process: loopback only, and no more tasks than cores."""
 
 
 def local_session(
-    app: str, *, master: str = "local[*]", settings: Mapping[str, str] | None = None
+    app: str, *, master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Any:
-    """A session with these defaults and the format "rocketmq"; `settings` go before defaults."""
+    """A session with these defaults and the format "rocketmq"; `settings` go before defaults.
+
+    It runs on this machine unless `master` names a cluster (`sc://` a server of Spark Connect), or
+    the program was started by `spark-submit`, which knows.
+    """
     from pyspark.sql import SparkSession  # only who starts a session needs Spark
 
     from gantrymq.spark import register
 
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(app).master(master)
-    for key, value in {**DEFAULTS, **(settings or {})}.items():
+    builder = SparkSession.builder.appName(app)
+    if master is not None and master.startswith(CONNECT):
+        builder = builder.remote(master)
+        chosen = dict(settings or {})
+    else:
+        chosen = _settings(master, settings or {})
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     register(spark)
     return spark
+
+
+def _settings(master: str | None, settings: Mapping[str, str]) -> dict[str, str]:
+    """All settings of a session that is no remote one, and the environment that Spark looks at."""
+    if is_submitted():
+        return {**DEFAULTS, **({"spark.master": master} if master else {}), **settings}
+    master = settings.get("spark.master") or master or LOCAL
+    here = is_local(master)
+    if here:
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    warehouse = Path(tempfile.gettempdir()) / f"gantrymq-warehouse-{os.getpid()}"
+    return {
+        **DEFAULTS,
+        **(DEFAULTS_HERE if here else {}),
+        "spark.sql.warehouse.dir": str(warehouse),  # else a folder appears where one stands
+        "spark.master": master,
+        **settings,
+    }
+
+
+def is_submitted() -> bool:
+    """Whether `spark-submit` started this program: then Java is up, and master and memory set."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def is_local(master: str) -> bool:
+    """Whether executors are in the driver's own process."""
+    return master == "local" or master.startswith("local[")
+
+
+def active_session() -> Any:
+    """The session that is open in this process, or None."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()

@@ -7,6 +7,8 @@ JVM. It works on a classic session and through Spark Connect alike.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from gantrymq.spark.explain import told
+
 T = TypeVar("T")
 
 
@@ -20,9 +22,10 @@ def run_tasks(
     """
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from work(tasks[number])
+        with told():
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from work(tasks[number])
 
     count = len(tasks)
     return spark.range(0, count, 1, max(1, count)).mapInArrow(run, schema)

@@ -1,0 +1,90 @@
+"""What went wrong, in the words of whoever knew: an error of ours out of Spark's wrapping of it.
+
+An error that is raised in a worker reaches the user as text, inside a traceback of the worker,
+inside a message of Spark's. `told` makes the worker leave its own traceback out; `explain` finds
+what was said, wherever Spark has put it.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from gantrymq.base.errors import GantryError
+
+HIDE: Final = "SPARK_HIDE_TRACEBACK"
+"""The switch of Spark's that a worker looks at when it reports an error."""
+
+_OURS: Final = re.compile(r"(?:^|: )gantrymq(?:\.\w+)+: (.*)$")
+_ENDS: Final = re.compile(
+    r"^( SQLSTATE: |=== Streaming Query|(JVM|Driver) stacktrace:|\tat |Traceback \()|^\s*$"
+)
+_THEIRS: Final = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception)(?:: .*)?$")
+_STATE: Final = re.compile(r"(?: SQLSTATE: \w{5})+$")
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Errors of ours pass a worker as one line: they are news of the world, not bugs to look for.
+
+    Spark's worker ends after the error it reports, so nobody else's traceback is hidden by this.
+    """
+    try:
+        yield
+    except GantryError:
+        if _is_worker():
+            os.environ[HIDE] = "1"
+        raise
+
+
+def _is_worker() -> bool:
+    """Whether Spark started this process to work for it, rather than a user to work with it."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return spec is not None and str(spec.name).startswith("pyspark.")
+
+
+def explain(error: BaseException) -> str:
+    """What an error of Spark's means: our own words if there are some in it, else its first line.
+
+    >>> try:
+    ...     table.collect()
+    ... except PySparkException as error:
+    ...     print(explain(error))
+    """
+    return ours(error) or _first_line(error)
+
+
+def ours(error: BaseException) -> str | None:
+    """The text of the error of ours that is in it, if any; the one that was raised last."""
+    if isinstance(error, GantryError):
+        return str(error)
+    lines = str(error).splitlines()
+    for at in range(len(lines) - 1, -1, -1):
+        found = _OURS.search(lines[at])
+        if found is not None:
+            return "\n".join([_STATE.sub("", found[1]), *_rest(lines[at + 1 :])])
+    return None
+
+
+def _rest(lines: list[str]) -> list[str]:
+    """The further lines of a message, up to where Spark goes on."""
+    kept = []
+    for line in lines:
+        if _ENDS.search(line):
+            break
+        kept.append(_STATE.sub("", line))
+    return kept
+
+
+def _first_line(error: BaseException) -> str:
+    """Spark's own first line; of an error in Python its last, which says what it was."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    if any(line.endswith("Traceback (most recent call last):") for line in lines):
+        said = [line for line in lines if _THEIRS.match(line)]
+        if said:
+            return _STATE.sub("", said[-1])
+    return _STATE.sub("", lines[0]).strip()

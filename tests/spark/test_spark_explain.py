@@ -1,0 +1,107 @@
+"""Our own words, found in what Spark makes of an error."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gantrymq.base.errors import ConfigError, GantryError
+from gantrymq.spark.explain import HIDE, explain, ours, told
+from gantrymq.spark.tasks import run_tasks
+
+pytestmark = pytest.mark.timeout(240)
+
+PLANNED = """\
+[PYTHON_DATA_SOURCE_ERROR] Failed to create Python data source instance: Traceback (most recent \
+call last):
+  File "source.py", line 9, in schema
+    raise ConfigError("no column 'bdy'")
+gantrymq.base.errors.ConfigError: no column 'bdy'; did you mean body?
+ SQLSTATE: 38000"""
+
+STREAMED = """\
+[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [PYTHON_EXCEPTION] An \
+exception was thrown from the Python worker: gantrymq.client.errors.NoRoute: topic T has no route
+ask the name servers
+ SQLSTATE: 38000 SQLSTATE: XXKST
+=== Streaming Query ===
+Identifier: [id = 1, runId = 2]"""
+
+CHAINED = """\
+An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "a.py", line 1, in f
+gantrymq.base.errors.ProtocolError: bytes that are no record
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "b.py", line 1, in g
+gantrymq.base.errors.GantryError: file 0 is damaged at byte 17: run the audit SQLSTATE: 38000"""
+
+THEIRS = """\
+An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "udf.py", line 3, in half
+ZeroDivisionError: division by zero
+ SQLSTATE: 38000"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (PLANNED, "no column 'bdy'; did you mean body?"),
+        (STREAMED, "topic T has no route\nask the name servers"),
+        (CHAINED, "file 0 is damaged at byte 17: run the audit"),
+        (THEIRS, "ZeroDivisionError: division by zero"),
+        ("[PATH_NOT_FOUND] Path does not exist: x. SQLSTATE: 42K03", "[PATH_NOT_FOUND] Path does "
+         "not exist: x."),
+        ("", "Exception"),
+    ],
+)  # fmt: skip
+def test_the_one_line_that_helps_is_found(text: str, expected: str) -> None:
+    """Ours where there is one, the last of several; else what Spark or Python said."""
+    assert expected == explain(Exception(text))
+
+
+def test_only_our_own_errors_are_ours() -> None:
+    """An error in a user's function is not mistaken for one."""
+    assert ours(Exception(THEIRS)) is None
+    assert ours(ConfigError("say what")) == "say what"
+
+
+def test_outside_of_a_worker_tracebacks_stay() -> None:
+    """The switch is one of the process: a program of the user's must not find it set."""
+    code = (
+        "import os\nfrom gantrymq.base.errors import GantryError\n"
+        "from gantrymq.spark.explain import HIDE, told\n"
+        "try:\n    with told(): raise GantryError('x')\n"
+        "except GantryError: print(HIDE in os.environ)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
+    assert said.stdout == b"False\n"
+    assert HIDE == "SPARK_HIDE_TRACEBACK"
+
+
+def test_an_error_in_a_worker_is_told_in_a_line(spark: Any) -> None:
+    """No traceback around it, and the next error of somebody else has one."""
+
+    def refuse(task: int) -> Iterator[Any]:
+        with told():
+            raise GantryError(f"task {task} has no route: create the topic")
+        yield
+
+    def divide(task: int) -> Iterator[Any]:
+        yield 1 // task
+
+    with pytest.raises(Exception) as refused:
+        run_tasks(spark, [7], refuse, "a int").collect()
+    with pytest.raises(Exception) as divided:
+        run_tasks(spark, [0], divide, "a int").collect()
+
+    assert explain(refused.value) == "task 7 has no route: create the topic"
+    assert len(str(refused.value).splitlines()) == 2
+    assert explain(divided.value).startswith("ZeroDivisionError")
+    assert "Traceback" in str(divided.value)
