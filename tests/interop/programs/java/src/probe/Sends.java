@@ -39,6 +39,8 @@ final class Sends {
             Lines.sent(i, result);
         }
         Lines.done(messages.size());
+        // What a producer traces leaves later, on another thread, and is lost by an early shutdown.
+        Thread.sleep(args.number("lingerMs", 0));
         producer.shutdown();
     }
 
