@@ -1,9 +1,10 @@
 """Stored records to Arrow columns, without a step in Python per record.
 
-The bytes of a pull reply are never cut up. Where its records begin is found by looking for their
-magic number; fixed fields are then gathered as one table, and bodies and properties are windows on
-the same bytes which Arrow copies once. Work per record is left for what is rare: packed bodies,
-text that is not UTF-8, a body that contains the magic number.
+The bytes of a pull reply or of a log file are never cut up. Where the records of a reply begin is
+found by looking for their magic number; those of a file are known from queue entries. Fixed fields
+are gathered as one table, and bodies and properties are windows on the same bytes which Arrow
+copies once. Work per record is left for what is rare: packed bodies, text that is not UTF-8, a
+body that contains the magic number.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,9 +32,7 @@ from gantrymq.protocol.record import (
     STORE_V6,
     RecordHead,
 )
-
-Ints = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
+from gantrymq.store.mapped import Bytes, Ints, gather
 
 HOST_BITS: Final = BORN_V6 | STORE_V6
 TIME_MS_MIN, TIME_MS_MAX = -62_135_596_800_000, 253_402_300_799_999
@@ -66,7 +65,7 @@ def record_starts(data: bytes) -> Ints:
     view = np.frombuffer(data, np.uint8)
     starts = _magic_places(view) - AT_MAGIC
     if starts.size and starts[0] == 0:
-        ends = starts + _gather(view, starts, 4).view(">i4")[:, 0]
+        ends = starts + gather(view, starts, ">i4")
         if ends[-1] == view.size and np.array_equal(ends[:-1], starts[1:]):
             return starts
     return _walk(data)
@@ -101,7 +100,8 @@ def _gather(view: Bytes, places: Ints, width: int) -> Bytes:
     """`width` bytes from each place, as rows of a table."""
     if not places.size:
         return np.empty((0, width), np.uint8)
-    return np.lib.stride_tricks.sliding_window_view(view, width)[places]
+    found: Bytes = gather(view, places, f"V{width}").view(np.uint8).reshape(-1, width)
+    return found
 
 
 # records as columns
@@ -119,47 +119,45 @@ class Entries(NamedTuple):
 class Records:
     """Records of one queue, seen column by column; each part is found when first asked for."""
 
-    def __init__(self, data: bytes, queue: Queue) -> None:
+    def __init__(self, data: Bytes, starts: Ints, queue: Queue) -> None:
+        """`starts` are ascending places in `data`, each of a record that is there as a whole.
+
+        `data` has less than 2 GiB: Arrow's arrays of bytes count with 32 bits.
+        """
         self.queue = queue
-        self._buffer = pa.py_buffer(data)
-        self._view = np.frombuffer(data, np.uint8)
-        self._starts = record_starts(data)
-        self.count = self._starts.size
-        self._flags = self._ints_at("sys_flag")
+        self._buffer, self._view = pa.py_buffer(data), data
+        self._starts = starts
+        self.count = starts.size
+        self._table = gather(data, starts, HEAD_TYPES[0])
+        self._flags = self._table["sys_flag"].astype(np.int64)
+        kinds = self._flags & HOST_BITS
+        self._other_kinds = np.unique(kinds[kinds != 0]) if kinds.any() else kinds[:0]
         self._extra_born = np.where(self._flags & BORN_V6, 12, 0)
         self._extra_store = np.where(self._flags & STORE_V6, 12, 0)
-        self._body_start = (
-            self._starts + HEAD_TYPES[0].itemsize + self._extra_born + self._extra_store
-        )
-        self._ends = self._starts + self._ints_at("total_size")
+        self._body_start = starts + HEAD_TYPES[0].itemsize + self._extra_born + self._extra_store
+        self._ends = starts + self._table["total_size"]
+        self._known: dict[str, Ints] = {}
+        if self._other_kinds.size:
+            self._check(self._body_start + 3 <= self._ends)
 
-    def _ints_at(self, name: str) -> Ints:
-        """A field that lies in front of the hosts, so that its place is the same everywhere."""
-        kind, offset = HEAD_TYPES[0].fields[name][:2]  # type: ignore[index]
-        found = _gather(self._view, self._starts + offset, kind.itemsize).view(kind)[:, 0]
-        return found.astype(np.int64)
-
-    @cached_property
-    def _heads(self) -> dict[str, Ints]:
-        """All fixed numbers. Records with other kinds of hosts have other layouts."""
-        kinds = self._flags & HOST_BITS
-        names = [name for name, (kind, *_) in HEAD_TYPES[0].fields.items() if kind.kind == "i"]  # type: ignore[union-attr]
-        heads = {name: np.empty(self.count, np.int64) for name in names}
-        for bits in np.unique(kinds):
-            rows = np.flatnonzero(kinds == bits)
-            layout = HEAD_TYPES[int(bits)]
-            table = _gather(self._view, self._starts[rows], layout.itemsize).view(layout)[:, 0]
-            for name in names:
-                heads[name][rows] = table[name]
-        return heads
+    def _numbers(self, name: str) -> Ints:
+        """A fixed number of every record. Records with other kinds of hosts have other layouts."""
+        found = self._known.get(name)
+        if found is None:
+            found = self._table[name].astype(np.int64)
+            for bits in self._other_kinds.tolist():
+                rows = np.flatnonzero(self._flags & HOST_BITS == bits)
+                found[rows] = gather(self._view, self._starts[rows], HEAD_TYPES[bits])[name]
+            self._known[name] = found
+        return found
 
     def ints(self, name: str, kind: Any) -> pa.Array:
         """A fixed number of every record."""
-        return pa.array(self._heads[name].astype(kind.to_pandas_dtype()), kind)
+        return pa.array(self._numbers(name).astype(kind.to_pandas_dtype()), kind)
 
     def times(self, name: str) -> pa.Array:
         """Milliseconds as a timestamp."""
-        milliseconds = np.clip(self._heads[name], TIME_MS_MIN, TIME_MS_MAX)
+        milliseconds = np.clip(self._numbers(name), TIME_MS_MIN, TIME_MS_MAX)
         return pa.array(milliseconds * 1000).cast(pa.timestamp("us", "UTC"))
 
     # variable parts
@@ -185,25 +183,29 @@ class Records:
         mask = pa.array((self._flags & COMPRESSED).astype(bool))
         return pc.replace_with_mask(bodies, mask, pa.array(unpacked, pa.binary()))
 
+    def texts(self) -> pa.Array:
+        """Bodies as text; what is not UTF-8 is replaced."""
+        return _text(self.bodies())
+
     def _unpack(self, body: bytes, row: int) -> bytes:
         try:
             return decompress(body, int(self._flags[row]))
         except ProtocolError as error:
-            offset = self._heads["queue_offset"][row]
+            offset = self._numbers("queue_offset")[row]
             raise ProtocolError(f"message {offset} of {self.queue}: {error}") from error
 
     @property
     def _body_ends(self) -> Ints:
-        ends = self._body_start + self._heads["body_size"]
+        ends = self._body_start + self._numbers("body_size")
         # Checked before anything behind a body is looked at: a size may be anything.
-        self._check((self._heads["body_size"] >= 0) & (ends + 3 <= self._ends))
+        self._check((self._numbers("body_size") >= 0) & (ends + 3 <= self._ends))
         return ends
 
     @cached_property
     def _property_starts(self) -> Ints:
         """Behind the body lie the topic and the properties, each behind its length."""
         view, at = self._view, self._body_ends
-        is_v2 = self._heads["magic"] == MAGIC_V2
+        is_v2 = self._numbers("magic") == MAGIC_V2
         topic_size = view[at].astype(np.int64)
         topic_size = np.where(is_v2, topic_size << 8 | view[at + 1], topic_size)
         at = at + np.where(is_v2, 2, 1) + topic_size
@@ -214,7 +216,7 @@ class Records:
 
     def _check(self, sane: npt.NDArray[np.bool_]) -> None:
         if not sane.all():
-            offset = self._heads["queue_offset"][int(np.argmin(sane))]
+            offset = self._numbers("queue_offset")[int(np.argmin(sane))]
             raise ProtocolError(f"message {offset} of {self.queue} has parts of impossible sizes")
 
     # properties
@@ -357,7 +359,18 @@ MAKERS: Final[dict[str, Make]] = {
 """How each column is made."""
 
 
-def decode(data: bytes, queue: Queue, columns: Sequence[str]) -> pa.RecordBatch:
-    """Records that lie back to back, as a batch with these columns. There must be one at least."""
-    records = Records(data, queue)
-    return pa.RecordBatch.from_arrays([MAKERS[name](records) for name in columns], list(columns))
+def decode(
+    data: bytes, queue: Queue, columns: Sequence[str], *, text: bool = False
+) -> pa.RecordBatch:
+    """Records that lie back to back, as a batch with these columns. There must be one at least.
+
+    With `text` the body is a string instead of bytes.
+    """
+    starts = record_starts(data)
+    return made(Records(np.frombuffer(data, np.uint8), starts, queue), columns, text=text)
+
+
+def made(records: Records, columns: Sequence[str], *, text: bool = False) -> pa.RecordBatch:
+    """These columns of the records."""
+    makers = MAKERS | {"body": Records.texts} if text else MAKERS
+    return pa.RecordBatch.from_arrays([makers[name](records) for name in columns], list(columns))

@@ -1,0 +1,57 @@
+"""A store directory with messages in it, made by the store itself and without a broker."""
+
+import asyncio
+import json
+import random
+from pathlib import Path
+
+import msgspec
+
+from gantrymq.base.clock import SystemClock
+from gantrymq.base.disk import OsDisk
+from gantrymq.base.offload import ThreadOffload
+from gantrymq.store.append import Append
+from gantrymq.store.config import MIB, StoreConfig
+from gantrymq.store.engine import Store
+from gantrymq.store.syncer import InlineSyncer
+
+TOPIC, BROKER = "orders", "broker-a"
+QUEUES, TURN = 4, 200
+BODY_BYTES = 1024
+HOST = bytes((127, 0, 0, 1, 0, 0, 0x2A, 0x9F))
+TEXT_BYTES = 1 << 20
+
+
+def make_store(directory: Path, count: int) -> int:
+    """A clean store of `count` orders of 1 KiB over four queues; returns the bytes of its log."""
+    return asyncio.run(_fill(directory, count))
+
+
+async def _fill(directory: Path, count: int) -> int:
+    config = msgspec.structs.replace(
+        StoreConfig.dev(str(directory)), segment_bytes=256 * MIB,
+        index_slots=500_000, index_entries=4_000_000,
+    )  # fmt: skip
+    store = await Store.open(
+        config, disk=OsDisk(), clock=SystemClock(), offload=ThreadOffload(),
+        syncer=InlineSyncer(), store_host=HOST,
+    )  # fmt: skip
+    rng = random.Random(7)
+    text = rng.randbytes(TEXT_BYTES // 2).hex()
+    for number in range(count):
+        store.put(_order(number, text, rng.randrange(TEXT_BYTES - BODY_BYTES)))
+        if number % TURN == 0:
+            await asyncio.sleep(0)
+    await store.close()
+    return store.log_max
+
+
+def _order(number: int, text: str, at: int) -> Append:
+    head = {"id": number, "customer": f"c{number % 9973}", "amount": number % 10_000 / 100}
+    body = json.dumps(head)[:-1] + ', "note": "'
+    body += text[at : at + BODY_BYTES - len(body) - 2] + '"}'
+    properties = b"UNIQ_KEY\x01%032X\x02KEYS\x01k%d\x02TAGS\x01Tag%d\x02WAIT\x01true\x02"
+    return Append(
+        TOPIC, number % QUEUES, body.encode(),
+        properties=properties % (number, number % 100_000, number % 5),
+    )  # fmt: skip

@@ -1,0 +1,239 @@
+"""A store's files as arrays, read from outside: for readers that take many records at once.
+
+Log files are mapped: they have one size for life, and one that is deleted lives on as long as
+somebody maps it. Queue files are read instead, because a broker that starts cuts them, and to touch
+a mapped page that was cut away ends the process. Nothing is locked and nothing is written.
+"""
+
+import contextlib
+import mmap
+import os
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gantrymq.base.disk import OsDisk
+from gantrymq.kernel import FILLER_SIZE, store_ms_of
+from gantrymq.protocol.record import MAGIC_V1, MAGIC_V2, RECORD_BYTES_MIN
+from gantrymq.store import checkpoint
+from gantrymq.store.consumequeue import ENTRY_BYTES
+from gantrymq.store.errors import StoreError
+from gantrymq.store.segment import bases_in, file_name, last_run
+
+Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+Bools = npt.NDArray[np.bool_]
+Entries = npt.NDArray[np.void]
+
+ENTRY_TYPE: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("code", ">i8")])
+assert ENTRY_TYPE.itemsize == ENTRY_BYTES
+NO_ENTRIES: Final = np.empty(0, ENTRY_TYPE)
+
+FRONT_TYPE: Final = np.dtype(
+    [("total_size", ">i4"), ("magic", ">i4"), ("body_crc", ">i4"), ("queue_id", ">i4"),
+     ("flag", ">i4"), ("queue_offset", ">i8"), ("physical_offset", ">i8")]
+)  # fmt: skip
+"""What stands in front of everything whose place varies."""
+
+MAPS_MAX: Final = 64
+"""Log files mapped at one time."""
+CHUNK: Final = 1 << 20
+JAVA_FILE_ENTRIES: Final = 300_000
+
+
+def gather(view: Bytes, places: Ints, kind: Any) -> Any:
+    """An item of this dtype from each place; whole items are copied, which numpy does quickest."""
+    kind = np.dtype(kind)
+    shape = (max(0, view.size - kind.itemsize + 1),)
+    everywhere: Any = np.ndarray(shape, f"V{kind.itemsize}", view, strides=(1,))
+    return everywhere[places].view(kind)
+
+
+class MappedLog:
+    """The commit log's files."""
+
+    def __init__(self, directory: str, segment_bytes: int) -> None:
+        self.directory, self.segment_bytes = directory, segment_bytes
+        self._maps: OrderedDict[int, Bytes] = OrderedDict()
+        self.bases: list[int] = []
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look for files that have come or gone."""
+        self.bases = last_run(bases_in(OsDisk(), self.directory), self.segment_bytes)
+
+    @property
+    def min(self) -> int:
+        """The first offset that there is."""
+        return self.bases[0] if self.bases else 0
+
+    @property
+    def limit(self) -> int:
+        """Where the last file ends."""
+        return self.bases[-1] + self.segment_bytes if self.bases else 0
+
+    def path(self, base: int) -> str:
+        return f"{self.directory}/{file_name(base)}"
+
+    def base_of(self, position: int) -> int:
+        """The file that holds a log offset."""
+        return position - position % self.segment_bytes
+
+    def file(self, base: int) -> Bytes:
+        """The bytes of the file that begins at `base`, as many as there are; none if it is gone."""
+        found = self._maps.get(base)
+        if found is None:
+            found = self._maps[base] = map_file(self.path(base))
+            if len(self._maps) > MAPS_MAX:
+                self._maps.popitem(last=False)
+        else:
+            self._maps.move_to_end(base)
+        return found
+
+    def close(self) -> None:
+        """Let go of the files; a map ends with its last array."""
+        self._maps.clear()
+
+    def store_ms(self, position: int) -> int:
+        """When the record at a log offset was stored."""
+        base = self.base_of(position)
+        head = self.file(base)[position - base : position - base + 76]
+        return store_ms_of(head.tobytes()) if head.size == 76 else 0
+
+
+def map_file(path: str) -> Bytes:
+    """A file's bytes, mapped; nothing when there is no such file or it is empty."""
+    try:
+        with Path(path).open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if not size:
+                return np.empty(0, np.uint8)
+            return np.frombuffer(mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ), np.uint8)
+    except FileNotFoundError:
+        return np.empty(0, np.uint8)
+
+
+def fitting(
+    view: Bytes, starts: Ints, sizes: Ints, *, position: int, queue_id: int, first: Ints
+) -> Bools:
+    """Which entries have their record: at its place, of its size, and of that queue and offset.
+
+    `view` begins at log offset `position`; `first` are the queue offsets that are expected.
+    """
+    fits: Bools = (starts >= 0) & (sizes >= RECORD_BYTES_MIN) & (starts + sizes <= view.size)
+    rows = np.flatnonzero(fits)
+    front = gather(view, starts[rows], FRONT_TYPE)
+    good = (front["magic"] == MAGIC_V1) | (front["magic"] == MAGIC_V2)
+    good &= front["total_size"] == sizes[rows]
+    good &= front["physical_offset"] == starts[rows] + position
+    good &= (front["queue_offset"] == first[rows]) & (front["queue_id"] == queue_id)
+    fits[rows] = good
+    return fits
+
+
+class QueueFiles:
+    """The entries of one queue."""
+
+    def __init__(self, directory: str, file_entries: int) -> None:
+        self.directory, self._file_bytes = directory, file_entries * ENTRY_BYTES
+        self.bases = last_run(bases_in(OsDisk(), directory), self._file_bytes)
+
+    @property
+    def begin(self) -> int:
+        """The offset of the first entry that there is a file for."""
+        return self.bases[0] // ENTRY_BYTES if self.bases else 0
+
+    def path_of(self, offset: int) -> str:
+        """The file that holds an entry."""
+        return self._path(offset * ENTRY_BYTES // self._file_bytes * self._file_bytes)
+
+    def _path(self, base: int) -> str:
+        return f"{self.directory}/{file_name(base)}"
+
+    def read(self, start: int, stop: int) -> Entries:
+        """Entries from `start` up to `stop`, or to where the files end."""
+        parts = list(self._parts(start * ENTRY_BYTES, stop * ENTRY_BYTES))
+        data = b"".join(parts)
+        return np.frombuffer(data, ENTRY_TYPE, len(data) // ENTRY_BYTES)
+
+    def _parts(self, at: int, end: int) -> Iterator[bytes]:
+        while at < end:
+            base = at - at % self._file_bytes
+            want = min(end, base + self._file_bytes) - at
+            with contextlib.suppress(FileNotFoundError), Path(self._path(base)).open("rb") as file:
+                data = os.pread(file.fileno(), want, at - base)
+                yield data
+                at += len(data)
+                if len(data) == want:
+                    continue
+            return
+
+    def written(self) -> int:
+        """Behind the last entry that is not empty: found from the end, so holes hide nothing."""
+        for base in reversed(self.bases):
+            with contextlib.suppress(FileNotFoundError), Path(self._path(base)).open("rb") as file:
+                count = _filled(file.fileno(), self._file_bytes)
+                if count:
+                    return base // ENTRY_BYTES + count
+        return self.begin
+
+    def first_at(self, log_min: int, stop: int) -> int:
+        """The first offset whose record is not below `log_min`, by bisection."""
+        low, high = self.begin, stop
+        while low < high:
+            middle = (low + high) // 2
+            entry = self.read(middle, middle + 1)
+            gone = entry.size and (
+                entry["position"][0] < log_min or entry["size"][0] == FILLER_SIZE
+            )
+            low, high = (middle + 1, high) if gone else (low, middle)
+        return low
+
+
+def _filled(fd: int, size: int) -> int:
+    """How many entries a file has up to the last one that is not zero."""
+    for start, end in reversed(_extents(fd, size)):
+        for begin in reversed(range(start, end, CHUNK)):
+            data = os.pread(fd, min(CHUNK, end - begin), begin)
+            used = np.flatnonzero(np.frombuffer(data, np.uint8))
+            if used.size:
+                return (begin + int(used[-1])) // ENTRY_BYTES + 1
+    return 0
+
+
+def _extents(fd: int, size: int) -> list[tuple[int, int]]:
+    """Where a file has data: queue files are sparse, and their holes are not worth reading."""
+    found: list[tuple[int, int]] = []
+    at = 0
+    while at < size:
+        try:
+            start = os.lseek(fd, at, os.SEEK_DATA)
+            at = os.lseek(fd, start, os.SEEK_HOLE)
+        except OSError:  # nothing but holes from here on
+            break
+        found.append((start, min(at, size)))
+    return found
+
+
+def layout_of(directory: str, log_directory: str) -> tuple[int, int]:
+    """Bytes of a log file and entries of a queue file, as the store recorded or shows them."""
+    known = checkpoint.load(OsDisk(), f"{directory}/checkpoint")
+    if known is not None and known.sizes is not None:
+        return known.sizes[0], known.sizes[1]
+    sizes = [_size(path) for path in Path(log_directory).glob("[0-9]" * 20)]
+    if not sizes:
+        raise StoreError(f"{log_directory} holds no commit log")
+    queues = Path(directory, "consumequeue").glob(f"*/*/{'[0-9]' * 20}")
+    entries = [_size(path) // ENTRY_BYTES for path, _ in zip(queues, range(100), strict=False)]
+    return max(sizes), max(entries, default=0) or JAVA_FILE_ENTRIES
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
