@@ -104,7 +104,7 @@ class TestOurTraces:
         await scene.create_topic(queues=1)
         async with scene.producer(trace=True) as producer:
             sent = await producer.send(scene.message("traced"))
-        await scene.java(java, "consume-concurrently", trace=True)
+        await scene.java(java, "consume-concurrently", trace=True, lingerMs=2000)
         trace = await traced(scene, sent.msg_id, 3)
         printed = await scene.mqadmin(java, "queryMsgTraceById", "-i", sent.msg_id)
 
