@@ -1,0 +1,65 @@
+"""The columns of an archive: those of a message, and the day it was stored."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from gantrymq.base.errors import ConfigError
+from gantrymq.spark.columns import COLUMNS, ddl
+
+DAY: Final = "dt"
+PARTITIONS: Final = ("topic", DAY)
+
+_TYPES: Final = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "binary": pa.binary(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "map<string,string>": pa.map_(pa.string(), pa.string()),
+}
+MESSAGE: Final = pa.schema([(name, _TYPES[kind]) for name, kind in COLUMNS.items()])
+ARROW: Final = MESSAGE.append(pa.field(DAY, pa.date32()))
+DDL: Final = f"{ddl(COLUMNS)}, {DAY} date"
+"""The same for Spark."""
+
+
+def check_schema(found: pa.Schema, path: str, partitions: Sequence[str]) -> list[str]:
+    """The columns that a table does not have yet; an error for a table that is not of ours.
+
+    Columns may be added, by a later version or by the owner of the table. What makes a table
+    foreign is a column of ours with another type, or one of the partition columns missing.
+    """
+    missing: list[str] = []
+    for field in ARROW:
+        at = found.get_field_index(field.name)
+        if at < 0:
+            missing.append(field.name)
+        elif not _same(found.field(at).type, field.type):
+            raise ConfigError(
+                f"the table {path} is not an archive of messages: its column {field.name} is "
+                f"{found.field(at).type}, not {field.type}. Choose another folder"
+            )
+    for name in ("topic", "brokerName", "queueId", "queueOffset", "storeTimestamp", DAY):
+        if name in missing:
+            raise ConfigError(
+                f"the table {path} is not an archive of messages: it has no column {name}. "
+                "Choose another folder"
+            )
+    if tuple(partitions) != PARTITIONS:
+        raise ConfigError(
+            f"the table {path} is not an archive of messages: it is partitioned by "
+            f"{', '.join(partitions) or 'nothing'}, not by {', '.join(PARTITIONS)}. "
+            "Choose another folder"
+        )
+    return missing
+
+
+def _same(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether they are one type to a table; how wide offsets are is a matter of the reader."""
+    large = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary(),
+             pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}  # fmt: skip
+    if pa.types.is_map(found) and pa.types.is_map(wanted):
+        return _same(found.key_type, wanted.key_type) and _same(found.item_type, wanted.item_type)
+    return bool(large.get(found, found) == wanted)

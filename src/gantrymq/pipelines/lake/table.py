@@ -1,0 +1,102 @@
+"""A lakehouse table of messages: the face that archive, replay, reports and searches use.
+
+The table is its own checkpoint. A commit adds files, takes files out and moves the positions (the
+next offset of each queue to archive), all of it or nothing; so a run that dies anywhere is simply
+begun again from the table.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from gantrymq.base.errors import GantryError
+from gantrymq.model import Queue
+from gantrymq.pipelines.lake.files import DataFile, pruned
+from gantrymq.pipelines.lake.schema import DDL
+from gantrymq.spark.plan import Offsets
+
+
+class TableError(GantryError):
+    """A table that cannot be read or written."""
+
+
+class Conflict(TableError):
+    """Somebody else changed the table since it was looked at; nothing was changed by us."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one commit does."""
+
+    at_ms: int
+    """The time it is made."""
+    added: tuple[DataFile, ...] = ()
+    removed: tuple[DataFile, ...] = ()
+    ends: Offsets = field(default_factory=dict)
+    """Positions that move."""
+    reason: str = "archive"
+    """For the table's own history."""
+    same_rows: bool = False
+    """The rows stay what they are, only in other files."""
+
+
+class Table(ABC):
+    """A table as it was when last looked at; `refresh` looks again."""
+
+    format: ClassVar[str]
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @abstractmethod
+    def refresh(self) -> None:
+        """See what others have committed."""
+
+    @abstractmethod
+    def positions(self, queues: Iterable[Queue] | None = None) -> Offsets:
+        """The next offset to archive of each queue that the table knows, or of some of them."""
+
+    @abstractmethod
+    def files(self) -> list[DataFile]:
+        """All files that belong to the table."""
+
+    @abstractmethod
+    def commit(self, change: Change) -> None:
+        """Make a change to the table as last seen; `Conflict` if it has moved on since."""
+
+    @abstractmethod
+    def forget(self, before_ms: int) -> None:
+        """Let go of states of the table that are older."""
+
+    def has(self, change: Change) -> bool:
+        """Whether a change is in the table: a commit may succeed and still report an error."""
+        paths = {each.path for each in self.files()}
+        return bool(change.added) and all(each.path in paths for each in change.added)
+
+    def frame(
+        self,
+        spark: Any,
+        *,
+        topics: Collection[str] | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+    ) -> Any:
+        """The rows as a Spark frame: every column of a message, and the day `dt`.
+
+        Rows stored from `since_ms` up to but not including `until_ms`; only files that may hold
+        some are opened.
+        """
+        from pyspark.sql import functions as f  # only who asks for frames needs Spark
+
+        wanted = pruned(self.files(), topics=topics, since_ms=since_ms, until_ms=until_ms)
+        if not wanted:
+            return spark.createDataFrame([], DDL)
+        paths = [f"file://{self.root / each.path}" for each in wanted]
+        found = spark.read.schema(DDL).parquet(*paths)
+        if since_ms is not None:
+            found = found.where(f.col("storeTimestamp") >= f.timestamp_millis(f.lit(since_ms)))
+        if until_ms is not None:
+            found = found.where(f.col("storeTimestamp") < f.timestamp_millis(f.lit(until_ms)))
+        return found

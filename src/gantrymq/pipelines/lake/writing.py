@@ -1,0 +1,162 @@
+"""Batches of rows to Parquet files of a table, in the worker that has them.
+
+A file is written under a hidden name, forced to the disk and then given its own name: what can be
+seen is whole. It belongs to the table only when a commit says so.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gantrymq.model import Queue
+from gantrymq.pipelines.lake.files import DataFile, day_of, folder_of, name_of
+from gantrymq.pipelines.lake.schema import ARROW, DAY
+
+GROUP_BYTES: Final = 32 * 1024 * 1024
+"""Rows are gathered up to this size: a row group is what a search reads or leaves out."""
+FILE_BYTES: Final = 512 * 1024 * 1024
+"""Bytes before packing at which the next file is begun."""
+
+DAY_US: Final = 86_400_000_000
+
+DICTIONARY: Final = [
+    "topic", "brokerName", "tags", "bornHost", "storeHost", "properties.key_value.key", DAY,
+]  # fmt: skip
+"""Columns with few values. For the others a dictionary only costs time."""
+STATISTICS: Final = [
+    "topic", "brokerName", "queueId", "queueOffset", "msgId", "keys", "storeTimestamp",
+    "bornTimestamp", DAY,
+]  # fmt: skip
+
+
+class FileWriter:
+    """Writes rows of one queue, which come in order of offset; a new file for every day."""
+
+    def __init__(self, root: Path, queue: Queue, token: str) -> None:
+        self._root, self._queue, self._token = root, queue, token
+        self.done: list[DataFile] = []
+        self._open: _OpenFile | None = None
+
+    def add(self, batch: Any) -> None:
+        """Rows with the columns of a message."""
+        for day, part in _by_day(batch):
+            if self._open is None or self._open.day != day or self._open.size >= FILE_BYTES:
+                self._finish()
+                number = len(self.done)
+                self._open = _OpenFile(self._root, self._queue, day, f"{self._token}x{number}")
+            self._open.add(part)
+
+    def _finish(self) -> None:
+        if self._open is not None:
+            self.done.append(self._open.close())
+            self._open = None
+
+    def close(self) -> list[DataFile]:
+        """What was written."""
+        self._finish()
+        return self.done
+
+    def drop(self) -> None:
+        """Take everything back: this work is not wanted."""
+        if self._open is not None:
+            self._open.drop()
+            self._open = None
+        remove(self._root, self.done)
+
+
+class _OpenFile:
+    def __init__(self, root: Path, queue: Queue, day: date, token: str) -> None:
+        self.day, self.size = day, 0
+        self._queue, self._token = queue, token
+        self._root, self._folder = root, folder_of(queue.topic, day)
+        (root / self._folder).mkdir(parents=True, exist_ok=True)
+        self._draft = root / self._folder / f".{queue.queue_id}-{token}.part"
+        self._writer = pq.ParquetWriter(
+            self._draft, ARROW, compression="zstd", use_dictionary=DICTIONARY,
+            write_statistics=STATISTICS, store_schema=False,
+        )  # fmt: skip
+        self._waiting: list[Any] = []
+        self._waiting_size = self._rows = 0
+        self._ends: list[tuple[Any, Any]] = []
+
+    def add(self, batch: Any) -> None:
+        self._waiting.append(batch)
+        self._waiting_size += batch.nbytes
+        if self._waiting_size >= GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        table = pa.Table.from_batches(self._waiting)
+        self._ends.append((_ends(table, "queueOffset"), _ends(table, "storeTimestamp")))
+        self._writer.write_table(table, row_group_size=table.num_rows)
+        self._rows += table.num_rows
+        self.size += self._waiting_size
+        self._waiting, self._waiting_size = [], 0
+
+    def close(self) -> DataFile:
+        self._flush()
+        self._writer.close()
+        offsets, times = zip(*self._ends, strict=True)
+        first, last = min(low for low, _ in offsets), max(high for _, high in offsets)
+        name = name_of(self._queue, first, last, self._token)
+        with self._draft.open("rb") as file:
+            os.fsync(file.fileno())
+        path = f"{self._folder}/{name}"
+        self._draft.rename(self._root / path)
+        return DataFile(
+            path=path, topic=self._queue.topic, day=self.day, rows=self._rows,
+            size=(self._root / path).stat().st_size, queue=self._queue, first=first, last=last,
+            since_ms=min(low for low, _ in times) // 1000,
+            until_ms=max(high for _, high in times) // 1000,
+        )  # fmt: skip
+
+    def drop(self) -> None:
+        self._waiting = []
+        with suppress(OSError):  # the disk may be full: what matters is that the file goes
+            self._writer.close()
+        self._draft.unlink(missing_ok=True)
+
+
+def _ends(table: Any, column: str) -> tuple[int, int]:
+    values = table[column]
+    if pa.types.is_timestamp(values.type):
+        values = values.cast(pa.int64())
+    found = pc.min_max(values)
+    return found["min"].as_py(), found["max"].as_py()
+
+
+def _by_day(batch: Any) -> Iterator[tuple[date, Any]]:
+    """The batch cut by the day of storing, with the day as a column. Mostly there is one."""
+    if not batch.num_rows:
+        return
+    times = batch.column("storeTimestamp").cast(pa.int64())
+    ends = pc.min_max(times)
+    first, last = (day_of(ends[end].as_py() // 1000) for end in ("min", "max"))
+    if first == last:
+        yield first, _dated(batch, first)
+        return
+    days = np.floor_divide(times.to_numpy(), DAY_US)
+    for number in np.unique(days).tolist():
+        day = day_of(number * 86_400_000)
+        yield day, _dated(batch.filter(pa.array(days == number)), day)
+
+
+def _dated(batch: Any, day: date) -> Any:
+    columns = [*batch.columns, pa.repeat(pa.scalar(day, pa.date32()), batch.num_rows)]
+    return pa.RecordBatch.from_arrays(columns, schema=ARROW)
+
+
+def remove(root: Path, files: Iterable[DataFile]) -> None:
+    """Delete files that no table has."""
+    for each in files:
+        (root / each.path).unlink(missing_ok=True)

@@ -1,0 +1,223 @@
+"""Tables of messages, in each format: what a commit does, and what it never does."""
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from lakekit import FORMATS, NOON, batch, written
+
+from gantrymq.base.errors import ConfigError
+from gantrymq.model import Queue
+from gantrymq.pipelines.lake import Change, Conflict, TableError, open_table
+from gantrymq.pipelines.lake.files import (
+    Span,
+    decoded,
+    doubled,
+    encoded,
+    facts_of,
+    name_of,
+    pruned,
+    spans,
+)
+from gantrymq.pipelines.lake.schema import ARROW
+from gantrymq.pipelines.lake.writing import FileWriter
+
+A, B = Queue("orders", "broker-a", 0), Queue("orders", "broker-a", 1)
+ODD = Queue("%RETRY%group|1", "broker b/ü-1-2", 3)
+
+formats = pytest.mark.parametrize("form", FORMATS)
+
+
+@formats
+def test_a_commit_adds_files_and_moves_positions_together(form: str, tmp_path: Path) -> None:
+    """Whoever opens the table sees the files and the offsets they end at, or neither."""
+    table = open_table(tmp_path / "t", form, create=True)
+    files = written(table.root, A, 0, 9) + written(table.root, ODD, 5, 7)
+
+    table.commit(Change(NOON, files, ends={A: 10, ODD: 8}))
+
+    again = open_table(tmp_path / "t")
+    assert form == again.format
+    assert {A: 10, ODD: 8} == again.positions()
+    assert {A: 10} == again.positions([A, B])
+    assert sorted(files, key=str) == sorted(again.files(), key=str)
+
+
+@formats
+def test_one_of_two_writers_loses_and_can_go_on(form: str, tmp_path: Path) -> None:
+    """A commit on a table that has moved on changes nothing; after a look it can be made."""
+    first = open_table(tmp_path / "t", form, create=True)
+    second = open_table(tmp_path / "t", form, create=True)
+    first.commit(Change(NOON, written(first.root, A, 0, 9), ends={A: 10}))
+
+    with pytest.raises(Conflict):
+        second.commit(Change(NOON, written(second.root, A, 0, 4), ends={A: 5}))
+    second.refresh()
+    assert {A: 10} == second.positions()
+    second.commit(Change(NOON, written(second.root, B, 0, 4), ends={B: 5}))
+
+    first.refresh()
+    assert {A: 10, B: 5} == first.positions()
+    assert 15 == sum(each.rows for each in first.files())
+
+
+@formats
+def test_positions_can_move_without_files(form: str, tmp_path: Path) -> None:
+    """A queue that is archived from now on has a position before it has a row."""
+    table = open_table(tmp_path / "t", form, create=True)
+
+    table.commit(Change(NOON, ends={A: 100}))
+
+    assert {A: 100} == open_table(tmp_path / "t").positions([A])
+
+
+@formats
+def test_files_are_replaced_in_one_step(form: str, tmp_path: Path) -> None:
+    """Rows taken out and rows put in are one commit; positions stay."""
+    table = open_table(tmp_path / "t", form, create=True)
+    old = written(table.root, A, 0, 4) + written(table.root, A, 5, 9)
+    table.commit(Change(NOON, old, ends={A: 10}))
+
+    table.refresh()
+    writer = FileWriter(table.root, A, "new")
+    writer.add(batch(A, 0, 9))
+    new = tuple(writer.close())
+    table.commit(Change(NOON, new, old, reason="compact", same_rows=True))
+
+    table.refresh()
+    assert ({A: 10}, list(new)) == (table.positions(), table.files())
+    table.forget(NOON)
+    assert ({A: 10}, list(new)) == (table.positions(), open_table(tmp_path / "t").files())
+
+
+@pytest.mark.parametrize(("form", "count"), [("delta", 110), ("iceberg", 10), ("parquet", 110)])
+def test_many_commits_are_all_there(form: str, count: int, tmp_path: Path) -> None:
+    """Also behind the points where a format writes its whole state anew."""
+    table = open_table(tmp_path / "t", form, create=True)
+    table.commit(Change(NOON, written(table.root, A, 0, 0), ends={A: 1}))
+    for end in range(2, count + 1):
+        table.commit(Change(NOON, ends={A: end}))
+
+    again = open_table(tmp_path / "t")
+    assert ({A: count}, 1) == (again.positions(), len(again.files()))
+
+
+@formats
+def test_a_damaged_log_is_an_error_that_says_so(form: str, tmp_path: Path) -> None:
+    """Never an empty table: that would be archived into from the beginning."""
+    table = open_table(tmp_path / "t", form, create=True)
+    table.commit(Change(NOON, written(table.root, A, 0, 9), ends={A: 10}))
+    places = {"delta": "_delta_log/*1.json", "iceberg": "metadata/*.metadata.json",
+              "parquet": "_gantrymq/*0.json"}  # fmt: skip
+    for path in table.root.glob(places[form]):
+        path.write_bytes(b'{"cut')
+
+    with pytest.raises(TableError, match=r"log of the table .* cannot be read"):
+        open_table(tmp_path / "t").files()
+
+
+def test_a_missing_entry_of_the_plain_log_is_noticed(tmp_path: Path) -> None:
+    """A log with a hole would be a table with a hole."""
+    table = open_table(tmp_path / "t", "parquet", create=True)
+    for end in (1, 2, 3):
+        table.commit(Change(NOON, ends={A: end}))
+    (tmp_path / "t" / "_gantrymq" / f"{1:020d}.json").unlink()
+
+    with pytest.raises(TableError, match="is missing"):
+        open_table(tmp_path / "t")
+
+
+def test_a_foreign_table_is_refused_by_name(tmp_path: Path) -> None:
+    """Other types, missing columns, other partitions: nothing is read before it is known."""
+    wrong = pa.schema([("topic", pa.int64()), ("dt", pa.date32())])
+    DeltaTable.create(tmp_path / "wrong", schema=wrong, partition_by=["topic", "dt"])
+    DeltaTable.create(tmp_path / "other", schema=pa.schema([("name", pa.string())]))
+    DeltaTable.create(tmp_path / "flat", schema=ARROW)
+
+    with pytest.raises(ConfigError, match="its column topic is int64, not string"):
+        open_table(tmp_path / "wrong", create=True)
+    with pytest.raises(ConfigError, match="it has no column topic"):
+        open_table(tmp_path / "other", create=True)
+    with pytest.raises(ConfigError, match="partitioned by nothing, not by topic, dt"):
+        open_table(tmp_path / "flat", create=True)
+
+
+def test_columns_may_be_added(tmp_path: Path) -> None:
+    """A table of an older version gets the columns it lacks; those of its owner stay."""
+    less = pa.schema([field for field in ARROW if field.name not in ("bodyCRC", "flag")])
+    own = less.append(pa.field("note", pa.string()))
+    DeltaTable.create(tmp_path / "t", schema=own, partition_by=["topic", "dt"])
+
+    table = open_table(tmp_path / "t", create=True)
+    table.commit(Change(NOON, written(table.root, A, 0, 2), ends={A: 3}))
+
+    rows = pa.table(DeltaTable(tmp_path / "t").to_pyarrow_dataset().to_table())
+    assert [None] * 3 == rows["note"].to_pylist()
+    assert [0] * 3 == rows["bodyCRC"].to_pylist()
+
+
+def test_mistakes_in_the_path_are_told(tmp_path: Path) -> None:
+    """A typing error must not begin a second archive beside the first."""
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "other.txt").write_text("mine")
+    open_table(tmp_path / "t", "parquet", create=True)
+
+    with pytest.raises(ConfigError, match="there is no archive in"):
+        open_table(tmp_path / "nothing")
+    with pytest.raises(ConfigError, match="is parquet, not delta"):
+        open_table(tmp_path / "t", "delta", create=True)
+    with pytest.raises(ConfigError, match="holds something that is no archive"):
+        open_table(tmp_path / "full", create=True)
+    with pytest.raises(ConfigError, match="mount the storage"):
+        open_table("s3://bucket/t", create=True)
+    with pytest.raises(ConfigError, match="delta, iceberg, parquet, not 'avro'"):
+        open_table(tmp_path / "t", "avro")
+
+
+def test_names_tell_what_a_file_holds() -> None:
+    """Also for brokers and topics with signs that paths do not like."""
+    assert ODD.topic == decoded(encoded(ODD.topic))
+    assert "/" not in encoded(ODD.broker_name)
+    assert (ODD, 5, 77) == facts_of("a/b/" + name_of(ODD, 5, 77, "x1"), ODD.topic)
+    assert (None, 0, 0) == facts_of("topic=a/part-00000-1234.parquet", "a")
+
+
+def test_files_are_cut_at_midnight(tmp_path: Path) -> None:
+    """A file holds rows of one day, so that a day can be dropped or read by itself."""
+    day = 86_400_000
+    midnight = NOON // day * day + day
+    files = written(tmp_path, A, 0, 9, midnight - 4)
+
+    assert [(0, 3), (4, 9)] == [(each.first, each.last) for each in files]
+    assert [date(2026, 3, 14), date(2026, 3, 15)] == [each.day for each in files]
+    for each in files:
+        rows = pq.read_table(tmp_path / each.path, partitioning=None)
+        assert {each.day} == set(rows["dt"].to_pylist())
+        assert rows.num_rows == each.rows
+    assert [files[1]] == pruned(files, since_ms=midnight)
+    assert [files[0]] == pruned(files, until_ms=midnight)
+    assert [] == pruned(files, topics=["other"])
+
+
+def test_gaps_and_doubles_are_seen_in_the_names(tmp_path: Path) -> None:
+    """What is archived of a queue is known without reading a row."""
+    files = [*written(tmp_path, A, 0, 4), *written(tmp_path, A, 5, 6), *written(tmp_path, A, 9, 9)]
+
+    assert {A: [Span(A, 0, 7), Span(A, 9, 10)]} == spans(files)
+    assert [] == doubled(files)
+    assert 1 == len(doubled([*files, *written(tmp_path, A, 6, 8)]))
+
+
+def test_work_that_is_not_wanted_leaves_nothing(tmp_path: Path) -> None:
+    """Neither a finished file nor one that was begun."""
+    writer = FileWriter(tmp_path, A, "x")
+    writer.add(batch(A, 0, 9))
+    writer.add(batch(A, 10, 19, NOON + 86_400_000))
+    writer.drop()
+
+    assert [] == [each for each in tmp_path.rglob("*") if each.is_file()]
+    assert json.dumps([]) == json.dumps(writer.close()[2:])
