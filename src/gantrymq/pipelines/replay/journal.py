@@ -1,0 +1,155 @@
+"""What a replay knows about itself on disk: its plan, how far it is, and a line for the auditor.
+
+    <folder>/<id>/plan.json     written once, before the first message is sent
+    <folder>/<id>/done          how many chunks are published
+    <folder>/<id>/dropped       somebody began anew instead
+    <folder>/replays.jsonl      a line when a replay begins, ends, fails or is stopped
+
+A chunk is published before it is written down. After a crash between the two it is published once
+more under its old number, which the broker knows: see the sink's guarantees.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from gantrymq.base.disk import Disk, OsDisk
+from gantrymq.base.errors import ConfigError, GantryError
+from gantrymq.base.files import load_text, save_text
+from gantrymq.pipelines.replay.chunks import Chunk, DayCount
+from gantrymq.pipelines.replay.request import Request
+from gantrymq.pipelines.replay.selection import Selection
+
+AUDIT: Final = "replays.jsonl"
+PLAN, DONE, DROPPED = "plan.json", "done", "dropped"
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A replay with every choice made: it is the same one however often it is gone on with."""
+
+    id: str
+    begun_ms: int
+    request: Request
+    selection: Selection
+    namesrv: str
+    tasks: int
+    """Spark tasks that send a chunk; part of the plan because stable ids depend on it."""
+    chunks: tuple[Chunk, ...]
+    days: tuple[DayCount, ...]
+
+    @property
+    def messages(self) -> int:
+        return sum(chunk.rows for chunk in self.chunks)
+
+    @property
+    def bytes(self) -> int:
+        return sum(day.bytes for day in self.days)
+
+
+def default_folder() -> Path:
+    """Where replays are kept unless somebody says where."""
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(state) / "gantrymq" / "replays"
+
+
+class Journal:
+    """The folder of all replays of a user."""
+
+    def __init__(self, folder: Path | str, disk: Disk | None = None) -> None:
+        self._folder, self._disk = str(folder), disk or OsDisk()
+
+    def _path(self, *names: str) -> str:
+        return "/".join([self._folder, *names])
+
+    # plans
+
+    def save(self, plan: Plan) -> None:
+        """Keep a new plan."""
+        text = msgspec.json.encode(plan).decode()
+        save_text(self._disk, self._path(plan.id, PLAN), text)
+
+    def load(self, replay: str) -> Plan:
+        """The plan of an id."""
+        path = self._path(replay, PLAN)
+        text = load_text(self._disk, path) if replay and "/" not in replay else None
+        if text is None:
+            raise ConfigError(f"there is no replay {replay} in {self._folder}: see --history")
+        try:
+            return msgspec.json.decode(text, type=Plan)
+        except msgspec.DecodeError as error:
+            raise GantryError(f"the plan {path} cannot be read: {error}") from error
+
+    def unfinished(self, request: Request) -> Plan | None:
+        """The latest replay of the same words that is not done."""
+        if not self._disk.exists(self._folder):
+            return None
+        mark = f"-{request.fingerprint()}"
+        for name in sorted(self._disk.list(self._folder), reverse=True):
+            if name.endswith(mark) and self._disk.exists(self._path(name, PLAN)):
+                plan = self.load(name)
+                if plan.request == request and not self._is_over(plan):
+                    return plan
+        return None
+
+    def _is_over(self, plan: Plan) -> bool:
+        dropped = self._disk.exists(self._path(plan.id, DROPPED))
+        return dropped or self.done(plan) >= len(plan.chunks)
+
+    def drop(self, plan: Plan) -> None:
+        """Never go on with this one by itself."""
+        save_text(self._disk, self._path(plan.id, DROPPED), "begun anew\n")
+
+    @contextmanager
+    def claim(self, plan: Plan) -> Iterator[None]:
+        """Nobody else works on this replay meanwhile."""
+        lock = self._disk.lock(self._path(plan.id, "lock"))
+        try:
+            yield
+        finally:
+            lock.release()
+
+    # how far
+
+    def done(self, plan: Plan) -> int:
+        """How many chunks are known to be published."""
+        text = load_text(self._disk, self._path(plan.id, DONE), str.isdecimal)
+        return 0 if text is None else int(text)
+
+    def advance(self, plan: Plan, done: int) -> None:
+        save_text(self._disk, self._path(plan.id, DONE), str(done))
+
+    # the auditor
+
+    def note(self, line: dict[str, Any]) -> None:
+        """Append a line, durably. A line cut off by a crash is ended first, so as not to grow."""
+        if not self._disk.exists(self._folder):
+            self._disk.make_dirs(self._folder)
+        file = self._disk.open(self._path(AUDIT), create=True)
+        try:
+            end = file.size()
+            cut = b"\n" if end and file.pread(1, end - 1) != b"\n" else b""
+            file.pwrite(cut + json.dumps(line, ensure_ascii=False).encode() + b"\n", end)
+            file.sync()
+        finally:
+            file.close()
+        self._disk.sync_dir(self._folder)
+
+    def history(self) -> list[dict[str, Any]]:
+        """All lines that can be read, the oldest first."""
+        if not self._disk.exists(self._path(AUDIT)):
+            return []
+        file = self._disk.open_read(self._path(AUDIT))
+        try:
+            data = file.pread(file.size(), 0)
+        finally:
+            file.close()
+        lines = []
+        for raw in data.splitlines():
+            with suppress(ValueError):
+                lines.append(json.loads(raw))
+        return [line for line in lines if isinstance(line, dict)]

@@ -1,0 +1,79 @@
+"""Messages made ready to be sent again: marked, without what belonged to their first journey.
+
+The order is that of the origin. Messages that go together (by sharding key, else by their first
+key, else by the queue they were in) are sent to one queue, those of one origin queue in the order
+of their offsets and others by the time they were stored.
+"""
+
+from typing import Any, Final
+
+from gantrymq.pipelines.replay.request import BY_QUEUE
+from gantrymq.protocol import properties as names
+
+REPLAY_ID: Final = "REPLAY_ID"
+REPLAY_ORIGIN: Final = "REPLAY_ORIGIN"
+"""The message that was sent again: its id, an @, and topic/broker/queue/offset."""
+REPLAY_BORN: Final = "REPLAY_BORN"
+REPLAY_STORED: Final = "REPLAY_STORED"
+"""When the message was born and stored for the first time, in milliseconds since 1970."""
+MARKS: Final = (REPLAY_ID, REPLAY_ORIGIN, REPLAY_BORN, REPLAY_STORED)
+
+LEFT_BEHIND: Final = frozenset(
+    {
+        *names.RESERVED, *names.FAILURE, *MARKS,
+        names.RESENT_FROM, names.SPREAD_FROM, names.INSTANCE_ID, names.TRANSACTION_ID,
+        names.TIMER_DELIVER_MS, names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_OUT_MS,
+        names.TIMER_ENQUEUE_MS, names.TIMER_DEQUEUE_MS, names.TIMER_ROLL_TIMES,
+        names.TIMER_DELETE_UNIQ_KEY, names.POP_CHECKPOINT, names.FIRST_POP_TIME,
+        names.CORRELATION_ID, names.REPLY_TO_CLIENT, names.TIME_TO_LIVE, names.MESSAGE_TYPE,
+        names.ARRIVE_TIME, names.PUSH_REPLY_TIME, names.SHARDING_KEY, "__STARTDELIVERTIME",
+        "__CRC32#", "INNER_NUM", "INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET", "DUP_INFO",
+        "BORNHOST", "BORNTIMESTAMP",
+    }
+)  # fmt: skip
+"""Properties of the first journey: delays and timers, transactions, requests, retries, ids. Keys,
+tags and the sharding key travel as columns."""
+
+NEEDED: Final = (
+    "topic", "brokerName", "queueId", "queueOffset", "msgId", "keys", "tags", "properties", "body",
+    "flag", "bornTimestamp", "storeTimestamp",
+)  # fmt: skip
+
+
+def marked(frame: Any, replay: str, order: str, tasks: int) -> Any:
+    """A frame of messages as the sink takes it, in tasks that keep the order."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.window import Window
+
+    queue = ("topic", "brokerName", "queueId")
+    together = f.concat_ws("/", *queue)
+    if order != BY_QUEUE:
+        sharding = f.col("properties")[names.SHARDING_KEY]
+        first_key = f.nullif(f.split(f.trim("keys"), " +")[0], f.lit(""))
+        together = f.coalesce(sharding, first_key, together)
+    # A clock that was set back must not turn the messages of a queue round.
+    before = Window.partitionBy("together", *queue).orderBy("queueOffset")
+    stored = f.max("storeTimestamp").over(before)
+    place = f.concat_ws("/", *queue, "queueOffset")
+    marks = f.create_map(
+        f.lit(REPLAY_ID), f.lit(replay),
+        f.lit(REPLAY_ORIGIN), f.concat_ws("@", "msgId", place),
+        f.lit(REPLAY_BORN), f.unix_millis("bornTimestamp").cast("string"),
+        f.lit(REPLAY_STORED), f.unix_millis("storeTimestamp").cast("string"),
+    )  # fmt: skip
+    left = sorted(LEFT_BEHIND)
+    kept = f.map_filter("properties", lambda name, _: ~name.isin(*left))
+    return (
+        frame.withColumn("together", together)
+        .repartition(tasks, "together")
+        .withColumn("stored", stored)
+        .sortWithinPartitions("stored", *queue, "queueOffset")
+        .select(
+            "body",
+            "keys",
+            "tags",
+            f.map_concat(kept, marks).alias("properties"),
+            "flag",
+            f.col("together").alias("shardingKey"),
+        )
+    )

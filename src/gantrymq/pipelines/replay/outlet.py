@@ -1,0 +1,50 @@
+"""Where replayed messages go: the target topic, through the sink."""
+
+import asyncio
+from typing import Any, Protocol
+
+from gantrymq.base.errors import ConfigError
+from gantrymq.client.admin import Admin
+from gantrymq.client.errors import NoRoute
+from gantrymq.client.routes import publish_queues
+from gantrymq.pipelines.replay.journal import Plan
+
+
+class Outlet(Protocol):
+    """Publishes chunks. The same chunk of the same plan may come again after a crash."""
+
+    def check(self, namesrv: str, topic: str) -> int:
+        """How many queues the topic has to write to; an error if there is no such topic."""
+        ...
+
+    def publish(self, frame: Any, plan: Plan, number: int) -> None:
+        """Send a chunk's messages; when this returns they are all there."""
+        ...
+
+
+class Sink:
+    """The format "rocketmq": chunks are epochs of a writer that is called like the replay."""
+
+    def check(self, namesrv: str, topic: str) -> int:
+        async def ask() -> int:
+            async with Admin(namesrv) as admin:
+                return len(publish_queues(await admin.topic_route(topic), topic))
+
+        try:
+            queues = asyncio.run(ask())
+        except NoRoute as error:
+            raise ConfigError(
+                f"there is no topic {topic} to replay into: create it first"
+            ) from error
+        if not queues:
+            raise ConfigError(f"the topic {topic} has no queue that may be written")
+        return queues
+
+    def publish(self, frame: Any, plan: Plan, number: int) -> None:
+        options = {
+            "nameServer": plan.namesrv,
+            "topic": plan.request.into,
+            "writerId": f"replay-{plan.id}",
+            "epoch": str(number),
+        }
+        frame.write.format("rocketmq").options(**options).mode("append").save()

@@ -1,0 +1,187 @@
+"""A replay from its first chunk to its last, or on from where one was broken off."""
+
+import time
+from typing import Any, Final
+
+import msgspec
+
+from gantrymq.base.clock import SystemClock, WallClock
+from gantrymq.base.errors import ConfigError
+from gantrymq.pipelines.moments import describe
+from gantrymq.pipelines.progress import Progress, Silent
+from gantrymq.pipelines.replay.counting import deciding, planned
+from gantrymq.pipelines.replay.journal import Journal, Plan
+from gantrymq.pipelines.replay.origins import messages
+from gantrymq.pipelines.replay.outgoing import NEEDED, marked
+from gantrymq.pipelines.replay.outlet import Outlet, Sink
+from gantrymq.pipelines.replay.request import Request, check_request
+from gantrymq.pipelines.replay.selection import chosen
+from gantrymq.pipelines.running import Stop
+from gantrymq.spark.explain import explain
+
+TASKS: Final = 4
+"""Spark tasks that send a chunk; each opens connections of its own."""
+
+DONE, STOPPED, FAILED, BEGUN = "done", "stopped", "failed", "begun"
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run of a replay ended."""
+
+    id: str
+    result: str
+    messages: int
+    """Sent by this run."""
+    total: int
+    """Of the whole replay."""
+    seconds: float
+    resumed: bool = False
+
+
+class Replay:
+    """Replays messages with one Spark session."""
+
+    def __init__(
+        self,
+        spark: Any,
+        namesrv: str,
+        journal: Journal,
+        *,
+        who: str = "",
+        progress: Progress | None = None,
+        stop: Stop | None = None,
+        outlet: Outlet | None = None,
+        clock: WallClock | None = None,
+    ) -> None:
+        self._spark, self._namesrv, self._journal, self._who = spark, namesrv, journal, who
+        self._progress, self._stop = progress or Silent(), stop or Stop()
+        self._outlet, self._clock = outlet or Sink(), clock or SystemClock()
+
+    def preview(self, request: Request, *, rate: int | None = None) -> Plan:
+        """What a run would send. Nothing is sent and nothing is kept."""
+        now = self._clock.now_ms()
+        check_request(request, now)
+        self._outlet.check(self._namesrv, request.into)
+        return planned(self._spark, request, self._namesrv, now, rate, TASKS)
+
+    def run(self, request: Request, *, rate: int | None = None, anew: bool = False) -> Report:
+        """Replay what is asked for. A replay of the same words that is not done is gone on with,
+        unless it is to begin anew."""
+        check_request(request, self._clock.now_ms())
+        known = self._journal.unfinished(request)
+        if known is not None and anew:
+            self._journal.drop(known)
+        elif known is not None:
+            return self._work(known, rate, resumed=True)
+        for note in request.selection(self._clock.now_ms())[1]:
+            self._progress.note(note)
+        plan = self.preview(request, rate=rate)
+        self._journal.save(plan)
+        return self._work(plan, rate, resumed=False)
+
+    def resume(self, replay: str, *, rate: int | None = None) -> Report:
+        """Go on with the replay of this id."""
+        plan = self._journal.load(replay)
+        if self._journal.done(plan) >= len(plan.chunks):
+            raise ConfigError(f"the replay {replay} is done: all {plan.messages} messages are sent")
+        return self._work(plan, rate, resumed=True)
+
+    # chunk by chunk
+
+    def _work(self, plan: Plan, rate: int | None, *, resumed: bool) -> Report:
+        self._outlet.check(plan.namesrv, plan.request.into)
+        with self._journal.claim(plan):
+            done = self._journal.done(plan)
+            before = sum(chunk.rows for chunk in plan.chunks[:done])
+            self._say_begin(plan, before, resumed)
+            sent, began = 0, time.monotonic()
+            result = FAILED
+            try:
+                self._progress.start(plan.messages, "messages")
+                self._progress.advance(before)
+                for number in range(done, len(plan.chunks)):
+                    wait = paced(sent, rate, time.monotonic() - began)
+                    if self._stop.pause(wait):
+                        break
+                    self._publish(plan, number)
+                    self._journal.advance(plan, number + 1)
+                    sent += plan.chunks[number].rows
+                    self._progress.advance(plan.chunks[number].rows)
+                result = STOPPED if before + sent < plan.messages else DONE
+            except KeyboardInterrupt:
+                result = STOPPED
+                raise
+            except Exception as error:
+                self._audit(plan, FAILED, sent, began, error=explain(error))
+                raise
+            finally:
+                self._progress.done()
+                if result != FAILED:
+                    self._audit(plan, result, sent, began)
+        return Report(
+            id=plan.id,
+            result=result,
+            messages=sent,
+            total=plan.messages,
+            seconds=round(time.monotonic() - began, 3),
+            resumed=resumed,
+        )
+
+    def _publish(self, plan: Plan, number: int) -> None:
+        request, chunk = plan.request, plan.chunks[number]
+        columns = dict.fromkeys((*NEEDED, *deciding(plan.selection)))
+        found = messages(
+            self._spark, request.origin, plan.namesrv, request.topic, plan.selection,
+            columns=tuple(columns), ranges=chunk.ranges,
+        )  # fmt: skip
+        ready = marked(chosen(found, plan.selection), plan.id, request.order, plan.tasks)
+        self._outlet.publish(ready, plan, number)
+
+    # what is said
+
+    def _say_begin(self, plan: Plan, before: int, resumed: bool) -> None:
+        if resumed:
+            began = describe(plan.begun_ms, plan.request.zone)
+            self._progress.note(
+                f"going on with replay {plan.id} of {began}: {before} of {plan.messages} messages "
+                "are sent"
+            )
+        self._audit(plan, BEGUN, 0, time.monotonic())
+
+    def _audit(
+        self, plan: Plan, event: str, sent: int, began: float, error: str | None = None
+    ) -> None:
+        now = self._clock.now_ms()
+        line: dict[str, Any] = {
+            "event": event,
+            "id": plan.id,
+            "when": describe(now, "UTC"),
+            "who": self._who,
+            "from": str(plan.request.origin),
+            "topic": plan.request.topic,
+            "into": plan.request.into,
+            "filter": told(plan),
+            "messages": plan.messages,
+            "sent": sent,
+            "seconds": round(time.monotonic() - began, 3),
+        }
+        self._journal.note(line if error is None else line | {"error": error})
+
+
+def told(plan: Plan) -> dict[str, Any]:
+    """The choice in a few words, times as the clocks of the request's zone show them."""
+    selection, zone = plan.selection, plan.request.zone
+    found = {
+        "since": None if selection.since_ms is None else describe(selection.since_ms, zone),
+        "until": None if selection.until_ms is None else describe(selection.until_ms, zone),
+        "keys": list(selection.keys),
+        "tags": None if selection.tags == "*" else selection.tags,
+        "sql": selection.sql,
+        "ids": list(selection.ids),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def paced(sent: int, rate: int | None, elapsed: float) -> float:
+    """How long to wait so that no more than `rate` a second were sent since the run began."""
+    return 0.0 if rate is None else max(0.0, sent / rate - elapsed)
