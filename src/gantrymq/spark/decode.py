@@ -183,10 +183,6 @@ class Records:
         mask = pa.array((self._flags & COMPRESSED).astype(bool))
         return pc.replace_with_mask(bodies, mask, pa.array(unpacked, pa.binary()))
 
-    def texts(self) -> pa.Array:
-        """Bodies as text; what is not UTF-8 is replaced."""
-        return _text(self.bodies())
-
     def _unpack(self, body: bytes, row: int) -> bytes:
         try:
             return decompress(body, int(self._flags[row]))
@@ -220,6 +216,11 @@ class Records:
             raise ProtocolError(f"message {offset} of {self.queue} has parts of impossible sizes")
 
     # properties
+
+    def raw_properties(self) -> list[bytes]:
+        """As they are stored, for a condition that reads them itself."""
+        found: list[bytes] = self.windows(self._property_starts, self._ends).to_pylist()
+        return found
 
     @cached_property
     def entries(self) -> Entries:
@@ -359,18 +360,11 @@ MAKERS: Final[dict[str, Make]] = {
 """How each column is made."""
 
 
-def decode(
-    data: bytes, queue: Queue, columns: Sequence[str], *, text: bool = False
-) -> pa.RecordBatch:
-    """Records that lie back to back, as a batch with these columns. There must be one at least.
-
-    With `text` the body is a string instead of bytes.
-    """
-    starts = record_starts(data)
-    return made(Records(np.frombuffer(data, np.uint8), starts, queue), columns, text=text)
+def decode(data: bytes, queue: Queue, columns: Sequence[str]) -> pa.RecordBatch:
+    """Records that lie back to back, as a batch with these columns. There must be one at least."""
+    return made(Records(np.frombuffer(data, np.uint8), record_starts(data), queue), columns)
 
 
-def made(records: Records, columns: Sequence[str], *, text: bool = False) -> pa.RecordBatch:
+def made(records: Records, columns: Sequence[str]) -> pa.RecordBatch:
     """These columns of the records."""
-    makers = MAKERS | {"body": Records.texts} if text else MAKERS
-    return pa.RecordBatch.from_arrays([makers[name](records) for name in columns], list(columns))
+    return pa.RecordBatch.from_arrays([MAKERS[name](records) for name in columns], list(columns))

@@ -1,0 +1,299 @@
+"""Rows straight from the files of a store: no broker is asked and nothing is written.
+
+Queue entries say where each record lies, so records are taken from the mapped log by the thousand
+and become Arrow batches without a step in Python per record. A record is believed only if it
+stands where its entry says, with the size, the queue and the offset that belong to it.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+
+from gantrymq.base.errors import GantryError
+from gantrymq.filter import condition
+from gantrymq.kernel import FILLER_SIZE
+from gantrymq.model import Queue
+from gantrymq.protocol.subscription import java_hash
+from gantrymq.spark.decode import Records, made
+from gantrymq.spark.plan import Offsets, Range
+from gantrymq.store.dispatch import SCHEDULE_TOPIC
+from gantrymq.store.folder import StoreFolder
+from gantrymq.store.indexfiles import FoundAt, find_keys
+from gantrymq.store.mapped import Bools, Entries, Ints, QueueFiles, fitting
+from gantrymq.store.queueext import ADDRESS_MAX
+
+log = logging.getLogger(__name__)
+
+ENTRIES_PER_READ: Final = 1 << 16
+BATCH_BYTES: Final = 4 << 20
+WINDOW_BYTES_MAX: Final = 1 << 30
+"""How far the records of one batch may lie apart; Arrow counts bytes with 32 bits."""
+TAIL_ENTRIES: Final = 1 << 12
+"""How many entries at a queue's end are held against the log at a time."""
+
+Lost = Callable[[Queue, int, int], None]
+"""Told of messages from an offset up to another that are gone; raises, or lets them go."""
+
+
+class StoreDamaged(GantryError):
+    """A queue entry and the record that it names do not fit."""
+
+    def __init__(self, queue: Queue, offset: int, entries: str, records: str, at: int) -> None:
+        super().__init__(
+            f"message {offset} of queue {queue.queue_id} of {queue.topic} cannot be read: its "
+            f"entry in {entries} and the record at byte {at} of {records} do not fit. See what is "
+            "damaged with `gantry pipeline audit`; to read what is left set failOnDataLoss=false"
+        )
+        self.queue, self.offset = queue, offset
+
+
+class Wanted(NamedTuple):
+    """Which messages of a range are wanted; what is not set lets everything through."""
+
+    tags: Sequence[str] = ()
+    keys: Sequence[str] = ()
+    sql: str | None = None
+
+
+class StoreRows:
+    """The rows of one store."""
+
+    def __init__(
+        self,
+        folder: StoreFolder,
+        broker_name: str,
+        wanted: Wanted = Wanted(),  # noqa: B008 (it is a constant)
+        *,
+        strict: bool = True,
+    ) -> None:
+        self.folder, self.broker_name = folder, broker_name
+        self._wanted, self._strict = wanted, strict
+        self._condition = condition(wanted.sql) if wanted.sql is not None else None
+        self._found: dict[str, FoundAt] = {}
+        self.skipped = 0
+        """Messages that were passed over because they are damaged."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.folder.close()
+
+    # what there is
+
+    def refresh(self) -> None:
+        """Look for files that have come or gone."""
+        self.folder.refresh()
+        self._found.clear()
+
+    def queues(self, topic: str) -> list[Queue]:
+        """The queues of a topic in this store."""
+        return [Queue(topic, self.broker_name, number) for number in self.folder.queue_ids(topic)]
+
+    def bounds_of(self, queues: Sequence[Queue]) -> tuple[Offsets, Offsets]:
+        """The first and the next offset of each queue."""
+        highs = {queue: self._end(queue) for queue in queues}
+        lows = {
+            queue: self._files(queue).first_at(self.folder.log.min, high)
+            for queue, high in highs.items()
+        }
+        return lows, highs
+
+    def _files(self, queue: Queue) -> QueueFiles:
+        return self.folder.queue(queue.topic, queue.queue_id)
+
+    def _end(self, queue: Queue) -> int:
+        """Behind the last entry that has its record.
+
+        What a crash left behind the end of the log, and an entry that is just being written, do
+        not count. Damage in front of the last good entry does: it is found when it is read.
+        """
+        files = self._files(queue)
+        stop = files.written()
+        while stop > files.begin:
+            start = max(files.begin, stop - TAIL_ENTRIES)
+            entries = files.read(start, stop)
+            gone = _is_gone(entries, self.folder.log.min)
+            good = np.flatnonzero(self._fitting(queue, entries, start) | gone)
+            if good.size:
+                return start + int(good[-1]) + 1
+            stop = start
+        return stop
+
+    def offset_at(self, queue: Queue, ms: int) -> int:
+        """The first offset that was stored at a time or later, by bisection."""
+        lows, highs = self.bounds_of([queue])
+        low, high, files = lows[queue], highs[queue], self._files(queue)
+        while low < high:
+            middle = (low + high) // 2
+            entry = files.read(middle, middle + 1)
+            if entry.size and self.folder.log.store_ms(int(entry["position"][0])) < ms:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def bytes_of(self, wanted: Range) -> int:
+        """About how many bytes the records of a range have."""
+        files = self._files(wanted.queue)
+        ends = [files.read(offset, offset + 1) for offset in (wanted.start, wanted.end - 1)]
+        if not all(entry.size for entry in ends):
+            return 0
+        sample = files.read(wanted.start, min(wanted.end, wanted.start + TAIL_ENTRIES))
+        sizes = sample["size"][sample["size"] != FILLER_SIZE]
+        return int(sizes.mean() * wanted.rows) if sizes.size else 0
+
+    # reading
+
+    def batches(self, wanted: Range, columns: Sequence[str], lost: Lost) -> Iterator[Any]:
+        """The rows of a range as Arrow batches of a few MiB, in order of offset."""
+        files, at, excused = self._files(wanted.queue), wanted.start, wanted.is_new
+        while at < wanted.end:
+            entries = files.read(at, min(wanted.end, at + ENTRIES_PER_READ))
+            if not entries.size:
+                at = self._behind_gap(wanted, at, lost, excused=excused)
+                continue
+            gone = _is_gone(entries, self.folder.log.min)
+            if gone.any():
+                _tell(wanted.queue, at, gone, lost, excused=excused)
+            excused = excused and bool(gone.all())
+            for rows in self._cut(entries, np.flatnonzero(~gone & self._mask(wanted, entries))):
+                yield from self._decoded(wanted.queue, entries, rows, at, columns, lost)
+            at += entries.size
+
+    def _behind_gap(self, wanted: Range, at: int, lost: Lost, *, excused: bool) -> int:
+        """Where reading goes on when a queue has no entries at an offset."""
+        self.folder.refresh()
+        begin = self._files(wanted.queue).begin
+        upto = min(begin, wanted.end) if begin > at else wanted.end
+        if not excused:
+            lost(wanted.queue, at, upto)
+        return upto
+
+    def _mask(self, wanted: Range, entries: Entries) -> Bools:
+        """Which entries may be wanted, judged by tag hashes and by the key index alone."""
+        mask = np.ones(entries.size, bool)
+        if self._wanted.tags and wanted.queue.topic.encode() != SCHEDULE_TOPIC:
+            codes = entries["code"].astype(np.int64)
+            hashes = [java_hash(tag) for tag in self._wanted.tags]
+            mask &= np.isin(codes, hashes) | (codes <= ADDRESS_MAX)
+        if self._wanted.keys:
+            topic = wanted.queue.topic
+            if topic not in self._found:
+                self._found[topic] = find_keys(self.folder.directory, topic, self._wanted.keys)
+            places, first, end = self._found[topic]
+            positions = entries["position"].astype(np.int64)
+            mask &= np.isin(positions, places) | (positions < first) | (positions >= end)
+        return mask
+
+    def _cut(self, entries: Entries, rows: Ints) -> Iterator[Ints]:
+        """Rows in batches: of one log file, of a few MiB, not too far apart."""
+        if not rows.size:
+            return
+        positions, sizes = _places(entries, rows)
+        window = min(WINDOW_BYTES_MAX, self.folder.segment_bytes)
+        file = positions // self.folder.segment_bytes
+        part = positions % self.folder.segment_bytes // window
+        share = np.cumsum(np.clip(sizes, 0, BATCH_BYTES)) // BATCH_BYTES
+        turns = (np.diff(file) != 0) | (np.diff(part) != 0) | (np.diff(share) != 0)
+        yield from np.split(rows, np.flatnonzero(turns) + 1)
+
+    def _decoded(
+        self,
+        queue: Queue,
+        entries: Entries,
+        rows: Ints,
+        first: int,
+        columns: Sequence[str],
+        lost: Lost,
+    ) -> Iterator[Any]:
+        positions, sizes = _places(entries, rows)
+        base = self.folder.log.base_of(int(positions[0]))
+        file = self.folder.log.file(base)
+        fits = fitting(
+            file, positions - base, sizes, position=base, queue_id=queue.queue_id,
+            first=first + rows,
+        )  # fmt: skip
+        ascending = np.flatnonzero(fits)  # of entries in a wrong order those behind are refused
+        ahead = np.maximum.accumulate(positions[ascending])
+        fits[ascending[1:]] = positions[ascending[1:]] > ahead[:-1]
+        if not fits.all():
+            self._refuse(queue, first + rows[~fits], entries[rows[~fits]], lost)
+            positions, sizes = positions[fits], sizes[fits]
+        if not positions.size:
+            return
+        low, high = int(positions[0]) - base, int(positions[-1] + sizes[-1]) - base
+        starts = positions - base - low
+        records = Records(file[low:high], starts, queue)
+        if self._condition is not None:
+            matches = self._condition.matches
+            kept = np.array([matches(raw) for raw in records.raw_properties()], bool)
+            if not kept.any():
+                return
+            records = Records(file[low:high], starts[kept], queue)
+        yield made(records, columns)
+
+    def _fitting(self, queue: Queue, entries: Entries, first: int) -> Bools:
+        """Which entries have their record, in whichever files."""
+        fits = np.zeros(entries.size, bool)
+        positions, sizes = _places(entries, np.arange(entries.size))
+        bases = positions - positions % self.folder.segment_bytes
+        for base in np.unique(bases).tolist():
+            if not self.folder.log.min <= base < self.folder.log.limit:
+                continue
+            rows = np.flatnonzero(bases == base)
+            fits[rows] = fitting(
+                self.folder.log.file(base), positions[rows] - base, sizes[rows], position=base,
+                queue_id=queue.queue_id, first=first + rows,
+            )  # fmt: skip
+        return fits
+
+    def _refuse(self, queue: Queue, offsets: Ints, entries: Entries, lost: Lost) -> None:
+        """Records that are not what their entries say: expired meanwhile, or damaged."""
+        self.folder.log.refresh()
+        expired, positions = _is_gone(entries, self.folder.log.min), entries["position"]
+        for offset in offsets[expired].tolist():
+            lost(queue, offset, offset + 1)
+        if expired.all():
+            return
+        offset, position = int(offsets[~expired][0]), int(positions[~expired][0])
+        base = self.folder.log.base_of(position)
+        files, records = self._files(queue).path_of(offset), self.folder.log.path(base)
+        error = StoreDamaged(queue, offset, files, records, position - base)
+        if self._strict:
+            raise error
+        count = int((~expired).sum())
+        self.skipped += count
+        log.warning("%d messages are left out. %s", count, error)
+        for offset in offsets[~expired].tolist():
+            lost(queue, offset, offset + 1)
+
+
+def _places(entries: Entries, rows: Ints) -> tuple[Ints, Ints]:
+    return entries["position"][rows].astype(np.int64), entries["size"][rows].astype(np.int64)
+
+
+def _is_gone(entries: Entries, log_min: int) -> Bools:
+    """Which entries stand for records that were deleted with the files that held them."""
+    deleted = (entries["size"] == FILLER_SIZE) | (entries["position"] < log_min)
+    gone: Bools = deleted & (entries["size"] != 0)
+    return gone
+
+
+def _tell(queue: Queue, first: int, gone: Bools, lost: Lost, *, excused: bool) -> None:
+    """Report stretches of gone messages; what is in front of a new queue's first one is none."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], gone, [False]]).astype(np.int8)))
+    for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        if not (excused and start == 0):
+            lost(queue, first + start, first + end)

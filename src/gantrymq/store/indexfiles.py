@@ -1,0 +1,83 @@
+"""A store's key index, read from outside as arrays.
+
+Hash slots are not needed: to compare the hash of every entry at once takes less time than to follow
+chains, and the slots of the file that is being filled are in the broker's memory anyway.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from gantrymq.base.disk import OsDisk
+from gantrymq.kernel import hash_keys
+from gantrymq.store import checkpoint
+from gantrymq.store.index import ENTRY_BYTES, ENTRY_DTYPE, HEADER, IndexHeader, Rows
+from gantrymq.store.mapped import Bytes, Ints, map_file
+
+JAVA_SLOTS: Final = 5_000_000
+ENTRIES_A_SLOT: Final = 4
+"""RocketMQ's files hold four entries a slot."""
+
+
+class IndexView(NamedTuple):
+    """One index file."""
+
+    path: str
+    header: IndexHeader
+    slots: int
+    rows: Rows
+    """Its entries from number 1 on."""
+    data: Bytes
+
+
+class FoundAt(NamedTuple):
+    """Where keys may be: at these log offsets, and anywhere outside what the index covers."""
+
+    positions: Ints
+    first: int
+    end: int
+
+
+def index_files(directory: str) -> list[IndexView]:
+    """The index files of a store, oldest first; those of unknown layout are left out."""
+    known = checkpoint.load(OsDisk(), f"{directory}/checkpoint")
+    slots = known.sizes[2] if known is not None and known.sizes is not None else None
+    names = [name for name in OsDisk().list(f"{directory}/index") if name.isdigit()]
+    found = (_view(f"{directory}/index/{name}", slots) for name in names)
+    return [view for view in found if view is not None]
+
+
+def _view(path: str, slots: int | None) -> IndexView | None:
+    if not Path(path).is_file():
+        return None
+    data = map_file(path)
+    if data.size < HEADER.size:
+        return None
+    header = IndexHeader._make(HEADER.unpack(data[: HEADER.size].tobytes()))
+    guesses = [slots] if slots else [JAVA_SLOTS, (data.size - HEADER.size) // (4 + 4 * ENTRY_BYTES)]
+    for guess in guesses:
+        first = HEADER.size + guess * 4 + ENTRY_BYTES
+        room = max(0, data.size - first) // ENTRY_BYTES
+        count = min(max(0, header.next_entry - 1), room)
+        rows = np.frombuffer(data, ENTRY_DTYPE, count, first if count else 0)
+        if slots or not count or rows["at"][0] == header.begin_offset:
+            return IndexView(path, header, guess, rows, data)
+    return None
+
+
+def find_keys(directory: str, topic: str, keys: Iterable[str]) -> FoundAt:
+    """Where messages of a topic with one of these keys may lie, by the index alone."""
+    wanted = np.array(hash_keys([f"{topic}#{key}".encode() for key in keys]), np.int64)
+    views = [view for view in index_files(directory) if view.rows.size]
+    if not views:
+        return FoundAt(np.empty(0, np.int64), 0, 0)
+    places = [view.rows["at"][np.isin(view.rows["hash"], wanted)] for view in views]
+    # Of the last record perhaps not all keys are there yet.
+    end = int(views[-1].rows["at"][-1])
+    return FoundAt(np.unique(np.concatenate(places).astype(np.int64)), _first(views), end)
+
+
+def _first(views: list[IndexView]) -> int:
+    return int(views[0].rows["at"][0])
