@@ -1,0 +1,60 @@
+"""What dead letters died of: one row a group and cause, with an example."""
+
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as fn
+
+from gantrymq.pipelines.marts.mart import Field, Mart
+
+NOT_NOTED: Final = "(no cause was noted)"
+LISTED_MAX: Final = 1_000
+"""Causes that are told apart, a group; those with the most letters."""
+TOPICS_MAX: Final = 5
+
+CAUSES: Final = Mart(
+    name="causes",
+    title="Causes of dead letters",
+    about="Letters with the same fingerprint failed with the same error in the same code. "
+    "Consumers of other makes note no cause.",
+    fields=(
+        Field("group", "string", "Group"),
+        Field("cause", "string", "Fingerprint or reason"),
+        Field("error", "string", "Error", null=True),
+        Field("text", "string", "Example text", null=True),
+        Field("reason", "string", "Reason", null=True),
+        Field("letters", "bigint", "Letters", "messages"),
+        Field("topics", "string", "Topics"),
+        Field("tries", "int", "Most tries", "tries"),
+        Field("firstTime", "timestamp", "First died"),
+        Field("lastTime", "timestamp", "Last died"),
+        Field("exampleId", "string", "Newest letter"),
+    ),
+    key=("group", "cause"),
+)
+
+
+def causes(dead: DataFrame, limit: int = LISTED_MAX) -> DataFrame:
+    """Dead letters by fingerprint, else by the reason that was given."""
+    cause = fn.coalesce("fingerprint", "reason", fn.lit(NOT_NOTED))
+    newest = fn.struct("diedMs", "deadId", "error", "text", "reason")
+    topics = fn.array_sort(fn.collect_set(fn.coalesce("topic", fn.lit("?"))))
+    found = dead.groupBy("group", cause.alias("cause")).agg(
+        fn.max(newest).alias("newest"),
+        fn.count("*").alias("letters"),
+        fn.array_join(fn.slice(topics, 1, TOPICS_MAX), " ").alias("topics"),
+        fn.max("tries").alias("tries"),
+        fn.timestamp_millis(fn.min("diedMs")).alias("firstTime"),
+        fn.timestamp_millis(fn.max("diedMs")).alias("lastTime"),
+    )
+    order = Window.partitionBy("group").orderBy(fn.desc("letters"), "cause")
+    return (
+        found.withColumn("at", fn.row_number().over(order))
+        .where(fn.col("at") <= limit)
+        .select(
+            "group", "cause", fn.col("newest.error").alias("error"),
+            fn.col("newest.text").alias("text"), fn.col("newest.reason").alias("reason"),
+            "letters", "topics", "tries", "firstTime", "lastTime",
+            fn.col("newest.deadId").alias("exampleId"),
+        )
+    )  # fmt: skip

@@ -1,0 +1,46 @@
+"""How far groups were behind, each time somebody looked."""
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from gantrymq.pipelines.marts.mart import Field, Mart
+
+LAG: Final = Mart(
+    name="lag",
+    title="Lag",
+    about="Unread messages by group and topic, one row each time a report was made. Seconds "
+    "behind: the age of what the slowest queue with unread messages read last.",
+    fields=(
+        Field("time", "timestamp", "At"),
+        Field("group", "string", "Group"),
+        Field("topic", "string", "Topic"),
+        Field("queues", "bigint", "Queues", "queues"),
+        Field("lag", "bigint", "Unread", "messages"),
+        Field("maxLag", "bigint", "In one queue", "messages"),
+        Field("behindSeconds", "double", "Seconds behind", "s", null=True),
+    ),
+    key=("group", "topic", "time"),
+)
+
+
+def lag(history: DataFrame) -> DataFrame:
+    """Snapshots of progress, summed over the queues of a topic."""
+    unread = fn.greatest(fn.col("brokerOffset") - fn.col("groupOffset"), fn.lit(0))
+    late = fn.when(fn.col("unread") > 0, (fn.col("atMs") - fn.col("lastMs")) / 1000)
+    return (
+        history.where("brokerOffset is not null and groupOffset is not null")
+        .withColumn("unread", unread)
+        .groupBy("atMs", "group", "topic")
+        .agg(
+            fn.count("*").alias("queues"),
+            fn.sum("unread").alias("lag"),
+            fn.max("unread").alias("maxLag"),
+            fn.round(fn.max(late), 3).alias("behindSeconds"),
+        )
+        .select(
+            fn.timestamp_millis("atMs").alias("time"), "group", "topic", "queues", "lag", "maxLag",
+            "behindSeconds",
+        )
+    )  # fmt: skip

@@ -1,0 +1,132 @@
+"""What a mart promises: its columns, its key, its size; and the errors when it breaks a promise."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from gantrymq.base.errors import GantryError
+
+ROWS_MAX: Final = 1_000_000
+"""Rows a mart may have: it is a summary, held in memory and shown on a page."""
+EXAMPLES_MAX: Final = 3
+
+
+class CheckFailed(GantryError):
+    """A mart is not what it promises to be; nothing is reported."""
+
+    def __init__(self, mart: str, check: str, examples: Sequence[object] = ()) -> None:
+        shown = "; ".join(str(each) for each in examples[:EXAMPLES_MAX])
+        super().__init__(f"mart {mart} fails its check: {check}{': ' if shown else ''}{shown}")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column: its name and type in the tables, and how people read it."""
+
+    name: str
+    kind: str
+    title: str
+    unit: str = ""
+    null: bool = False
+    """Whether a row may have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mart:
+    """The promise."""
+
+    name: str
+    title: str
+    about: str
+    """A sentence or two for whoever looks at the table."""
+    fields: tuple[Field, ...]
+    key: tuple[str, ...]
+    rows_max: int = ROWS_MAX
+
+    @property
+    def schema(self) -> str:
+        return ", ".join(f"{each.name} {each.kind}" for each in self.fields)
+
+    def field(self, name: str) -> Field:
+        return next(each for each in self.fields if each.name == name)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A mart that kept its promise, in memory."""
+
+    mart: Mart
+    rows: list[dict[str, Any]]
+    arrow: Any = field(repr=False)
+    """The same as a `pyarrow.Table`."""
+
+    def column(self, name: str) -> list[Any]:
+        return [row[name] for row in self.rows]
+
+    def total(self, name: str) -> int:
+        return sum(value for value in self.column(name) if value is not None)
+
+
+def settle(mart: Mart, frame: DataFrame) -> Table:
+    """Run the frame and check what comes out; rows are sorted by the mart's key."""
+    _check_schema(mart, frame)
+    arrow = frame.limit(mart.rows_max + 1).toArrow()
+    rows = sorted(arrow.to_pylist(), key=lambda row: _order(mart, row))
+    check_rows(mart, rows)
+    return Table(mart, rows, type(arrow).from_pylist(rows, schema=arrow.schema))
+
+
+def check_rows(mart: Mart, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Row count, nulls, and one row a key."""
+    if len(rows) > mart.rows_max:
+        raise CheckFailed(mart.name, f"it has more than {mart.rows_max} rows: choose topics, "
+                          "groups or a shorter time")  # fmt: skip
+    for each in mart.fields:
+        if not each.null:
+            empty = [dict(row) for row in rows if row[each.name] is None]
+            if empty:
+                raise CheckFailed(mart.name, f"{len(empty)} rows have no {each.name}", empty)
+    seen: set[tuple[Any, ...]] = set()
+    twice = []
+    for row in rows:
+        key = tuple(row[name] for name in mart.key)
+        if key in seen:
+            twice.append(key)
+        seen.add(key)
+    if twice:
+        raise CheckFailed(mart.name, f"its key ({', '.join(mart.key)}) comes twice", twice)
+
+
+def check_agree(
+    mart: Mart, what: str, left: Mapping[Any, object], right: Mapping[Any, object]
+) -> None:
+    """Two ways to count the same must agree, key by key."""
+    wrong = [
+        f"{key}: {left.get(key, 0)} and {right.get(key, 0)}"
+        for key in sorted({*left, *right}, key=str)
+        if left.get(key, 0) != right.get(key, 0)
+    ]
+    if wrong:
+        raise CheckFailed(mart.name, f"{what} must agree", wrong)
+
+
+def sums(table: Table, by: Sequence[str], of: str) -> dict[tuple[Any, ...], int]:
+    """The sums of a column by others."""
+    found: dict[tuple[Any, ...], int] = {}
+    for row in table.rows:
+        key = tuple(row[name] for name in by)
+        found[key] = found.get(key, 0) + (row[of] or 0)
+    return found
+
+
+def _check_schema(mart: Mart, frame: DataFrame) -> None:
+    made = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in frame.schema.fields)
+    if made != mart.schema:
+        raise CheckFailed(mart.name, f"its columns are {made} instead of {mart.schema}")
+
+
+def _order(mart: Mart, row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Nulls first; values of a column are of one kind."""
+    return tuple((row[name] is not None, row[name]) for name in mart.key)

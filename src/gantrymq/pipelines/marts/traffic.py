@@ -1,0 +1,109 @@
+"""What came in and what was worked through: totals, and rates by time."""
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from gantrymq.pipelines.marts.mart import Field, Mart
+
+IN, OUT = "in", "out"
+BY_TRACE, BY_OFFSET = "trace", "offset"
+
+STEPS_MS: Final = {
+    "second": 1_000, "10 seconds": 10_000, "minute": 60_000, "10 minutes": 600_000,
+    "hour": 3_600_000, "6 hours": 21_600_000, "day": 86_400_000,
+}  # fmt: skip
+POINTS_MAX: Final = 240
+"""Points of time that a line of a picture may have before the step is made longer."""
+
+TOTALS: Final = Mart(
+    name="totals",
+    title="Messages in and out",
+    about="Stored in each topic, and acknowledged by each group. By trace: acknowledgements that "
+    "consumers wrote down. By offset: messages below the group's progress.",
+    fields=(
+        Field("topic", "string", "Topic"),
+        Field("group", "string", "Group", null=True),
+        Field("direction", "string", "Direction"),
+        Field("basis", "string", "Counted by"),
+        Field("messages", "bigint", "Messages", "messages"),
+        Field("bytes", "bigint", "Bytes", "bytes"),
+        Field("firstTime", "timestamp", "First", null=True),
+        Field("lastTime", "timestamp", "Last", null=True),
+        Field("perSecond", "double", "Mean rate", "messages/s", null=True),
+    ),
+    key=("topic", "direction", "group"),
+)
+TRAFFIC: Final = Mart(
+    name="traffic",
+    title="Traffic over time",
+    about="Messages stored (in) and, where consumers trace, acknowledged (out) by time.",
+    fields=(
+        Field("topic", "string", "Topic"),
+        Field("group", "string", "Group", null=True),
+        Field("direction", "string", "Direction"),
+        Field("startTime", "timestamp", "From"),
+        Field("messages", "bigint", "Messages", "messages"),
+        Field("bytes", "bigint", "Bytes", "bytes"),
+        Field("perSecond", "double", "Rate", "messages/s"),
+    ),
+    key=("topic", "direction", "group", "startTime"),
+)
+
+
+def step_for(first_ms: int, last_ms: int, points_max: int = POINTS_MAX) -> int:
+    """The shortest step with which the time between has few enough points."""
+    for step_ms in STEPS_MS.values():
+        if (last_ms - first_ms) // step_ms < points_max:
+            return step_ms
+    day_ms = max(STEPS_MS.values())
+    return day_ms * ((last_ms - first_ms) // day_ms // points_max + 1)
+
+
+def flows(messages: DataFrame, acknowledged: DataFrame) -> DataFrame:
+    """Each message that came in and each first acknowledgement, by group.
+
+    `acknowledged` has group, msgId, basis, and the time where a trace tells it (ledger.standing).
+    """
+    inside = messages.where("inside")
+    stored = inside.select(
+        "topic",
+        fn.lit(None).cast("string").alias("group"),
+        fn.lit(IN).alias("direction"),
+        fn.lit("store").alias("basis"),
+        "bytes",
+        fn.col("storedMs").alias("atMs"),
+    )
+    done = acknowledged.select(
+        "topic", "group", fn.lit(OUT).alias("direction"), "basis", "bytes",
+        fn.col("ackedMs").alias("atMs"),
+    )  # fmt: skip
+    return stored.unionByName(done)
+
+
+def totals(found: DataFrame) -> DataFrame:
+    """Flows, summed over the whole time."""
+    seconds = (fn.max("atMs") - fn.min("atMs")) / 1000
+    return found.groupBy("topic", "group", "direction", "basis").agg(
+        fn.count("*").alias("messages"),
+        fn.sum("bytes").alias("bytes"),
+        fn.timestamp_millis(fn.min("atMs")).alias("firstTime"),
+        fn.timestamp_millis(fn.max("atMs")).alias("lastTime"),
+        fn.when(seconds > 0, fn.round(fn.count("atMs") / seconds, 3)).alias("perSecond"),
+    )
+
+
+def traffic(found: DataFrame, step_ms: int) -> DataFrame:
+    """Flows by time; what has no time is only in the totals."""
+    start = fn.col("atMs") - fn.col("atMs") % step_ms
+    return (
+        found.where("atMs is not null")
+        .groupBy("topic", "group", "direction", start.alias("startMs"))
+        .agg(fn.count("*").alias("messages"), fn.sum("bytes").alias("bytes"))
+        .select(
+            "topic", "group", "direction",
+            fn.timestamp_millis(fn.col("startMs")).alias("startTime"), "messages", "bytes",
+            fn.round(fn.col("messages") * 1000 / step_ms, 3).alias("perSecond"),
+        )
+    )  # fmt: skip

@@ -1,0 +1,67 @@
+"""Messages of topics: short names, times as milliseconds, no bodies."""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from gantrymq.pipelines.marks import ORIGIN_MARKS
+
+COLUMNS: Final = (
+    "topic", "brokerName", "queueId", "queueOffset", "msgId", "offsetMsgId", "keys", "tags",
+    "properties", "storeSize", "bodyCRC", "reconsumeTimes", "bornTimestamp", "storeTimestamp",
+)  # fmt: skip
+"""What is read of a message; without the body a row is small whatever was sent."""
+
+SCHEMA: Final = (
+    "topic string, brokerName string, queueId int, queueOffset bigint, msgId string, "
+    "offsetMsgId string, keys string, tags string, bytes bigint, crc int, tries int, "
+    "bornMs bigint, storedMs bigint, origin string, inside boolean"
+)
+"""`inside`: stored within the period of the report; the rest is there to tell late from lost."""
+
+
+def messages(
+    rows: DataFrame, *, since_ms: int | None = None, until_ms: int | None = None
+) -> DataFrame:
+    """The messages of plain topics."""
+    stored = ms_of("storeTimestamp")
+    inside = fn.lit(True)
+    if since_ms is not None:
+        inside = inside & (stored >= since_ms)
+    if until_ms is not None:
+        inside = inside & (stored < until_ms)
+    return rows.select(
+        "topic",
+        "brokerName",
+        "queueId",
+        "queueOffset",
+        "msgId",
+        "offsetMsgId",
+        "keys",
+        "tags",
+        fn.col("storeSize").cast("bigint").alias("bytes"),
+        fn.col("bodyCRC").alias("crc"),
+        fn.col("reconsumeTimes").alias("tries"),
+        ms_of("bornTimestamp").alias("bornMs"),
+        stored.alias("storedMs"),
+        origin_of().alias("origin"),
+        inside.alias("inside"),
+    )
+
+
+def origin_of() -> Column:
+    """Why a message lies in its topic a second time, if it says so: the word of its mark."""
+    found = fn.lit(None).cast("string")
+    for name, word in ORIGIN_MARKS.items():
+        found = fn.when(property_of(name).isNotNull(), fn.lit(word)).otherwise(found)
+    return found
+
+
+def property_of(name: str) -> Column:
+    return fn.col("properties").getItem(name)
+
+
+def ms_of(name: str) -> Column:
+    """Milliseconds since 1970 of a column of times."""
+    return fn.unix_millis(fn.col(name))
