@@ -30,6 +30,9 @@ CHECK_MAX_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 SELF_TEST_TOPIC = "SELF_TEST_TOPIC"
 OFFSET_MOVED_TOPIC = "OFFSET_MOVED_EVENT"
 BENCHMARK_TOPIC = "BenchmarkTest"
+STAGE_TOPIC = "RMQ_SYS_STAGE_TOPIC"
+PUBLISH_TOPIC = "RMQ_SYS_PUBLISH_TOPIC"
+"""Ours: what epochs are staged in, and what is decided about them."""
 
 SYSTEM_TOPICS = frozenset(
     {
@@ -42,6 +45,8 @@ SYSTEM_TOPICS = frozenset(
         CHECK_MAX_TOPIC,
         SELF_TEST_TOPIC,
         OFFSET_MOVED_TOPIC,
+        STAGE_TOPIC,
+        PUBLISH_TOPIC,
     }
 )
 UNSENDABLE_TOPICS = frozenset(
@@ -53,6 +58,7 @@ UNSENDABLE_TOPICS = frozenset(
         CHECK_MAX_TOPIC,
         SELF_TEST_TOPIC,
         OFFSET_MOVED_TOPIC,
+        PUBLISH_TOPIC,
     }
 )
 """Topics that clients may read but never send to."""

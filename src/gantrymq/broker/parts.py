@@ -29,6 +29,8 @@ from gantrymq.broker.locks import QueueLocks
 from gantrymq.broker.overrides import Overrides
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.pop.assembly import Popping, popping
+from gantrymq.broker.publishing.journal import SAVE_SECONDS as JOURNAL_SECONDS
+from gantrymq.broker.publishing.parts import Publishing, publishing
 from gantrymq.broker.registry import Registry
 from gantrymq.broker.resets import Resets
 from gantrymq.broker.rooms import WaitingRooms
@@ -111,6 +113,7 @@ def assemble(shared: Shared) -> Parts:
         rng=ports.rng, host=shared.host,
     )  # fmt: skip
     pop = _popping(shared, sessions, filters)
+    epochs = _publishing(shared, rooms)
     parts = Parts(
         Handlers(
             send=SendHandler(
@@ -135,6 +138,7 @@ def assemble(shared: Shared) -> Parts:
             resets=ResetHandler(config, store, registry, sessions, resets, pull.redirect),
             relays=RelayHandler(config, store, sessions),
             timers=timers.handler,
+            publishing=epochs.handler,
             admin=AdminHandler(overrides, store, stats, pull, timers.service, clock),
         ),
         timers.delays,
@@ -156,6 +160,7 @@ def assemble(shared: Shared) -> Parts:
         *timers.saves,
     ]
     _let_pop(parts, pop, config.flush_consumer_offset_interval / 1000)
+    _let_publish(parts, epochs)
     return parts
 
 
@@ -166,6 +171,20 @@ def _popping(shared: Shared, sessions: Sessions, filters: Filters) -> Popping:
         shared.stats, disk=ports.disk, offload=ports.offload, network=ports.network,
         clock=ports.clock, rng=ports.rng, host=shared.host,
     )  # fmt: skip
+
+
+def _publishing(shared: Shared, rooms: WaitingRooms) -> Publishing:
+    ports = shared.ports
+    return publishing(
+        shared.config, shared.store, shared.registry, shared.policy, rooms, shared.stats,
+        disk=ports.disk, offload=ports.offload, clock=ports.clock, host=shared.host,
+    )  # fmt: skip
+
+
+def _let_publish(parts: Parts, epochs: Publishing) -> None:
+    parts.opening.append(epochs.open)
+    parts.saves.append((JOURNAL_SECONDS, epochs.journal.save))
+    parts.closing.append(epochs.close)
 
 
 def _let_pop(parts: Parts, pop: Popping, save_seconds: float) -> None:

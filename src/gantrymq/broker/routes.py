@@ -9,6 +9,7 @@ from gantrymq.broker.handlers.clients import ClientHandler
 from gantrymq.broker.handlers.groups import GroupHandler
 from gantrymq.broker.handlers.offsets import OffsetHandler
 from gantrymq.broker.handlers.pop import PopHandler
+from gantrymq.broker.handlers.publishing import PublishHandler
 from gantrymq.broker.handlers.pull import PullHandler
 from gantrymq.broker.handlers.query import QueryHandler
 from gantrymq.broker.handlers.relays import RelayHandler
@@ -49,6 +50,7 @@ class Handlers:
     resets: ResetHandler
     relays: RelayHandler
     timers: TimerHandler
+    publishing: PublishHandler
     admin: AdminHandler
 
 
@@ -110,6 +112,10 @@ def broker_routes(to: Handlers) -> Routes:
             Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: to.resets.status,
             Code.RECALL_MESSAGE: to.timers.recall,
             Code.GET_WAITING_MESSAGES: to.timers.waiting,
+            Code.GET_WRITER_STATE: to.publishing.state,
+            Code.PREPARE_EPOCH: to.publishing.prepare,
+            Code.DECIDE_EPOCH: to.publishing.decide,
+            Code.PUBLISH_EPOCH: to.publishing.publish,
             Code.GET_CONSUMER_RUNNING_INFO: to.relays.running_info,
             Code.CONSUME_MESSAGE_DIRECTLY: to.relays.consume_directly,
             Code.GET_BROKER_CONFIG: to.admin.get_config,

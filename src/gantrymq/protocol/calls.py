@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from gantrymq.protocol import publishing
 from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.headers import clients as c
 from gantrymq.protocol.headers import messages as m
@@ -126,3 +127,7 @@ GET_CONSUMER_RUNNING_INFO = Call(_C.GET_CONSUMER_RUNNING_INFO, relays.RunningInf
 CONSUME_MESSAGE_DIRECTLY = Call(_C.CONSUME_MESSAGE_DIRECTLY, relays.ConsumeDirectlyRequest, Nothing)
 RECALL_MESSAGE = Call(_C.RECALL_MESSAGE, timers.RecallRequest, timers.RecallResponse)
 GET_WAITING_MESSAGES = Call(_C.GET_WAITING_MESSAGES, timers.WaitingRequest, Nothing)
+GET_WRITER_STATE = Call(_C.GET_WRITER_STATE, publishing.WriterRequest, Nothing)
+PREPARE_EPOCH = Call(_C.PREPARE_EPOCH, publishing.EpochRequest, Nothing)
+DECIDE_EPOCH = Call(_C.DECIDE_EPOCH, publishing.EpochRequest, Nothing)
+PUBLISH_EPOCH = Call(_C.PUBLISH_EPOCH, publishing.EpochRequest, Nothing)

@@ -139,6 +139,10 @@ class RequestCode(IntEnum):
     BATCH_ACK_MESSAGE = 200151
     # Extensions of ours; RocketMQ answers them with 3.
     GET_WAITING_MESSAGES = 40100
+    GET_WRITER_STATE = 40101
+    PREPARE_EPOCH = 40102
+    DECIDE_EPOCH = 40103
+    PUBLISH_EPOCH = 40104
 
 
 class ResponseCode(IntEnum):

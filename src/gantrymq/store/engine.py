@@ -6,7 +6,7 @@ by elapsed time: flushing, checkpoints, retention.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Self
 
@@ -23,6 +23,7 @@ from gantrymq.store.flush import Flusher
 from gantrymq.store.reads import Reads
 from gantrymq.store.recovery import Parts, recover
 from gantrymq.store.retention import Cleaner, MayDelete
+from gantrymq.store.scan import Chunk, scan
 from gantrymq.store.sifting import Sieve
 from gantrymq.store.syncer import Syncer
 from gantrymq.store.writer import Writer
@@ -262,6 +263,10 @@ class Store:
     async def message_at(self, physical_offset: int) -> bytes | None:
         """The record that begins at a log offset."""
         return await self._reads.message_at(physical_offset)
+
+    def scan(self, position: int) -> AsyncIterator[Chunk]:
+        """Every record from a log offset on, up to the end of now; see `store.scan`."""
+        return scan(self._log, self._offload, position, self._log.end)
 
     async def query(
         self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int

@@ -1,0 +1,121 @@
+"""Publishing epochs: what a writer asks of the brokers, in the order in which it asks.
+
+State, then (having staged) prepare on every broker, decide on one, publish on every one, the one
+that decided last. Each request may be repeated by anybody at any time: the first one counts.
+"""
+
+from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.errors import BadRequest, NotPermitted
+from gantrymq.broker.policy import Policy
+from gantrymq.broker.publishing.journal import Journal
+from gantrymq.broker.publishing.ledger import Ledger
+from gantrymq.broker.publishing.notes import Decided, Enrolled
+from gantrymq.broker.publishing.press import Press
+from gantrymq.broker.publishing.staged import check_share
+from gantrymq.broker.registry import Registry
+from gantrymq.model import GROUP_BYTES_MAX, STAGE_TOPIC, WRITE, TopicConfig
+from gantrymq.protocol import calls as c
+from gantrymq.protocol import fastjson
+from gantrymq.protocol.command import Command, response
+from gantrymq.protocol.publishing import (
+    STAGE_QUEUES,
+    Decision,
+    EpochRequest,
+    read_decision,
+    read_share,
+)
+from gantrymq.remoting.connection import Connection
+from gantrymq.store.engine import Store
+
+
+class PublishHandler:
+    """GET_WRITER_STATE, PREPARE_EPOCH, DECIDE_EPOCH and PUBLISH_EPOCH."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: Store,
+        registry: Registry,
+        policy: Policy,
+        ledger: Ledger,
+        journal: Journal,
+        press: Press,
+    ) -> None:
+        self._config, self._store, self._registry = config, store, registry
+        self._policy, self._ledger, self._journal, self._press = policy, ledger, journal, press
+
+    async def state(self, connection: Connection, command: Command) -> Command:
+        """How far a writer is; whoever asks may stage afterwards."""
+        h = c.GET_WRITER_STATE.request.parse(command.ext)
+        self._check_writer(h.writer)
+        if self._registry.topics.get(STAGE_TOPIC) is None:
+            # Written by writers, read by nobody but the broker itself.
+            queues = STAGE_QUEUES
+            stage = TopicConfig(
+                topic_name=STAGE_TOPIC, perm=WRITE, read_queue_nums=queues, write_queue_nums=queues
+            )
+            self._policy.put_topic(stage)
+        return response(command, body=fastjson.dumps(self._ledger.find(h.writer).state))
+
+    async def prepare(self, connection: Connection, command: Command) -> Command:
+        """Whether a share can be published; if so, a power cut does not change that."""
+        h = self._parsed(command)
+        share = read_share(command.body)
+        await check_share(self._store, self._registry.topics, share)
+        known = self._ledger.find(h.writer).coordinator
+        if not known and h.coordinator != self._config.broker_name:
+            await self._journal.write(Enrolled(writer=h.writer, coordinator=h.coordinator))
+        self._agree(h, self._ledger.find(h.writer).coordinator or h.coordinator)
+        await self._journal.durable()
+        return response(command)
+
+    async def decide(self, connection: Connection, command: Command) -> Command:
+        """Commit an epoch, or say how it was committed before."""
+        h = self._parsed(command)
+        wanted = read_decision(command.body)
+        entry = self._ledger.find(h.writer)
+        self._agree(h, entry.coordinator or h.coordinator)
+        if h.coordinator != self._config.broker_name:
+            raise BadRequest(f"decisions of {h.writer} are kept by {h.coordinator}, not here")
+        if entry.decided < h.epoch:
+            if entry.decision is not None:
+                raise BadRequest(
+                    f"epoch {entry.decided} of {h.writer} is decided and not yet published: "
+                    "publish it before the next one"
+                )
+            await self._decide(h, wanted)
+            entry = self._ledger.find(h.writer)
+        holds = entry.decision if entry.decided == h.epoch else None
+        await self._journal.durable()
+        return response(command, body=fastjson.dumps(holds or Decision()))
+
+    async def _decide(self, h: EpochRequest, wanted: Decision) -> None:
+        note = Decided(writer=h.writer, epoch=h.epoch, coordinator=h.coordinator, decision=wanted)
+        await self._journal.write(note)
+
+    async def publish(self, connection: Connection, command: Command) -> Command:
+        """Make a share visible; the answer says whether it all is."""
+        h = self._parsed(command)
+        progress = await self._press.publish(h.writer, h.epoch, read_share(command.body))
+        return response(command, body=fastjson.dumps(progress))
+
+    # what is wrong with requests
+
+    def _parsed(self, command: Command) -> EpochRequest:
+        h = EpochRequest.parse(command.ext)
+        self._check_writer(h.writer)
+        if h.epoch < 0:
+            raise BadRequest(f"epochs are counted from 0, there is no epoch {h.epoch}")
+        return h
+
+    def _check_writer(self, writer: str) -> None:
+        if not writer or len(writer.encode()) > GROUP_BYTES_MAX:
+            raise BadRequest(f"a writer's id has 1 to {GROUP_BYTES_MAX} bytes, not {writer[:64]!r}")
+        if not self._config.broker_permission & WRITE:
+            raise NotPermitted(f"the broker[{self._config.broker_ip1}] takes no messages")
+
+    def _agree(self, h: EpochRequest, known: str) -> None:
+        if known != h.coordinator:
+            raise BadRequest(
+                f"decisions of {h.writer} are kept by {known}, not by {h.coordinator or 'nobody'}"
+            )

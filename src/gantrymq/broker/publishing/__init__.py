@@ -1,0 +1,1 @@
+"""Publishing: epochs of messages, staged where nobody reads, that become visible exactly once."""

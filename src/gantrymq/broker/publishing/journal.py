@@ -1,0 +1,144 @@
+"""Notes on their way into the log, and back out of it after a start.
+
+The ledger learns of a note in the turn in which the log takes it, so both have the same order. A
+file beside the log saves reading old notes, and outlives them; it never knows more than the log.
+"""
+
+import asyncio
+import logging
+from typing import Final
+
+import msgspec
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.disk import Disk
+from gantrymq.base.errors import ConfigError
+from gantrymq.base.files import load_text
+from gantrymq.base.offload import Offload
+from gantrymq.broker.copies import HOPELESS
+from gantrymq.broker.errors import BadRequest, Busy
+from gantrymq.broker.policy import Policy
+from gantrymq.broker.publishing.ledger import Ledger, Saved
+from gantrymq.broker.publishing.notes import PROPERTIES, Note, encode, note_of
+from gantrymq.broker.saved import SavedFile
+from gantrymq.model import PUBLISH_TOPIC
+from gantrymq.protocol.record import decode_records
+from gantrymq.store.append import Append, Pulled, PullStatus
+from gantrymq.store.engine import Store
+
+log = logging.getLogger(__name__)
+
+QUEUE: Final = 0
+SAVE_SECONDS: Final = 10.0
+READ_MESSAGES, READ_BYTES = 256, 4 * 1024 * 1024
+
+
+class Journal:
+    """Writes notes down, and remembers what they add up to."""
+
+    def __init__(
+        self,
+        store: Store,
+        policy: Policy,
+        ledger: Ledger,
+        *,
+        disk: Disk,
+        offload: Offload,
+        clock: WallClock,
+        host: bytes,
+        path: str,
+    ) -> None:
+        self._store, self._policy, self._ledger = store, policy, ledger
+        self._disk, self._clock, self._host, self._path = disk, clock, host, path
+        self._file = SavedFile(disk, offload, path)
+        self._saved_position = 0
+
+    async def write(self, note: Note) -> None:
+        """Return when the log has the note; whether it is durable is another question."""
+        self._policy.ensure_topic(PUBLISH_TOPIC, 1)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def stored(append: Append) -> None:
+            if append.status.is_stored:
+                self._ledger.apply(
+                    note, append.queue_offset, append.physical_offset, append.store_ms
+                )
+            if not done.done():
+                done.set_result(None)
+
+        append = Append(
+            PUBLISH_TOPIC, QUEUE, encode(note), properties=PROPERTIES[type(note)],
+            born_ms=self._clock.now_ms(), born_host=self._host, wait=False, reply=stored,
+        )  # fmt: skip
+        self._store.put(append)
+        await done
+        if append.status in HOPELESS:
+            raise BadRequest(f"the epoch of {note.writer} has too many sends: {append.error}")
+        if not append.status.is_stored:
+            raise Busy(f"a note about epochs of {note.writer} cannot be stored: {append.error}")
+
+    async def durable(self) -> None:
+        """Return when nothing that was stored so far can be lost to a power cut."""
+        try:
+            await self._store.sync()
+        except OSError as error:
+            raise Busy(f"the log cannot be made durable: {error}") from error
+
+    # the file beside the log
+
+    async def recover(self) -> None:
+        """Read the file, then every note behind it."""
+        self._ledger.load(_load(self._disk, self._path))
+        low, high = (
+            self._store.min_offset(PUBLISH_TOPIC, 0),
+            self._store.max_offset(PUBLISH_TOPIC, 0),
+        )
+        at = min(max(self._ledger.position, low), high)
+        self._ledger.position = self._saved_position = at
+        while at < self._store.max_offset(PUBLISH_TOPIC, QUEUE):
+            outcome = self._store.pull(PUBLISH_TOPIC, QUEUE, at, READ_MESSAGES, READ_BYTES)
+            pulled = outcome if isinstance(outcome, Pulled) else await outcome
+            if pulled.status is PullStatus.FOUND:
+                for message in decode_records(pulled.body):
+                    self._ledger.apply(
+                        note_of(message), message.queue_offset, message.physical_offset,
+                        message.store_ms,
+                    )  # fmt: skip
+                await asyncio.sleep(0)
+            elif pulled.next_offset <= at:
+                break
+            at = pulled.next_offset
+
+    async def save(self) -> None:
+        """Write the ledger down, once the log keeps all that it says."""
+        if self._ledger.position == self._saved_position:
+            return
+        self._ledger.forget_idle(self._clock.now_ms())
+        position = self._ledger.position
+        text = msgspec.json.encode(self._ledger.saved()).decode()
+        await self._store.sync()
+        await self._file.save(text)
+        self._saved_position = position
+
+
+_decode = msgspec.json.Decoder(Saved).decode
+
+
+def _load(disk: Disk, path: str) -> Saved:
+    """The saved ledger, or its backup; an empty one when there never was any."""
+    problems: list[str] = []
+
+    def usable(text: str) -> bool:
+        try:
+            _decode(text)
+        except msgspec.MsgspecError as error:
+            problems.append(str(error))
+            return False
+        return True
+
+    text = load_text(disk, path, usable=usable)
+    if text is not None:
+        return _decode(text)
+    if problems:
+        raise ConfigError(f"{path} and its backup cannot be read: {'; '.join(problems)}")
+    return Saved()

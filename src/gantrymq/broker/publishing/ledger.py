@@ -1,0 +1,125 @@
+"""How far each writer has come: the notes, added up. Pure.
+
+A writer counts its epochs upwards. The first decision about an epoch holds, whoever repeats it.
+"""
+
+from typing import Final
+
+import msgspec
+
+from gantrymq.broker.publishing.notes import Decided, Enrolled, Intended, Note, Published
+from gantrymq.protocol.publishing import Decision, Share, WriterState
+
+IDLE_DAYS_MAX: Final = 30
+"""A writer that did nothing for so long is forgotten."""
+WRITERS_MAX: Final = 20_000
+"""More are not remembered: whoever was idle longest goes first."""
+DAY_MS: Final = 86_400_000
+
+
+class Intent(msgspec.Struct, frozen=True, kw_only=True):
+    """A share on its way into its queues."""
+
+    epoch: int
+    share: Share
+    position: int
+    """Where the note about it lies in the log: no copy lies in front of it."""
+
+
+class Writer(msgspec.Struct, kw_only=True):
+    """One writer, as this broker knows it."""
+
+    used_ms: int = 0
+    coordinator: str = ""
+    decided: int = -1
+    decision: Decision | None = None
+    """Of the decided epoch, for as long as it is not published everywhere."""
+    published: int = -1
+    intent: Intent | None = None
+
+    @property
+    def state(self) -> WriterState:
+        return WriterState(
+            coordinator=self.coordinator, decided=self.decided, complete=self.decision is None,
+            published=self.published,
+        )  # fmt: skip
+
+    @property
+    def is_busy(self) -> bool:
+        return self.intent is not None or self.decision is not None
+
+
+class Saved(msgspec.Struct, kw_only=True):
+    """The ledger in a file: everything that notes before `position` say."""
+
+    position: int = 0
+    """In the publish topic's queue."""
+    writers: dict[str, Writer] = {}
+
+
+class Ledger:
+    """All writers, and up to which note that is."""
+
+    def __init__(self) -> None:
+        self.writers: dict[str, Writer] = {}
+        self.position = 0
+
+    def load(self, saved: Saved) -> None:
+        self.writers, self.position = saved.writers, saved.position
+
+    def saved(self) -> Saved:
+        return Saved(position=self.position, writers=self.writers)
+
+    def find(self, writer: str) -> Writer:
+        """A writer's state; an unknown one has none yet."""
+        return self.writers.get(writer) or Writer()
+
+    def apply(self, note: Note | None, offset: int, position: int, now_ms: int) -> None:
+        """Add the note that stands at a queue offset and at a log offset."""
+        self.position = offset + 1
+        if note is None:
+            return
+        entry = self.writers.setdefault(note.writer, Writer())
+        entry.used_ms = now_ms
+        if isinstance(note, Enrolled):
+            entry.coordinator = entry.coordinator or note.coordinator
+        elif isinstance(note, Decided):
+            if note.epoch > entry.decided:
+                entry.decided, entry.decision = note.epoch, note.decision
+                entry.coordinator = note.coordinator
+        elif isinstance(note, Intended):
+            if note.epoch > entry.published and entry.intent is None:
+                entry.intent = Intent(epoch=note.epoch, share=note.share, position=position)
+        elif isinstance(note, Published):
+            entry.published = max(entry.published, note.epoch)
+            if entry.intent is not None and entry.intent.epoch <= note.epoch:
+                entry.intent = None
+            if note.epoch >= entry.decided:
+                entry.decision = None  # the coordinator is asked last, so this was the whole
+
+    def forget_idle(self, now_ms: int) -> None:
+        """Let go of writers that are long gone, and of the longest idle ones if there are many.
+
+        What is being published stays whatever its age.
+        """
+        long_ago = now_ms - IDLE_DAYS_MAX * DAY_MS
+        gone = [
+            name
+            for name, entry in self.writers.items()
+            if entry.used_ms < long_ago and entry.intent is None
+        ]
+        for name in gone:
+            del self.writers[name]
+        over = len(self.writers) - WRITERS_MAX
+        if over > 0:
+            idle = [name for name, entry in self.writers.items() if not entry.is_busy]
+            idle.sort(key=lambda name: self.writers[name].used_ms)
+            for name in idle[:over]:
+                del self.writers[name]
+
+    @property
+    def intents(self) -> dict[str, Intent]:
+        """What is being published, by writer."""
+        return {
+            name: entry.intent for name, entry in self.writers.items() if entry.intent is not None
+        }

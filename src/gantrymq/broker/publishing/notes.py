@@ -1,0 +1,69 @@
+"""What stands in the publish topic: one note a step, each a message of its own. Pure.
+
+The order of the notes in the log is the truth. Whoever reads them from the start, or from a saved
+state on, knows what was decided, what is being published and what is done.
+"""
+
+import logging
+from typing import Final
+
+import msgspec
+
+from gantrymq.protocol.publishing import Decision, Share
+from gantrymq.protocol.record import StoredMessage
+
+log = logging.getLogger(__name__)
+
+
+class Enrolled(msgspec.Struct, frozen=True, kw_only=True, tag="enrolled"):
+    """A writer's decisions are kept by another broker."""
+
+    writer: str
+    coordinator: str
+
+
+class Decided(msgspec.Struct, frozen=True, kw_only=True, tag="decided"):
+    """The commit of an epoch: it will be published, and nothing else under its name."""
+
+    writer: str
+    epoch: int
+    coordinator: str
+    decision: Decision
+
+
+class Intended(msgspec.Struct, frozen=True, kw_only=True, tag="intended"):
+    """This broker begins to publish its share; what follows in the log may be copies of it."""
+
+    writer: str
+    epoch: int
+    share: Share
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True, tag="published"):
+    """All of this broker's share stands in its queues, in front of this note."""
+
+    writer: str
+    epoch: int
+
+
+Note = Enrolled | Decided | Intended | Published
+
+PROPERTIES: Final = {
+    Enrolled: b"TAGS\x01enrolled\x02",
+    Decided: b"TAGS\x01decided\x02",
+    Intended: b"TAGS\x01intended\x02",
+    Published: b"TAGS\x01published\x02",
+}
+"""Tags only for people who look into the topic."""
+
+encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Note).decode
+
+
+def note_of(message: StoredMessage) -> Note | None:
+    """The note in a record; None for one that a later release may have written."""
+    try:
+        return _decode(message.body)  # type: ignore[no-any-return, unused-ignore]
+    except msgspec.MsgspecError as error:
+        log.error("note %d about publishing cannot be read: %s", message.queue_offset, error)
+        return None

@@ -1,0 +1,132 @@
+"""Publishing shares: at most one at a time for each writer, taken up again after a start."""
+
+import asyncio
+import logging
+from collections import Counter
+from typing import Final
+
+from gantrymq.base.errors import GantryError
+from gantrymq.broker.errors import BadRequest
+from gantrymq.broker.publishing.copying import Copying, copies_behind
+from gantrymq.broker.publishing.journal import Journal
+from gantrymq.broker.publishing.ledger import Intent, Ledger
+from gantrymq.broker.publishing.notes import Intended, Published
+from gantrymq.broker.publishing.staged import check_share
+from gantrymq.broker.registry import Topics
+from gantrymq.broker.rooms import WaitingRooms
+from gantrymq.broker.stats import Stats
+from gantrymq.model import STAGE_TOPIC
+from gantrymq.protocol.publishing import Progress, Share
+from gantrymq.store.engine import Store
+
+log = logging.getLogger(__name__)
+
+WAIT_SECONDS: Final = 2.0
+"""How long a request waits for the end before it is told how far things are."""
+
+
+class Press:
+    """Carries intents out."""
+
+    def __init__(
+        self,
+        store: Store,
+        topics: Topics,
+        ledger: Ledger,
+        journal: Journal,
+        rooms: WaitingRooms,
+        stats: Stats,
+    ) -> None:
+        self._store, self._topics, self._ledger, self._journal = store, topics, ledger, journal
+        self._rooms, self._stats = rooms, stats
+        self._running: dict[str, tuple[Copying, asyncio.Task[None]]] = {}
+
+    # after a start
+
+    async def recover(self) -> None:
+        """Go on with what an earlier run had begun, from where the log says it stopped."""
+        intents = self._ledger.intents
+        if not intents:
+            return
+        already = await copies_behind(
+            self._store, min(intent.position for intent in intents.values())
+        )
+        for writer, intent in intents.items():
+            log.info("epoch %d of writer %s is published further", intent.epoch, writer)
+            self._start(writer, intent, self._lowest(intent), already)
+
+    def _lowest(self, intent: Intent) -> int:
+        """The first log offset that is needed to go on."""
+        lowest = self._store.log_max
+        for stretch in intent.share:
+            queue = self._store.queue(STAGE_TOPIC, stretch.stage_queue)
+            entry = queue.entry(stretch.offset) if queue is not None else None
+            if entry is not None:
+                lowest = min(lowest, entry[0])
+        return lowest
+
+    # while the broker runs
+
+    async def publish(self, writer: str, epoch: int, share: Share) -> Progress:
+        """Publish a share, or wait for its end if that is under way already."""
+        give_up = asyncio.get_running_loop().time() + WAIT_SECONDS
+        while self._ledger.find(writer).published < epoch:
+            running = self._running.get(writer)
+            if running is None:
+                intent = self._ledger.find(writer).intent
+                if intent is None:
+                    await self._begin(writer, epoch, share)
+                else:  # another request has noted it this very moment
+                    self._start(writer, intent, self._lowest(intent))
+                continue
+            copying, task = running
+            left = give_up - asyncio.get_running_loop().time()
+            await asyncio.wait([task], timeout=max(0.0, left))
+            if copying.failure is not None:
+                raise copying.failure
+            if not task.done():
+                return Progress(done=False, copied=copying.copied, trouble=copying.trouble)
+        await self._journal.durable()
+        return Progress(done=True)
+
+    async def _begin(self, writer: str, epoch: int, share: Share) -> None:
+        lowest = await check_share(self._store, self._topics, share)
+        entry = self._ledger.find(writer)
+        if entry.intent is None and entry.published < epoch:
+            await self._journal.write(Intended(writer=writer, epoch=epoch, share=share))
+            intent = self._ledger.find(writer).intent
+            if intent is not None:
+                self._start(writer, intent, lowest)
+
+    def _start(
+        self, writer: str, intent: Intent, lowest: int, already: Counter[int] | None = None
+    ) -> None:
+        if writer in self._running:
+            return
+        copying = Copying(self._store, self._rooms, self._stats, intent, lowest, already)
+        task = asyncio.get_running_loop().create_task(self._run(writer, copying))
+        self._running[writer] = copying, task
+
+    async def _run(self, writer: str, copying: Copying) -> None:
+        note = Published(writer=writer, epoch=copying.intent.epoch)
+        try:
+            await copying.run(lambda: self._journal.write(note))
+        except (GantryError, OSError) as error:
+            # Whoever asks is told; the next start of the broker tries once more.
+            log.error("epoch %d of writer %s: %s", note.epoch, writer, error)
+            copying.failure = error if isinstance(error, GantryError) else BadRequest(str(error))
+            return
+        del self._running[writer]
+
+    async def close(self) -> None:
+        """Stop where things are: the log knows, and the next start goes on from there."""
+        tasks = [task for _, task in self._running.values()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def may_delete(self, upto: int) -> bool:
+        """Whether log files below an offset may go: not with what is being copied from them."""
+        await self._journal.save()
+        return all(copying.lowest >= upto for copying, _ in self._running.values())

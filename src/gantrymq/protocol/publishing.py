@@ -1,0 +1,96 @@
+"""Publishing whole epochs at once: requests and bodies of an extension of ours.
+
+A writer stages messages where nobody reads, and an epoch of them is published once. What was
+staged is named by stretches: messages that one send put one behind the other into a stage queue,
+all for one queue of one topic.
+"""
+
+from typing import Final
+
+import msgspec
+
+from gantrymq.base.errors import ProtocolError
+from gantrymq.protocol.headers.base import Header
+
+STAGE_QUEUES: Final = 4
+"""Queues of the stage topic on every broker."""
+
+
+class WriterRequest(Header, frozen=True, kw_only=True):
+    """GET_WRITER_STATE: how far a writer has come."""
+
+    writer: str
+
+
+class EpochRequest(Header, frozen=True, kw_only=True):
+    """PREPARE_EPOCH, DECIDE_EPOCH and PUBLISH_EPOCH; what is meant stands in the body."""
+
+    writer: str
+    epoch: int
+    coordinator: str = ""
+    """The broker that keeps the writer's decisions."""
+
+
+class WriterState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What one broker knows of a writer; -1 stands for no epoch at all."""
+
+    coordinator: str = ""
+    decided: int = -1
+    """Only the coordinator knows."""
+    complete: bool = True
+    """Whether the decided epoch is published on all its brokers."""
+    published: int = -1
+    """The last epoch that this broker has published."""
+
+
+class Stretch(msgspec.Struct, frozen=True, array_like=True):
+    """Staged messages one behind the other, and the queue they are for."""
+
+    stage_queue: int
+    offset: int
+    count: int
+    topic: str
+    queue_id: int
+    last_id: str
+    """The id of the last message: after a power cut others may lie at the same offsets."""
+
+
+Share = list[Stretch]
+"""What one broker has to publish, in order."""
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What an epoch consists of, by broker name."""
+
+    shares: dict[str, Share] = {}
+
+    @property
+    def count(self) -> int:
+        return sum(stretch.count for share in self.shares.values() for stretch in share)
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The answer to PUBLISH_EPOCH: it may take longer than one request may wait."""
+
+    done: bool
+    copied: int = 0
+    trouble: str = ""
+    """What keeps the broker from going on, if something does."""
+
+
+_read_share = msgspec.json.Decoder(Share).decode
+_read_decision = msgspec.json.Decoder(Decision).decode
+
+
+def read_share(body: bytes) -> Share:
+    try:
+        return _read_share(body)
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(f"the body names no staged messages: {error}") from error
+
+
+def read_decision(body: bytes) -> Decision:
+    try:
+        return _read_decision(body)
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(f"the body is no decision: {error}") from error
