@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,7 +39,11 @@ STATISTICS: Final = [
 
 
 class FileWriter:
-    """Writes rows of one queue, which come in order of offset; a new file for every day."""
+    """Writes rows of one queue, which come in order of offset.
+
+    A new file is begun for every day and behind every gap, so that a file has all offsets from its
+    first to its last.
+    """
 
     def __init__(self, root: Path, queue: Queue, token: str) -> None:
         self._root, self._queue, self._token = root, queue, token
@@ -47,12 +52,17 @@ class FileWriter:
 
     def add(self, batch: Any) -> None:
         """Rows with the columns of a message."""
-        for day, part in _by_day(batch):
-            if self._open is None or self._open.day != day or self._open.size >= FILE_BYTES:
-                self._finish()
-                number = len(self.done)
-                self._open = _OpenFile(self._root, self._queue, day, f"{self._token}x{number}")
-            self._open.add(part)
+        for run in _runs(batch):
+            for day, part in _by_day(run):
+                self._add(day, part)
+
+    def _add(self, day: date, part: Any) -> None:
+        open_, first = self._open, part.column("queueOffset")[0].as_py()
+        if open_ is None or open_.day != day or open_.next != first or open_.size >= FILE_BYTES:
+            self._finish()
+            token = f"{self._token}x{len(self.done)}"
+            open_ = self._open = _OpenFile(self._root, self._queue, day, token)
+        open_.add(part)
 
     def _finish(self) -> None:
         if self._open is not None:
@@ -75,6 +85,8 @@ class FileWriter:
 class _OpenFile:
     def __init__(self, root: Path, queue: Queue, day: date, token: str) -> None:
         self.day, self.size = day, 0
+        self.next = -1
+        """The offset that goes on from what is in it."""
         self._queue, self._token = queue, token
         self._root, self._folder = root, folder_of(queue.topic, day)
         (root / self._folder).mkdir(parents=True, exist_ok=True)
@@ -89,6 +101,7 @@ class _OpenFile:
 
     def add(self, batch: Any) -> None:
         self._waiting.append(batch)
+        self.next = batch.column("queueOffset")[-1].as_py() + 1
         self._waiting_size += batch.nbytes
         if self._waiting_size >= GROUP_BYTES:
             self._flush()
@@ -133,6 +146,14 @@ def _ends(table: Any, column: str) -> tuple[int, int]:
         values = values.cast(pa.int64())
     found = pc.min_max(values)
     return found["min"].as_py(), found["max"].as_py()
+
+
+def _runs(batch: Any) -> Iterator[Any]:
+    """The batch, cut where offsets are missing."""
+    offsets = batch.column("queueOffset").to_numpy()
+    cuts = [0, *(np.flatnonzero(np.diff(offsets) != 1) + 1).tolist(), batch.num_rows]
+    for first, last in pairwise(cuts):
+        yield batch.slice(first, last - first)
 
 
 def _by_day(batch: Any) -> Iterator[tuple[date, Any]]:

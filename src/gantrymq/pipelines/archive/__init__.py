@@ -1,0 +1,1 @@
+"""Topics into a lakehouse table, exactly once into each table."""

@@ -1,0 +1,230 @@
+"""The driver of the archive: from the table's positions to the present, commit by commit.
+
+Nothing is remembered outside the table. A run that is killed anywhere is begun again and goes on
+behind the last commit; what it had written and not committed is swept up later. Of two runs that
+copy the same rows one loses the commit, throws its files away and goes on from the new positions.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Final
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.errors import GantryError
+from gantrymq.pipelines.archive.work import copying, done
+from gantrymq.pipelines.lake import Change, Conflict, DataFile, Table, TableError
+from gantrymq.pipelines.lake.writing import remove
+from gantrymq.pipelines.progress import Progress, Silent
+from gantrymq.spark.options import SKIP, SourceOptions
+from gantrymq.spark.plan import Offsets, Range, advance, named, pack
+from gantrymq.spark.points import EARLIEST, Point, resolve
+from gantrymq.spark.rows import Rows, open_rows
+
+ROWS_PER_COMMIT: Final = 1_000_000
+ROWS_PER_RANGE_MIN: Final = 10_000
+"""Queues are split over tasks, but not into pieces smaller than this."""
+COMMITS_MAX: Final = 10
+"""How often a commit is tried that others keep getting in front of."""
+TASKS_MAX: Final = 1024
+
+
+class ArchiveBehind(GantryError):
+    """Messages were deleted before they were archived."""
+
+
+class OtherQueue(GantryError):
+    """A queue that is not the one which was archived before."""
+
+
+@dataclass(slots=True)
+class Totals:
+    """What a run did."""
+
+    rows: int = 0
+    files: int = 0
+    size: int = 0
+    commits: int = 0
+    lost_races: int = 0
+    gaps: list[str] = field(default_factory=list)
+
+    def add(self, files: list[DataFile]) -> None:
+        self.rows += sum(each.rows for each in files)
+        self.files += len(files)
+        self.size += sum(each.size for each in files)
+        self.commits += 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What to archive, and how."""
+
+    options: SourceOptions
+    start: Point = EARLIEST
+    """Where topics begin that the table does not know yet."""
+    rows_per_commit: int = ROWS_PER_COMMIT
+    allow_gaps: bool = False
+
+
+class Archive:
+    """Copies topics into a table. `run` is a word that no other run has, for names of files."""
+
+    def __init__(
+        self,
+        spark: Any,
+        table: Table,
+        job: Job,
+        *,
+        run: str,
+        clock: WallClock,
+        progress: Progress | None = None,
+        report: Callable[[Offsets], None] | None = None,
+    ) -> None:
+        self._spark, self.table, self._job, self._clock = spark, table, job, clock
+        self._progress = progress or Silent()
+        self._report = report
+        self._run = run
+        self._tasks_max = tasks_of(spark)
+        self.totals = Totals()
+        self.behind: Offsets = {}
+        """Where the queues stood that had something left when last looked at."""
+
+    def run(self, *, stopped: Callable[[], bool] = lambda: False) -> Totals:
+        """Copy everything up to the present; `stopped` is asked between commits."""
+        with open_rows(self._job.options) as rows:
+            lows, target = rows.bounds()
+            start = self._start(rows, lows, target)
+            total = sum(max(0, target[queue] - at) for queue, at in start.items())
+            self._progress.start(total, "rows")
+            while not stopped():
+                if not self._step(start, target):
+                    break
+                lows, _ = rows.bounds()
+                self.table.refresh()
+                start = self._start(rows, lows, target)
+        self._progress.done()
+        return self.totals
+
+    # what to copy
+
+    def _start(self, rows: Rows, lows: Offsets, highs: Offsets) -> Offsets:
+        """Where each queue goes on."""
+        held = self.table.positions(highs)
+        topics = {queue.topic for queue in held}
+        fresh = [queue for queue in highs if queue not in held and queue.topic not in topics]
+        chosen: Offsets = {}
+        if fresh:
+            chosen = resolve(
+                self._job.start, lows, highs, otherwise=EARLIEST,
+                at_times=rows.offsets_at, committed=rows.committed,
+            )  # fmt: skip
+        start = {
+            queue: held.get(queue, chosen[queue] if queue in fresh else low)
+            for queue, low in lows.items()
+            if queue in highs
+        }
+        self.behind = {queue: at for queue, at in start.items() if at < highs[queue]}
+        return self._checked(start, held, lows, highs)
+
+    def _checked(self, start: Offsets, held: Offsets, lows: Offsets, highs: Offsets) -> Offsets:
+        """The same, if the queues still have what comes next."""
+        for queue, at in held.items():
+            if at > highs[queue]:
+                raise OtherQueue(
+                    f"{named(queue)} ends at {highs[queue]}, but the table {self.table.root} has "
+                    f"it up to {at}: the topic was made anew, or this is another cluster. Archive "
+                    "into another folder"
+                )
+            if at < lows[queue]:
+                text = f"messages {at} to {lows[queue] - 1} of {named(queue)}"
+                if not self._job.allow_gaps:
+                    raise ArchiveBehind(
+                        f"{text} are deleted and were never archived. To archive what is left, and "
+                        "have the gap written down, run again with --allow-gaps"
+                    )
+                self.totals.gaps.append(text)
+                self._progress.note(f"gap: {text} are deleted and were never archived")
+                start = start | {queue: lows[queue]}
+        return start
+
+    # copying
+
+    def _step(self, start: Offsets, target: Offsets) -> bool:
+        """Copy up to a commit's worth of rows; False when there is nothing left."""
+        known = self.table.positions(start)
+        end = advance(start, {q: target[q] for q in start}, self._job.rows_per_commit)
+        wanted = [
+            Range(queue, at, end[queue], is_new=queue not in known)
+            for queue, at in sorted(start.items())
+            if at < end[queue]
+        ]
+        if not wanted and known == end:
+            return False
+        options = self._job.options
+        if self._job.allow_gaps:
+            options = replace(options, on_loss=SKIP)
+        tasks = pack(split(wanted, self._tasks_max), self._tasks_max)
+        files = self._copied(tasks, options)
+        self._commit(files, known, end)
+        return bool(wanted)
+
+    def _copied(self, tasks: list[tuple[Range, ...]], options: SourceOptions) -> list[DataFile]:
+        if not tasks:
+            return []
+        root = self.table.root
+        return done(self._spark, root, tasks, copying(root, options), self._run)
+
+    def _commit(self, files: list[DataFile], known: Offsets, end: Offsets) -> None:
+        """Put files into the table; whoever was quicker wins."""
+        moved = {queue: at for queue, at in end.items() if known.get(queue) != at}
+        change = Change(self._clock.now_ms(), tuple(files), ends=moved, reason=self._reason())
+        for _ in range(COMMITS_MAX):
+            try:
+                self.table.commit(change)
+            except Conflict:
+                self.table.refresh()
+                if self.table.positions(end) == known:
+                    continue  # it was about something else
+                self.totals.lost_races += 1
+                self._progress.note("another run archived these messages: going on behind them")
+                remove(self.table.root, files)
+                return
+            except TableError:
+                remove(self.table.root, files)
+                raise
+            self.totals.add(files)
+            self._progress.advance(sum(each.rows for each in files))
+            if self._report is not None:
+                self._report(end)
+            return
+        remove(self.table.root, files)
+        raise TableError(f"the table {self.table.root} changes all the time: {COMMITS_MAX} tries")
+
+    def _reason(self) -> str:
+        return "; ".join(["archive", *(f"gap: {text}" for text in self.totals.gaps)])
+
+
+def split(wanted: list[Range], tasks: int) -> list[Range]:
+    """The same ranges, cut so that they can be shared out over tasks evenly."""
+    total = sum(each.rows for each in wanted)
+    size = max(ROWS_PER_RANGE_MIN, -(-total // max(1, tasks)))
+    return [part for each in wanted for part in _cut(each, size)]
+
+
+def _cut(each: Range, size: int) -> list[Range]:
+    """Pieces of nearly the same size; a rest that is small is no piece of its own."""
+    count = max(1, round(each.rows / size))
+    ends = [each.start + each.rows * number // count for number in range(count + 1)]
+    return [
+        Range(each.queue, first, last, is_new=each.is_new and first == each.start)
+        for first, last in pairwise(ends)
+    ]
+
+
+def tasks_of(spark: Any) -> int:
+    """How many tasks run at once; a remote session does not say, and two is a start."""
+    try:
+        count = int(spark.sparkContext.defaultParallelism)
+    except Exception:
+        count = 2
+    return max(1, min(TASKS_MAX, count))

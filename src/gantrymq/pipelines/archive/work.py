@@ -1,0 +1,109 @@
+"""What a task of the archive does: read and write in one process, and say what was written.
+
+Rows become Parquet where they are decoded. Only the names and figures of files go back, so neither
+the JVM nor the driver sees a row. An error goes back as a word too, not as a failed task: the
+driver knows better than a retry what to do about it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from gantrymq.base.errors import GantryError
+from gantrymq.pipelines.lake.files import DataFile
+from gantrymq.pipelines.lake.writing import FileWriter, remove
+from gantrymq.spark.columns import COLUMNS
+from gantrymq.spark.fetch import DataLost
+from gantrymq.spark.options import SourceOptions
+from gantrymq.spark.plan import Range
+from gantrymq.spark.rows import Rows, open_rows
+from gantrymq.spark.tasks import run_tasks
+
+SCHEMA: Final = "report string"
+
+
+class WorkFailed(GantryError):
+    """A task could not do its work; nothing of it is left."""
+
+
+class Report(msgspec.Struct):
+    """What a task says when it is done."""
+
+    files: list[DataFile] = []
+    trouble: str = ""
+
+
+Work = Callable[[Any, str], list[DataFile]]
+"""Does a task and tells its files; the text is a token for names that nobody else has."""
+
+
+def reporting(work: Work, run: str) -> Callable[[Any], Iterator[Any]]:
+    """The work with its result as a row, good or bad."""
+
+    def report(task: Any) -> Iterator[Any]:
+        try:
+            said = Report(files=work(task, _token(run)))
+        except (GantryError, OSError, pa.ArrowException) as error:
+            said = Report(trouble=str(error))
+        yield pa.RecordBatch.from_pydict({"report": [msgspec.json.encode(said).decode()]})
+
+    return report
+
+
+def _token(run: str) -> str:
+    """A name for this attempt at this task: attempts may run at the same time."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return f"{run}t{context.taskAttemptId() if context else 0}"
+
+
+def done(spark: Any, root: Path, tasks: Sequence[Any], work: Work, run: str) -> list[DataFile]:
+    """Run tasks on Spark; the files they wrote, or the first trouble, and then no files."""
+    found = run_tasks(spark, tasks, reporting(work, run), SCHEMA).collect()
+    reports = [msgspec.json.decode(row.report, type=Report) for row in found]
+    files = [each for report in reports for each in report.files]
+    trouble = next((report.trouble for report in reports if report.trouble), "")
+    if trouble:
+        remove(root, files)
+        raise WorkFailed(trouble)
+    return files
+
+
+def copying(root: Path, options: SourceOptions) -> Work:
+    """Copies ranges of queues into files."""
+
+    def copy(ranges: tuple[Range, ...], token: str) -> list[DataFile]:
+        writers: list[FileWriter] = []
+        try:
+            with open_rows(options) as rows:
+                for number, wanted in enumerate(ranges):
+                    writers.append(FileWriter(root, wanted.queue, f"{token}r{number}"))
+                    copy_range(rows, wanted, writers[-1], strict=options.fail_on_data_loss)
+        except BaseException:
+            for writer in writers:
+                writer.drop()
+            raise
+        return [each for writer in writers for each in writer.done]
+
+    return copy
+
+
+def copy_range(rows: Rows, wanted: Range, writer: FileWriter, *, strict: bool) -> None:
+    """One range; every offset of it once, or an error that names what is missing."""
+    at = wanted.start
+    for batch in rows.batches(wanted, tuple(COLUMNS)):
+        offsets = batch.column("queueOffset")
+        first, last = offsets[0].as_py(), offsets[-1].as_py()
+        may_skip = not strict or (wanted.is_new and at == wanted.start)
+        whole = last - first + 1 == batch.num_rows
+        if first < at or (strict and not whole) or (first > at and not may_skip):
+            raise DataLost(wanted.queue, at, max(first, at + 1))
+        writer.add(batch)
+        at = last + 1
+    if at != wanted.end and strict and not (wanted.is_new and at == wanted.start):
+        raise DataLost(wanted.queue, at, wanted.end)
+    writer.close()
