@@ -65,6 +65,8 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
                   "yarn, k8s://..., sc://host (Connect); else this machine.")  # fmt: skip
     @click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", callback=_pairs,
                   help="A setting of Spark's; may be given often.")  # fmt: skip
+    @click.option("--bundle", metavar="FILE", help="What `gantry pipeline bundle` wrote, for "
+                  "executors that do not have gantrymq.")  # fmt: skip
     @click.option("--driver-memory", metavar="SIZE", help="Heap of the driver, such as 2g.")
     @click.option("--progress/--quiet", "shown", default=True, help="Say how far it is, or not.")
     @click.option("-v", "--verbose", is_flag=True, help="Show Spark's log and full tracebacks.")
@@ -73,6 +75,7 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
         *args: Any,
         master: str | None,
         settings: dict[str, str],
+        bundle: str | None,
         driver_memory: str | None,
         shown: bool,
         verbose: bool,
@@ -80,10 +83,22 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         if driver_memory is not None:
             settings = {"spark.driver.memory": driver_memory, **settings}
+        if bundle is not None:
+            settings = {**_bundled(bundle), **settings}
         run = Run(master, settings, quiet=not shown, verbose=verbose)
         return command(*args, run=run, **rest)
 
     return with_run
+
+
+def _bundled(file: str) -> dict[str, str]:
+    """The settings that hand a bundle to executors."""
+    from gantrymq.spark.bundle import bundle_settings
+
+    try:
+        return bundle_settings(file)
+    except GantryError as error:
+        raise click.BadParameter(str(error), param_hint="--bundle") from error
 
 
 def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:

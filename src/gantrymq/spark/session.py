@@ -7,6 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from gantrymq.base.errors import ConfigError
+from gantrymq.spark.java import find_java
+from gantrymq.spark.warm import archive_file, options_for
+
 QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The quick compiler and the small collector: jobs of seconds start in two thirds of the time."""
 
@@ -24,7 +28,6 @@ DEFAULTS: Final[Mapping[str, str]] = {
 """The quick way between JVM and Python, and times that mean the same everywhere."""
 
 DEFAULTS_HERE: Final[Mapping[str, str]] = {
-    "spark.driver.extraJavaOptions": QUICK_JVM,
     "spark.driver.memory": "1g",
     "spark.driver.bindAddress": LOOPBACK,
     "spark.driver.host": LOOPBACK,
@@ -41,8 +44,10 @@ def local_session(
     It runs on this machine unless `master` names a cluster (`sc://` a server of Spark Connect), or
     the program was started by `spark-submit`, which knows.
     """
-    from pyspark.sql import SparkSession  # only who starts a session needs Spark
-
+    try:
+        from pyspark.sql import SparkSession  # only who starts a session needs Spark
+    except ImportError as error:
+        raise ConfigError("Spark is not installed: pip install 'gantrymq[spark]'") from error
     from gantrymq.spark import register
 
     builder = SparkSession.builder.appName(app)
@@ -50,7 +55,7 @@ def local_session(
         builder = builder.remote(master)
         chosen = dict(settings or {})
     else:
-        chosen = _settings(master, settings or {})
+        chosen = local_settings(master, settings or {})
     for key, value in chosen.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
@@ -58,7 +63,7 @@ def local_session(
     return spark
 
 
-def _settings(master: str | None, settings: Mapping[str, str]) -> dict[str, str]:
+def local_settings(master: str | None, settings: Mapping[str, str]) -> dict[str, str]:
     """All settings of a session that is no remote one, and the environment that Spark looks at."""
     if is_submitted():
         return {**DEFAULTS, **({"spark.master": master} if master else {}), **settings}
@@ -67,10 +72,13 @@ def _settings(master: str | None, settings: Mapping[str, str]) -> dict[str, str]
     if here:
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(java.home)
     warehouse = Path(tempfile.gettempdir()) / f"gantrymq-warehouse-{os.getpid()}"
     return {
         **DEFAULTS,
         **(DEFAULTS_HERE if here else {}),
+        "spark.driver.extraJavaOptions": f"{QUICK_JVM} {options_for(archive_file(java))}".strip(),
         "spark.sql.warehouse.dir": str(warehouse),  # else a folder appears where one stands
         "spark.master": master,
         **settings,
