@@ -6,8 +6,9 @@ import pytest
 from sparkkit import BROKER
 
 from gantrymq import Message, Producer, ProducerOptions, Queue
-from gantrymq.spark.fetch import DataLost, Reader
+from gantrymq.spark.fetch import DataLost, Reader, skip
 from gantrymq.spark.plan import Range
+from gantrymq.spark.survey import bounds
 from gantrymq.testing.plugin import GantryCluster
 
 COUNT, BODY = 600, b"x" * 20_000
@@ -36,19 +37,19 @@ def cut() -> Iterator[GantryCluster]:
 def test_expired_messages_are_an_error_that_says_which(cut: GantryCluster) -> None:
     """Expired between planning and reading, or between two runs: never silently skipped."""
     with Reader(cut.namesrv, "tests") as reader:
-        lows, highs = reader.bounds([QUEUE.topic])
+        lows, highs = reader.ask(lambda instance: bounds(instance, [QUEUE.topic]))
         first = lows[QUEUE]
         assert 0 < first < highs[QUEUE] == COUNT
         with pytest.raises(DataLost, match=f"messages 0 to {first - 1}"):
-            list(reader.replies(Range(QUEUE, 0, COUNT), 4096, strict=True))
+            list(reader.replies(Range(QUEUE, 0, COUNT)))
 
 
 def test_what_is_left_can_be_read(cut: GantryCluster) -> None:
     """By permission, or because the queue was new to the query and had no beginning yet."""
     with Reader(cut.namesrv, "tests") as reader:
-        lows, _ = reader.bounds([QUEUE.topic])
-        left = list(reader.replies(Range(QUEUE, lows[QUEUE], COUNT), 4096, strict=True))
-        allowed = list(reader.replies(Range(QUEUE, 0, COUNT), 4096, strict=False))
-        new = list(reader.replies(Range(QUEUE, 0, COUNT, is_new=True), 4096, strict=True))
+        lows, _ = reader.ask(lambda instance: bounds(instance, [QUEUE.topic]))
+        left = list(reader.replies(Range(QUEUE, lows[QUEUE], COUNT)))
+        allowed = list(reader.replies(Range(QUEUE, 0, COUNT), lost=skip))
+        new = list(reader.replies(Range(QUEUE, 0, COUNT, is_new=True)))
 
     assert b"".join(left) == b"".join(allowed) == b"".join(new)

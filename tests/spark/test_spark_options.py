@@ -65,7 +65,7 @@ def test_everything_can_be_chosen() -> None:
         ({"startingoffsets": "latest"}, False, "has no rows"),
         ({"columns": "bodi"}, False, "no column 'bodi'; did you mean body"),
         ({"columns": "body,body"}, False, "once each"),
-        ({"failondataloss": "maybe"}, False, "true or false"),
+        ({"failondataloss": "maybe"}, False, "true, false or report"),
         ({"topic": " , "}, False, "topic is missing"),
         ({"nameserver": ""}, False, "nameServer is missing"),
     ],

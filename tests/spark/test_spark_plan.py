@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
-from gantrymq.spark import plan
+from gantrymq.spark import plan, points
 from gantrymq.spark.plan import Offsets, Range
 
 Q0, Q1, Q2 = (Queue("orders", "broker-a", number) for number in range(3))
@@ -65,24 +65,24 @@ def test_queues_are_written_by_number() -> None:
 def test_a_point_that_is_none_is_refused(text: str) -> None:
     """A starting point that cannot be understood is never taken for another one."""
     with pytest.raises(ConfigError):
-        plan.parse_point(text, "startingOffsets")
+        points.parse_point(text, "startingOffsets")
 
 
 def test_words_and_numbers_become_offsets() -> None:
     """-1 and -2 mean latest and earliest; a queue that is left out is at the default end."""
     lows, highs = {Q0: 5, Q1: 6, Q2: 7}, {Q0: 50, Q1: 60, Q2: 70}
-    point = plan.parse_point('{"orders": {"broker-a": {"0": -1, "1": 33}}}', "startingOffsets")
+    point = points.parse_point('{"orders": {"broker-a": {"0": -1, "1": 33}}}', "startingOffsets")
 
-    assert plan.resolve("earliest", lows, highs, otherwise="earliest") == lows
-    assert plan.resolve("latest", lows, highs, otherwise="earliest") == highs
-    assert plan.resolve(point, lows, highs, otherwise="earliest") == {Q0: 50, Q1: 33, Q2: 7}
-    assert plan.resolve(point, lows, highs, otherwise="latest") == {Q0: 50, Q1: 33, Q2: 70}
+    assert points.resolve("earliest", lows, highs, otherwise="earliest") == lows
+    assert points.resolve("latest", lows, highs, otherwise="earliest") == highs
+    assert points.resolve(point, lows, highs, otherwise="earliest") == {Q0: 50, Q1: 33, Q2: 7}
+    assert points.resolve(point, lows, highs, otherwise="latest") == {Q0: 50, Q1: 33, Q2: 70}
 
 
 def test_offsets_for_a_queue_that_is_not_there_are_refused() -> None:
     """A typing error in a queue must not read the whole topic instead."""
     with pytest.raises(ConfigError, match="queue 9 of orders on broker-a"):
-        plan.resolve({Queue("orders", "broker-a", 9): 1}, {Q0: 0}, {Q0: 1}, otherwise="earliest")
+        points.resolve({Queue("orders", "broker-a", 9): 1}, {Q0: 0}, {Q0: 1}, otherwise="earliest")
 
 
 @given(offsets, offsets, st.none() | st.integers(1, 20_000))

@@ -1,7 +1,7 @@
 """The columns of a message as Spark sees them."""
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from gantrymq.base.errors import ConfigError
@@ -32,9 +32,9 @@ COLUMNS: Final = {
 """Every column and its Spark type, in the order they have unless somebody chooses."""
 
 
-def ddl(names: Iterable[str]) -> str:
+def ddl(types: Mapping[str, str]) -> str:
     """A schema of some columns as Spark's DDL."""
-    return ", ".join(f"{name} {COLUMNS[name]}" for name in names)
+    return ", ".join(f"{name} {kind}" for name, kind in types.items())
 
 
 def check_columns(names: Iterable[str]) -> tuple[str, ...]:
@@ -48,12 +48,13 @@ def check_columns(names: Iterable[str]) -> tuple[str, ...]:
     return chosen
 
 
-def check_types(types: dict[str, str]) -> tuple[str, ...]:
+def check_types(types: Mapping[str, str], known: Mapping[str, str] = COLUMNS) -> tuple[str, ...]:
     """The columns of a schema that the user gave; a type other than the column's is refused."""
     names = check_columns(types)
     for name, kind in types.items():
-        if kind != COLUMNS[name]:
-            raise ConfigError(f"column {name} is {COLUMNS[name]}, not {kind}: cast it in the query")
+        wanted = known.get(name, COLUMNS[name])
+        if kind != wanted:
+            raise ConfigError(f"column {name} is {wanted}, not {kind}: cast it in the query")
     return names
 
 

@@ -3,7 +3,8 @@
 # ruff: noqa: N802 - the names of the methods are Spark's
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyspark.sql.datasource import (
@@ -20,9 +21,17 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from gantrymq.base.clock import SystemClock
 from gantrymq.spark import plan
+from gantrymq.spark.admission import Admission, row_limits, rows_limit
+from gantrymq.spark.begin import Beginning, check_own, locate, starting_point
 from gantrymq.spark.columns import check_types, ddl
-from gantrymq.spark.options import SourceOptions, columns_of, parse_options
+from gantrymq.spark.fetch import QueueCut
+from gantrymq.spark.losses import on_loss
+from gantrymq.spark.options import SourceOptions, column_types, parse_options
+from gantrymq.spark.plan import Offsets
+from gantrymq.spark.points import EARLIEST, LATEST
+from gantrymq.spark.progress import Progress, described
 from gantrymq.spark.rows import Rows, open_rows
 
 TASKS_DEFAULT = os.cpu_count() or 2
@@ -36,17 +45,22 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc, unused-ignore]
         return "rocketmq"
 
     def schema(self) -> str:
-        return ddl(columns_of(dict(self.options)))
+        return ddl(column_types(dict(self.options)))
 
     def reader(self, schema: StructType) -> "BatchReader":
-        return BatchReader(self._parsed(streaming=False), _columns(schema))
+        return BatchReader(self._parsed(streaming=False), self._columns(schema))
 
     def streamReader(self, schema: StructType) -> "StreamReader":
-        return StreamReader(self._parsed(streaming=True), _columns(schema))
+        return StreamReader(self._parsed(streaming=True), self._columns(schema))
 
     def _parsed(self, *, streaming: bool) -> SourceOptions:
         default = os.environ.get("NAMESRV_ADDR", "")
         return parse_options(dict(self.options), streaming=streaming, namesrv_default=default)
+
+    def _columns(self, schema: StructType) -> tuple[str, ...]:
+        """The columns wanted: ours, or some of them by a schema of the user's."""
+        given = {field.name: field.dataType.simpleString() for field in schema.fields}
+        return check_types(given, column_types(dict(self.options)))
 
 
 class Slice(InputPartition):  # type: ignore[misc, unused-ignore]
@@ -55,11 +69,6 @@ class Slice(InputPartition):  # type: ignore[misc, unused-ignore]
     def __init__(self, ranges: tuple[plan.Range, ...]) -> None:
         super().__init__(None)
         self.ranges = ranges
-
-
-def _columns(schema: StructType) -> tuple[str, ...]:
-    """The columns wanted: ours, or some of them by a schema of the user's."""
-    return check_types({field.name: field.dataType.simpleString() for field in schema.fields})
 
 
 def read_slice(
@@ -73,6 +82,24 @@ def read_slice(
             yield from rows.batches(wanted, columns)
 
 
+def slices(
+    options: SourceOptions, found: Sequence[plan.Range], rows: Rows, tasks_default: int | None
+) -> list[Slice]:
+    """Ranges as tasks: large ones cut, small ones together."""
+    starts = {each.queue: each.start for each in found}
+    sizes = {}
+    if options.task_bytes_max is not None:
+        sizes = {queue: sample.size for queue, sample in rows.samples(starts).items()}
+    limits = row_limits(options, sizes, starts)
+    pieces = plan.split(found, limits, options.tasks_min)
+    tasks_max = options.tasks_max
+    if tasks_max is None and not limits and options.tasks_min is None:
+        tasks_max = tasks_default
+    if tasks_max is None:
+        return [Slice((each,)) for each in pieces]
+    return [Slice(task) for task in plan.pack(pieces, tasks_max)]
+
+
 class BatchReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
     """Reads what lies between two offsets; the end is fixed when the query is planned."""
 
@@ -80,13 +107,14 @@ class BatchReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
         self._options, self._columns = options, columns
 
     def partitions(self) -> list[Slice]:
-        """One task a queue."""
+        """One task a queue, unless the options say otherwise."""
         options = self._options
+        point = starting_point(options, SystemClock().now_ms())
         with open_rows(options) as rows:
-            lows, highs = rows.bounds()
-        start = plan.resolve(options.starting, lows, highs, otherwise=plan.EARLIEST)
-        end = plan.resolve(options.ending, lows, highs, otherwise=plan.LATEST)
-        return [Slice((each,)) for each in plan.ranges(start, end)]
+            start = locate(options, point, rows, otherwise=EARLIEST)
+            end = locate(options, options.ending, rows, otherwise=LATEST)
+            known = {queue: offset for queue, offset in end.items() if queue in start}
+            return slices(options, plan.ranges(start, known), rows, None)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_slice(self._options, self._columns, partition)
@@ -102,42 +130,75 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
         self._options, self._columns = options, columns
         self._rows: Rows | None = None
-        self._initial: plan.Offsets | None = None
-        self._pinned = not plan.moves(options.starting)
-        self._target: plan.Offsets | None = None
-        self._highs: plan.Offsets = {}
+        self._beginning = Beginning(options, SystemClock().now_ms())
+        self._is_safe = self._beginning.is_kept
+        self._admission = Admission(options)
+        self._progress = Progress(options)
+        self._target: Offsets | None = None
+        self._highs: Offsets = {}
+        self._end: Offsets = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_rows": None}  # a copy opens a connection of its own
+        # a copy opens connections of its own
+        return self.__dict__ | {"_rows": None, "_progress": Progress(self._options)}
 
-    def _bounds(self) -> tuple[plan.Offsets, plan.Offsets]:
+    def _open(self) -> Rows:
         if self._rows is None:
             self._rows = open_rows(self._options)
-        return self._rows.bounds()
+        return self._rows
 
     def initialOffset(self) -> plan.JsonOffsets:
         """Where a new query begins. Spark asks twice, and must hear the same."""
-        if self._initial is None:
-            lows, highs = self._bounds()
-            self._initial = plan.resolve(
-                self._options.starting, lows, highs, otherwise=plan.EARLIEST
-            )
-        return plan.to_json(self._initial)
+        return plan.to_json(self._beginning.find(self._open()))
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> plan.JsonOffsets:
         """Where the next batch ends.
 
-        The first batch of a query that begins at `latest` is left empty on purpose: it writes its
+        The first batch of a query whose beginning may move is left empty on purpose: it writes its
         beginning into the checkpoint. Were it to have rows, a crash before it is committed would
         lose them, because the beginning is then resolved anew.
         """
-        begin = plan.from_json(start)
-        if not self._pinned and begin == self._initial:
-            self._pinned = True
+        begin = self._checked(start)
+        if begin != self._beginning.found:
+            self._progress.report(begin)
+        if not self._is_safe and begin == self._beginning.found:
+            self._is_safe = True
+            self._end = begin
             return plan.to_json(begin)
-        _, self._highs = self._bounds()
+        lows, self._highs = self._open().bounds()
+        cut = {
+            queue: low for queue, low in lows.items() if self._highs[queue] < begin.get(queue, 0)
+        }
+        self._tell_cut(begin, cut)
+        highs = plan.capped(self._highs, self._target)
+        if self._target is None and self._admission.waits(begin, highs, time.monotonic()):
+            return plan.to_json(begin)
+        new = lows if self._options.new_queue_start == EARLIEST else self._highs
+        rows_max = self._rows_max(begin, highs, limit)
+        self._end = plan.advance(begin, highs, rows_max, new=new) | cut
+        return plan.to_json(self._end)
+
+    def _checked(self, offsets: dict[str, Any]) -> Offsets:
+        found = plan.from_json(offsets)
+        check_own(self._options, found)
+        return found
+
+    def _tell_cut(self, begin: Offsets, cut: Offsets) -> None:
+        """A queue that ends in front of what was read begins anew, if that is allowed."""
+        for queue in cut:
+            if self._options.fail_on_data_loss:
+                raise QueueCut(queue, begin[queue], self._highs[queue])
+            on_loss(self._options)(queue, self._highs[queue], begin[queue])
+
+    def _rows_max(self, begin: Offsets, highs: Offsets, limit: ReadLimit) -> int | None:
+        options = self._options
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return plan.to_json(plan.advance(begin, plan.capped(self._highs, self._target), rows_max))
+        if options.bytes_max is None:
+            return rows_max
+        lagging = {queue: begin.get(queue, 0) for queue in plan.behind(begin, highs)}
+        samples = self._open().samples(lagging)
+        sizes = {queue: sample.size for queue, sample in samples.items()}
+        return rows_limit(rows_max, options.bytes_max, begin, highs, sizes)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         rows_max = self._options.rows_max
@@ -145,20 +206,30 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def prepareForTriggerAvailableNow(self) -> None:
         """From now on there is nothing but what is there now."""
-        _, self._target = self._bounds()
+        _, self._target = self._open().bounds()
 
-    def reportLatestOffset(self) -> plan.JsonOffsets | None:
-        """How far the queues reach, for the query's progress: the difference is the lag."""
-        return plan.to_json(self._highs) if self._highs else None
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """How far the queues reach, for the query's progress, and what that means as lag."""
+        if not self._highs:
+            return None
+        return plan.to_json(self._highs) | described(
+            self._options, self._end, self._highs, self._open()
+        )
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Spark has finished with everything in front of this."""
+        self._progress.report(plan.from_json(end))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Slice]:
-        found = plan.ranges(plan.from_json(start), plan.from_json(end))
-        return [Slice(task) for task in plan.pack(found, self._options.tasks_max or TASKS_DEFAULT)]
+        skips_new = self._options.new_queue_start == LATEST
+        found = plan.ranges(self._checked(start), self._checked(end), skips_new=skips_new)
+        return slices(self._options, found, self._open(), TASKS_DEFAULT)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_slice(self._options, self._columns, partition)
 
     def stop(self) -> None:
+        self._progress.close()
         if self._rows is not None:
             self._rows.close()
             self._rows = None

@@ -4,130 +4,310 @@ Spark hands options over with lower-case names and values of text. An option nob
 error: a misspelt `startingOffsets` must not read the wrong half of a topic.
 """
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.model import check_group_name
-from gantrymq.spark.columns import COLUMNS, check_columns, nearest
-from gantrymq.spark.plan import EARLIEST, LATEST, Point, moves, parse_point
+from gantrymq.filter import condition
+from gantrymq.model import Queue, check_group_name
+from gantrymq.protocol.subscription import ALL, parse_tags
+from gantrymq.spark import values
+from gantrymq.spark.columns import COLUMNS, check_columns
+from gantrymq.spark.option_table import OPTIONS, canonical
+from gantrymq.spark.points import (
+    EARLIEST,
+    LATEST,
+    AtTime,
+    Point,
+    moves,
+    parse_point,
+    parse_times,
+)
 
-NAME_SERVER: Final = "nameServer"
-TOPIC: Final = "topic"
-STARTING: Final = "startingOffsets"
-ENDING: Final = "endingOffsets"
-MAX_OFFSETS: Final = "maxOffsetsPerTrigger"
-MAX_PARTITIONS: Final = "maxPartitions"
-COLUMNS_OPTION: Final = "columns"
-GROUP: Final = "group"
-FAIL_ON_DATA_LOSS: Final = "failOnDataLoss"
-PULL_BATCH_SIZE: Final = "pullBatchSize"
-
-NAMES: Final = (
-    NAME_SERVER, TOPIC, STARTING, ENDING, MAX_OFFSETS, MAX_PARTITIONS, COLUMNS_OPTION, GROUP,
-    FAIL_ON_DATA_LOSS, PULL_BATCH_SIZE,
-)  # fmt: skip
-ALIASES: Final = {"namesrvAddr": NAME_SERVER, "subscribe": TOPIC, "consumerGroup": GROUP}
-BATCH_ONLY: Final = (ENDING,)
-STREAM_ONLY: Final = (MAX_OFFSETS, MAX_PARTITIONS)
+T = TypeVar("T")
 
 PULL_BATCH_DEFAULT: Final = 4096
 GROUP_DEFAULT: Final = "spark-reader"
 """Pulls name a group; nothing of it is stored, so that readers may share one."""
+MIB: Final = 1 << 20
+BYTES_OF_A_TASK: Final = 256 * MIB
 
-_CANONICAL = {name.lower(): name for name in NAMES} | {
-    alias.lower(): name for alias, name in ALIASES.items()
-}
+BROKER, STORE = "broker", "store"
+BINARY, TEXT = "binary", "text"
+FAIL, SKIP, REPORT = "true", "false", "report"
+BATCH, OFF = "batch", "off"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
     """What to read and how."""
 
     namesrv: str
-    topics: tuple[str, ...]
-    starting: Point
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    """Topics by regular expression, instead of `topics`."""
+    assigned: tuple[Queue, ...] = ()
+    """Queues one by one, instead of all queues of `topics`."""
+    queue_ids: frozenset[int] | None = None
+    via: str = BROKER
+    store_path: str | None = None
+
+    tags: str = ALL
+    sql: str | None = None
+    keys: frozenset[str] = frozenset()
+
+    starting: Point = EARLIEST
     ending: Point = LATEST
+    future_is_latest: bool = False
+    new_queue_start: str = EARLIEST
+    start_state_path: str | None = None
+
     rows_max: int | None = None
     """Rows a micro-batch may have."""
+    rows_min: int | None = None
+    delay_ms: int = 15 * 60_000
+    """How long a micro-batch may be put off for want of `rows_min`."""
+    bytes_max: int | None = None
+
+    tasks_min: int | None = None
     tasks_max: int | None = None
-    columns: tuple[str, ...] = tuple(COLUMNS)
+    task_rows_max: int | None = None
+    task_bytes_max: int | None = None
+
+    on_loss: str = FAIL
     group: str = GROUP_DEFAULT
-    fail_on_data_loss: bool = True
+    commits: bool = False
+    """Progress is reported to the broker under `group`."""
+    rewinds: bool = False
+
+    columns: tuple[str, ...] = tuple(COLUMNS)
+    body_as: str = BINARY
     pull_count: int = PULL_BATCH_DEFAULT
+    pull_bytes: int = 4 * MIB
+    pull_timeout_ms: int = 10_000
+    patience_ms: int = 120_000
+
+    @property
+    def fail_on_data_loss(self) -> bool:
+        return self.on_loss == FAIL
+
+    @property
+    def tag_names(self) -> tuple[str, ...]:
+        """The tags that are wanted; none means all."""
+        return tuple(parse_tags(self.tags))
+
+    def reads(self, queue: Queue) -> bool:
+        """Whether a queue is among those that were chosen."""
+        if self.assigned:
+            return queue in self.assigned
+        if self.queue_ids is not None and queue.queue_id not in self.queue_ids:
+            return False
+        if self.pattern is not None:
+            return re.fullmatch(self.pattern, queue.topic) is not None
+        return queue.topic in self.topics
+
+    def chosen(self, offsets: Mapping[Queue, int]) -> dict[Queue, int]:
+        """The offsets of the queues that were chosen."""
+        return {queue: offset for queue, offset in offsets.items() if self.reads(queue)}
+
+    @property
+    def is_filtered(self) -> bool:
+        """The broker may leave messages out."""
+        return self.sql is not None or bool(self.tag_names)
+
+
+class Given:
+    """The options that were given, each read where it is needed."""
+
+    def __init__(self, options: Mapping[str, str], *, streaming: bool) -> None:
+        self._given = canonical(options)
+        for option in OPTIONS:
+            if option.use == ("read" if streaming else "readStream") and self.has(option.name):
+                raise ConfigError(f"{option.name} is an option of {option.use}")
+
+    def has(self, name: str) -> bool:
+        return name in self._given
+
+    def text(self, name: str, default: str) -> str:
+        return self._given.get(name, default)
+
+    def maybe(self, name: str, read: Callable[[str, str], T]) -> T | None:
+        text = self._given.get(name)
+        return None if text is None else read(text, name)
+
+    def choice(self, name: str, *choices: str, default: str | None = None) -> str:
+        """One of some words; the first is the default unless another is."""
+        return values.choice(self._given.get(name, default or choices[0]), name, choices)
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        return values.flag(self._given.get(name, str(default)), name)
+
+    def one_of(self, *names: str) -> str | None:
+        """Which of some options that exclude each other was given."""
+        found = [name for name in names if self.has(name)]
+        if len(found) > 1:
+            raise ConfigError(f"give {' or '.join(found)}, not both")
+        return found[0] if found else None
 
 
 def parse_options(
     options: Mapping[str, str], *, streaming: bool, namesrv_default: str = ""
 ) -> SourceOptions:
     """Read and check the options of a batch or of a stream."""
-    given = canonical(options)
-    for name in BATCH_ONLY if streaming else STREAM_ONLY:
-        if name in given:
-            raise ConfigError(f"{name} is an option of {'read' if streaming else 'readStream'}")
-    namesrv = given.get(NAME_SERVER, namesrv_default)
-    if not namesrv:
-        raise ConfigError(f"{NAME_SERVER} is missing: the name server's host:port[;host:port]")
-    starting = parse_point(given.get(STARTING, LATEST if streaming else EARLIEST), STARTING)
-    ending = parse_point(given.get(ENDING, LATEST), ENDING)
-    if not streaming and moves(starting):
-        raise ConfigError(f"a batch that begins at {LATEST} has no rows: see {STARTING}")
+    given = Given(options, streaming=streaming)
+    via = given.choice("via", BROKER, STORE)
+    namesrv = given.text("nameServer", namesrv_default)
+    if not namesrv and via == BROKER:
+        raise ConfigError("nameServer is missing: the name server's host:port[;host:port]")
+    if (via == STORE) != given.has("storePath"):
+        raise ConfigError("via=store needs storePath, the broker's store folder, and storePath it")
+    group = given.maybe("group", lambda text, _: check_group_name(text))
+    commits = given.choice("commitOffsets", BATCH, OFF, default=BATCH if group else OFF) == BATCH
+    starting, ending = _starting(given, streaming=streaming), _ending(given)
+    if ((commits and streaming) or starting == "committed") and (not group or not namesrv):
+        raise ConfigError(
+            "progress needs a group, and a nameServer to find it: set the option group"
+        )
+    topics, pattern, assigned = _topics(given)
+    small = _sizes(given, streaming=streaming)
+    if small.get("on_loss") == REPORT and not given.has("startStatePath"):
+        raise ConfigError("failOnDataLoss=report needs startStatePath, a folder for what was lost")
     return SourceOptions(
         namesrv=namesrv,
-        topics=_topics(given),
+        topics=topics,
+        pattern=pattern,
+        assigned=assigned,
+        queue_ids=given.maybe("queues", values.queue_ids),
+        via=via,
+        store_path=given.maybe("storePath", lambda text, _: text),
+        tags=_tags(given),
+        sql=given.maybe("sqlFilter", _sql),
+        keys=frozenset(given.text("keyFilter", "").split()),
         starting=starting,
         ending=ending,
-        rows_max=_count(given, MAX_OFFSETS),
-        tasks_max=_count(given, MAX_PARTITIONS),
+        future_is_latest=given.choice("startingOffsetsByTimestampStrategy", "error", LATEST)
+        == LATEST,
+        new_queue_start=given.choice("newQueueStart", EARLIEST, LATEST),
+        start_state_path=given.maybe("startStatePath", lambda text, _: text),
+        group=group or GROUP_DEFAULT,
+        commits=commits and streaming,
+        rewinds=given.flag("commitRewind", default=False),
         columns=columns_of(options),
-        group=check_group_name(given.get(GROUP, GROUP_DEFAULT)),
-        fail_on_data_loss=_flag(given, FAIL_ON_DATA_LOSS, default=True),
-        pull_count=_count(given, PULL_BATCH_SIZE) or PULL_BATCH_DEFAULT,
+        body_as=given.choice("bodyAs", BINARY, TEXT),
+        **small,
     )
+
+
+def _sizes(given: Given, *, streaming: bool) -> dict[str, Any]:
+    """The options that are one number each, or one word."""
+    few, many = (
+        given.maybe("minPartitions", values.count),
+        given.maybe("maxPartitions", values.count),
+    )
+    if few is not None and many is not None and few > many:
+        raise ConfigError(f"minPartitions {few} is more than maxPartitions {many}")
+    least, most = (given.maybe(f"{word}OffsetsPerTrigger", values.count) for word in ("min", "max"))
+    if least is not None and most is not None and least > most:
+        raise ConfigError(f"minOffsetsPerTrigger {least} is more than maxOffsetsPerTrigger {most}")
+    found = {
+        "rows_max": most,
+        "rows_min": least,
+        "delay_ms": given.maybe("maxTriggerDelay", values.duration_ms),
+        "bytes_max": given.maybe("maxBytesPerTrigger", values.size),
+        "tasks_min": few,
+        "tasks_max": many,
+        "task_rows_max": given.maybe("maxRecordsPerPartition", values.count),
+        "task_bytes_max": given.maybe("maxBytesPerPartition", values.size)
+        or (None if streaming else BYTES_OF_A_TASK),
+        "on_loss": given.choice("failOnDataLoss", FAIL, SKIP, REPORT),
+        "pull_count": given.maybe("pullBatchSize", values.count),
+        "pull_bytes": given.maybe("pullBatchBytes", values.size),
+        "pull_timeout_ms": given.maybe("pullTimeout", values.duration_ms),
+        "patience_ms": given.maybe("patience", values.duration_ms),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _starting(given: Given, *, streaming: bool) -> Point:
+    chosen = given.one_of("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp")
+    point = _point(given, chosen, LATEST if streaming else EARLIEST, committed=True)
+    if not streaming and point != "committed" and moves(point):
+        raise ConfigError("a batch that begins at latest has no rows: see startingOffsets")
+    return point
+
+
+def _ending(given: Given) -> Point:
+    chosen = given.one_of("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
+    return _point(given, chosen, LATEST, committed=False)
+
+
+def _point(given: Given, chosen: str | None, default: str, *, committed: bool) -> Point:
+    if chosen is None:
+        return default
+    text = given.text(chosen, "")
+    if chosen.endswith("Offsets"):
+        return parse_point(text, chosen, committed=committed)
+    if chosen.endswith("OffsetsByTimestamp"):
+        return parse_times(text, chosen)
+    return AtTime(values.moment_ms(text, chosen))
+
+
+def _topics(given: Given) -> tuple[tuple[str, ...], str | None, tuple[Queue, ...]]:
+    given.one_of("topic", "subscribePattern", "assign")
+    pattern = given.maybe("subscribePattern", values.pattern)
+    assigned = given.maybe("assign", _queues) or ()
+    topics = tuple(dict.fromkeys(values.words(given.text("topic", ""))))
+    if assigned:
+        topics = tuple(dict.fromkeys(queue.topic for queue in assigned))
+    if not topics and pattern is None:
+        raise ConfigError("topic is missing: one topic, or several with commas between")
+    return topics, pattern, assigned
+
+
+def _queues(text: str, option: str) -> tuple[Queue, ...]:
+    wrong = f'{option} is JSON such as {{"orders": {{"broker-a": [0, 1]}}}}, not {text!r}'
+    try:
+        table = json.loads(text)
+        found = tuple(
+            sorted(
+                Queue(topic, broker, int(queue_id))
+                for topic, brokers in table.items()
+                for broker, ids in brokers.items()
+                for queue_id in ids
+            )
+        )
+    except (ValueError, AttributeError, TypeError) as error:
+        raise ConfigError(wrong) from error
+    if not found or found[0].queue_id < 0:
+        raise ConfigError(wrong)
+    return found
+
+
+def _tags(given: Given) -> str:
+    text = given.text("tags", ALL).strip()
+    parse_tags(text)  # refuses an expression without a tag
+    return text or ALL
+
+
+def _sql(text: str, _: str) -> str:
+    condition(text)  # says what is wrong with it, before a broker does
+    return text
 
 
 def columns_of(options: Mapping[str, str]) -> tuple[str, ...]:
     """The columns that were chosen, all of them if none were."""
-    text = canonical(options).get(COLUMNS_OPTION)
-    return tuple(COLUMNS) if text is None else check_columns(_words(text))
+    given = canonical(options)
+    if "columns" in given:
+        return check_columns(values.words(given["columns"]))
+    keeps = values.flag(given.get("includeProperties", "true"), "includeProperties")
+    return tuple(name for name in COLUMNS if keeps or name != "properties")
 
 
-def canonical(options: Mapping[str, str]) -> dict[str, str]:
-    """Options by their proper name, aliases resolved."""
-    given: dict[str, str] = {}
-    for key, value in options.items():
-        name = _CANONICAL.get(key.lower())
-        if name is None:
-            raise ConfigError(f"unknown option {key}{nearest(key, [*NAMES, *ALIASES])}")
-        if name in given and given[name] != value:
-            raise ConfigError(f"{name} is given twice, as {given[name]!r} and as {value!r}")
-        given[name] = value
-    return given
-
-
-def _topics(given: Mapping[str, str]) -> tuple[str, ...]:
-    topics = tuple(dict.fromkeys(_words(given.get(TOPIC, ""))))
-    if not topics:
-        raise ConfigError(f"{TOPIC} is missing: one topic, or several with commas between")
-    return topics
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def _count(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name)
-    if text is None:
-        return None
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise ConfigError(f"{name} is a number above 0, not {text!r}")
-    return int(text)
-
-
-def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = given.get(name, str(default)).strip().lower()
-    if text not in ("true", "false"):
-        raise ConfigError(f"{name} is true or false, not {given[name]!r}")
-    return text == "true"
+def column_types(options: Mapping[str, str]) -> dict[str, str]:
+    """The columns that were chosen and what each is in Spark."""
+    body = values.choice(canonical(options).get("bodyAs", BINARY), "bodyAs", (BINARY, TEXT))
+    types = COLUMNS | ({"body": "string"} if body == TEXT else {})
+    return {name: types[name] for name in columns_of(options)}

@@ -5,9 +5,10 @@ text. There is one way to write them, `to_json`, with every level sorted; anothe
 offsets would look like new data for ever. An end is exclusive: it is the next offset to read.
 """
 
-import json
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 from gantrymq.base.errors import ConfigError
@@ -16,13 +17,11 @@ from gantrymq.model import Queue
 Offsets = dict[Queue, int]
 JsonOffsets = dict[str, dict[str, dict[str, int]]]
 
-EARLIEST: Final = "earliest"
-LATEST: Final = "latest"
-AT_LATEST: Final = -1
-AT_EARLIEST: Final = -2
-
-Point = str | Offsets
-"""Where to begin or end: `earliest`, `latest`, or an offset a queue (-1 latest, -2 earliest)."""
+_OFFSET_MIN: Final = -2
+"""Below 0 lie the words for latest (-1) and earliest (-2)."""
+PARTS_MAX: Final = 100_000
+"""More tasks than anybody wants, so that a mistyped minPartitions does not fill the memory."""
+_SHAPE: Final = 'not of the form {"topic": {"broker": {"0": 123}}}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,72 +53,63 @@ def to_json(offsets: Mapping[Queue, int]) -> JsonOffsets:
 
 def from_json(value: object) -> Offsets:
     """The inverse of `to_json`; says what is wrong with anything else."""
-    shape = 'not of the form {"topic": {"broker": {"0": 123}}}'
     offsets: Offsets = {}
-    for topic, brokers in _items(value, shape):
-        for broker, queues in _items(brokers, shape):
-            for queue_id, offset in _items(queues, shape):
-                if not queue_id.isdecimal() or not isinstance(offset, int) or offset < AT_EARLIEST:
-                    raise ConfigError(f"queue {queue_id!r} at {offset!r} is no offset: {shape}")
-                offsets[Queue(topic, broker, int(queue_id))] = offset
+    for queue, offset in queue_table(value):
+        if not isinstance(offset, int) or offset < _OFFSET_MIN:
+            raise ConfigError(f"queue {queue.queue_id} at {offset!r} is no offset: {_SHAPE}")
+        offsets[queue] = offset
     return offsets
 
 
-def _items(value: object, shape: str) -> Iterable[tuple[str, object]]:
+def queue_table(value: object) -> Iterable[tuple[Queue, object]]:
+    """What a table by topic, broker and queue says of each queue."""
+    for topic, brokers in _items(value):
+        for broker, queues in _items(brokers):
+            for queue_id, content in _items(queues):
+                if not queue_id.isdecimal():
+                    raise ConfigError(f"queue {queue_id!r} is no number: {_SHAPE}")
+                yield Queue(topic, broker, int(queue_id)), content
+
+
+def _items(value: object) -> Iterable[tuple[str, object]]:
     if not isinstance(value, dict):
-        raise ConfigError(f"offsets {value!r} are {shape}")
+        raise ConfigError(f"offsets {value!r} are {_SHAPE}")
     return value.items()
-
-
-def parse_point(text: str, option: str) -> Point:
-    """The value of startingOffsets or endingOffsets."""
-    word = text.strip()
-    if word.lower() in (EARLIEST, LATEST):
-        return word.lower()
-    try:
-        return from_json(json.loads(word))
-    except json.JSONDecodeError as error:
-        raise ConfigError(
-            f"{option} is earliest, latest or JSON with an offset a queue, not {text!r}"
-        ) from error
 
 
 # choosing offsets
 
 
-def resolve(point: Point, lows: Offsets, highs: Offsets, *, otherwise: str) -> Offsets:
-    """An offset for every queue that exists. Queues a JSON point leaves out are at `otherwise`."""
-    if isinstance(point, str):
-        return dict(lows if point == EARLIEST else highs)
-    missing = [queue for queue in point if queue not in highs]
-    if missing:
-        raise ConfigError(f"there is no {_name(missing[0])}: offsets were given for it")
-    resolved = dict(lows if otherwise == EARLIEST else highs)
-    for queue, offset in point.items():
-        named = {AT_LATEST: highs[queue], AT_EARLIEST: lows[queue]}
-        resolved[queue] = named.get(offset, offset)
-    return resolved
-
-
-def moves(point: Point) -> bool:
-    """Whether the point means another offset each time it is resolved."""
-    return point == LATEST if isinstance(point, str) else AT_LATEST in point.values()
-
-
-def advance(start: Offsets, highs: Offsets, rows_max: int | None = None) -> Offsets:
+def advance(
+    start: Offsets,
+    highs: Offsets,
+    rows_max: int | None = None,
+    *,
+    new: Mapping[Queue, int] | None = None,
+) -> Offsets:
     """Where a batch that begins at `start` ends: at `highs`, or `rows_max` rows on.
 
-    Queues are never dropped and never go back: one that vanished, or whose broker lost messages,
-    stays where it was. Queues that are new begin at 0. A limit is shared out by how much each
-    queue has; every queue that has something gets at least one row.
+    Queues are never dropped and never go back: one that vanished stays where it was. Queues that
+    appeared begin where `new` says, or at 0. A limit is shared out by how much each queue has;
+    every queue that has something gets at least one row.
     """
-    begin = dict.fromkeys(highs, 0) | start
+    begin = dict.fromkeys(highs, 0) | _within(new or {}, highs) | start
     behind = {queue: max(0, high - begin[queue]) for queue, high in highs.items()}
     total = sum(behind.values())
     if rows_max is None or total <= rows_max:
         return {queue: offset + behind.get(queue, 0) for queue, offset in begin.items()}
     share = {queue: min(rows, max(1, rows * rows_max // total)) for queue, rows in behind.items()}
     return {queue: offset + share.get(queue, 0) for queue, offset in begin.items()}
+
+
+def _within(new: Mapping[Queue, int], highs: Offsets) -> Offsets:
+    return {queue: min(offset, highs[queue]) for queue, offset in new.items() if queue in highs}
+
+
+def behind(start: Offsets, highs: Offsets) -> Offsets:
+    """Rows that each queue has from `start` on, those that appeared from their beginning."""
+    left = {queue: high - start.get(queue, 0) for queue, high in highs.items()}
+    return {queue: rows for queue, rows in left.items() if rows > 0}
 
 
 def capped(highs: Offsets, target: Offsets | None) -> Offsets:
@@ -132,18 +122,47 @@ def capped(highs: Offsets, target: Offsets | None) -> Offsets:
 # ranges and tasks
 
 
-def ranges(start: Offsets, end: Offsets) -> list[Range]:
+def ranges(start: Offsets, end: Offsets, *, skips_new: bool = False) -> list[Range]:
     """What lies between two offsets, by queue; a pure function, so every retry reads the same.
 
-    A start behind its end is possible once: after a crash in its first batch a query that began at
-    `latest` is given a new beginning together with the old end, which holds. Nothing is to be read
-    then, and the next batch begins at the old end.
+    A queue that is not in `start` appeared while the query ran: it is read from its first message,
+    or with `skips_new` from the end of this batch on.
+
+    A start behind its end is possible: after a crash in its first batch a query that began at
+    `latest` is given a new beginning together with the old end, which holds; and a queue that was
+    cut begins anew. Nothing is to be read then, and the next batch begins at the end.
     """
     return [
         Range(queue, start.get(queue, 0), end[queue], is_new=queue not in start)
         for queue in sorted(end)
-        if start.get(queue, 0) < end[queue]
+        if start.get(queue, 0) < end[queue] and not (skips_new and queue not in start)
     ]
+
+
+def split(
+    found: Sequence[Range], rows_max: Mapping[Queue, int], tasks_min: int | None = None
+) -> list[Range]:
+    """Cut ranges so that none has more rows than its queue's limit, and there are enough.
+
+    Of two cuts that are possible the one goes first that leaves smaller pieces.
+    """
+    parts = [-(-each.rows // rows_max.get(each.queue, each.rows)) for each in found]
+    if tasks_min is not None and found:
+        queue = [
+            (-each.rows / count, at)
+            for at, (each, count) in enumerate(zip(found, parts, strict=True))
+        ]
+        heapq.heapify(queue)
+        for _ in range(min(tasks_min, PARTS_MAX) - sum(parts)):
+            size, at = heapq.heappop(queue)
+            parts[at] += size < -1  # one row cannot be cut
+            heapq.heappush(queue, (-found[at].rows / parts[at], at))
+    return [piece for each, count in zip(found, parts, strict=True) for piece in _cut(each, count)]
+
+
+def _cut(whole: Range, count: int) -> Iterable[Range]:
+    edges = [whole.start + whole.rows * at // count for at in range(count + 1)]
+    return (replace(whole, start=one, end=two) for one, two in pairwise(edges))
 
 
 def pack(found: Sequence[Range], tasks_max: int) -> list[tuple[Range, ...]]:
@@ -154,12 +173,13 @@ def pack(found: Sequence[Range], tasks_max: int) -> list[tuple[Range, ...]]:
     """
     tasks: list[list[Range]] = [[] for _ in range(min(tasks_max, len(found)))]
     loads = [0] * len(tasks)
-    for each in sorted(found, key=lambda each: (-each.rows, each.queue)):
+    for each in sorted(found, key=lambda each: (-each.rows, each.queue, each.start)):
         least = loads.index(min(loads))
         tasks[least].append(each)
         loads[least] += each.rows
-    return [tuple(sorted(task, key=lambda each: each.queue)) for task in tasks]
+    return [tuple(sorted(task, key=lambda each: (each.queue, each.start))) for task in tasks]
 
 
-def _name(queue: Queue) -> str:
+def named(queue: Queue) -> str:
+    """A queue as errors name it."""
     return f"queue {queue.queue_id} of {queue.topic} on {queue.broker_name}"

@@ -5,13 +5,19 @@ store. Offsets mean the same in both, so a reader may begin in files and go on a
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from gantrymq.model import Queue
+from gantrymq.spark import survey
 from gantrymq.spark.decode import decode
-from gantrymq.spark.fetch import Reader, gathered
+from gantrymq.spark.fetch import BROKER_AWAY, Pull, borrowed, gathered
+from gantrymq.spark.losses import on_loss
 from gantrymq.spark.options import SourceOptions, parse_options
 from gantrymq.spark.plan import Offsets, Range
+from gantrymq.spark.sieve import Sieve
+from gantrymq.spark.survey import Sample
 
 
 class Rows(Protocol):
@@ -32,6 +38,18 @@ class Rows(Protocol):
         """The first and the next offset of every queue of the chosen topics."""
         ...
 
+    def offsets_at(self, times: Mapping[Queue, int]) -> Offsets:
+        """For each queue the first message that was stored at a time (in ms) or later."""
+        ...
+
+    def samples(self, starts: Offsets) -> dict[Queue, Sample]:
+        """How large the next messages of queues are, and how old; those without any left out."""
+        ...
+
+    def committed(self, queues: Sequence[Queue]) -> Offsets:
+        """The progress of the options' group; queues without any are left out."""
+        ...
+
     def batches(self, wanted: Range, columns: Sequence[str]) -> Iterator[Any]:
         """The rows of a range as `pyarrow.RecordBatch`es of a few MiB, in order of offset."""
         ...
@@ -42,7 +60,10 @@ class BrokerRows:
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._reader = Reader(options.namesrv, options.group)
+        self._opened = ExitStack()
+        self._reader = self._opened.enter_context(
+            borrowed(options.namesrv, options.group, options.patience_ms / 1000)
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -53,19 +74,50 @@ class BrokerRows:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        self._opened.__exit__(kind, error, trace)
 
     def close(self) -> None:
-        self._reader.close()
+        self._opened.close()
 
     def bounds(self) -> tuple[Offsets, Offsets]:
-        return self._reader.bounds(self._options.topics)
+        options, pattern = self._options, self._options.pattern
+        topics: Sequence[str] = options.topics
+        if pattern is not None:
+            topics = self._reader.ask(lambda instance: survey.matching_topics(instance, pattern))
+        lows, highs = self._reader.ask(
+            lambda instance: survey.bounds(instance, topics, may_vanish=pattern is not None)
+        )
+        return options.chosen(lows), options.chosen(highs)
+
+    def offsets_at(self, times: Mapping[Queue, int]) -> Offsets:
+        group = self._reader.group
+        return self._reader.ask(lambda instance: survey.offsets_at(instance, group, times))
+
+    def samples(self, starts: Offsets) -> dict[Queue, Sample]:
+        group = self._reader.group
+        return self._reader.ask(
+            lambda instance: survey.samples(instance, group, starts), BROKER_AWAY
+        )
+
+    def committed(self, queues: Sequence[Queue]) -> Offsets:
+        group = self._reader.group
+        return self._reader.ask(lambda instance: survey.committed(instance, group, queues))
 
     def batches(self, wanted: Range, columns: Sequence[str]) -> Iterator[Any]:
         options = self._options
-        strict = options.fail_on_data_loss
-        for records in gathered(self._reader.replies(wanted, options.pull_count, strict=strict)):
-            yield decode(records, wanted.queue, columns)
+        sieve = Sieve(options, columns)
+        pull = Pull(
+            count=options.pull_count,
+            size=options.pull_bytes,
+            timeout=options.pull_timeout_ms / 1000,
+            tags=options.tags if options.tag_names else None,
+            sql=options.sql,
+        )
+        end = wanted.end if pull.is_filtered else None
+        for records in gathered(self._reader.replies(wanted, pull, on_loss(options))):
+            batch = sieve.sift(decode(records, wanted.queue, sieve.needed), end)
+            if len(batch):
+                yield batch
 
 
 def open_rows(options: SourceOptions) -> Rows:
