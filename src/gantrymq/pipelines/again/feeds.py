@@ -1,0 +1,136 @@
+"""Where a job's messages come from: topics of a cluster, or an archive of them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
+from typing import Any, Final, Protocol
+
+from gantrymq.model import Queue
+from gantrymq.pipelines.again.results import Span
+from gantrymq.pipelines.lake import open_table
+from gantrymq.spark.plan import Offsets, to_json
+from gantrymq.spark.rows import open_rows, source_options
+
+FOR_EVER: Final = 253_370_764_800_000
+"""The year 9999: nothing is stored later."""
+
+
+class Feed(Protocol):
+    """Messages by offset and by time."""
+
+    def bounds(self) -> tuple[Offsets, Offsets]:
+        """The first and the next offset of every queue."""
+        ...
+
+    def reaches_back(self) -> dict[str, int]:
+        """For each broker that has deleted messages: nothing stored from this time (ms) on is
+        gone."""
+        ...
+
+    def ends_at(self, until_ms: int, highs: Offsets) -> Offsets:
+        """For each queue the first message that was stored at a time or later, or its end."""
+        ...
+
+    def frame(self, spark: Any, span: Span, starts: Offsets, ends: Offsets) -> Any:
+        """The messages before `ends` that were stored in a period or not before `starts`.
+
+        There may be others among them: their times must still be looked at.
+        """
+        ...
+
+
+class TopicFeed:
+    """Topics of a cluster, or of the files of a store: whatever the source's options name."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = dict(options)
+
+    def bounds(self) -> tuple[Offsets, Offsets]:
+        with open_rows(source_options(self._options)) as rows:
+            return rows.bounds()
+
+    def reaches_back(self) -> dict[str, int]:
+        with open_rows(source_options(self._options)) as rows:
+            lows, highs = rows.bounds()
+            gone = {queue.broker_name for queue, low in lows.items() if low > 0}
+            there = {q: low for q, low in lows.items() if q.broker_name in gone and low < highs[q]}
+            samples = rows.samples(there) if there else {}
+        return oldest({queue: sample.store_ms for queue, sample in samples.items()}, gone)
+
+    def ends_at(self, until_ms: int, highs: Offsets) -> Offsets:
+        with open_rows(source_options(self._options)) as rows:
+            found = rows.offsets_at(dict.fromkeys(highs, until_ms))
+        return {queue: min(high, found.get(queue, high)) for queue, high in highs.items()}
+
+    def frame(self, spark: Any, span: Span, starts: Offsets, ends: Offsets) -> Any:
+        by_time = self.ends_at(span.since_ms, ends)
+        begin = {queue: min(by_time[queue], starts.get(queue, end)) for queue, end in ends.items()}
+        named = {
+            "startingOffsets": json.dumps(to_json(begin)),
+            "endingOffsets": json.dumps(to_json(ends)),
+        }
+        return spark.read.format("rocketmq").options(**self._options, **named).load()
+
+
+class ArchiveFeed:
+    """An archive, which still has what brokers have deleted."""
+
+    def __init__(self, path: str, topics: Sequence[str]) -> None:
+        self._table, self._topics = open_table(path), tuple(topics)
+
+    def bounds(self) -> tuple[Offsets, Offsets]:
+        found = {q: at for q, at in self._table.positions().items() if q.topic in self._topics}
+        lows = dict(found)
+        for each in self._table.files():
+            if each.queue in lows:
+                lows[each.queue] = min(lows[each.queue], each.first)
+        return lows, found
+
+    def reaches_back(self) -> dict[str, int]:
+        lows, _ = self.bounds()
+        gone = {queue.broker_name for queue, low in lows.items() if low > 0}
+        firsts: dict[Queue, int] = {}
+        for each in self._table.files():
+            if each.queue in lows and each.queue.broker_name in gone:
+                firsts[each.queue] = min(firsts.get(each.queue, each.since_ms), each.since_ms)
+        return oldest(firsts, gone)
+
+    def ends_at(self, until_ms: int, highs: Offsets) -> Offsets:
+        found = dict(highs)
+        for each in self._table.files():
+            if each.queue in found and each.until_ms >= until_ms:
+                found[each.queue] = min(found[each.queue], each.first)
+        return found
+
+    def frame(self, spark: Any, span: Span, starts: Offsets, ends: Offsets) -> Any:
+        from pyspark.sql import functions as f
+
+        # The files are those of when `ends` were looked up, so nothing lies behind them.
+        if not starts:
+            return self._table.frame(
+                spark, topics=self._topics, since_ms=span.since_ms, until_ms=span.until_ms
+            )
+        new = [
+            (f.col("topic") == queue.topic)
+            & (f.col("brokerName") == queue.broker_name)
+            & (f.col("queueId") == queue.queue_id)
+            & (f.col("queueOffset") >= start)
+            for queue, start in starts.items()
+        ]
+        late = f.unix_millis("storeTimestamp") >= span.since_ms
+        return self._table.frame(spark, topics=self._topics).where(reduce(or_, new, late))
+
+
+def oldest(firsts: Mapping[Queue, int], brokers: set[str]) -> dict[str, int]:
+    """The time from which on each broker has everything.
+
+    A broker deletes its log from the old end, all queues together. So where one queue still has a
+    message, everybody's messages that are not older are there.
+    """
+    return {
+        broker: min(
+            (ms for queue, ms in firsts.items() if queue.broker_name == broker), default=FOR_EVER
+        )
+        for broker in brokers
+    }

@@ -1,0 +1,255 @@
+"""Running again without Spark: steps of time, and tables whose periods are replaced."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from gantrymq.base.disk import LockedError
+from gantrymq.base.errors import ConfigError
+from gantrymq.model import Queue
+from gantrymq.pipelines.again.feeds import FOR_EVER, oldest
+from gantrymq.pipelines.again.grains import parse_grain
+from gantrymq.pipelines.again.results import Results, Span
+from gantrymq.pipelines.again.staging import Staged, write_part
+from gantrymq.pipelines.job import Job, job
+from gantrymq.pipelines.lake import Conflict, TableError
+
+HOUR = 3_600_000
+QUEUE = Queue("orders", "broker-a", 0)
+SCHEMA = pa.schema([("hour", pa.timestamp("us", "UTC")), ("name", pa.string())])
+
+
+def at(text: str) -> int:
+    return round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+NOON = at("2026-05-05 12:00")
+
+
+# steps of time
+
+
+def test_a_step_begins_where_the_length_says() -> None:
+    """
+    Hours and minutes are counted in UTC; a moment on the edge begins a step.
+    """
+    quarter = parse_grain("15min", "Europe/Berlin")
+
+    assert NOON == quarter.floor(NOON + 899_999)
+    assert (NOON, NOON + 900_000) == (quarter.ceil(NOON), quarter.ceil(NOON + 1))
+    assert [1000, 60_000, HOUR] == [
+        parse_grain(text, "UTC").length_ms for text in ("1s", "1 minute", "1 hour")
+    ]
+
+
+def test_a_day_is_that_of_the_zone() -> None:
+    """
+    The night the clocks change has a day of 23 or 25 hours.
+    """
+    day = parse_grain("1d", "Europe/Berlin")
+    spring, autumn = at("2026-03-29 12:00"), at("2026-10-25 12:00")
+
+    assert [23.0, 25.0] == [(day.ceil(noon) - day.floor(noon)) / HOUR for noon in (spring, autumn)]
+    assert at("2026-03-28 23:00") == day.floor(spring)
+
+
+@pytest.mark.parametrize("every", ["", "0s", "7min", "2d", "1 fortnight", "h", "-1h"])
+def test_a_step_divides_a_day(every: str) -> None:
+    """
+    Others would begin at another time each day.
+    """
+    with pytest.raises(ConfigError, match="another part of a day"):
+        parse_grain(every, "UTC")
+
+
+def test_a_period_is_made_of_whole_steps() -> None:
+    """
+    Half a step cannot be replaced; the error tells the period that can.
+    """
+    hours = parse_grain("1h", "UTC")
+    hours.check(NOON, NOON + HOUR)
+    hours.check(NOON, None)
+
+    with pytest.raises(ConfigError) as caught:
+        hours.check(NOON + 1, NOON + HOUR + 1)
+
+    assert (
+        "a period begins and ends with a whole step of 3600 s: widen it to "
+        "--since '2026-05-05 12:00:00.000+00:00' --until '2026-05-05 14:00:00.000+00:00'"
+        == str(caught.value)
+    )
+
+
+def test_a_broker_has_everything_from_its_oldest_message_on() -> None:
+    """
+    Logs are deleted from the old end, all queues of a broker together.
+    """
+    other = Queue("orders", "broker-a", 1)
+
+    assert {"broker-a": 50} == oldest({QUEUE: 70, other: 50}, {"broker-a"})
+    assert {"broker-a": FOR_EVER} == oldest({}, {"broker-a"})
+    assert {} == oldest({}, set())
+
+
+# tables
+
+
+def staged(folder: Path, *rows: tuple[int, str], schema: pa.Schema = SCHEMA) -> Staged:
+    """Rows as a worker would have left them."""
+    hours = pa.array([NOON + hour * HOUR for hour, _ in rows], pa.timestamp("ms", "UTC"))
+    columns = [hours, pa.array([name for _, name in rows], pa.string())]
+    batch = pa.RecordBatch.from_arrays(columns, ["hour", "name"]).cast(schema)
+    reports = [row for part in write_part([batch], schema, str(folder), "hour")
+               for row in part.to_pylist()]  # fmt: skip
+    return Staged(
+        schema=schema,
+        paths=tuple(row["path"] for row in reports),
+        rows=sum(row["rows"] for row in reports),
+        blank=0,
+        first_us=None,
+        last_us=None,
+    )
+
+
+def content(root: Path) -> list[tuple[int, str]]:
+    rows = DeltaTable(root).to_pyarrow_table().to_pylist()
+    return sorted(
+        ((round(row["hour"].timestamp() * 1000) - NOON) // HOUR, row["name"]) for row in rows
+    )
+
+
+def span(since: int, until: int | None) -> Span:
+    return Span(NOON + since * HOUR, None if until is None else NOON + until * HOUR)
+
+
+def test_a_commit_replaces_a_period_and_nothing_else(tmp_path: Path) -> None:
+    """
+    Rows before and behind stay; the same period may be replaced again; the end is exclusive.
+    """
+    results = Results(tmp_path / "t", "j", "hour")
+    old = [(hour, "old") for hour in range(5)]
+    results.replace(span(0, None), staged(tmp_path, *old), {QUEUE: 7}, "run")
+
+    assert 2 == results.rows_in(span(1, 3))
+    results.replace(span(1, 3), staged(tmp_path, (1, "new"), (2, "new"), (2, "more")), {}, "again")
+    expected = [(0, "old"), (1, "new"), (2, "more"), (2, "new"), (3, "old"), (4, "old")]
+
+    assert expected == content(tmp_path / "t")
+    results.replace(span(1, 3), staged(tmp_path), {}, "again")
+    assert [(0, "old"), (3, "old"), (4, "old")] == content(tmp_path / "t")
+    assert {QUEUE: 7} == Results(tmp_path / "t", "j", "hour").positions([QUEUE])
+    assert {} == Results(tmp_path / "t", "other", "hour").positions([QUEUE])
+
+
+def test_of_two_runs_that_did_not_know_of_each_other_one_is_refused(tmp_path: Path) -> None:
+    """
+    Also when they replace different periods: their positions would not fit together.
+    """
+    first = Results(tmp_path / "t", "j", "hour")
+    first.replace(span(0, None), staged(tmp_path, (0, "a"), (5, "a")), {QUEUE: 1}, "run")
+    one, two = (Results(tmp_path / "t", "j", "hour") for _ in range(2))
+    one.replace(span(5, None), staged(tmp_path, (5, "b")), {QUEUE: 2}, "run")
+
+    with pytest.raises(Conflict, match="changed by somebody else"):
+        two.replace(span(0, 1), staged(tmp_path, (0, "c")), {}, "again")
+
+    assert [(0, "a"), (5, "b")] == content(tmp_path / "t")
+
+
+def test_staging_belongs_to_one_run_and_is_cleaned_by_the_next(tmp_path: Path) -> None:
+    """
+    What a run that died left behind is deleted; a run at work is not disturbed.
+    """
+    results = Results(tmp_path / "t", "j", "hour")
+    with results.staging() as folder:
+        Path(folder, "x.parquet").write_text("")
+        with pytest.raises(LockedError), results.staging():
+            pass
+        assert Path(folder, "x.parquet").exists()
+    left = tmp_path / "t" / "_staging" / "dead"
+    left.mkdir(parents=True)
+
+    with results.staging() as folder:
+        assert [Path(folder).name] == [each.name for each in left.parent.iterdir()]
+    assert not left.parent.exists()
+
+
+def test_columns_may_come_but_not_change(tmp_path: Path) -> None:
+    """
+    A column of another type, or one that is missing, is refused by name.
+    """
+    results = Results(tmp_path / "t", "j", "hour")
+    results.replace(span(0, None), staged(tmp_path, (0, "1")), {}, "run")
+    number = pa.schema([("hour", pa.timestamp("us", "UTC")), ("name", pa.int64())])
+    with pytest.raises(ConfigError, match="the column name of"):
+        results.replace(span(0, None), staged(tmp_path, (0, "1"), schema=number), {}, "run")
+    only = Staged(pa.schema([SCHEMA.field("hour")]), (), 0, 0, None, None)
+    with pytest.raises(ConfigError, match="no column name"):
+        results.replace(span(0, None), only, {}, "run")
+    wide = pa.schema([*SCHEMA, ("note", pa.string())])
+    path = str(tmp_path / "more.parquet")
+    later = pa.array([NOON + HOUR], pa.timestamp("ms", "UTC"))
+    pq.write_table(pa.table({"hour": later, "name": ["2"], "note": ["x"]}).cast(wide), path)
+    results.replace(span(1, None), Staged(wide, (path,), 1, 0, None, None), {}, "run")
+
+    assert [(0, "1"), (1, "2")] == content(tmp_path / "t")
+    assert ["hour", "name", "note"] == DeltaTable(tmp_path / "t").to_pyarrow_table().column_names
+
+
+def test_maintenance_changes_no_row(tmp_path: Path) -> None:
+    """
+    Small files are joined; rows and positions stay.
+    """
+    results = Results(tmp_path / "t", "j", "hour")
+    for hour in range(4):
+        results.replace(span(hour, None), staged(tmp_path, (hour, "a")), {QUEUE: hour}, "run")
+    before = len(DeltaTable(tmp_path / "t").file_uris())
+    results.maintain()
+
+    assert [(hour, "a") for hour in range(4)] == content(tmp_path / "t")
+    assert {QUEUE: 3} == results.positions([QUEUE])
+    assert (4, 1) == (before, len(DeltaTable(tmp_path / "t").file_uris()))
+
+
+def test_a_folder_with_something_else_is_no_table(tmp_path: Path) -> None:
+    """
+    Nothing is written beside files that are not the job's; a damaged log is an error.
+    """
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="holds something else"):
+        Results(tmp_path, "j", "hour")
+    log = tmp_path / "t" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020}.json").write_text("{")
+    with pytest.raises(TableError, match="cannot be read"):
+        Results(tmp_path / "t", "j", "hour")
+
+
+# jobs
+
+
+def test_a_function_becomes_a_job_of_its_name() -> None:
+    """
+    And can still be called as a function.
+    """
+
+    @job(topic="orders", table="lake/orders", time="hour", every="1h", zone="Europe/Berlin")
+    def per_hour(messages: str) -> str:
+        return messages.upper()
+
+    assert isinstance(per_hour, Job)
+    assert ("per_hour", "ROWS") == (per_hour.name, per_hour("rows"))
+
+
+def test_a_job_that_cannot_run_says_so_at_once() -> None:
+    """
+    When it is written, not when it is run.
+    """
+    settings = {"topic": "t", "table": "x", "time": "hour", "every": "1h"}
+    for wrong in ({"every": "7min"}, {"zone": "Mars"}, {"name": "a/b"}, {"group": "no good"}):
+        with pytest.raises(Exception, match=r"part of a day|no time zone|slash|illegal"):
+            job(**{**settings, **wrong})(str)
