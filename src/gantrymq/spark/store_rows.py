@@ -269,7 +269,7 @@ class StoreRows:
             return
         offset, position = int(offsets[~expired][0]), int(positions[~expired][0])
         base = self.folder.log.base_of(position)
-        files, records = self._files(queue).path_of(offset), self.folder.log.path(base)
+        files, records = self._files(queue).place(offset)[0], self.folder.log.path(base)
         error = StoreDamaged(queue, offset, files, records, position - base)
         if self._strict:
             raise error

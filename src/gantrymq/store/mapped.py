@@ -139,17 +139,22 @@ class QueueFiles:
     """The entries of one queue."""
 
     def __init__(self, directory: str, file_entries: int) -> None:
-        self.directory, self._file_bytes = directory, file_entries * ENTRY_BYTES
-        self.bases = last_run(bases_in(OsDisk(), directory), self._file_bytes)
+        self.directory, self.file_bytes = directory, file_entries * ENTRY_BYTES
+        self.bases = last_run(bases_in(OsDisk(), directory), self.file_bytes)
 
     @property
     def begin(self) -> int:
         """The offset of the first entry that there is a file for."""
         return self.bases[0] // ENTRY_BYTES if self.bases else 0
 
-    def path_of(self, offset: int) -> str:
-        """The file that holds an entry."""
-        return self._path(offset * ENTRY_BYTES // self._file_bytes * self._file_bytes)
+    def place(self, offset: int) -> tuple[str, int]:
+        """The file that holds an entry, and the byte in it."""
+        at = offset * ENTRY_BYTES % self.file_bytes
+        return self._path(offset * ENTRY_BYTES - at), at
+
+    def sizes(self) -> list[tuple[str, int]]:
+        """The files and their sizes."""
+        return [(self._path(base), _size(Path(self._path(base)))) for base in self.bases]
 
     def _path(self, base: int) -> str:
         return f"{self.directory}/{file_name(base)}"
@@ -162,8 +167,8 @@ class QueueFiles:
 
     def _parts(self, at: int, end: int) -> Iterator[bytes]:
         while at < end:
-            base = at - at % self._file_bytes
-            want = min(end, base + self._file_bytes) - at
+            base = at - at % self.file_bytes
+            want = min(end, base + self.file_bytes) - at
             with contextlib.suppress(FileNotFoundError), Path(self._path(base)).open("rb") as file:
                 data = os.pread(file.fileno(), want, at - base)
                 yield data
@@ -176,7 +181,7 @@ class QueueFiles:
         """Behind the last entry that is not empty: found from the end, so holes hide nothing."""
         for base in reversed(self.bases):
             with contextlib.suppress(FileNotFoundError), Path(self._path(base)).open("rb") as file:
-                count = _filled(file.fileno(), self._file_bytes)
+                count = _filled(file.fileno(), self.file_bytes)
                 if count:
                     return base // ENTRY_BYTES + count
         return self.begin

@@ -1,0 +1,137 @@
+"""Queue entries held against the records that they name, and queue files against their layout."""
+
+from typing import Final
+
+import numpy as np
+
+from gantrymq.base.disk import OsDisk
+from gantrymq.kernel import FILLER_SIZE
+from gantrymq.pipelines.audit.findings import WRONG, Finding, Ledger, runs
+from gantrymq.pipelines.audit.scope import Scope
+from gantrymq.protocol.record import BORN_V6, MAGIC_V2, STORE_V6
+from gantrymq.store.folder import StoreFolder
+from gantrymq.store.mapped import (
+    Bools,
+    Bytes,
+    Entries,
+    Ints,
+    MappedLog,
+    QueueFiles,
+    fitting,
+    gather,
+)
+from gantrymq.store.segment import bases_in
+
+ENTRIES_PER_READ: Final = 1 << 17
+MANY_QUEUES: Final = "%LMQ%"
+"""Topics whose queues hold entries of other topics' records."""
+
+_REST_TYPE: Final = np.dtype([("flags", ">i4"), ("skip", "V44"), ("body_size", ">i4")])
+_AT_FLAGS: Final = 36
+
+
+def check_queue(
+    folder: StoreFolder, scope: Scope, topic: str, queue_id: int, ledger: Ledger
+) -> None:
+    """Every entry of a queue leads to a record of this queue and offset."""
+    files = folder.queue(topic, queue_id)
+    _check_layout(folder, files, topic, queue_id, ledger)
+    stop = files.written()
+    at, begun = files.begin, False
+    while at < stop:
+        entries = files.read(at, min(stop, at + ENTRIES_PER_READ))
+        if not entries.size:
+            break
+        offsets = at + np.arange(entries.size)
+        is_open = entries["position"] >= scope.end  # not to be judged yet
+        is_gone = (entries["position"] < folder.log.min) & (entries["size"] > 0)
+        filler = entries["size"] == FILLER_SIZE
+        hole = (entries["size"] <= 0) & ~is_open
+        judged = ~is_open & ~is_gone & ~filler & ~hole
+        wrong = np.zeros(entries.size, bool)
+        rows = np.flatnonzero(judged)
+        wrong[rows] = ~fit(folder.log, entries[rows], queue_id, offsets[rows], topic)
+        ledger.cover("queue entries with their record", rows.size)
+        ledger.cover("queue entries of deleted log files", int(is_gone.sum()))
+        late = filler & (begun | (np.cumsum(judged) > 0))
+        begun = begun or bool(judged.any())
+        for kind, mask, text in (
+            ("entry-surplus", wrong, "entries that lead to no record of this queue and offset"),
+            ("entry-hole", hole | late, "empty entries in the middle of a queue"),
+        ):
+            _report(kind, text, files, topic, queue_id, offsets[mask], entries[mask], ledger)
+        at += entries.size
+
+
+def _check_layout(
+    folder: StoreFolder, files: QueueFiles, topic: str, queue_id: int, ledger: Ledger
+) -> None:
+    """Files follow each other without a gap, each of full size."""
+    for base in bases_in(OsDisk(), files.directory):
+        if base not in files.bases:
+            text = "files between this one and the next are missing"
+            path = f"{files.directory}/{base:020d}"
+            ledger.add(Finding(WRONG, "queue-gap", path, topic=topic, queue_id=queue_id, text=text))
+    for path, size in files.sizes():
+        if size != files.file_bytes:
+            ledger.add(
+                Finding(WRONG, "queue-size", path, size, topic=topic, queue_id=queue_id,
+                        text=f"the file has {size} bytes instead of {files.file_bytes}")
+            )  # fmt: skip
+
+
+def _report(
+    kind: str,
+    text: str,
+    files: QueueFiles,
+    topic: str,
+    queue_id: int,
+    offsets: Ints,
+    entries: Entries,
+    ledger: Ledger,
+) -> None:
+    for first, count in runs(offsets):
+        offset = int(offsets[first])
+        path, at = files.place(offset)
+        position = int(entries["position"][first])
+        ledger.add(
+            Finding(WRONG, kind, path, at, position, topic, queue_id, offset, count, text)
+        )  # fmt: skip
+
+
+def fit(
+    log: MappedLog, entries: Entries, queue_id: int, offsets: Ints, topic: str | None = None
+) -> Bools:
+    """Which entries lead to a record of this queue and offset, and of a topic if one is given."""
+    fits = np.zeros(entries.size, bool)
+    positions, sizes = entries["position"].astype(np.int64), entries["size"].astype(np.int64)
+    bases = positions - positions % log.segment_bytes
+    known = set(log.bases)
+    for base in np.unique(bases).tolist():
+        if base not in known:
+            continue
+        rows, view = np.flatnonzero(bases == base), log.file(base)
+        starts = positions[rows] - base
+        good = fitting(
+            view, starts, sizes[rows], position=base, queue_id=queue_id, first=offsets[rows]
+        )
+        if topic is not None and not topic.startswith(MANY_QUEUES):
+            good[good] = _is_topic(view, starts[good], sizes[rows][good], topic.encode())
+        fits[rows] = good
+    return fits
+
+
+def _is_topic(view: Bytes, starts: Ints, sizes: Ints, topic: bytes) -> Bools:
+    """Which of these records are of a topic. Their sizes were checked, their parts were not."""
+    rest = gather(view, starts + _AT_FLAGS, _REST_TYPE)
+    flags = rest["flags"].astype(np.int64)
+    plain = (flags & (BORN_V6 | STORE_V6)) == 0
+    is_v2 = gather(view, starts + 4, ">i4") == MAGIC_V2
+    at = starts + 88 + rest["body_size"].astype(np.int64)
+    inside = plain & ~is_v2 & (at >= starts) & (at + 1 + len(topic) <= starts + sizes)
+    same: Bools = ~plain | is_v2  # the rare layouts are left to the walk through the log
+    rows = np.flatnonzero(inside)
+    match = view[at[rows]] == len(topic)
+    names = gather(view, at[rows] + 1, f"V{len(topic)}").view(np.uint8).reshape(-1, len(topic))
+    same[rows] = match & (names == np.frombuffer(topic, np.uint8)).all(axis=1)
+    return same

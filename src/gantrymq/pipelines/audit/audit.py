@@ -1,0 +1,166 @@
+"""The whole audit: tasks to workers, and one answer from what they say."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gantrymq.pipelines.audit.findings import (
+    COVERED,
+    JOINT,
+    NOTE,
+    SCHEMA,
+    WRONG,
+    Finding,
+    from_rows,
+    worst_first,
+)
+from gantrymq.pipelines.audit.scope import Scope, Task, scope_of, stray_files, tasks_of
+from gantrymq.pipelines.audit.walk import DEBRIS
+from gantrymq.pipelines.audit.work import audit_task
+from gantrymq.pipelines.progress import Progress, Silent
+from gantrymq.spark.tasks import run_tasks
+from gantrymq.store.folder import StoreFolder
+from gantrymq.store.indexfiles import index_files
+
+WAVE_TASKS: Final = 32
+"""Tasks that go to Spark together: between waves the run tells how far it is."""
+
+ENTRY_KINDS: Final = ("entry-missing", "entry-place", "entry-size", "entry-tag")
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit says about a store."""
+
+    directory: str
+    findings: list[Finding]
+    covered: dict[str, int]
+    seconds: float
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_good(self) -> bool:
+        """Nothing is wrong; notes do not count."""
+        return not any(each.level == WRONG for each in self.findings)
+
+
+Runner = Callable[[Scope, Sequence[Task]], list[Finding]]
+
+
+def audit(spark: Any, directory: str, progress: Progress | None = None) -> Audit:
+    """Check a store on Spark's workers, who must see its directory."""
+
+    def on_spark(scope: Scope, tasks: Sequence[Task]) -> list[Finding]:
+        frame = run_tasks(spark, tasks, lambda task: audit_task(scope, task), SCHEMA)
+        return from_rows(frame.collect())
+
+    return audit_by(on_spark, directory, progress or Silent())
+
+
+def audit_by(run: Runner, directory: str, progress: Progress) -> Audit:
+    """The same with any way to run tasks."""
+    began, scope = time.monotonic(), scope_of(directory)
+    tasks = tasks_of(scope, len(index_files(scope.directory)))
+    found: list[Finding] = []
+    progress.start(len(tasks), "parts of the store")
+    for at in range(0, len(tasks), WAVE_TASKS):
+        wave = tasks[at : at + WAVE_TASKS]
+        found += run(scope, wave)
+        progress.advance(len(wave))
+    progress.done()
+    folder = StoreFolder(directory)
+    covered: dict[str, int] = {}
+    for each in found:
+        if each.level == COVERED:
+            covered[each.kind] = covered.get(each.kind, 0) + each.count
+    findings = [each for each in found if each.level in (WRONG, NOTE)]
+    findings += [*_layout(folder), *_joints(found, scope)]
+    return Audit(
+        scope.directory, worst_first(_once(findings)), covered, time.monotonic() - began,
+        _notes(scope, folder),
+    )  # fmt: skip
+
+
+def _layout(folder: StoreFolder) -> list[Finding]:
+    """Log files of a wrong size, or with a gap behind them."""
+    findings = [
+        Finding(WRONG, "log-gap", folder.log.path(base), position=base,
+                text="files between this one and the next are missing; nothing before is read")
+        for base in stray_files(folder)
+    ]  # fmt: skip
+    for base in folder.log.bases:
+        size = folder.log.file(base).size
+        if size != folder.segment_bytes:
+            text = f"the file has {size} bytes instead of {folder.segment_bytes}"
+            findings.append(
+                Finding(WRONG, "log-size", folder.log.path(base), size, base, text=text)
+            )
+    return findings
+
+
+def _joints(found: Sequence[Finding], scope: Scope) -> list[Finding]:
+    """Whether the parts of the log join, and end where they should."""
+    folder = StoreFolder(scope.directory)
+    damaged = {
+        each.position + each.count for each in found if each.kind.startswith(("log-", "crc"))
+    }
+    findings, expected = [], max(scope.log_min, folder.log.min)
+    for part in sorted((f for f in found if f.level == JOINT), key=lambda f: f.position):
+        if part.kind == DEBRIS and part.position < expected:
+            continue  # what lies behind the mark of a file's end means nothing
+        if part.position > expected and expected not in damaged:
+            findings.append(_gap(folder, expected, part.position))
+        if part.kind == DEBRIS:
+            findings.append(_gap(folder, part.position, part.position + part.count))
+        expected = max(expected, part.position + part.count)
+    if expected < scope.end and expected not in damaged:
+        base = folder.log.base_of(expected)
+        text = f"the log ends here, but queues or the checkpoint reach up to {scope.end}"
+        findings.append(
+            Finding(WRONG, "log-end", folder.log.path(base), expected - base, expected,
+                    count=scope.end - expected, text=text)
+        )  # fmt: skip
+    return findings
+
+
+def _gap(folder: StoreFolder, start: int, end: int) -> Finding:
+    base = folder.log.base_of(start)
+    return Finding(
+        WRONG, "log-chain", folder.log.path(base), start - base, start, count=end - start,
+        text="no record can be read here",
+    )  # fmt: skip
+
+
+def _once(findings: Sequence[Finding]) -> list[Finding]:
+    """One finding for one fault: what a record says about its entry explains the entry, too."""
+    damaged = [(f.position, f.position + f.count) for f in findings
+               if f.kind.startswith("log-") and f.kind != "log-size"]  # fmt: skip
+    explained = {
+        (f.topic, f.queue_id, f.offset + number)
+        for f in findings if f.kind in ENTRY_KINDS for number in range(f.count)
+    }  # fmt: skip
+
+    def is_new(each: Finding) -> bool:
+        if each.kind not in ("entry-surplus", "entry-hole"):
+            return True
+        if each.kind == "entry-surplus" and any(a <= each.position < b for a, b in damaged):
+            return False
+        places = ((each.topic, each.queue_id, each.offset + n) for n in range(each.count))
+        return not all(place in explained for place in places)
+
+    return [each for each in findings if is_new(each)]
+
+
+def _notes(scope: Scope, folder: StoreFolder) -> list[str]:
+    notes = []
+    if not scope.is_clean:
+        notes.append(
+            f"the store is open (a broker runs on it or died on it): records from log offset "
+            f"{scope.end} on are left out"
+        )
+    elif folder.is_open:
+        notes.append("a broker was started meanwhile: what was found may be its work")
+    if not index_files(scope.directory):
+        notes.append("the store has no key index that could be read")
+    return notes

@@ -1,0 +1,112 @@
+"""What an audit finds, as rows that cross from Spark's workers to the driver."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from gantrymq.store.mapped import Ints
+
+WRONG: Final = "wrong"
+NOTE: Final = "note"
+COVERED: Final = "covered"
+JOINT: Final = "joint"
+"""Between workers and driver only: where a stretch of the log begins and ends."""
+
+KEPT_MAX: Final = 1000
+"""Findings of one task that are listed; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not as it should be, or how much was looked at."""
+
+    level: str
+    kind: str
+    file: str = ""
+    at: int = -1
+    """The byte in the file."""
+    position: int = -1
+    """The log offset that it is about."""
+    topic: str = ""
+    queue_id: int = -1
+    offset: int = -1
+    """The queue offset of the first message that it is about."""
+    count: int = 1
+    """How many messages, entries or bytes."""
+    text: str = ""
+
+    def row(self) -> dict[str, Any]:
+        """For people and scripts: what does not apply is left out."""
+        row = {"level": self.level, "kind": self.kind, "file": self.file, "byte": self.at,
+               "topic": self.topic, "queueId": self.queue_id, "offset": self.offset,
+               "count": self.count, "text": self.text}  # fmt: skip
+        return {name: None if value in ("", -1) else value for name, value in row.items()}
+
+
+SCHEMA: Final = (
+    "level string, kind string, file string, at bigint, position bigint, topic string, "
+    "queue_id int, offset bigint, count bigint, text string"
+)
+_ARROW = pa.schema(
+    [("level", pa.string()), ("kind", pa.string()), ("file", pa.string()), ("at", pa.int64()),
+     ("position", pa.int64()), ("topic", pa.string()), ("queue_id", pa.int32()),
+     ("offset", pa.int64()), ("count", pa.int64()), ("text", pa.string())]
+)  # fmt: skip
+
+
+class Ledger:
+    """What one task found and how much it covered."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self._dropped: Counter[str] = Counter()
+        self._covered: Counter[str] = Counter()
+
+    def add(self, finding: Finding) -> None:
+        """Keep a finding; those beyond the limit are counted by kind."""
+        if len(self.findings) < KEPT_MAX:
+            self.findings.append(finding)
+        else:
+            self._dropped[finding.kind] += finding.count
+
+    def cover(self, kind: str, count: int) -> None:
+        """So many more of a kind were looked at."""
+        if count:
+            self._covered[kind] += count
+
+    def batch(self) -> pa.RecordBatch:
+        """All of it, as Spark takes it."""
+        more = [
+            Finding(WRONG, kind, count=count, text="more of the same in this part of the store")
+            for kind, count in self._dropped.items()
+        ]
+        covered = [Finding(COVERED, kind, count=count) for kind, count in self._covered.items()]
+        rows = [asdict(each) for each in (*self.findings, *more, *covered)]
+        return pa.RecordBatch.from_pylist(rows, _ARROW)
+
+
+def from_rows(rows: Iterable[Any]) -> list[Finding]:
+    """Rows of Spark's as findings."""
+    return [Finding(**row.asDict()) for row in rows]
+
+
+def runs(offsets: Ints) -> list[tuple[int, int]]:
+    """Stretches of offsets that follow each other: the index of the first, and how many."""
+    if not offsets.size:
+        return []
+    edges = np.flatnonzero(np.diff(offsets) != 1) + 1
+    starts = np.concatenate([[0], edges])
+    ends = np.concatenate([edges, [offsets.size]])
+    return list(zip(starts.tolist(), (ends - starts).tolist(), strict=True))
+
+
+def worst_first(findings: Sequence[Finding]) -> list[Finding]:
+    """In the order in which people read them: what is wrong, then by place."""
+    return sorted(
+        findings,
+        key=lambda each: (each.level != WRONG, each.position, each.file, each.at, each.offset),
+    )

@@ -1,0 +1,172 @@
+"""Walking a part of the log from record to record, and over what is none.
+
+The walk itself is the store's own, so that a record is good here exactly if a broker that starts
+would take it: its checksum fits, its parts fill it, it knows its own place.
+"""
+
+from collections.abc import Generator, Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from gantrymq.base.errors import ProtocolError
+from gantrymq.kernel import STOP_BLANK, STOP_PARTIAL, Walked, walk_records
+from gantrymq.pipelines.audit.findings import JOINT, WRONG, Finding, Ledger
+from gantrymq.pipelines.audit.scope import LogSlice
+from gantrymq.protocol.record import (
+    AT_MAGIC,
+    BLANK_BYTES,
+    I32_LEN,
+    MAGIC_V1,
+    MAGIC_V2,
+    RECORD_BYTES_MIN,
+    body_crc,
+    decode_record,
+)
+from gantrymq.store.mapped import FRONT_TYPE, Bytes, MappedLog, gather
+
+CHUNK: Final = 4 << 20
+SEARCH_BYTES: Final = 16 << 20
+"""How much is looked at in one go for the next record behind a damaged one."""
+
+RECORDS, DEBRIS = "records", "debris"
+"""What a part of the log may consist of."""
+
+_MAGICS = [I32_LEN.pack(magic) for magic in (MAGIC_V1, MAGIC_V2)]
+
+
+class Stop(NamedTuple):
+    """Where a stretch of good records ends, and why."""
+
+    at: int
+    kind: int
+
+
+def records_of(log: MappedLog, part: LogSlice, ledger: Ledger) -> Iterator[list[Walked]]:
+    """The good records that begin in a part of the log, some thousands at a time.
+
+    What is between them goes into the ledger, together with where the part begins and ends: the
+    driver sees from that whether it joins its neighbours.
+    """
+    base = log.base_of(part.start)
+    view, stop, first = log.file(base), part.end - base, part.start - base
+    at = first if first == 0 else _next_record(view, first, stop, base)
+    if at is None:
+        if view[first:stop].any():
+            ledger.add(Finding(JOINT, DEBRIS, position=part.start, count=stop - first))
+        return
+    begun = ended = at
+    while at is not None and at < stop:
+        ended, kind = yield from _stretch(view, at, stop, base, log.segment_bytes)
+        if ended >= stop:
+            break
+        if kind == STOP_BLANK:
+            ended = log.segment_bytes
+            break
+        at = _over_damage(log, ledger, view, ended, stop, base)
+    ledger.add(Finding(JOINT, RECORDS, position=base + begun, count=ended - begun))
+
+
+def _stretch(
+    view: Bytes, at: int, stop: int, base: int, segment_bytes: int
+) -> Generator[list[Walked], None, Stop]:
+    """Good records from `at` on; returns where they end."""
+    want = CHUNK
+    while True:
+        data = view[at : at + want].data
+        records, end, kind = walk_records(data, base + at, segment_bytes - at, True)
+        end -= base
+        if records and records[-1][3] - base >= stop:
+            inside = [record for record in records if record[3] - base < stop]
+            yield inside
+            return Stop(records[len(inside)][3] - base, STOP_PARTIAL)
+        if records:
+            yield records
+        if end >= stop:
+            return Stop(end, kind)
+        if kind == STOP_PARTIAL and end > at:
+            at, want = end, CHUNK
+        elif kind == STOP_PARTIAL and at + want < view.size:
+            want *= 2  # a record larger than what was looked at
+        else:
+            return Stop(end, kind)
+
+
+def _over_damage(
+    log: MappedLog, ledger: Ledger, view: Bytes, at: int, stop: int, base: int
+) -> int | None:
+    """Name what stands at `at`, which is no good record; return where the next record is."""
+    size = _size_at(view, at)
+    follows = at + size
+    is_sized = size >= RECORD_BYTES_MIN and follows <= view.size
+    if is_sized and _is_start(view, follows, base):
+        after: int | None = follows
+    else:
+        after = _next_record(view, at + 1, stop, base)
+        if after is None and not view[at : min(stop, view.size)].any():
+            return None  # nothing was ever written here
+    end = stop if after is None else after
+    kind, text = _reason(view, at, base, log.segment_bytes)
+    ledger.add(
+        Finding(WRONG, kind, log.path(base), at, base + at, count=end - at, text=text)
+    )  # fmt: skip
+    return after
+
+
+def _size_at(view: Bytes, at: int) -> int:
+    return int(gather(view, np.array([at]), ">i4")[0]) if at + 4 <= view.size else 0
+
+
+def _is_start(view: Bytes, at: int, base: int) -> bool:
+    """Whether a record, the mark of a file's end, or nothing at all stands there."""
+    if at + BLANK_BYTES > view.size:
+        return at == view.size
+    if not view[at : at + 4096].any():
+        return True
+    return _next_record(view, at, at + 1, base) == at
+
+
+def _next_record(view: Bytes, start: int, stop: int, base: int) -> int | None:
+    """The first place from `start` on and before `stop` where a record knows its own place."""
+    for begin in range(start, min(stop, view.size), SEARCH_BYTES):
+        end = min(begin + SEARCH_BYTES, stop, view.size)
+        part = view[begin + AT_MAGIC : end + AT_MAGIC + 3]
+        places = begin + np.flatnonzero(part == _MAGICS[0][0])
+        places = places[places + FRONT_TYPE.itemsize <= view.size]
+        front = gather(view, places, FRONT_TYPE)
+        is_magic = (front["magic"] == MAGIC_V1) | (front["magic"] == MAGIC_V2)
+        good = places[is_magic & (front["physical_offset"] == places + base)]
+        if good.size:
+            return int(good[0])
+    return None
+
+
+def _reason(view: Bytes, at: int, base: int, segment_bytes: int) -> tuple[str, str]:
+    """What is wrong with what stands at `at`: a kind for scripts and words for people."""
+    head = view[at : at + FRONT_TYPE.itemsize]
+    if head.size < FRONT_TYPE.itemsize:
+        return "log-cut", "the file ends within a record"
+    if not head.any():
+        return "log-zeros", "zeros where a record should be"
+    front = gather(view, np.array([at]), FRONT_TYPE)[0]
+    if front["magic"] not in (MAGIC_V1, MAGIC_V2):
+        return "log-chain", f"no record begins here: its magic number is {int(front['magic'])}"
+    size = int(front["total_size"])
+    if not RECORD_BYTES_MIN <= size <= segment_bytes - at - BLANK_BYTES:
+        return "log-chain", f"a record cannot have {size} bytes here"
+    if front["physical_offset"] != base + at:
+        return "log-chain", f"the record says that it stands at {int(front['physical_offset'])}"
+    if at + size > view.size:
+        return "log-cut", "the file ends within a record"
+    return _reason_within(view[at : at + size].tobytes())
+
+
+def _reason_within(data: bytes) -> tuple[str, str]:
+    """The same for a record whose beginning and size are right."""
+    try:
+        message = decode_record(data)
+    except ProtocolError as error:
+        return "log-parts", str(error)
+    if message.body and body_crc(message.body) != message.body_crc:
+        return "crc", f"the body of {len(message.body)} bytes does not fit its checksum"
+    return "log-parts", "topic or properties lost a sector to zeros"

@@ -1,0 +1,84 @@
+"""One task of an audit, as a Spark worker or a test runs it."""
+
+import gc
+from collections.abc import Iterator
+from typing import Any, Final
+
+from gantrymq.base.errors import GantryError
+from gantrymq.kernel import Walked
+from gantrymq.pipelines.audit.against_index import check_index
+from gantrymq.pipelines.audit.against_log import EntriesOf, KeysOf, block_of, check_times
+from gantrymq.pipelines.audit.against_queues import check_queue
+from gantrymq.pipelines.audit.findings import Ledger
+from gantrymq.pipelines.audit.scope import IndexPart, LogSlice, QueueSet, Scope, Task
+from gantrymq.pipelines.audit.walk import records_of
+from gantrymq.store.errors import StoreError
+from gantrymq.store.folder import StoreFolder
+from gantrymq.store.indexfiles import index_files
+
+BLOCK_RECORDS: Final = 16_384
+"""Records that are held against queues and index together."""
+
+
+def audit_task(scope: Scope, task: Task) -> Iterator[Any]:
+    """What a task finds, as one Arrow batch."""
+    ledger = Ledger()
+    folder = _opened(scope)
+    gc.disable()  # a hundred thousand tuples come and go, none of them in a circle
+    try:
+        if isinstance(task, LogSlice):
+            _check_log(folder, scope, task, ledger)
+        elif isinstance(task, QueueSet):
+            for topic, queue_id in task.queues:
+                check_queue(folder, scope, topic, queue_id, ledger)
+        else:
+            _check_index(scope, task, ledger)
+    finally:
+        gc.enable()
+        folder.close()
+    yield ledger.batch()
+
+
+def _opened(scope: Scope) -> StoreFolder:
+    try:
+        return StoreFolder(scope.directory)
+    except StoreError as error:
+        raise GantryError(
+            f"{scope.directory} cannot be seen from where Spark's executors run: audit it on its "
+            f"own machine, or where it is mounted ({error})"
+        ) from error
+
+
+def _check_log(folder: StoreFolder, scope: Scope, part: LogSlice, ledger: Ledger) -> None:
+    entries = EntriesOf(folder, ledger)
+    keys = KeysOf(index_files(scope.directory), ledger, is_clean=scope.is_clean)
+    path = folder.log.path(folder.log.base_of(part.start))
+    low = part.start
+    for records in _blocks(records_of(folder.log, part, ledger)):
+        block = block_of(records)
+        end = records[-1][3] + records[-1][4]
+        ledger.cover("log bytes", int(block.sizes.sum()))
+        ledger.cover("records", len(records))
+        check_times(block, path, ledger)
+        entries.check(block)
+        keys.check(block, low, end)
+        low = end
+
+
+def _blocks(parts: Iterator[list[Walked]]) -> Iterator[list[Walked]]:
+    """Small lists joined to larger ones."""
+    block: list[Walked] = []
+    for part in parts:
+        block += part
+        if len(block) >= BLOCK_RECORDS:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def _check_index(scope: Scope, part: IndexPart, ledger: Ledger) -> None:
+    views = index_files(scope.directory)
+    if part.number < len(views):
+        is_last = part.number == len(views) - 1
+        check_index(views[part.number], ledger, slots_too=scope.is_clean or not is_last)
