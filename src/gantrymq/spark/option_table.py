@@ -160,7 +160,18 @@ OPTIONS: Final = (
         "how long brokers may be away, for instance to restart, before the query fails",
     ),
     Option("via", "broker", "`broker`: over the wire; `store`: from the files of a store"),
-    Option("storePath", "", "with via=store: the broker's store folder"),
+    Option(
+        "storePath",
+        "",
+        "with via=store: the broker's store folder, or several, "
+        "`broker-a=/data/a,broker-b=/data/b`; together with nameServer the live tail comes from the broker",
+    ),
+    Option(
+        "storeAccess",
+        "auto",
+        "where the folder cannot be seen: `auto` asks the broker if there is a nameServer, "
+        "`require` fails; `never` leaves the files alone",
+    ),
 )
 """In the order of the guide."""
 

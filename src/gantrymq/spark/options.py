@@ -36,6 +36,7 @@ MIB: Final = 1 << 20
 BYTES_OF_A_TASK: Final = 256 * MIB
 
 BROKER, STORE = "broker", "store"
+AUTO, NEVER, REQUIRE = "auto", "never", "require"
 BINARY, TEXT = "binary", "text"
 FAIL, SKIP, REPORT = "true", "false", "report"
 BATCH, OFF = "batch", "off"
@@ -54,6 +55,8 @@ class SourceOptions:
     queue_ids: frozenset[int] | None = None
     via: str = BROKER
     store_path: str | None = None
+    store_access: str = AUTO
+    """Whether the files of `store_path` are read where they cannot be seen, or must be."""
 
     tags: str = ALL
     sql: str | None = None
@@ -159,8 +162,9 @@ def parse_options(
     """Read and check the options of a batch or of a stream."""
     given = Given(options, streaming=streaming)
     via = given.choice("via", BROKER, STORE)
-    namesrv = given.text("nameServer", namesrv_default)
-    if not namesrv and via == BROKER:
+    namesrv = given.text("nameServer", namesrv_default if via == BROKER else "")
+    access = given.choice("storeAccess", AUTO, NEVER, REQUIRE)
+    if not namesrv and (via == BROKER or access == NEVER):
         raise ConfigError("nameServer is missing: the name server's host:port[;host:port]")
     if (via == STORE) != given.has("storePath"):
         raise ConfigError("via=store needs storePath, the broker's store folder, and storePath it")
@@ -183,6 +187,7 @@ def parse_options(
         queue_ids=given.maybe("queues", values.queue_ids),
         via=via,
         store_path=given.maybe("storePath", lambda text, _: text),
+        store_access=access,
         tags=_tags(given),
         sql=given.maybe("sqlFilter", _sql),
         keys=frozenset(given.text("keyFilter", "").split()),

@@ -14,7 +14,7 @@ from gantrymq.spark import survey
 from gantrymq.spark.decode import decode
 from gantrymq.spark.fetch import BROKER_AWAY, Pull, borrowed, gathered
 from gantrymq.spark.losses import on_loss
-from gantrymq.spark.options import SourceOptions, parse_options
+from gantrymq.spark.options import STORE, SourceOptions, parse_options
 from gantrymq.spark.plan import Offsets, Range
 from gantrymq.spark.sieve import Sieve
 from gantrymq.spark.survey import Sample
@@ -122,6 +122,10 @@ class BrokerRows:
 
 def open_rows(options: SourceOptions) -> Rows:
     """The rows that the options name."""
+    if options.via == STORE:
+        from gantrymq.spark.stored import stored_rows  # which knows this module
+
+        return stored_rows(options, BrokerRows)
     return BrokerRows(options)
 
 
