@@ -1,0 +1,196 @@
+"""Jobs on a real Spark and a real cluster: run, run on, run again."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as f
+from sparkkit import BROKER, Processes
+
+from gantrymq import Admin, Message, Producer, ProducerOptions
+from gantrymq.base.errors import ConfigError
+from gantrymq.pipelines.again.feeds import FOR_EVER, TopicFeed
+from gantrymq.pipelines.job import Job, Outcome
+from gantrymq.pipelines.moments import describe
+from gantrymq.testing.plugin import GantryCluster
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def bodies(frame: Any) -> list[str]:
+    return sorted(row.said for row in frame.collect())
+
+
+def says(word: str) -> Any:
+    """A job that writes down what messages say, each with a word of its own."""
+
+    def work(messages: Any) -> Any:
+        said = f.concat(f.lit(f"{word} "), f.col("body").cast("string")).alias("said")
+        return messages.select(f.date_trunc("second", "storeTimestamp").alias("second"), said)
+
+    return work
+
+
+def job_of(topic: str, table: Path, work: Any, **settings: Any) -> Job:
+    plain: dict[str, Any] = {"name": "said", "time": "second", "every": "1s"}
+    return Job(work=work, topic=topic, table=str(table), **{**plain, **settings})
+
+
+def send(cluster: Processes, topic: str, *words: str) -> int:
+    """Send in the first half of a second; the beginning of that second."""
+    time.sleep(1 - time.time() % 1 + 0.05)
+    results = cluster.send([Message(topic, word) for word in words])
+    assert len(words) == len(results)
+    return int(time.time()) * 1000
+
+
+def test_a_job_runs_on_where_its_table_says(
+    spark: Any, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """
+    Each message is in the table once, however often the job runs.
+    """
+    cluster.create_topic(topic, 2)
+    work = job_of(topic, tmp_path / "t", says("I say"), group=f"{topic}-group")
+    send(cluster, topic, "a", "b")
+    first = work.run(spark, cluster.namesrv)
+    send(cluster, topic, "c")
+    second, third = (work.run(spark, cluster.namesrv) for _ in range(2))
+
+    assert ["I say a", "I say b", "I say c"] == bodies(work.results().frame(spark))
+    assert (2, 1) == (first.rows, second.rows)
+    assert Outcome(None, None) == third
+
+    async def lag() -> int:
+        async with Admin(cluster.namesrv) as admin:
+            stats = await admin.consume_stats(f"{topic}-group", topic)
+            return sum(row.broker_offset - row.consumer_offset for row in stats.queues.values())
+
+    assert 0 == asyncio.run(lag())
+
+
+def test_a_step_that_is_not_over_is_computed_anew(
+    spark: Any, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """
+    Totals of a day are right after every run: new messages do not become rows of their own.
+    """
+
+    def per_day(messages: Any) -> Any:
+        day = f.date_trunc("day", "storeTimestamp").alias("second")
+        return messages.groupBy(day, "tags").count()
+
+    cluster.create_topic(topic, 2)
+    work = job_of(topic, tmp_path / "t", per_day, every="1d")
+    cluster.send([Message(topic, "1", tags="x"), Message(topic, "2", tags="y")])
+    work.run(spark, cluster.namesrv)
+    cluster.send([Message(topic, "3", tags="x")])
+    work.run(spark, cluster.namesrv)
+
+    rows = work.results().frame(spark).groupBy("tags").agg(f.sum("count").alias("n")).collect()
+    assert {"x": 2, "y": 1} == {row.tags: row.n for row in rows}
+
+
+def test_a_job_that_was_wrong_is_repeated_for_a_period(
+    spark: Any, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """
+    The rows of the period are those of the mended job, all others stay; so does the progress of
+    the group, and a later run goes on where it would have.
+    """
+    cluster.create_topic(topic, 2)
+    wrong = job_of(topic, tmp_path / "t", says("wrong"), group=f"{topic}-group")
+    _, since, until = (send(cluster, topic, word) for word in ("a", "b", "c"))
+    wrong.run(spark, cluster.namesrv)
+    send(cluster, topic, "d")
+    mended = job_of(topic, tmp_path / "t", says("right"), group=f"{topic}-group")
+    period = {"since": describe(since, "UTC"), "until": describe(until, "UTC")}
+
+    trial = mended.again(spark, cluster.namesrv, **period, dry_run=True)
+    assert ["wrong a", "wrong b", "wrong c"] == bodies(mended.results().frame(spark))
+    done = mended.again(spark, cluster.namesrv, **period)
+
+    assert ["right b", "wrong a", "wrong c"] == bodies(mended.results().frame(spark))
+    assert (1, 1, None) == (trial.rows_before, trial.rows, trial.version)
+    assert (since, until, 1, 1) == (done.since_ms, done.until_ms, done.rows_before, done.rows)
+
+    async def behind() -> int:
+        async with Admin(cluster.namesrv) as admin:
+            stats = await admin.consume_stats(f"{topic}-group", topic)
+            return sum(row.broker_offset - row.consumer_offset for row in stats.queues.values())
+
+    assert 1 == asyncio.run(behind())
+    mended.again(spark, cluster.namesrv, since=period["since"], commit_progress=True)
+    assert 0 == asyncio.run(behind())
+    expected = ["right b", "right c", "right d", "wrong a"]
+    assert expected == bodies(mended.results().frame(spark))
+    mended.run(spark, cluster.namesrv)
+    assert expected == bodies(mended.results().frame(spark))
+
+
+def test_rows_of_another_time_are_refused(
+    spark: Any, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """
+    A job whose rows are not in the period would leave doubles behind: nothing is written.
+    """
+
+    def early(messages: Any) -> Any:
+        then = f.col("storeTimestamp") - f.expr("interval 1 hour")
+        return messages.select(then.alias("second"), f.lit("x").alias("said"))
+
+    def timeless(messages: Any) -> Any:
+        return messages.select(f.lit(None).cast("timestamp").alias("second"))
+
+    cluster.create_topic(topic, 1)
+    send(cluster, topic, "a")
+    for work in (early, timeless):
+        with pytest.raises(ConfigError, match="is not in its period"):
+            job_of(topic, tmp_path / "t", work).run(spark, cluster.namesrv)
+    with pytest.raises(ConfigError, match="has no column second"):
+        job_of(topic, tmp_path / "t", lambda rows: rows.select("body")).run(spark, cluster.namesrv)
+    with pytest.raises(ConfigError, match="is string, not timestamp"):
+        job_of(topic, tmp_path / "t", says("x"), time="said").run(spark, cluster.namesrv)
+    with pytest.raises(ConfigError, match="widen it to --since"):
+        job_of(topic, tmp_path / "t", says("x")).again(
+            spark, cluster.namesrv, since="2026-01-01 00:00:00.001"
+        )
+
+    assert not (tmp_path / "t" / "_delta_log").exists()
+
+
+def test_a_period_that_messages_are_gone_from_is_not_replaced(tmp_path: Path) -> None:
+    """
+    Rows are never replaced by fewer because the broker has deleted messages meanwhile. What it
+    still has can be computed, and of an untouched topic everything.
+    """
+    always = ";".join(f"{hour:02d}" for hour in range(24))
+    cluster = GantryCluster(file_reserved_time=0, delete_when=always)
+    try:
+        cluster.create_topic("old", queues=1)
+        cluster.call(_fill(cluster.namesrv, "old"))
+        cluster.clock.advance(120)
+        cluster.create_topic("fresh", queues=1)
+        old = job_of("old", tmp_path / "t", says("x"))
+
+        with pytest.raises(ConfigError, match=r"broker-a no longer has what is older than .* Take"):
+            old.again(None, cluster.namesrv, since="2000-01-01")
+        [(broker, reach)] = TopicFeed(_source(cluster, "old")).reaches_back().items()
+        assert (BROKER, True) == (broker, 0 < reach < FOR_EVER)
+        assert {} == TopicFeed(_source(cluster, "fresh")).reaches_back()
+    finally:
+        cluster.close()
+
+
+def _source(cluster: GantryCluster, topic: str) -> dict[str, str]:
+    return {"nameServer": cluster.namesrv, "topic": topic}
+
+
+async def _fill(namesrv: str, topic: str) -> None:
+    """More than a broker keeps that keeps nothing."""
+    options = ProducerOptions(compress_over_bytes=1 << 30)
+    async with Producer(namesrv, group="tests", options=options) as producer:
+        for _ in range(600):
+            await producer.send(Message(topic, b"x" * 20_000))
