@@ -5,10 +5,20 @@ import click
 from gantrymq.cli.lazy import LazyGroup
 
 COMMANDS = {
+    "archive": "gantrymq.cli.pipeline_archive:archive",
+    "compact": "gantrymq.cli.pipeline_compact:compact",
+    "replay": "gantrymq.cli.pipeline_replay:replay",
+    "run": "gantrymq.cli.pipeline_again:run",
+    "again": "gantrymq.cli.pipeline_again:again",
     "bundle": "gantrymq.cli.pipeline_bundle:bundle",
     "warm": "gantrymq.cli.pipeline_warm:warm",
 }
 HELP = {
+    "archive": "Copy topics into a lakehouse table, each message once.",
+    "compact": "Join small files of an archive and delete leftovers.",
+    "replay": "Send messages of the past again, marked, in order and at a rate.",
+    "run": "Let a job go on from where its table is.",
+    "again": "Repeat a job for a period, and replace that period's rows.",
     "bundle": "Write one file with what executors of a cluster need.",
     "warm": "Let Spark start in half the time from now on.",
 }

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
+from gantrymq.pipelines.archive.watch import Watcher, left_of
 from gantrymq.pipelines.archive.work import copying, done
 from gantrymq.pipelines.lake import Change, Conflict, DataFile, Table, TableError
 from gantrymq.pipelines.lake.writing import remove
@@ -79,31 +80,35 @@ class Archive:
         clock: WallClock,
         progress: Progress | None = None,
         report: Callable[[Offsets], None] | None = None,
+        watcher: Watcher | None = None,
     ) -> None:
         self._spark, self.table, self._job, self._clock = spark, table, job, clock
         self._progress = progress or Silent()
-        self._report = report
+        self._report, self._watcher = report, watcher
         self._run = run
         self._tasks_max = tasks_of(spark)
         self.totals = Totals()
-        self.behind: Offsets = {}
-        """Where the queues stood that had something left when last looked at."""
 
     def run(self, *, stopped: Callable[[], bool] = lambda: False) -> Totals:
         """Copy everything up to the present; `stopped` is asked between commits."""
+        self.catch_up(stopped=stopped, counts=True)
+        self._progress.done()
+        return self.totals
+
+    def catch_up(self, *, stopped: Callable[[], bool], counts: bool = False) -> None:
+        """The same for somebody who comes back; with `counts` the progress is told the total."""
+        self.table.refresh()
         with open_rows(self._job.options) as rows:
             lows, target = rows.bounds()
             start = self._start(rows, lows, target)
-            total = sum(max(0, target[queue] - at) for queue, at in start.items())
-            self._progress.start(total, "rows")
+            if counts:
+                self._progress.start(sum(left_of(start, target).values()), "rows")
             while not stopped():
                 if not self._step(start, target):
                     break
                 lows, _ = rows.bounds()
                 self.table.refresh()
                 start = self._start(rows, lows, target)
-        self._progress.done()
-        return self.totals
 
     # what to copy
 
@@ -123,8 +128,10 @@ class Archive:
             for queue, low in lows.items()
             if queue in highs
         }
-        self.behind = {queue: at for queue, at in start.items() if at < highs[queue]}
-        return self._checked(start, held, lows, highs)
+        start = self._checked(start, held, lows, highs)
+        if self._watcher is not None:
+            self._watcher.look(rows, start, highs)
+        return start
 
     def _checked(self, start: Offsets, held: Offsets, lows: Offsets, highs: Offsets) -> Offsets:
         """The same, if the queues still have what comes next."""
@@ -172,7 +179,7 @@ class Archive:
         if not tasks:
             return []
         root = self.table.root
-        return done(self._spark, root, tasks, copying(root, options), self._run)
+        return done(self._spark, root, tasks, copying(root, options), self._run).files
 
     def _commit(self, files: list[DataFile], known: Offsets, end: Offsets) -> None:
         """Put files into the table; whoever was quicker wins."""

@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 
 from gantrymq.base.errors import GantryError
-from gantrymq.pipelines.lake.files import DataFile
+from gantrymq.pipelines.lake.files import DataFile, Span
 from gantrymq.pipelines.lake.writing import FileWriter, remove
 from gantrymq.spark.columns import COLUMNS
 from gantrymq.spark.fetch import DataLost
@@ -33,11 +33,16 @@ class Report(msgspec.Struct):
     """What a task says when it is done."""
 
     files: list[DataFile] = []
+    """New rows."""
+    kept: list[DataFile] = []
+    """Rows of older files, written again."""
+    dropped: list[Span] = []
+    """Rows of older files that it left out."""
     trouble: str = ""
 
 
-Work = Callable[[Any, str], list[DataFile]]
-"""Does a task and tells its files; the text is a token for names that nobody else has."""
+Work = Callable[[Any, str], Report]
+"""Does a task; the text is a token for names that nobody else has."""
 
 
 def reporting(work: Work, run: str) -> Callable[[Any], Iterator[Any]]:
@@ -45,7 +50,7 @@ def reporting(work: Work, run: str) -> Callable[[Any], Iterator[Any]]:
 
     def report(task: Any) -> Iterator[Any]:
         try:
-            said = Report(files=work(task, _token(run)))
+            said = work(task, _token(run))
         except (GantryError, OSError, pa.ArrowException) as error:
             said = Report(trouble=str(error))
         yield pa.RecordBatch.from_pydict({"report": [msgspec.json.encode(said).decode()]})
@@ -61,22 +66,23 @@ def _token(run: str) -> str:
     return f"{run}t{context.taskAttemptId() if context else 0}"
 
 
-def done(spark: Any, root: Path, tasks: Sequence[Any], work: Work, run: str) -> list[DataFile]:
-    """Run tasks on Spark; the files they wrote, or the first trouble, and then no files."""
+def done(spark: Any, root: Path, tasks: Sequence[Any], work: Work, run: str) -> Report:
+    """Run tasks on Spark; what they did together, or the first trouble, and then no files."""
     found = run_tasks(spark, tasks, reporting(work, run), SCHEMA).collect()
     reports = [msgspec.json.decode(row.report, type=Report) for row in found]
     files = [each for report in reports for each in report.files]
+    kept = [each for report in reports for each in report.kept]
     trouble = next((report.trouble for report in reports if report.trouble), "")
     if trouble:
-        remove(root, files)
+        remove(root, [*files, *kept])
         raise WorkFailed(trouble)
-    return files
+    return Report(files, kept, [each for report in reports for each in report.dropped])
 
 
 def copying(root: Path, options: SourceOptions) -> Work:
     """Copies ranges of queues into files."""
 
-    def copy(ranges: tuple[Range, ...], token: str) -> list[DataFile]:
+    def copy(ranges: tuple[Range, ...], token: str) -> Report:
         writers: list[FileWriter] = []
         try:
             with open_rows(options) as rows:
@@ -87,7 +93,7 @@ def copying(root: Path, options: SourceOptions) -> Work:
             for writer in writers:
                 writer.drop()
             raise
-        return [each for writer in writers for each in writer.done]
+        return Report(files=[each for writer in writers for each in writer.done])
 
     return copy
 

@@ -1,0 +1,62 @@
+"""The archive as a stream: commit after commit, for as long as nobody stops it."""
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from gantrymq.base.clock import WallClock
+from gantrymq.pipelines.archive.run import Archive, Totals
+from gantrymq.pipelines.archive.upkeep import SMALL_MAX, compact, sweep
+from gantrymq.pipelines.progress import Progress
+from gantrymq.pipelines.running import Stop
+
+TIDY_COMMITS: Final = 20
+"""After so many commits small files are looked for."""
+SWEEP_MS: Final = 3_600_000
+
+
+class Tidy:
+    """Keeps a table in order beside its archive, now and then."""
+
+    def __init__(
+        self, spark: Any, archive: Archive, *, run: str, clock: WallClock,
+        say: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self._spark, self._archive, self._clock, self._say = spark, archive, clock, say
+        self._run, self._count = run, 0
+        self._commits = 0
+        self._sweep_ms = 0
+
+    def look(self) -> None:
+        """Join small files and sweep, if it is time to."""
+        commits, now_ms = self._archive.totals.commits, self._clock.now_ms()
+        if commits - self._commits >= TIDY_COMMITS:
+            self._commits = commits
+            self.compact(SMALL_MAX)
+        if now_ms >= self._sweep_ms:
+            self._sweep_ms = now_ms + SWEEP_MS
+            sweep(self._archive.table, now_ms=now_ms)
+
+    def compact(self, count_min: int) -> None:
+        self._count += 1
+        before, after = compact(
+            self._spark, self._archive.table, run=f"{self._run}c{self._count}",
+            clock=self._clock, count_min=count_min,
+        )  # fmt: skip
+        if before:
+            self._say(f"{before} small files joined to {after}")
+
+
+def follow(
+    archive: Archive, stop: Stop, trigger: float, progress: Progress, tidy: Tidy | None
+) -> Totals:
+    """Archive what there is every `trigger` seconds, until `stop` is asked."""
+    progress.start(None, "rows")
+    while not stop.asked:
+        began = time.monotonic()
+        archive.catch_up(stopped=lambda: stop.asked)
+        if tidy is not None and not stop.asked:
+            tidy.look()
+        stop.pause(trigger - (time.monotonic() - began))
+    progress.done()
+    return archive.totals

@@ -1,0 +1,127 @@
+"""Keeping a table in order: small files joined, files that belong to nobody swept up."""
+
+import os
+from collections.abc import Iterable
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+from gantrymq.base.clock import WallClock
+from gantrymq.pipelines.archive.run import COMMITS_MAX
+from gantrymq.pipelines.archive.work import Report, Work, done
+from gantrymq.pipelines.lake import Change, Conflict, DataFile, Table, TableError
+from gantrymq.pipelines.lake.reading import batches
+from gantrymq.pipelines.lake.writing import FileWriter, remove
+
+SMALL_BYTES: Final = 64 * 1024 * 1024
+"""A file below this is small."""
+JOINED_BYTES: Final = 256 * 1024 * 1024
+"""Small files are joined up to about this size."""
+SMALL_MAX: Final = 8
+"""So many small neighbours are joined without being asked."""
+SAFE_MS: Final = 24 * 3_600_000
+"""Files outside the table are left alone so long: a run may be about to commit them, and a reader
+may still be reading what was replaced."""
+
+
+def joinable(files: Iterable[DataFile], count_min: int = 2) -> list[tuple[DataFile, ...]]:
+    """Small files that follow each other in a queue and a day, in groups to be joined."""
+    known = [each for each in files if each.queue is not None]
+    known.sort(key=lambda each: (each.queue, each.day, each.first))
+    found: list[tuple[DataFile, ...]] = []
+    for _, day in groupby(known, key=lambda each: (each.queue, each.day)):
+        group: list[DataFile] = []
+        for each in day:
+            follows = bool(group) and each.first == group[-1].last + 1
+            full = sum(one.size for one in group) + each.size > JOINED_BYTES
+            if group and (not follows or full or each.size >= SMALL_BYTES):
+                found.append(tuple(group))
+                group = []
+            if each.size < SMALL_BYTES:
+                group.append(each)
+        found.append(tuple(group))
+    return [group for group in found if len(group) >= max(2, count_min)]
+
+
+def joining(root: Path) -> Work:
+    """Writes the rows of neighbouring files into one."""
+
+    def join(group: tuple[DataFile, ...], token: str) -> Report:
+        queue = group[0].queue
+        assert queue is not None
+        writer = FileWriter(root, queue, token)
+        try:
+            for each in group:
+                for batch in batches(root / each.path):
+                    writer.add(batch)
+            files = writer.close()
+            if sum(each.rows for each in files) != sum(each.rows for each in group):
+                raise TableError(f"{group[0].path} and its neighbours have lost rows")
+        except BaseException:
+            writer.drop()
+            raise
+        return Report(files=files)
+
+    return join
+
+
+def compact(
+    spark: Any, table: Table, *, run: str, clock: WallClock, count_min: int = 2
+) -> tuple[int, int]:
+    """Join small files; how many there were and how many they became. Rows stay what they are."""
+    table.refresh()
+    groups = joinable(table.files(), count_min)
+    if not groups:
+        return 0, 0
+    old = tuple(each for group in groups for each in group)
+    new = tuple(done(spark, table.root, groups, joining(table.root), run).files)
+    change = Change(clock.now_ms(), new, old, reason="compact", same_rows=True)
+    if not replaced(table, change):
+        return 0, 0
+    return len(old), len(new)
+
+
+def replaced(table: Table, change: Change) -> bool:
+    """Commit a change that replaces files; False, and nothing done, if somebody replaced them."""
+    now = change.at_ms / 1000
+    for each in change.removed:
+        _touch(table.root / each.path, now)
+    for _ in range(COMMITS_MAX):
+        try:
+            table.commit(change)
+        except Conflict:
+            table.refresh()
+            there = {each.path for each in table.files()}
+            if all(each.path in there for each in change.removed):
+                continue
+            break
+        except TableError:
+            remove(table.root, change.added)
+            raise
+        return True
+    remove(table.root, change.added)
+    return False
+
+
+def _touch(path: Path, now: float) -> None:
+    """The age of a file outside the table counts from when it was put there."""
+    os.utime(path, (now, now))
+
+
+def sweep(table: Table, *, now_ms: int, age_ms: int = SAFE_MS) -> int:
+    """Delete files that do not belong to the table and are older than the safe age; how many."""
+    table.refresh()
+    table.forget(now_ms - age_ms)
+    known = {each.path for each in table.files()}
+    count = 0
+    for path in table.root.glob("topic=*/dt=*/*"):
+        ours = path.name.endswith((".parquet", ".part"))
+        if not ours or str(path.relative_to(table.root)) in known:
+            continue
+        try:
+            if path.stat().st_mtime * 1000 < now_ms - age_ms:
+                path.unlink()
+                count += 1
+        except FileNotFoundError:
+            continue  # another sweep
+    return count

@@ -1,0 +1,75 @@
+"""Rows of a table's files, without Spark."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from gantrymq.pipelines.lake.schema import ARROW, MESSAGE
+from gantrymq.pipelines.lake.table import TableError
+
+BATCH_ROWS: Final = 16_384
+
+
+def batches(path: Path) -> Iterator[Any]:
+    """The rows of a file as batches of a message's columns; columns it lacks are null."""
+    try:
+        file = pq.ParquetFile(path)
+        for batch in file.iter_batches(BATCH_ROWS):
+            yield _whole(batch)
+    except (OSError, pa.ArrowException) as error:
+        raise TableError(f"{path} cannot be read: {error}") from error
+
+
+def _whole(batch: Any) -> Any:
+    columns = [
+        batch.column(field.name).cast(field.type)
+        if batch.schema.get_field_index(field.name) >= 0
+        else pa.nulls(batch.num_rows, field.type)
+        for field in MESSAGE
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=MESSAGE)
+
+
+def matching(root: Path, paths: Sequence[str], where: Any, columns: Sequence[str]) -> Any:
+    """The rows of some files that meet a condition; row groups that cannot are not read."""
+    if not paths:
+        return pa.table({name: pa.array([], ARROW.field(name).type) for name in columns})
+    try:
+        found = ds.dataset(
+            [str(root / path) for path in paths], schema=ARROW, format="parquet"
+        ).to_table(columns=list(columns), filter=where)
+    except (OSError, pa.ArrowException) as error:
+        raise TableError(f"the files of {root} cannot be read: {error}") from error
+    return found
+
+
+def in_time(since_ms: int | None, until_ms: int | None) -> Any:
+    """The condition for rows stored in [since, until); None without limits."""
+    column, condition = ds.field("storeTimestamp"), None
+    if since_ms is not None:
+        condition = column >= moment(since_ms)
+    if until_ms is not None:
+        before = column < moment(until_ms)
+        condition = before if condition is None else condition & before
+    return condition
+
+
+def moment(at_ms: int) -> Any:
+    """A time as the columns have it."""
+    return pa.scalar(at_ms * 1000, pa.int64()).cast(pa.timestamp("us", "UTC"))
+
+
+def within(batch: Any, since_ms: int | None, until_ms: int | None) -> Any:
+    """For each row of a batch whether it was stored in [since, until)."""
+    times = batch.column("storeTimestamp").cast(pa.int64())
+    inside = pa.repeat(pa.scalar(True), batch.num_rows)
+    if since_ms is not None:
+        inside = pc.and_(inside, pc.greater_equal(times, since_ms * 1000))
+    if until_ms is not None:
+        inside = pc.and_(inside, pc.less(times, until_ms * 1000))
+    return inside
