@@ -176,8 +176,8 @@ def _popping(shared: Shared, sessions: Sessions, filters: Filters) -> Popping:
 def _publishing(shared: Shared, rooms: WaitingRooms) -> Publishing:
     ports = shared.ports
     return publishing(
-        shared.config, shared.store, shared.registry, shared.policy, rooms, shared.stats,
-        disk=ports.disk, offload=ports.offload, clock=ports.clock, host=shared.host,
+        shared.config, shared.store, shared.registry, rooms, shared.stats, disk=ports.disk,
+        offload=ports.offload, clock=ports.clock, host=shared.host,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ what was staged again is left to retention. Works with GantryMQ brokers; RocketM
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, NamedTuple, Self, TypeVar
 from zlib import crc32
@@ -24,7 +24,7 @@ from gantrymq.client.errors import (
     NoNameServer,
     NotStarted,
 )
-from gantrymq.client.instance import Instance, shared_instance
+from gantrymq.client.instance import Hook, Instance, shared_instance
 from gantrymq.client.options import ClientOptions
 from gantrymq.client.producer import with_namesrv
 from gantrymq.model import STAGE_TOPIC, Queue
@@ -92,18 +92,20 @@ class Publisher:
         *,
         client: ClientOptions | None = None,
         patience: float = PATIENCE_SECONDS,
+        hooks: Iterable[Hook] = (),
         network: Network | None = None,
         clock: WallClock | None = None,
         rng: random.Random | None = None,
     ) -> None:
         self.writer = writer
         self._client, self._patience = with_namesrv(client, namesrv), patience
+        self._hooks = tuple(hooks)
         self._ports = {"network": network, "clock": clock, "rng": rng}
         self._instance: Instance | None = None
         self._addresses: dict[str, str] = {}
 
     async def __aenter__(self) -> Self:
-        instance = shared_instance(self._client, **self._ports)  # type: ignore[arg-type]
+        instance = shared_instance(self._client, hooks=self._hooks, **self._ports)  # type: ignore[arg-type]
         await instance.start()
         self._instance = instance
         return self

@@ -6,19 +6,17 @@ that decided last. Each request may be repeated by anybody at any time: the firs
 
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, NotPermitted
-from gantrymq.broker.policy import Policy
 from gantrymq.broker.publishing.journal import Journal
 from gantrymq.broker.publishing.ledger import Ledger
 from gantrymq.broker.publishing.notes import Decided, Enrolled
 from gantrymq.broker.publishing.press import Press
 from gantrymq.broker.publishing.staged import check_share
 from gantrymq.broker.registry import Registry
-from gantrymq.model import GROUP_BYTES_MAX, STAGE_TOPIC, WRITE, TopicConfig
+from gantrymq.model import GROUP_BYTES_MAX, WRITE
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.command import Command, response
 from gantrymq.protocol.publishing import (
-    STAGE_QUEUES,
     Decision,
     EpochRequest,
     read_decision,
@@ -36,25 +34,17 @@ class PublishHandler:
         config: BrokerConfig,
         store: Store,
         registry: Registry,
-        policy: Policy,
         ledger: Ledger,
         journal: Journal,
         press: Press,
     ) -> None:
         self._config, self._store, self._registry = config, store, registry
-        self._policy, self._ledger, self._journal, self._press = policy, ledger, journal, press
+        self._ledger, self._journal, self._press = ledger, journal, press
 
     async def state(self, connection: Connection, command: Command) -> Command:
-        """How far a writer is; whoever asks may stage afterwards."""
+        """How far a writer has come."""
         h = c.GET_WRITER_STATE.request.parse(command.ext)
         self._check_writer(h.writer)
-        if self._registry.topics.get(STAGE_TOPIC) is None:
-            # Written by writers, read by nobody but the broker itself.
-            queues = STAGE_QUEUES
-            stage = TopicConfig(
-                topic_name=STAGE_TOPIC, perm=WRITE, read_queue_nums=queues, write_queue_nums=queues
-            )
-            self._policy.put_topic(stage)
         return response(command, body=fastjson.dumps(self._ledger.find(h.writer).state))
 
     async def prepare(self, connection: Connection, command: Command) -> Command:

@@ -17,7 +17,6 @@ from gantrymq.base.files import load_text
 from gantrymq.base.offload import Offload
 from gantrymq.broker.copies import HOPELESS
 from gantrymq.broker.errors import BadRequest, Busy
-from gantrymq.broker.policy import Policy
 from gantrymq.broker.publishing.ledger import Ledger, Saved
 from gantrymq.broker.publishing.notes import PROPERTIES, Note, encode, note_of
 from gantrymq.broker.saved import SavedFile
@@ -39,7 +38,6 @@ class Journal:
     def __init__(
         self,
         store: Store,
-        policy: Policy,
         ledger: Ledger,
         *,
         disk: Disk,
@@ -48,14 +46,13 @@ class Journal:
         host: bytes,
         path: str,
     ) -> None:
-        self._store, self._policy, self._ledger = store, policy, ledger
+        self._store, self._ledger = store, ledger
         self._disk, self._clock, self._host, self._path = disk, clock, host, path
         self._file = SavedFile(disk, offload, path)
         self._saved_position = 0
 
     async def write(self, note: Note) -> None:
         """Return when the log has the note; whether it is durable is another question."""
-        self._policy.ensure_topic(PUBLISH_TOPIC, 1)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def stored(append: Append) -> None:

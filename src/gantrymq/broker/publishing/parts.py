@@ -7,13 +7,14 @@ from gantrymq.base.disk import Disk
 from gantrymq.base.offload import Offload
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.handlers.publishing import PublishHandler
-from gantrymq.broker.policy import Policy
 from gantrymq.broker.publishing.journal import Journal
 from gantrymq.broker.publishing.ledger import Ledger
 from gantrymq.broker.publishing.press import Press
-from gantrymq.broker.registry import Registry
+from gantrymq.broker.registry import Registry, Topics
 from gantrymq.broker.rooms import WaitingRooms
 from gantrymq.broker.stats import Stats
+from gantrymq.model import PUBLISH_TOPIC, READ, STAGE_TOPIC, WRITE, TopicConfig
+from gantrymq.protocol.publishing import STAGE_QUEUES
 from gantrymq.store.engine import Store
 
 
@@ -24,9 +25,14 @@ class Publishing:
     handler: PublishHandler
     journal: Journal
     press: Press
+    topics: Topics
 
     async def open(self) -> None:
-        """What the log says about epochs, before anybody can ask."""
+        """The topics, and what the log says about epochs, before anybody can ask."""
+        for topic in own_topics():
+            known = self.topics.get(topic.topic_name)
+            if known is None or known.perm != topic.perm:
+                self.topics.put(topic.topic_name, topic)
         await self.journal.recover()
         await self.press.recover()
 
@@ -35,11 +41,18 @@ class Publishing:
         await self.journal.save()
 
 
+def own_topics() -> list[TopicConfig]:
+    """Where writers stage, which nobody may read, and the notes, which nobody may write."""
+    return [
+        TopicConfig(topic_name=name, perm=perm, read_queue_nums=queues, write_queue_nums=queues)
+        for name, perm, queues in ((STAGE_TOPIC, WRITE, STAGE_QUEUES), (PUBLISH_TOPIC, READ, 1))
+    ]
+
+
 def publishing(
     config: BrokerConfig,
     store: Store,
     registry: Registry,
-    policy: Policy,
     rooms: WaitingRooms,
     stats: Stats,
     *,
@@ -50,10 +63,10 @@ def publishing(
 ) -> Publishing:
     ledger = Ledger()
     journal = Journal(
-        store, policy, ledger, disk=disk, offload=offload, clock=clock, host=host,
+        store, ledger, disk=disk, offload=offload, clock=clock, host=host,
         path=f"{config.store_path_root_dir}/config/publishing.json",
     )  # fmt: skip
     press = Press(store, registry.topics, ledger, journal, rooms, stats)
     store.ask_before_delete(press.may_delete)
-    handler = PublishHandler(config, store, registry, policy, ledger, journal, press)
-    return Publishing(handler, journal, press)
+    handler = PublishHandler(config, store, registry, ledger, journal, press)
+    return Publishing(handler, journal, press, registry.topics)

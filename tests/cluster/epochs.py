@@ -1,0 +1,50 @@
+"""What the tests of epochs share: a writer in a cluster, and what consumers can see."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gantrymq.client.epochs import Epoch
+from gantrymq.client.publishing import Outcome, Publisher
+from gantrymq.model import Message
+from gantrymq.protocol.record import StoredMessage, decode_records
+from gantrymq.store.append import Pulled
+from gantrymq.testing.cluster import Cluster
+
+WRITER = "the-writer"
+TOPIC = "orders"
+
+
+def publisher(cluster: Cluster, writer: str = WRITER, **options: Any) -> Publisher:
+    """On the cluster's network and clock."""
+    ports = {"network": cluster.network, "clock": cluster.clock, "rng": cluster.rng}
+    return Publisher(cluster.namesrv, writer, **ports, **options)
+
+
+async def write(
+    cluster: Cluster, number: int, bodies: Sequence[str], *, writer: str = WRITER, **options: Any
+) -> Outcome:
+    """One driver's life: stage an epoch and publish it."""
+    async with publisher(cluster, writer, **options) as one:
+        epoch = Epoch(one, number)
+        await epoch.add([Message(TOPIC, body, sharding_key=body[:1]) for body in bodies])
+        return await epoch.publish()
+
+
+def stored(cluster: Cluster, topic: str = TOPIC) -> list[StoredMessage]:
+    """Every message of a topic on all brokers that run."""
+    found: list[StoredMessage] = []
+    for name in cluster.running:
+        store = cluster.broker(name).store
+        for queue_id in store.queues(topic):
+            at = store.min_offset(topic, queue_id)
+            while at < store.max_offset(topic, queue_id):
+                pulled = store.pull(topic, queue_id, at, 1000, 1 << 20)
+                assert isinstance(pulled, Pulled)
+                found += decode_records(pulled.body)
+                at = pulled.next_offset
+    return found
+
+
+def visible(cluster: Cluster, topic: str = TOPIC) -> list[str]:
+    """The bodies that consumers can see, sorted: a repeat shows as well as a gap."""
+    return sorted(message.body.decode() for message in stored(cluster, topic))
