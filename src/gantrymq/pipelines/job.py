@@ -10,13 +10,14 @@ were stored in that step. `run` computes all steps anew that have new messages; 
 that somebody names. Both replace whole steps in one commit of the table.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from gantrymq.base.clock import SystemClock, WallClock
-from gantrymq.base.errors import ConfigError
+from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.model import check_group_name
 from gantrymq.pipelines.again.feeds import FOR_EVER, ArchiveFeed, Feed, TopicFeed
 from gantrymq.pipelines.again.grains import Grain, parse_grain
@@ -26,6 +27,8 @@ from gantrymq.pipelines.moments import describe, parse_period
 from gantrymq.spark.fetch import Reader
 from gantrymq.spark.plan import Offsets, behind, named
 from gantrymq.spark.progress import introduce, store
+
+log = logging.getLogger(__name__)
 
 Work = Callable[[Any], Any]
 """From a frame of messages to a frame of rows."""
@@ -104,7 +107,10 @@ class Job:
         if known:
             self._check_reach(feed, span.since_ms)
         outcome = self._replace(spark, results, feed, span, starts, highs, highs)
-        self._report(namesrv, highs)
+        try:
+            self._report(namesrv, highs)
+        except GantryError as error:  # the rows are there, and the next run reports as well
+            log.warning("progress of %s not reported: %s", self.group, error)
         return outcome
 
     def again(
@@ -142,6 +148,10 @@ class Job:
         assert period.since_ms is not None
         self.grain.check(period.since_ms, period.until_ms)
         return Span(period.since_ms, period.until_ms)
+
+    def notes(self, since: str, until: str | None, zone: str | None = None) -> tuple[str, ...]:
+        """What had to be decided about times that clocks skip or show twice."""
+        return parse_period(since, until, zone or self.zone, self.clock.now_ms()).notes
 
     # the parts
 

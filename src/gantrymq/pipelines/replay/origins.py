@@ -25,12 +25,12 @@ def messages(
     """Messages of a topic, not many more than are chosen; those of the ranges if there are some."""
     if origin.kind == ARCHIVE:
         return _archived(spark, origin.place, topic, selection, columns, ranges)
-    options = {"topic": topic, "columns": ",".join(columns)}
+    options = {"columns": ",".join(columns)}
     if origin.kind == STORE:
         options |= {"via": "store", "storePath": origin.place}
     else:
         options |= {"nameServer": namesrv}
-    options |= _times(selection) if ranges is None else _offsets(ranges)
+    options |= {"topic": topic, **_times(selection)} if ranges is None else _offsets(ranges)
     return spark.read.format("rocketmq").options(**options).load()
 
 
