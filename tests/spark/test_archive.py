@@ -1,19 +1,25 @@
 """Topics into tables through a real Spark from a real broker."""
 
+import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from lakekit import FORMATS
 from sparkkit import BROKER, Processes, bodies_of, numbered
 
 from gantrymq.base.clock import SystemClock
 from gantrymq.model import Queue
+from gantrymq.pipelines.archive.again import Replaced, again
 from gantrymq.pipelines.archive.run import Archive, Job, OtherQueue, Totals
-from gantrymq.pipelines.archive.work import WorkFailed
-from gantrymq.pipelines.lake import open_table
+from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
+from gantrymq.pipelines.lake import Change, Table, open_table
 from gantrymq.pipelines.lake.files import doubled
+from gantrymq.pipelines.moments import Period
 from gantrymq.spark.plan import Offsets
 from gantrymq.spark.rows import source_options
 
@@ -66,3 +72,149 @@ def test_a_run_goes_on_where_the_last_one_ended(
         rows_of(spark, tmp_path / form), key=lambda body: int(body.split(":")[1]) >= 1000
     )
     assert [{Queue(topic, BROKER, n): c for n, c in enumerate([30, 20, 0])}] == archive.reports  # type: ignore[attr-defined]
+
+
+def test_two_runs_of_one_archive_double_nothing(
+    make: Make, spark: Any, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """The slower one loses its commit, throws its files away and goes on behind the other."""
+    cluster.create_topic(topic, queues=2)
+    cluster.fill(topic, [10, 10])
+    slow, quick = make("slow"), make("quick")
+    commit = slow.table.commit
+
+    def late(change: Change) -> None:
+        slow.table.commit = commit  # type: ignore[method-assign]
+        quick.run()
+        cluster.fill(topic, [3, 0], first=1000)
+        commit(change)
+
+    slow.table.commit = late  # type: ignore[method-assign]
+    totals = slow.run()
+    make("third").run()
+
+    assert (0, 1) == (totals.rows, totals.lost_races)
+    assert sorted(numbered([10, 10]) + numbered([3], first=1000)) == rows_of(
+        spark, tmp_path / "delta"
+    )
+    held = {each.path for each in open_table(tmp_path / "delta").files()}
+    found = {str(each.relative_to(tmp_path / "delta"))
+             for each in (tmp_path / "delta").glob("topic=*/*/*")}  # fmt: skip
+    assert held == found
+
+
+def test_topics_of_one_table_do_not_disturb_each_other(
+    make: Make, spark: Any, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """A commit that only lost the race for the table's log is made again with the same files."""
+    for name in (f"{topic}-a", f"{topic}-b"):
+        cluster.create_topic(name, queues=1)
+        cluster.fill(name, [5])
+    one, other = make("one", topics=f"{topic}-a"), make("two", topics=f"{topic}-b")
+    commit = one.table.commit
+
+    def late(change: Change) -> None:
+        one.table.commit = commit  # type: ignore[method-assign]
+        other.run()
+        commit(change)
+
+    one.table.commit = late  # type: ignore[method-assign]
+
+    assert (5, 0) == ((totals := one.run()).rows, totals.lost_races)
+    assert 10 == len(rows_of(spark, tmp_path / "delta"))
+
+
+def test_an_archive_can_begin_now(
+    make: Make, spark: Any, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """The beginning is kept in the table at once: what comes next is archived by the next run."""
+    cluster.create_topic(topic, queues=2)
+    cluster.fill(topic, [10, 10])
+
+    assert 0 == make("one", start="latest").run().rows
+    cluster.fill(topic, [2, 1], first=1000)
+    assert 3 == make("two", start="latest").run().rows
+
+    assert numbered([2, 1], first=1000) == rows_of(spark, tmp_path / "delta")
+
+
+def test_a_topic_made_anew_is_not_mixed_with_the_old_one(
+    make: Make, spark: Any, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """Offsets that go back mean another topic of the same name: that is said, not guessed."""
+    cluster.create_topic(topic, queues=1)
+    cluster.fill(topic, [5])
+    make().run()
+    table = open_table(tmp_path / "delta")
+    table.commit(Change(0, ends={Queue(topic, BROKER, 0): 50}))
+
+    with pytest.raises(OtherQueue, match=r"ends at 5, but the table .* has it up to 50"):
+        make("two").run()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_period_is_replaced_and_nothing_else(
+    form: str, make: Make, spark: Any, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """To the millisecond: rows of the period come anew, the files of others keep their rows."""
+    cluster.create_topic(topic, queues=1)
+    for first in range(0, 30, 10):
+        cluster.fill(topic, [10], first)
+        make(f"r{first}", form=form).run()
+        time.sleep(0.01)
+    table = open_table(tmp_path / form)
+    times = sorted(_ms(row.storeTimestamp) for row in table.frame(spark).collect())
+    since, until = times[10] - 1, times[19] + 1
+    before = {each.path for each in table.files()}
+    _spoil(table, {each.path for each in table.files() if each.first == 10})
+
+    options = source_options({"nameServer": cluster.namesrv, "topic": topic})
+    found = again(spark, table, options, Period(since, until), run="again", clock=SystemClock())
+
+    assert Replaced(rows=10, dropped=10) == found
+    assert numbered([30]) == rows_of(spark, tmp_path / form)
+    assert 2 == len(before & {each.path for each in open_table(tmp_path / form).files()})
+    assert {Queue(topic, BROKER, 0): 30} == open_table(tmp_path / form).positions()
+
+    wide = Period(times[15], None)  # from within a file to the end
+    assert (
+        sum(at >= times[15] for at in times)
+        == again(spark, table, options, wide, run="more", clock=SystemClock()).rows
+    )
+    assert numbered([30]) == rows_of(spark, tmp_path / form)
+
+
+def test_small_files_are_joined_and_leftovers_deleted(
+    make: Make, spark: Any, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """The same rows in fewer files; old files stay for a while for those who read them."""
+    cluster.create_topic(topic, queues=2)
+    for first in range(0, 40, 10):
+        cluster.fill(topic, [10, 10], first)
+        make(f"r{first}").run()
+    table = open_table(tmp_path / "delta")
+    (table.root / table.files()[0].path).with_name(".0-dead.part").write_bytes(b"cut")
+    rows, now_ms = numbered([40, 40]), SystemClock().now_ms()
+
+    assert (8, 2) == compact(spark, table, run="c", clock=SystemClock())
+    assert rows == rows_of(spark, table.root)
+    assert {Queue(topic, BROKER, 0): 40, Queue(topic, BROKER, 1): 40} == table.positions()
+    assert 0 == sweep(table, now_ms=now_ms)
+    assert 9 == sweep(table, now_ms=now_ms + 2 * SAFE_MS)
+    assert rows == rows_of(spark, table.root)
+    cluster.fill(topic, [1, 0], first=1000)
+    assert 1 == make("last").run().rows
+
+
+def _ms(moment: datetime) -> int:
+    """Spark shows times as the session's zone does; the tests' machine may have another."""
+    return round(moment.timestamp() * 1000)
+
+
+def _spoil(table: Table, paths: set[str]) -> None:
+    """Let a file hold wrong bodies, as a job with an error would have written it."""
+    for path in paths:
+        rows = pq.read_table(table.root / path, partitioning=None)
+        at = rows.schema.get_field_index("body")
+        wrong = rows.set_column(at, "body", pa.array([b"wrong"] * rows.num_rows, pa.binary()))
+        pq.write_table(wrong, table.root / path)
