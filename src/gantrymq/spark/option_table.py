@@ -163,8 +163,8 @@ OPTIONS: Final = (
     Option(
         "storePath",
         "",
-        "with via=store: the broker's store folder, or several, "
-        "`broker-a=/data/a,broker-b=/data/b`; together with nameServer the live tail comes from the broker",
+        "with via=store: the broker's store folder, or several, `broker-a=/data/a,broker-b=/data/b`"
+        "; together with nameServer the live tail comes from the broker",
     ),
     Option(
         "storeAccess",
