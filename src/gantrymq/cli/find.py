@@ -3,11 +3,14 @@
 import asyncio
 import sys
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from gantrymq.base.errors import GantryError
 from gantrymq.cli.output import (
+    Row,
+    archive_option,
     fail,
     message_row,
     namesrv_option,
@@ -17,7 +20,11 @@ from gantrymq.cli.output import (
 from gantrymq.client.admin import Admin
 from gantrymq.client.finding import FOUND_MAX, Finder, Found
 from gantrymq.client.message_query import FOREVER_MS
+from gantrymq.client.received import Received
 from gantrymq.model import Queue
+
+if TYPE_CHECKING:
+    from gantrymq.pipelines.lake.hotcold import HotAndCold
 
 
 @click.command("find")
@@ -30,11 +37,13 @@ from gantrymq.model import Queue
 @click.option("--until", "end", metavar="TIME", help="Stored then or earlier.")
 @click.option("--tags", default="*", show_default=True, help="By time only: 'a || b'.")
 @click.option("--limit", default=FOUND_MAX, show_default=True, type=click.IntRange(1))
+@archive_option
 @namesrv_option
 @output_option
 def find(
     topic: str, msg_id: str | None, key: str | None, queue: str | None, offset: int | None,
-    begin: str | None, end: str | None, tags: str, limit: int, namesrv: str | None, output: str,
+    begin: str | None, end: str | None, tags: str, limit: int, archive: str | None,
+    namesrv: str | None, output: str,
 ) -> None:  # fmt: skip
     """Find messages of TOPIC by --id, --key, --queue and --offset, or --from and --until.
 
@@ -48,7 +57,7 @@ def find(
 
     async def search() -> Found:
         async with Admin(namesrv) as admin:
-            finder = Finder(admin)
+            finder = _finder(admin, archive)
             if msg_id is not None:
                 return await finder.by_id(msg_id, topic=topic)
             if key is not None:
@@ -63,11 +72,28 @@ def find(
         found = asyncio.run(search())
     except GantryError as error:
         fail(error)
-    print_rows([message_row(message) for message in found.messages], output)
+    print_rows([_row(message, archive) for message in found.messages], output)
     word = "complete" if found.complete else f"not complete: {found.why}"
     print(f"{len(found.messages)} found, {word}", file=sys.stderr)
     if not found.messages:
         raise SystemExit(1)
+
+
+def _finder(admin: Admin, archive: str | None) -> "Finder | HotAndCold":
+    if archive is None:
+        return Finder(admin)
+    from gantrymq.pipelines.lake import open_table  # who has an archive has what reads it
+    from gantrymq.pipelines.lake.hotcold import HotAndCold
+    from gantrymq.pipelines.lake.lookup import Lookup
+
+    return HotAndCold(admin, Lookup(open_table(archive)))
+
+
+def _row(message: Received, archive: str | None) -> Row:
+    if archive is None:
+        return message_row(message)
+    hot = message.origin == Received.origin
+    return {**message_row(message), "from": "broker" if hot else message.origin}
 
 
 def _ms(text: str | None, missing: int) -> int:

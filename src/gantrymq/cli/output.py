@@ -37,6 +37,12 @@ class Above0(click.FloatRange):
 ABOVE_0 = Above0(0, min_open=True)
 
 
+archive_option = click.option(
+    "--archive", metavar="FOLDER", envvar="GANTRY_ARCHIVE",
+    help="Look here too for what brokers have deleted; else GANTRY_ARCHIVE.",
+)  # fmt: skip
+
+
 def body_fields(body: bytes) -> Row:
     """`body` for text, `bodyBase64` for what is none."""
     try:

@@ -9,6 +9,7 @@ import click
 from gantrymq.base.errors import GantryError
 from gantrymq.cli.output import (
     Row,
+    archive_option,
     fail,
     namesrv_option,
     output_option,
@@ -18,7 +19,7 @@ from gantrymq.cli.output import (
 )
 from gantrymq.client.admin import Admin
 from gantrymq.client.life import Event, Life, Standing
-from gantrymq.client.why import Groups, Place, Stored, Traces
+from gantrymq.client.why import Groups, Place, Source, Stored, Traces
 from gantrymq.client.why import why as life_of
 from gantrymq.model import TRACE_TOPIC
 
@@ -27,12 +28,16 @@ from gantrymq.model import TRACE_TOPIC
 @click.argument("msgid")
 @click.option("--topic", help="Its topic; without it all topics are searched.")
 @click.option("--trace-topic", default=TRACE_TOPIC, show_default=True, help="Where trace lies.")
+@archive_option
 @namesrv_option
 @output_option
-def why(msgid: str, topic: str | None, trace_topic: str, namesrv: str | None, output: str) -> None:
+def why(
+    msgid: str, topic: str | None, trace_topic: str, archive: str | None, namesrv: str | None,
+    output: str,
+) -> None:  # fmt: skip
     """Tell the life of the message MSGID: sent, stored, retried, consumed, and by whom."""
     try:
-        life = asyncio.run(_look(msgid, topic, trace_topic, namesrv))
+        life = asyncio.run(_look(msgid, topic, trace_topic, archive, namesrv))
     except GantryError as error:
         fail(error)
     if output == "table":
@@ -48,13 +53,23 @@ def why(msgid: str, topic: str | None, trace_topic: str, namesrv: str | None, ou
             print_line({"kind": "unknown", "text": text})
 
 
-async def _look(msg_id: str, topic: str | None, trace_topic: str, namesrv: str | None) -> Life:
+async def _look(
+    msg_id: str, topic: str | None, trace_topic: str, archive: str | None, namesrv: str | None
+) -> Life:
     async with Admin(namesrv) as admin:
         return await life_of(
             admin, msg_id, topic=topic,
-            sources=(Place(), Traces(trace_topic), Stored(), Groups()),
+            sources=(Place(), Traces(trace_topic), Stored(), *_archived(archive), Groups()),
             say=lambda line: print(line, file=sys.stderr, flush=True),
         )  # fmt: skip
+
+
+def _archived(archive: str | None) -> tuple[Source, ...]:
+    if archive is None:
+        return ()
+    from gantrymq.pipelines.lake.hotcold import ArchivedCopies  # who has one has what reads it
+
+    return (ArchivedCopies(archive),)
 
 
 def as_row(life: Life) -> Row:

@@ -30,6 +30,8 @@ class Found(NamedTuple):
     complete: bool = True
     why: str = ""
     """What is missing, when it is not complete."""
+    deleted: tuple[str, ...] = ()
+    """What of `why` is only that brokers have deleted it."""
 
 
 class Finder:
@@ -121,16 +123,18 @@ class Finder:
         route = await instance.routes.get(topic)
         messages: list[Received] = []
         gaps: list[str] = []
+        deleted: tuple[str, ...] = ()
         for queue in sorted(instance.routes.subscribe_queues(route, topic)):
             part = await self._queue_by_time(queue, begin_ms, end_ms, tags, limit)
             messages += part.messages
+            deleted += part.deleted
             if part.why:
                 gaps.append(part.why)
         messages.sort(key=_age)
         if len(messages) > limit:
             gaps.append(f"stopped after {limit} messages; go on from {messages[limit].store_ms} ms")
             messages = messages[:limit]
-        return Found(messages, not gaps, "; ".join(gaps))
+        return Found(messages, not gaps, "; ".join(gaps), deleted)
 
     async def _queue_by_time(
         self, queue: Queue, begin_ms: int, end_ms: int, tags: str, limit: int
@@ -139,7 +143,7 @@ class Finder:
         offset = await queue_offsets.search_offset(instance, queue, begin_ms)
         first = await queue_offsets.min_offset(instance, queue)
         found: list[Received] = []
-        why = ""
+        why = gone = ""
         while len(found) < limit:
             pulled = await pull_raw(
                 instance, GROUP, queue, offset, max_count=PULL_MESSAGES, subscription=wanted
@@ -148,7 +152,7 @@ class Finder:
                 break
             page = message_query.read_records(pulled.body, queue.broker_name)
             if first and offset == first and page and page[0].store_ms > begin_ms:
-                why = f"what {queue} held before {page[0].store_ms} ms is deleted"
+                why = gone = f"what {queue} held before {page[0].store_ms} ms is deleted"
             in_time = [message for message in page if message.store_ms <= end_ms]
             found += [m for m in in_time if not wanted.tags_set or m.tags in wanted.tags_set]
             if len(in_time) < len(page):
@@ -156,7 +160,7 @@ class Finder:
             offset = pulled.next_offset
         else:
             why = f"{queue} has more than {limit} of them"
-        return Found(found, not why, why)
+        return Found(found, not why, why, (gone,) if gone else ())
 
 
 def _age(message: Received) -> tuple[int, int]:

@@ -168,7 +168,10 @@ class _Teller:
 
     def _state(self) -> tuple[str, str, int | None]:
         if self._home:
-            return "stored", f"in its topic ({', '.join(map(_place, self._home))})", None
+            stored = [copy for copy in self._home if copy.origin == Received.origin]
+            if stored:
+                return "stored", f"in its topic ({', '.join(map(_place, stored))})", None
+            return "archived", f"no longer in its topic; from: {self._home[0].origin}", None
         own = [copy for copy in self._waiting if not self._owner(copy)]
         if own and not self._recalls:
             return "delayed", "waits for its time", self._due_ms(own[-1])
@@ -221,9 +224,11 @@ class _Teller:
         events: list[Event] = []
         if self._any is not None and not any(isinstance(e.record, Pub) for e in self._facts.trace):
             host = "{}:{}".format(*self._any.born_host)
-            events.append(
-                Event(at_ms=self._any.born_ms, what="born", text="made by its producer", place=host)
-            )
+            born = Event(
+                at_ms=self._any.born_ms, what="born", text="made by its producer", place=host,
+                source=self._any.origin,
+            )  # fmt: skip
+            events.append(born)
         events += [self._half_event(copy) for copy in self._halves]
         if self._facts.decided_ms is not None and not self._undecided:
             text = "committed" if self._home or self._waiting else "rolled back"
@@ -368,7 +373,10 @@ def _rank(event: Event) -> int:
 
 
 def _event(copy: Received, what: str, text: str, group: str = "") -> Event:
-    return Event(at_ms=copy.store_ms, what=what, text=text, place=_place(copy), group=group)
+    return Event(
+        at_ms=copy.store_ms, what=what, text=text, place=_place(copy), group=group,
+        source=copy.origin,
+    )  # fmt: skip
 
 
 def _place(copy: Received) -> str:

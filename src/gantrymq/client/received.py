@@ -14,6 +14,9 @@ _I16 = struct.Struct(">h")
 class Received:
     """A message to read. Body and properties are decoded on first use and then kept."""
 
+    origin = "store"
+    """Where it was read: a broker's store, unless a kind of message says else."""
+
     __slots__ = ("_body", "_body_at", "_data", "_head", "_properties", "offset", "queue", "size")
 
     def __init__(self, data: bytes, body_at: int, head: RecordHead, queue: Queue) -> None:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from gantrymq.pipelines.lake.schema import ARROW, MESSAGE
 from gantrymq.pipelines.lake.table import TableError
+from gantrymq.spark.decode import TIME_MS_MAX, TIME_MS_MIN
 
 BATCH_ROWS: Final = 16_384
 
@@ -60,8 +61,10 @@ def in_time(since_ms: int | None, until_ms: int | None) -> Any:
 
 
 def moment(at_ms: int) -> Any:
-    """A time as the columns have it."""
-    return pa.scalar(at_ms * 1000, pa.int64()).cast(pa.timestamp("us", "UTC"))
+    """A time as the columns have it, in the years that they can have."""
+    return pa.scalar(max(TIME_MS_MIN, min(at_ms, TIME_MS_MAX)) * 1000, pa.int64()).cast(
+        pa.timestamp("us", "UTC")
+    )
 
 
 def within(batch: Any, since_ms: int | None, until_ms: int | None) -> Any:

@@ -1,0 +1,142 @@
+"""Searches in an archive, without Spark: by id, by key, by time and by place.
+
+A search first reads only the columns it needs of the files that may have an answer, and then the
+whole rows of what it found. The result says whether it is all there is.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from gantrymq.client.finding import FOUND_MAX, Found
+from gantrymq.client.message_query import FOREVER_MS
+from gantrymq.client.received import Received
+from gantrymq.model import Queue
+from gantrymq.pipelines.lake.files import DataFile, pruned, spans
+from gantrymq.pipelines.lake.messages import Archived, message_of
+from gantrymq.pipelines.lake.reading import in_time, matching
+from gantrymq.pipelines.lake.schema import MESSAGE
+from gantrymq.pipelines.lake.table import Table
+from gantrymq.protocol.subscription import parse_tags
+from gantrymq.spark.plan import Offsets
+
+PLACE: Final = ("topic", "brokerName", "queueId", "queueOffset", "storeTimestamp")
+GAPS_MAX: Final = 5
+"""So many gaps are named; the others are counted."""
+
+
+class Spot(NamedTuple):
+    """Where a message lies, and when it was stored."""
+
+    store_us: int
+    queue: Queue
+    offset: int
+
+
+class Lookup:
+    """Searches of one table, as it is when they are made."""
+
+    def __init__(self, table: Table) -> None:
+        self._table, self._files = table, table.files()
+        self.origin = f"archive {table.root}"
+
+    def by_id(self, msg_id: str, *, topic: str | None = None) -> Found:
+        """The message with an id of either kind; all copies of it, where there are several."""
+        word = msg_id.strip().upper()
+        where = (ds.field("msgId") == msg_id) | (ds.field("msgId") == word)
+        where |= ds.field("offsetMsgId") == word
+        topics = None if topic is None else [topic]
+        return Found(self._fetched(self._spots(pruned(self._files, topics=topics), where)))
+
+    def by_key(
+        self, topic: str, key: str, *, begin_ms: int = 0, end_ms: int = FOREVER_MS,
+        limit: int = FOUND_MAX,
+    ) -> Found:  # fmt: skip
+        """Messages that carry a key, stored within a time; the newest of them, if many do."""
+        files = self._timed(topic, begin_ms, end_ms)
+        where = pc.match_substring(ds.field("keys"), key) & in_time(begin_ms, end_ms + 1)
+        spots = self._spots(files, where, word=key)
+        return self._limited(spots[-limit:], f"more than {limit} of them" * (len(spots) > limit))
+
+    def by_time(
+        self, topic: str, begin_ms: int, end_ms: int, *, tags: str = "*", limit: int = FOUND_MAX
+    ) -> Found:
+        """Messages stored from one moment up to another."""
+        where, names = in_time(begin_ms, end_ms + 1), tuple(parse_tags(tags))
+        if names:
+            where &= ds.field("tags").isin(names)
+        spots = self._spots(self._timed(topic, begin_ms, end_ms), where)
+        more = f"stopped after {limit} messages" * (len(spots) > limit)
+        return self._limited(spots[:limit], more)
+
+    def at(self, queue: Queue, offset: int) -> Found:
+        """The message at a queue offset."""
+        found = self._fetched([Spot(0, queue, offset)])
+        return Found(found) if found else Found([], False, f"{queue} at {offset} is not archived")
+
+    def gaps(self, topic: str, lows: Offsets) -> list[str]:
+        """What neither the archive nor brokers have; `lows` is where the brokers' queues begin."""
+        have = spans(pruned(self._files, topics=[topic]))
+        queues = {queue for queue in (*have, *lows) if queue.topic == topic}
+        found = []
+        for queue in sorted(queues):
+            at = 0
+            ends = [(span.start, span.end) for span in have.get(queue, [])]
+            for start, end in [*ends, *([(lows[queue], lows[queue])] if queue in lows else [])]:
+                if start > at:
+                    found.append(f"{queue} {at} to {start - 1} is nowhere")
+                at = max(at, end)
+        more = f"and {len(found) - GAPS_MAX} more gaps"
+        return found if len(found) <= GAPS_MAX else [*found[:GAPS_MAX], more]
+
+    # the two steps of a search
+
+    def _timed(self, topic: str, begin_ms: int, end_ms: int) -> list[DataFile]:
+        return pruned(self._files, topics=[topic], since_ms=begin_ms, until_ms=end_ms + 1)
+
+    def _spots(self, files: Sequence[DataFile], where: Any, word: str | None = None) -> list[Spot]:
+        """Where the messages are that meet a condition, in order of storing."""
+        columns = PLACE if word is None else (*PLACE, "keys")
+        table = matching(self._table.root, [each.path for each in files], where, columns)
+        found = [
+            Spot(
+                round(row["storeTimestamp"].timestamp() * 1_000_000),
+                Queue(row["topic"], row["brokerName"], row["queueId"]),
+                row["queueOffset"],
+            )
+            for row in table.to_pylist()
+            if word is None or word in row["keys"].split()
+        ]
+        return sorted(found)
+
+    def _fetched(self, spots: Iterable[Spot]) -> list[Received]:
+        """The messages at some places, in their order."""
+        by_queue: dict[Queue, list[int]] = defaultdict(list)
+        for spot in spots:
+            by_queue[spot.queue].append(spot.offset)
+        found: list[Archived] = []
+        for queue, offsets in by_queue.items():
+            files = [
+                each.path
+                for each in self._files
+                if each.topic == queue.topic
+                and (each.queue is None or each.queue == queue)
+                and (each.queue is None or any(each.first <= at <= each.last for at in offsets))
+            ]
+            where = (ds.field("queueId") == queue.queue_id) & (
+                ds.field("brokerName") == queue.broker_name
+            )
+            where &= ds.field("queueOffset").isin(offsets)
+            where &= (ds.field("queueOffset") >= min(offsets)) & (
+                ds.field("queueOffset") <= max(offsets)
+            )
+            rows = matching(self._table.root, files, where, MESSAGE.names).to_pylist()
+            found += [message_of(row, self.origin) for row in rows]
+        return sorted(found, key=lambda each: (each.store_ms, each.log_offset))
+
+    def _limited(self, spots: list[Spot], more: str) -> Found:
+        text = f"the {self.origin} has {more}" if more else ""
+        return Found(self._fetched(spots), not more, text)
