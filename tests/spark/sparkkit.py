@@ -18,6 +18,8 @@ class Processes:
     """`gantry up` on free ports, and what tests do with it."""
 
     def __init__(self, data: Path) -> None:
+        self.store = data / BROKER / "store"
+        """The files of its broker."""
         gantry = Path(sys.executable).with_name("gantry")
         ports = ["--namesrv-port", "0", "--broker-port", "0", "--no-console"]
         self._child = subprocess.Popen(
