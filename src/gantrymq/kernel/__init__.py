@@ -42,6 +42,7 @@ try:
         key_rows,
         pull_answer,
         read_send,
+        read_warm,
         select_entries,
         send_answer,
         stored_answer,
@@ -66,6 +67,7 @@ except ImportError as reason:
     )
     from gantrymq.kernel.sends import read_send, stored_answer
     from gantrymq.kernel.syncing import SyncThread
+    from gantrymq.kernel.warm import read_warm
 
     GRADE = f"pure ({reason})"
 
@@ -98,6 +100,7 @@ __all__ = [
     "key_rows",
     "pull_answer",
     "read_send",
+    "read_warm",
     "select_entries",
     "send_answer",
     "store_ms_of",

@@ -39,6 +39,8 @@ cdef extern from "_fast.h":
     void gq_prepare() noexcept nogil
     uint32_t gq_crc32(const uint8_t *p, size_t n) noexcept nogil
 
+    int64_t gq_read_warm(int file, void *into, size_t size, int64_t at) noexcept nogil
+
     ctypedef struct gq_syncing:
         int requests
         int replies
@@ -68,3 +70,4 @@ include "_sends.pxi"
 include "_records.pxi"
 include "_pulled.pxi"
 include "_syncing.pxi"
+include "_warm.pxi"

@@ -8,8 +8,10 @@ by `_scrub`.
 import contextlib
 import logging
 import struct
+from itertools import groupby
 
 from gantrymq.base.disk import File
+from gantrymq.kernel import read_warm
 from gantrymq.protocol.record import BLANK_BYTES, MAGIC_BLANK
 from gantrymq.store.errors import LayoutError
 from gantrymq.store.segment import OpenFiles, bases_in, file_name, last_run
@@ -145,7 +147,7 @@ class CommitLog:
         """The file that holds offset `at`, and the position in it; None when it is gone."""
         if not self.bases or not self.bases[0] <= at < self.limit:
             return None
-        base = at - (at - self.bases[0]) % self.segment_bytes
+        base = self._base_of(at)
         return self.file(base), at - base
 
     def places(self, runs: list[tuple[int, int]]) -> list[Place]:
@@ -156,6 +158,25 @@ class CommitLog:
             assert found is not None, "an entry at or above the log's beginning has a file"
             places.append((found[0], size, found[1]))
         return places
+
+    def read_warm(self, runs: list[tuple[int, int]]) -> bytes | None:
+        """The stretches one behind the other; None when the disk would have to be waited for.
+
+        Those of one file are read in one go, if the file has a descriptor.
+        """
+        parts = []
+        for base, of_file in groupby(runs, lambda run: self._base_of(run[0])):
+            file, stretches = self.file(base), list(of_file)
+            part = read_warm(file.fileno(), stretches, base) if file.fileno() >= 0 else None
+            if part is None:
+                part = _one_by_one(file, stretches, base)
+            if part is None:
+                return None
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _base_of(self, at: int) -> int:
+        return at - (at - self.bases[0]) % self.segment_bytes
 
     def read(self, size: int, at: int) -> bytes:
         """Read within one file, waiting for the disk; nothing when `at` is gone."""
@@ -224,6 +245,17 @@ class CommitLog:
         self._dirty.pop(base, None)
         self._files.drop(self.path(base))
         return self.path(base)
+
+
+def _one_by_one(file: File, stretches: list[tuple[int, int]], base: int) -> bytes | None:
+    """The way for files and systems that cannot be read in one go."""
+    parts = []
+    for at, size in stretches:
+        part = file.pread_warm(size, at - base)
+        if part is None:
+            return None
+        parts.append(part)
+    return b"".join(parts)
 
 
 def read_back(files: list[Place]) -> bytes:

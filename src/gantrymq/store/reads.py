@@ -79,14 +79,10 @@ class Reads:
         chosen = select_entries(entries, tag_codes, max_count, max_bytes, self._log.min)
         if not chosen.records:
             return _nothing(queue, offset, chosen)
-        places = self._log.places(chosen.runs)
-        parts: list[bytes] = []
-        for file, size, at in places:
-            part = file.pread_warm(size, at)
-            if part is None:
-                return self._read_cold(queue, offset, chosen, places)
-            parts.append(part)
-        return _found(queue, offset, chosen, parts[0] if len(parts) == 1 else b"".join(parts))
+        body = self._log.read_warm(chosen.runs)
+        if body is None:
+            return self._read_cold(queue, offset, chosen, self._log.places(chosen.runs))
+        return _found(queue, offset, chosen, body)
 
     async def _pull_cold(
         self,

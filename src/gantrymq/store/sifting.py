@@ -119,11 +119,11 @@ class Sifter:
                 if entries is None:
                     return catch.answer(queue) if catch.parts else self._cold(queue, catch, place)
             chosen = self._choose(queue, entries, catch)
-            places = self._log.places(chosen.runs)
-            body = _warm(places)
+            body = self._log.read_warm(chosen.runs) if chosen.runs else b""
             if body is None:
                 if catch.parts:
                     return catch.answer(queue)
+                places = self._log.places(chosen.runs)
                 return self._cold_records(queue, catch, entries, chosen, places)
             catch.take(entries, chosen, body)
             batch *= 2
@@ -156,14 +156,3 @@ class Sifter:
         """One batch, however much it finds: the reader asks again, and then it is warm."""
         catch.take(entries, chosen, await self._offload.run(read_back, places))
         return catch.answer(queue)
-
-
-def _warm(places: list[Place]) -> bytes | None:
-    """All of it from memory, or nothing."""
-    parts: list[bytes] = []
-    for file, size, at in places:
-        part = file.pread_warm(size, at)
-        if part is None:
-            return None
-        parts.append(part)
-    return b"".join(parts)

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gantrymq.kernel import frames, keys, pulled, records, sends
+from gantrymq.kernel import frames, keys, pulled, records, sends, warm
 
 try:
     from gantrymq.kernel import _fast
@@ -32,7 +32,7 @@ def twin(name: str) -> Any:
 def pure(name: str) -> Any:
     """The readable function of that name."""
     return next(
-        getattr(m, name) for m in (frames, records, pulled, sends, keys) if hasattr(m, name)
+        getattr(m, name) for m in (frames, records, pulled, sends, keys, warm) if hasattr(m, name)
     )
 
 
