@@ -30,6 +30,7 @@ from gantrymq.pipelines.marts import (
     traffic,
 )
 from gantrymq.pipelines.marts.mart import CheckFailed, Field, Mart, check_agree, check_rows
+from gantrymq.pipelines.report.steps import POINTS_MAX, step_for
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -256,8 +257,8 @@ def test_traffic_is_counted_in_steps(spark: Any) -> None:
 )  # fmt: skip
 def test_a_line_has_few_enough_points(span_ms: int, step_ms: int) -> None:
     """Steps grow with the time that is shown."""
-    assert step_ms == traffic.step_for(NOON, NOON + span_ms)
-    assert span_ms // step_ms < traffic.POINTS_MAX
+    assert step_ms == step_for(NOON, NOON + span_ms)
+    assert span_ms // step_ms < POINTS_MAX
 
 
 def test_percentiles_are_values_that_occurred(spark: Any) -> None:

@@ -10,6 +10,7 @@ COMMANDS = {
     "replay": "gantrymq.cli.pipeline_replay:replay",
     "run": "gantrymq.cli.pipeline_again:run",
     "again": "gantrymq.cli.pipeline_again:again",
+    "report": "gantrymq.cli.pipeline_report:report",
     "bundle": "gantrymq.cli.pipeline_bundle:bundle",
     "warm": "gantrymq.cli.pipeline_warm:warm",
 }
@@ -19,6 +20,7 @@ HELP = {
     "replay": "Send messages of the past again, marked, in order and at a rate.",
     "run": "Let a job go on from where its table is.",
     "again": "Repeat a job for a period, and replace that period's rows.",
+    "report": "Tables, pictures and a page on what happened, with a no-loss ledger.",
     "bundle": "Write one file with what executors of a cluster need.",
     "warm": "Let Spark start in half the time from now on.",
 }

@@ -10,13 +10,6 @@ from gantrymq.pipelines.marts.mart import Field, Mart
 IN, OUT = "in", "out"
 BY_TRACE, BY_OFFSET = "trace", "offset"
 
-STEPS_MS: Final = {
-    "second": 1_000, "10 seconds": 10_000, "minute": 60_000, "10 minutes": 600_000,
-    "hour": 3_600_000, "6 hours": 21_600_000, "day": 86_400_000,
-}  # fmt: skip
-POINTS_MAX: Final = 240
-"""Points of time that a line of a picture may have before the step is made longer."""
-
 TOTALS: Final = Mart(
     name="totals",
     title="Messages in and out",
@@ -50,15 +43,6 @@ TRAFFIC: Final = Mart(
     ),
     key=("topic", "direction", "group", "startTime"),
 )
-
-
-def step_for(first_ms: int, last_ms: int, points_max: int = POINTS_MAX) -> int:
-    """The shortest step with which the time between has few enough points."""
-    for step_ms in STEPS_MS.values():
-        if (last_ms - first_ms) // step_ms < points_max:
-            return step_ms
-    day_ms = max(STEPS_MS.values())
-    return day_ms * ((last_ms - first_ms) // day_ms // points_max + 1)
 
 
 def flows(messages: DataFrame, acknowledged: DataFrame) -> DataFrame:

@@ -98,4 +98,4 @@ def _owner(place: Column, owners: Mapping[str, str]) -> Column:
     if not owners:
         return plain
     table = fn.create_map(*(fn.lit(word) for word in chain.from_iterable(owners.items())))
-    return fn.coalesce(table.getItem(place), plain)
+    return fn.coalesce(table[place], plain)

@@ -5,7 +5,15 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from gantrymq.pipelines.marks import ORIGIN_MARKS
+from gantrymq.pipelines.replay.outgoing import REPLAY_ID
+from gantrymq.protocol import properties
+
+ORIGIN_MARKS: Final = {
+    properties.RESENT_FROM: "resent",
+    properties.SPREAD_FROM: "moved",
+    REPLAY_ID: "replayed",
+}
+"""Properties by which a message says that it was put into its topic again on purpose."""
 
 COLUMNS: Final = (
     "topic", "brokerName", "queueId", "queueOffset", "msgId", "offsetMsgId", "keys", "tags",

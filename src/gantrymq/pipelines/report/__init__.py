@@ -1,0 +1,1 @@
+"""Reports: tables, pictures and a page about what happened in topics and groups."""

@@ -1,0 +1,306 @@
+"""From rows to tables: staging, marts and their checks, in the order that makes them true."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from gantrymq.base.clock import WallClock
+from gantrymq.model import DEAD_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
+from gantrymq.pipelines.marts import causes, duplicates, lag, latency, ledger, skew, traffic
+from gantrymq.pipelines.marts import standing as st
+from gantrymq.pipelines.marts.mart import Mart, Table, check_agree, settle, sums
+from gantrymq.pipelines.progress import Progress, Silent
+from gantrymq.pipelines.report.facts import Facts, gather
+from gantrymq.pipelines.report.request import STORE, Request
+from gantrymq.pipelines.report.sources import Sources
+from gantrymq.pipelines.report.steps import step_for
+from gantrymq.pipelines.staging import copies, messages, progress, spans
+
+SETTLE_SECONDS: Final = 2.0
+"""Time between the look at progress and the reading of trace: clients hold it back for half a
+second."""
+HEAT_POINTS_MAX: Final = 48
+MARTS: Final = (
+    ledger.TOPICS, ledger.GROUPS, ledger.KINDS, ledger.DIFFERENCES, traffic.TOTALS,
+    traffic.TRAFFIC, lag.LAG, latency.LATENCY, duplicates.TOTALS, duplicates.LISTED,
+    causes.CAUSES, skew.KEYS, skew.QUEUES, skew.LOAD,
+)  # fmt: skip
+"""All tables of a report, in its order."""
+
+
+@dataclass(kw_only=True)
+class Report:
+    """Everything a report says, before it is drawn or written."""
+
+    wanted: Request
+    made_ms: int
+    step_ms: int
+    """The step of lines over time."""
+    heat_ms: int = 0
+    """The step of the heat map."""
+    tables: dict[str, Table] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    traced: bool = False
+
+    def table(self, mart: Mart) -> Table:
+        return self.tables[mart.name]
+
+    @property
+    def unexplained(self) -> int:
+        """Messages whose fate nothing explains."""
+        rows = self.table(ledger.KINDS).rows
+        return sum(row["messages"] for row in rows if not row["explained"])
+
+
+def build(
+    spark: SparkSession,
+    wanted: Request,
+    *,
+    clock: WallClock,
+    history: Path | None = None,
+    told: Progress | None = None,
+) -> Report:
+    """Make all tables. The snapshot of progress is added to the history, if one is kept."""
+    told = told or Silent()
+    told.start(len(MARTS), "tables")
+    began = monotonic()
+    facts = gather(wanted, clock)
+    if history is not None:
+        progress.append(
+            history, [each for each in facts.progress if each["brokerOffset"] is not None]
+        )
+    sleep(max(0.0, SETTLE_SECONDS - (monotonic() - began)))
+    making = _Making(spark, wanted, facts, told, clock.now_ms())
+    try:
+        making.run(progress.history(history) if history is not None else facts.progress)
+    finally:
+        making.release()
+        told.done()
+    return making.report
+
+
+class _Making:
+    """One report in the making; keeps frames that several marts are made of."""
+
+    def __init__(
+        self, spark: SparkSession, wanted: Request, facts: Facts, told: Progress, now_ms: int
+    ) -> None:
+        self._spark, self._wanted, self._facts, self._told = spark, wanted, facts, told
+        self._sources = Sources(spark, wanted, facts)
+        self._kept: list[DataFrame] = []
+        self.report = Report(
+            wanted=wanted, made_ms=now_ms, step_ms=wanted.step_ms or 0, notes=facts.notes
+        )
+
+    def release(self) -> None:
+        for frame in self._kept:
+            frame.unpersist()
+
+    def run(self, history: progress.Snapshot) -> None:
+        # Trace first: a record is written behind what it tells of, so that what it tells of is
+        # among the rows that are read later.
+        found = self._keep(self._spans())
+        self._note_trace(found)
+        retries, dead = self._keep(self._retries()), self._keep(self._dead())
+        self._stored = self._keep(self._messages())
+        self._steps()
+        self._ledger(found, retries, dead)
+        self._traffic()
+        self._history(history)
+        self._add(latency.LATENCY, latency.latency(self._stored, self._standing))
+        repeats = self._keep(duplicates.repeats(self._stored, self._standing))
+        self._add(duplicates.TOTALS, duplicates.totals(repeats))
+        self._add(duplicates.LISTED, duplicates.listed(repeats))
+        self._causes(dead)
+        self._skew()
+
+    # frames
+
+    def _keep(self, frame: DataFrame) -> DataFrame:
+        """Read once, at this moment; used by several marts."""
+        kept = frame.persist()
+        self._kept.append(kept)
+        kept.count()
+        return kept
+
+    def _spans(self) -> DataFrame:
+        return spans.spans(self._sources.about([self._wanted.trace_topic], spans.COLUMNS))
+
+    def _note_trace(self, found: DataFrame) -> None:
+        kinds = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
+        unreadable = kinds.pop(spans.UNREADABLE, 0)
+        self.report.traced = bool(kinds)
+        notes = self.report.notes
+        if not self._sources.has(self._wanted.trace_topic):
+            notes.append(f"there is no trace ({self._wanted.trace_topic}): what was sent is not "
+                         "known, and deliveries are told by offset")  # fmt: skip
+        elif not kinds:
+            notes.append("nobody has traced anything: what was sent is not known, and deliveries "
+                         "are told by offset")  # fmt: skip
+        if unreadable:
+            notes.append(f"{unreadable} trace records could not be read and are left out")
+
+    def _names(self, prefix: str) -> list[str]:
+        every = self._facts.live | self._facts.archived
+        return sorted(name for name in every if name.startswith(prefix))
+
+    def _retries(self) -> DataFrame:
+        names = [SCHEDULE_TOPIC, TIMER_TOPIC, *self._names(RETRY_PREFIX)]
+        found = self._sources.about(names, copies.COLUMNS)
+        owners = copies.owners_of(self._facts.groups, self._facts.topics)
+        every = self._facts.live | self._facts.archived
+        known = {name: group for name, group in owners.items() if name in every}
+        return self._of_groups(copies.retries(found, known))
+
+    def _dead(self) -> DataFrame:
+        found = self._sources.about(self._names(DEAD_PREFIX), copies.COLUMNS)
+        dead = copies.dead_letters(found).dropDuplicates(["deadId"])
+        topics = self._facts.topics
+        return self._of_groups(dead.where(fn.col("topic").isNull() | fn.col("topic").isin(*topics)))
+
+    def _of_groups(self, frame: DataFrame) -> DataFrame:
+        """Only of the groups that were asked for."""
+        groups = self._wanted.groups
+        return frame.where(fn.col("group").isin(*groups)) if groups else frame
+
+    def _messages(self) -> DataFrame:
+        period = self._wanted.period
+        return messages.messages(
+            self._sources.messages(messages.COLUMNS),
+            since_ms=period.since_ms, until_ms=period.until_ms,
+        )  # fmt: skip
+
+    def _steps(self) -> None:
+        """How long the steps of lines and of the heat map are."""
+        first, last = self._stored.where("inside").agg(
+            fn.min("storedMs"), fn.max("storedMs")
+        ).collect()[0]  # fmt: skip
+        if first is None:
+            first = last = self._facts.at_ms
+            if self._facts.topics:
+                self.report.notes.append("no message was stored in this period")
+        self.report.step_ms = self.report.step_ms or step_for(first, last)
+        self.report.heat_ms = step_for(first, last, HEAT_POINTS_MAX)
+
+    # marts
+
+    def _add(self, mart: Mart, frame: DataFrame) -> Table:
+        found = self.report.tables[mart.name] = settle(mart, frame)
+        self._told.advance()
+        return found
+
+    def _ledger(self, found: DataFrame, retries: DataFrame, dead: DataFrame) -> None:
+        wanted, facts = self._wanted, self._facts
+        tries = self._of_groups(spans.deliveries(found))
+        singles = self._keep(st.distinct(self._stored))
+        now = progress.progress(self._spark, self._named(facts.progress))
+        subscriptions = self._spark.createDataFrame(list(facts.subscriptions), st.SUBSCRIPTIONS)
+        readers = st.readers(singles, tries, dead, retries, now)
+        self._standing = self._keep(
+            st.standing(
+                singles, readers, tries, dead, retries, now, subscriptions,
+                copies_known=self._copies_known,
+            )
+        )  # fmt: skip
+        sent = self._keep(
+            ledger.sent(
+                spans.pubs(found), self._stored, since_ms=wanted.period.since_ms,
+                until_ms=wanted.period.until_ms, kept_since_ms=facts.kept_since_ms,
+            )
+        )  # fmt: skip
+        topics = self._add(ledger.TOPICS, ledger.topic_ledger(singles, sent))
+        ledger.check_topics(topics)
+        groups = self._add(ledger.GROUPS, ledger.group_ledger(self._standing))
+        ledger.check_groups(groups, topics)
+        differences = self._keep(ledger.differences(singles, sent, self._standing))
+        kinds = self._add(ledger.KINDS, ledger.kinds(differences))
+        listed = self._add(ledger.DIFFERENCES, ledger.listed(differences))
+        check_agree(
+            listed.mart, "listed differences, and their count by kind",
+            {"listed": len(listed.rows)}, {"listed": kinds.total("listed")},
+        )  # fmt: skip
+
+    @property
+    def _copies_known(self) -> bool:
+        """Whether retries that wait can be seen: their waiting room is rarely archived."""
+        return SCHEDULE_TOPIC in self._facts.live | self._facts.archived
+
+    def _named(self, rows: progress.Snapshot) -> progress.Snapshot:
+        """Progress in a store's folder does not name the broker, but its rows do."""
+        if self._wanted.kind != STORE:
+            return rows
+        names = self._stored.select("brokerName").limit(1).collect()
+        return [{**row, "brokerName": names[0][0] if names else ""} for row in rows]
+
+    def _traffic(self) -> None:
+        done = self._standing.where(fn.col("state") == st.ACKNOWLEDGED)
+        flows = self._keep(traffic.flows(self._stored, done))
+        totals = self._add(traffic.TOTALS, traffic.totals(flows))
+        by_time = self._add(traffic.TRAFFIC, traffic.traffic(flows, self.report.step_ms))
+        ins = _only(totals, lambda row: row["direction"] == traffic.IN)
+        outs = _only(totals, lambda row: row["direction"] == traffic.OUT)
+        topics = self.report.table(ledger.TOPICS)
+        check_agree(
+            totals.mart, "messages in, and the ledger's stored ones",
+            sums(ins, ["topic"], "messages"), sums(topics, ["topic"], "stored"),
+        )  # fmt: skip
+        check_agree(
+            totals.mart, "messages out, and the ledger's acknowledged ones",
+            sums(outs, ["topic", "group"], "messages"),
+            sums(self.report.table(ledger.GROUPS), ["topic", "group"], "acknowledged"),
+        )  # fmt: skip
+        check_agree(
+            by_time.mart, "messages in by time, and in total",
+            sums(_only(by_time, lambda row: row["direction"] == traffic.IN), ["topic"], "messages"),
+            sums(ins, ["topic"], "messages"),
+        )  # fmt: skip
+
+    def _history(self, rows: progress.Snapshot) -> None:
+        groups = self._wanted.groups
+        period = self._wanted.period
+        chosen = [
+            each
+            for each in rows
+            if (not groups or each["group"] in groups)
+            and (each["topic"] in self._facts.topics or each["topic"].startswith(RETRY_PREFIX))
+            and (period.since_ms is None or each["atMs"] >= period.since_ms)
+        ]
+        self._add(lag.LAG, lag.lag(progress.progress(self._spark, chosen)))
+
+    def _causes(self, dead: DataFrame) -> None:
+        until = self._wanted.period.until_ms
+        since = self._wanted.period.since_ms
+        died = dead
+        if since is not None:
+            died = died.where(fn.col("diedMs") >= since)
+        if until is not None:
+            died = died.where(fn.col("diedMs") < until)
+        found = self._add(causes.CAUSES, causes.causes(died))
+        if len(found.rows) < causes.LISTED_MAX:
+            check_agree(
+                found.mart, "letters by cause, and all letters",
+                {"letters": found.total("letters")}, {"letters": died.count()},
+            )  # fmt: skip
+
+    def _skew(self) -> None:
+        places = [(each.topic, each.broker_name, each.queue_id) for each in self._facts.queues]
+        known = self._spark.createDataFrame(
+            places if self._wanted.kind != STORE else [], skew.QUEUES_SCHEMA
+        )
+        self._add(skew.KEYS, skew.hot_keys(self._stored))
+        queues = self._add(skew.QUEUES, skew.queues(self._stored, known))
+        self._add(skew.LOAD, skew.queue_load(self._stored, self.report.heat_ms))
+        check_agree(
+            queues.mart, "messages by queue, and in total",
+            sums(queues, ["topic"], "messages"),
+            sums(self.report.table(ledger.TOPICS), ["topic"], "stored"),
+        )  # fmt: skip
+
+
+def _only(table: Table, keep: Callable[[dict[str, object]], bool]) -> Table:
+    return Table(table.mart, [row for row in table.rows if keep(row)], None)

@@ -1,0 +1,226 @@
+"""The report as one page that needs nothing else: no network, no other file, no framework."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from gantrymq.pipelines.marts import causes, duplicates, lag, latency, ledger, skew, traffic
+from gantrymq.pipelines.marts.mart import Field, Mart, Table
+from gantrymq.pipelines.moments import find_zone
+from gantrymq.pipelines.report import words
+from gantrymq.pipelines.report.build import Report
+from gantrymq.pipelines.report.charts import STYLE
+from gantrymq.pipelines.report.looks import CSS, SCRIPT
+from gantrymq.pipelines.report.pictures import NARROW, WIDE, Picture
+from gantrymq.pipelines.report.summary import Figure, figures, verdict
+
+ROWS_SHOWN: Final = 100
+"""Rows of a table on the page; all of them are in its files."""
+POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+"""Whatever text a stranger puts into a key, the page fetches nothing."""
+_IDS: Final = ("msgId", "value", "cause", "exampleId", "firstPlace", "lastPlace")
+_LONG: Final = ("detail", "text", "reason")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page."""
+
+    name: str
+    title: str
+    empty: str
+    """Said where there is nothing to show."""
+    marts: tuple[Mart, ...]
+    folded: tuple[Mart, ...] = ()
+    """Tables that are shown when asked for."""
+
+
+SECTIONS: Final = (
+    Section(
+        "ledger", "Is anything missing?", "No messages, and nothing that was sent.",
+        (ledger.KINDS, ledger.DIFFERENCES, ledger.GROUPS, ledger.TOPICS),
+    ),
+    Section("traffic", "In and out", "Nothing came in.", (traffic.TOTALS,), (traffic.TRAFFIC,)),
+    Section("lag", "Who is behind", "The progress of no group is known.", (lag.LAG,)),
+    Section("latency", "How long it takes", "No messages to measure.", (latency.LATENCY,)),
+    Section(
+        "duplicates", "What is there twice", "Nothing is there twice.",
+        (duplicates.TOTALS,), (duplicates.LISTED,),
+    ),
+    Section("dead", "Dead letters", "No message died.", (causes.CAUSES,)),
+    Section(
+        "skew", "Keys and queues", "No messages.", (skew.KEYS, skew.QUEUES), (skew.LOAD,)
+    ),
+)  # fmt: skip
+_FIRST: Final[Mapping[str, tuple[str, ...]]] = {
+    "hot_keys": ("messages",), "duplicates": ("copies",), "causes": ("letters",),
+    "queues": ("ratio",), "duplicate_totals": ("extra",), "lag": ("time",),
+    "ledger_groups": ("messages",), "ledger_topics": ("stored",),
+}  # fmt: skip
+"""Columns by which a table is shown, the largest first."""
+
+
+def page(report: Report, pictures: Sequence[Picture]) -> str:
+    """The whole page."""
+    zone = find_zone(report.wanted.zone)
+    title = _title(report)
+    sections = "".join(_section(each, report, pictures, zone) for each in SECTIONS)
+    links = "".join(f'<a href="#{each.name}">{escape(each.title)}</a>' for each in SECTIONS)
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{CSS}{STYLE}</style></head><body>"
+        f"<header><h1>{escape(title)}</h1>{_about(report, zone)}<nav>{links}"
+        f'<a href="#notes">Notes</a></nav>{_verdict(report)}{_tiles(figures(report))}</header>'
+        f"<main>{sections}{_notes(report)}</main>"
+        f"<footer>All tables are in <code>tables/</code> as Parquet, CSV and JSON, all pictures in "
+        "<code>pictures/</code>; <code>report.json</code> lists them.</footer>"
+        f"<script>{SCRIPT}</script></body></html>\n"
+    )
+
+
+def _title(report: Report) -> str:
+    topics = [row["topic"] for row in report.table(ledger.TOPICS).rows]
+    if len(topics) == 1:
+        return f"Report on {topics[0]}"
+    return f"Report on {len(topics)} topics" if topics else "Report"
+
+
+def _about(report: Report, zone: ZoneInfo) -> str:
+    made = words.moment(datetime.fromtimestamp(report.made_ms / 1000, UTC), zone)
+    return (
+        f'<p class="soft">{escape(report.wanted.words())}. From {report.wanted.kind}, made {made}. '
+        f"Times are those of {escape(report.wanted.zone)}.</p>"
+    )
+
+
+def _verdict(report: Report) -> str:
+    fine, first, second = verdict(report)
+    return (
+        f'<div class="verdict {"fine" if fine else "off"}" role="status">{escape(first)}'
+        f"<span>{escape(second)}</span></div>"
+    )
+
+
+def _tiles(found: Sequence[Figure]) -> str:
+    items = "".join(
+        f'<li><b data-figure="{each.name}">{escape(each.text)}</b><span>{escape(each.title)}</span>'
+        "</li>"
+        for each in found
+    )
+    return f'<ul class="tiles">{items}</ul>'
+
+
+def _section(section: Section, report: Report, pictures: Sequence[Picture], zone: ZoneInfo) -> str:
+    tables = [report.table(mart) for mart in section.marts]
+    folded = [report.table(mart) for mart in section.folded]
+    shown = [each for each in pictures if each.mart in (*section.marts, *section.folded)]
+    inner = "".join(_card(each) for each in shown)
+    inner = f'<div class="grid">{inner}</div>' if inner else ""
+    inner += "".join(
+        f'<div class="card">{_table(table, zone)}</div>' for table in tables if table.rows
+    )
+    inner += "".join(
+        f'<details class="card"><summary>{escape(table.mart.title)}</summary>'
+        f"{_table(table, zone, headed=False)}</details>"
+        for table in folded
+        if table.rows
+    )
+    return (
+        f'<section id="{section.name}"><h2>{escape(section.title)}</h2>'
+        + (inner or f'<p class="soft">{escape(section.empty)}</p>')
+        + "</section>"
+    )
+
+
+def _card(picture: Picture) -> str:
+    """The picture twice, for wide and narrow screens; the one that does not fit is not shown."""
+    return (
+        f'<figure class="card" style="margin:0"><h3>{escape(picture.title)}</h3>'
+        f'<div class="wide">{picture.draw(WIDE, False)}</div>'
+        f'<div class="narrow">{picture.draw(NARROW, False)}</div></figure>'
+    )
+
+
+def _notes(report: Report) -> str:
+    notes = "".join(f"<li>{escape(note)}</li>" for note in report.notes)
+    notes = notes or "<li>Everything that was asked for could be read.</li>"
+    return f'<section id="notes"><h2>Notes</h2><ul>{notes}</ul></section>'
+
+
+# tables
+
+
+def _table(table: Table, zone: ZoneInfo, *, headed: bool = True) -> str:
+    mart = table.mart
+    fields = [each for each in mart.fields if _worth(each, table, mart)]
+    rows = sorted(table.rows, key=lambda row: _rank(mart, row))[:ROWS_SHOWN]
+    head = "".join(
+        f'<th scope="col" class="{_css(each)}"><button type="button">{escape(each.title)}</button>'
+        "</th>"
+        for each in fields
+    )
+    body = "".join(
+        "<tr>" + "".join(_cell(each, row[each.name], zone) for each in fields) + "</tr>"
+        for row in rows
+    )
+    more = len(table.rows) - len(rows)
+    rest = f'<p class="soft">{words.number(more)} more rows are in tables/{mart.name}.csv.</p>'
+    title = f"<h3>{escape(mart.title)}</h3>" if headed else ""
+    return (
+        f'{title}<p class="soft">{escape(mart.about)}</p><div class="scroll" tabindex="0" '
+        f'role="region" aria-label="{escape(mart.title)}"><table data-table="{mart.name}"><thead>'
+        f"<tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{rest if more else ''}"
+    )
+
+
+def _worth(field: Field, table: Table, mart: Mart) -> bool:
+    """A column of zeros or of nothing is not shown, unless the rows are known by it."""
+    return field.name in mart.key or any(
+        value not in (None, 0) for value in table.column(field.name)
+    )
+
+
+def _rank(mart: Mart, row: Mapping[str, Any]) -> tuple[Any, ...]:
+    if mart is ledger.DIFFERENCES or mart is ledger.KINDS:
+        return (row["explained"],)
+    return tuple(-_number(row[name]) for name in _FIRST.get(mart.name, ()))
+
+
+def _number(value: Any) -> float:
+    return value.timestamp() if isinstance(value, datetime) else float(value or 0)
+
+
+def _cell(field: Field, value: Any, zone: ZoneInfo) -> str:
+    css = _css(field)
+    if isinstance(value, datetime):
+        said, sort = words.moment(value, zone), str(value.timestamp())
+    elif isinstance(value, bool):
+        said, sort = ("yes" if value else "no"), str(int(value))
+    elif isinstance(value, int | float):
+        said, sort = _measure(field, value), str(value)
+    else:
+        said, sort = (value or "–"), (value or "")
+    return f'<td class="{css}" data-v="{escape(str(sort))}">{escape(str(said))}</td>'
+
+
+def _measure(field: Field, value: float) -> str:
+    if field.unit == "share":
+        return f"{value:.2%}"
+    if field.unit == "bytes":
+        return words.size(value)
+    if field.unit:
+        return words.number(value)
+    return str(value)
+
+
+def _css(field: Field) -> str:
+    if field.name in _IDS:
+        return "id"
+    if field.name in _LONG:
+        return "long"
+    return "num" if field.kind in ("bigint", "int", "double") else ""

@@ -1,0 +1,79 @@
+"""Frames of rows from where they lie: live topics, store files, an archive, or two of them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+
+from gantrymq.pipelines.lake import open_table
+from gantrymq.pipelines.report.facts import Facts
+from gantrymq.pipelines.report.request import Request
+from gantrymq.spark.columns import COLUMNS, ddl
+
+
+class Sources:
+    """Where a report reads. What a place does not have is an empty frame, not an error."""
+
+    def __init__(self, spark: SparkSession, wanted: Request, facts: Facts) -> None:
+        self._spark, self._wanted, self._facts = spark, wanted, facts
+
+    def messages(self, columns: Sequence[str]) -> DataFrame:
+        """The topics of the report, in its period and a margin around it."""
+        topics = self._facts.topics
+        wanted = self._wanted
+        if wanted.archive is not None:
+            return self._archived(topics, columns, until_ms=wanted.read_until_ms)
+        return self._live(topics, columns, until_ms=wanted.read_until_ms)
+
+    def about(self, topics: Collection[str], columns: Sequence[str]) -> DataFrame:
+        """Other topics, to their end: what happened later tells of messages in the period, too.
+
+        With an archive and a cluster, from both: the one has what is old, the other what is new.
+        """
+        found = []
+        cold = sorted(set(topics) & self._facts.archived)
+        if self._wanted.archive is not None and cold:
+            found.append(self._archived(cold, columns))
+        hot = sorted(set(topics) & self._facts.live)
+        if hot:
+            found.append(self._live(hot, columns))
+        if not found:
+            return self._nothing(columns)
+        return reduce(DataFrame.unionByName, found)
+
+    def _nothing(self, columns: Sequence[str]) -> DataFrame:
+        return self._spark.createDataFrame([], ddl({name: COLUMNS[name] for name in columns}))
+
+    def has(self, topic: str) -> bool:
+        return topic in self._facts.live or topic in self._facts.archived
+
+    def _live(
+        self, topics: Sequence[str], columns: Sequence[str], *, until_ms: int | None = None
+    ) -> DataFrame:
+        if not topics:
+            return self._nothing(columns)
+        options = {"topic": ",".join(topics), "columns": ",".join(columns), **self._place()}
+        if self._wanted.read_since_ms is not None:
+            options["startingTimestamp"] = str(self._wanted.read_since_ms)
+            options["startingOffsetsByTimestampStrategy"] = "latest"
+        if until_ms is not None:
+            options["endingTimestamp"] = str(until_ms)
+        return self._spark.read.format("rocketmq").options(**options).load()
+
+    def _place(self) -> Mapping[str, str]:
+        """Retention may delete while the report is made: that is nothing to fail for."""
+        wanted = self._wanted
+        if wanted.store is not None:
+            place = {"via": "store", "storePath": str(wanted.store)}
+        else:
+            place = {"nameServer": wanted.namesrv or ""}
+        return {**place, "failOnDataLoss": "false"}
+
+    def _archived(
+        self, topics: Sequence[str], columns: Sequence[str], *, until_ms: int | None = None
+    ) -> DataFrame:
+        assert self._wanted.archive is not None
+        rows: DataFrame = open_table(self._wanted.archive).frame(
+            self._spark, topics=topics, since_ms=self._wanted.read_since_ms, until_ms=until_ms
+        )
+        return rows.select(*columns)

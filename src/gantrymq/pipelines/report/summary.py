@@ -1,0 +1,94 @@
+"""A report in a few numbers and one sentence. Pure."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from gantrymq.pipelines.marts import causes, duplicates, latency, ledger
+from gantrymq.pipelines.report import words
+from gantrymq.pipelines.report.build import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number."""
+
+    name: str
+    title: str
+    value: float | None
+    unit: str
+    text: str
+
+
+def figures(report: Report) -> list[Figure]:
+    """The numbers at the head of the page."""
+    topics, groups = report.table(ledger.TOPICS), report.table(ledger.GROUPS)
+    sent = topics.total("sent") if report.traced else None
+    extra = sum(
+        row["extra"]
+        for row in report.table(duplicates.TOTALS).rows
+        if row["kind"] == duplicates.BY_ID
+    )
+    slowest = [
+        row["p99"]
+        for row in report.table(latency.LATENCY).rows
+        if row["span"] == latency.BORN_TO_ACKED
+    ]
+    found: list[tuple[str, str, int | None, str]] = [
+        ("sent", "sent, by trace", sent, "messages"),
+        ("stored", "stored", topics.total("stored"), "messages"),
+        ("acknowledged", "acknowledged, all groups", groups.total("acknowledged"), "messages"),
+        ("waiting", "waiting or retrying",
+         groups.total("waiting") + groups.total("retrying") + groups.total("inHand"), "messages"),
+        ("dead", "dead letters", report.table(causes.CAUSES).total("letters"), "messages"),
+        ("doubled", "stored again, same id", extra, "messages"),
+        ("unexplained", "unexplained", report.unexplained, "messages"),
+        ("p99", "p99, born to acknowledged", max(slowest, default=None), "ms"),
+    ]  # fmt: skip
+    return [
+        Figure(name, title, value, unit, _text(value, unit)) for name, title, value, unit in found
+    ]
+
+
+def verdict(report: Report) -> tuple[bool, str, str]:
+    """Whether all is well, a sentence that says so, and what it rests on."""
+    count = report.unexplained
+    stored = report.table(ledger.TOPICS).total("messages")
+    groups = report.table(ledger.GROUPS).rows
+    by_offset = sum(row["basis"] != "trace" for row in groups)
+    basis = "Senders and consumers were followed by trace."
+    if not report.traced:
+        basis = "There is no trace: deliveries are told by the offsets that groups committed."
+    elif by_offset:
+        basis = f"{by_offset} of {len(groups)} groups do not trace and are told by their offsets."
+    if count:
+        kinds: dict[str, int] = {}
+        for row in report.table(ledger.KINDS).rows:
+            if not row["explained"]:
+                kinds[row["what"]] = kinds.get(row["what"], 0) + row["messages"]
+        listed = ", ".join(f"{words.number(number)} {what}" for what, number in kinds.items())
+        plural = "message is" if count == 1 else "messages are"
+        return False, f"{words.number(count)} {plural} not accounted for: {listed}.", basis
+    if not stored:
+        return True, "There is nothing to account for.", basis
+    plural = "message is" if stored == 1 else "messages are"
+    return True, f"The books balance: {words.number(stored)} {plural} accounted for.", basis
+
+
+def summary(report: Report) -> dict[str, Any]:
+    """For scripts."""
+    fine, first, second = verdict(report)
+    return {
+        "verdict": {"balanced": fine, "text": first, "basis": second},
+        "unexplained": report.unexplained,
+        "figures": {each.name: each.value for each in figures(report)},
+        "topics": report.table(ledger.TOPICS).rows,
+        "groups": report.table(ledger.GROUPS).rows,
+        "differences": report.table(ledger.KINDS).rows,
+        "notes": report.notes,
+    }
+
+
+def _text(value: int | None, unit: str) -> str:
+    if value is None:
+        return "–"
+    return words.span(value) if unit == "ms" else words.number(value)
