@@ -15,6 +15,7 @@ from gantrymq.protocol.ids import parse_offset_msg_id
 
 QUERY_MESSAGES_MAX: Final = 64
 FOREVER_MS: Final = (1 << 63) - 1
+PORT_MAX: Final = 0xFFFF
 
 
 class MessageMissing(ClientError):
@@ -37,6 +38,8 @@ def read_records(body: bytes, broker_name: str = "") -> list[Received]:
 async def by_offset_id(instance: Instance, offset_msg_id: str) -> Received:
     """The message at the place that a broker's id names."""
     place = parse_offset_msg_id(offset_msg_id)
+    if not 0 < place.port <= PORT_MAX:
+        raise ProtocolError(f"{offset_msg_id!r} names no place: it may be a producer's id")
     host = f"[{place.host}]" if ":" in place.host else place.host
     address, header = f"{host}:{place.port}", ViewMessageRequest(offset=place.offset)
     try:

@@ -135,7 +135,7 @@ class Lookup:
             )
             rows = matching(self._table.root, files, where, MESSAGE.names).to_pylist()
             found += [message_of(row, self.origin) for row in rows]
-        return sorted(found, key=lambda each: (each.store_ms, each.log_offset))
+        return sorted(found, key=lambda each: (each.store_ms, each.log_offset, each.queue))
 
     def _limited(self, spots: list[Spot], more: str) -> Found:
         text = f"the {self.origin} has {more}" if more else ""
