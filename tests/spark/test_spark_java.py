@@ -1,5 +1,6 @@
 """Java is found, or asked for in a sentence; what makes it start sooner is never in its way."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -91,8 +92,10 @@ def test_a_warm_file_belongs_to_one_java(tmp_path: Path) -> None:
     assert f'-XX:SharedArchiveFile="{archive}"' in options_for(archive)
 
 
-def test_only_a_session_of_this_machine_is_bound_to_it() -> None:
+def test_only_a_session_of_this_machine_is_bound_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Executors elsewhere must reach the driver, and have a Python of their own."""
+    for name in ("PYTHONPATH", "PYSPARK_PYTHON", "SPARK_LOCAL_IP", "JAVA_HOME"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))
     here, there = local_settings(None, {}), local_settings("spark://far:7077", {})
     assert here["spark.master"] == "local[*]"
     assert here["spark.driver.host"] == "127.0.0.1"

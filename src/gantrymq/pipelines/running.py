@@ -56,8 +56,8 @@ def spark_run(
                 yield spark
             finally:
                 _close(spark)
-    except RunFailed:
-        keep = log is not None
+    except RunFailed as failed:
+        keep = str(log) in str(failed)
         raise
     finally:
         if not keep:
@@ -83,7 +83,7 @@ def _translated(log: Path | None) -> Iterator[None]:
             raise GantryError(said) from error
         if not _is_sparks(error):
             raise
-        where = f"; Spark's log is {log}" if log is not None else ""
+        where = f"; Spark's log is {log}" if log is not None and log.stat().st_size else ""
         raise RunFailed(f"Spark failed: {explain(error)}{where}") from error
 
 

@@ -4,11 +4,13 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.spark.java import find_java
+from gantrymq.spark.bundle import PACKED
+from gantrymq.spark.java import Java, find_java
 from gantrymq.spark.warm import archive_file, options_for
 
 QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -72,17 +74,38 @@ def local_settings(master: str | None, settings: Mapping[str, str]) -> dict[str,
     if here:
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    else:
+        _plan_with(settings.get("spark.pyspark.python"))
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
     warehouse = Path(tempfile.gettempdir()) / f"gantrymq-warehouse-{os.getpid()}"
     return {
         **DEFAULTS,
         **(DEFAULTS_HERE if here else {}),
-        "spark.driver.extraJavaOptions": f"{QUICK_JVM} {options_for(archive_file(java))}".strip(),
+        "spark.driver.extraJavaOptions": quick_jvm(java),
         "spark.sql.warehouse.dir": str(warehouse),  # else a folder appears where one stands
         "spark.master": master,
         **settings,
     }
+
+
+def quick_jvm(java: Java) -> str:
+    """Java's options for a start that is as quick as it can be here."""
+    return f"{QUICK_JVM} {options_for(archive_file(java))}".strip()
+
+
+def _plan_with(python: str | None) -> None:
+    """Choose the Python of the executors, and let the driver's machine plan with it too.
+
+    Spark starts the same program on both. Executors find what they need in their own packages or
+    in the bundle; here it must find what this process has.
+    """
+    if python is not None:
+        os.environ["PYSPARK_PYTHON"] = python
+    packages = [find_spec(name) for name in ("gantrymq", *PACKED)]
+    roots = [str(Path(each.origin).parent.parent) for each in packages if each and each.origin]
+    known = os.environ.get("PYTHONPATH", "")
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*filter(None, [known]), *roots]))
 
 
 def is_submitted() -> bool:

