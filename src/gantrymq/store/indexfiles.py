@@ -59,10 +59,11 @@ def _view(path: str, slots: int | None) -> IndexView | None:
     guesses = [slots] if slots else [JAVA_SLOTS, (data.size - HEADER.size) // (4 + 4 * ENTRY_BYTES)]
     for guess in guesses:
         first = HEADER.size + guess * 4 + ENTRY_BYTES
-        room = max(0, data.size - first) // ENTRY_BYTES
-        count = min(max(0, header.next_entry - 1), room)
+        if first > data.size:
+            continue
+        count = min(max(0, header.next_entry - 1), (data.size - first) // ENTRY_BYTES)
         rows = np.frombuffer(data, ENTRY_DTYPE, count, first if count else 0)
-        if slots or not count or rows["at"][0] == header.begin_offset:
+        if slots or header.next_entry <= 1 or (count and rows["at"][0] == header.begin_offset):
             return IndexView(path, header, guess, rows, data)
     return None
 

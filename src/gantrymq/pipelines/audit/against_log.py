@@ -118,11 +118,18 @@ class EntriesOf:
     def _begin(self, queue: tuple[bytes, int], topic: str) -> int:
         """Where in the log the first message lies that the queue knows of."""
         if queue not in self._first:
-            files = self._folder.queue(topic, queue[1])
-            entries = files.read(files.begin, files.begin + APART_MAX)
-            real = entries[(entries["size"] != 0) & (entries["size"] != FILLER_SIZE)]
-            self._first[queue] = int(real["position"][0]) if real.size else 0
+            found = self._first_place(topic, queue[1])
+            if found is None:  # it has no entries: then it is as old as the topic's other queues
+                others = (self._first_place(topic, n) for n in self._folder.queue_ids(topic))
+                found = min((place for place in others if place is not None), default=0)
+            self._first[queue] = found
         return self._first[queue]
+
+    def _first_place(self, topic: str, queue_id: int) -> int | None:
+        files = self._folder.queue(topic, queue_id)
+        entries = files.read(files.begin, files.begin + APART_MAX)
+        real = entries[(entries["size"] != 0) & (entries["size"] != FILLER_SIZE)]
+        return int(real["position"][0]) if real.size else None
 
     def _is_tag_wrong(
         self, queue: tuple[bytes, int], block: Block, rows: Ints, found: Entries
@@ -203,9 +210,15 @@ class KeysOf:
         missing = sorted(wanted - found)
         if not self._is_clean:
             missing = [pair for pair in missing if pair[0] < self._end]
+        damaged = self._ledger.damaged()
+        surplus = sorted(
+            (place, key_hash)
+            for place, key_hash in found - wanted
+            if not any(start <= place < end for start, end in damaged)
+        )
         for kind, pairs, text in (
             ("index-missing", missing, "keys of records in the log are not in the index"),
-            ("index-surplus", sorted(found - wanted), "the record has no key with this hash"),
+            ("index-surplus", surplus, "the record has no key with this hash"),
         ):
             if pairs:
                 place, key_hash = pairs[0]
@@ -216,12 +229,13 @@ class KeysOf:
                 )  # fmt: skip
 
 
-def check_times(block: Block, path: str, ledger: Ledger) -> None:
-    """Store times go forward, as far as clocks do."""
-    back = np.flatnonzero(np.diff(block.times) < -STEP_BACK_MS)
+def check_times(block: Block, path: str, ledger: Ledger, before_ms: int = 0) -> None:
+    """Store times go forward, as far as clocks do; `before_ms` is that of the record in front."""
+    times = np.concatenate([[before_ms], block.times])
+    back = np.flatnonzero(np.diff(times) < -STEP_BACK_MS)
     if back.size:
-        row = int(back[0]) + 1
-        ms = int(block.times[row - 1] - block.times[row])
+        row = int(back[0])
+        ms = int(times[row] - times[row + 1])
         ledger.add(
             Finding(NOTE, "time-back", path, position=int(block.positions[row]), count=back.size,
                     text=f"the clock went back {ms} ms: searches by time may miss what is near")

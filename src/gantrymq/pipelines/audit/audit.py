@@ -1,5 +1,6 @@
 """The whole audit: tasks to workers, and one answer from what they say."""
 
+import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +14,15 @@ from gantrymq.pipelines.audit.findings import (
     WRONG,
     Finding,
     from_rows,
+    is_log_damage,
+    joined,
     worst_first,
 )
 from gantrymq.pipelines.audit.scope import Scope, Task, scope_of, stray_files, tasks_of
 from gantrymq.pipelines.audit.walk import DEBRIS
 from gantrymq.pipelines.audit.work import audit_task
 from gantrymq.pipelines.progress import Progress, Silent
+from gantrymq.protocol.record import MAGIC_BLANK
 from gantrymq.spark.tasks import run_tasks
 from gantrymq.store.folder import StoreFolder
 from gantrymq.store.indexfiles import index_files
@@ -26,6 +30,7 @@ from gantrymq.store.indexfiles import index_files
 WAVE_TASKS: Final = 32
 """Tasks that go to Spark together: between waves the run tells how far it is."""
 
+BLANK: Final = struct.Struct(">ii")
 ENTRY_KINDS: Final = ("entry-missing", "entry-place", "entry-size", "entry-tag")
 
 
@@ -77,7 +82,7 @@ def audit_by(run: Runner, directory: str, progress: Progress) -> Audit:
     findings = [each for each in found if each.level in (WRONG, NOTE)]
     findings += [*_layout(folder), *_joints(found, scope)]
     return Audit(
-        scope.directory, worst_first(_once(findings)), covered, time.monotonic() - began,
+        scope.directory, worst_first(joined(_once(findings))), covered, time.monotonic() - began,
         _notes(scope, folder),
     )  # fmt: skip
 
@@ -102,11 +107,10 @@ def _layout(folder: StoreFolder) -> list[Finding]:
 def _joints(found: Sequence[Finding], scope: Scope) -> list[Finding]:
     """Whether the parts of the log join, and end where they should."""
     folder = StoreFolder(scope.directory)
-    damaged = {
-        each.position + each.count for each in found if each.kind.startswith(("log-", "crc"))
-    }
+    damaged = {each.position + each.count for each in found if is_log_damage(each)}
     findings, expected = [], max(scope.log_min, folder.log.min)
     for part in sorted((f for f in found if f.level == JOINT), key=lambda f: f.position):
+        expected = _behind_blank(folder, expected)
         if part.kind == DEBRIS and part.position < expected:
             continue  # what lies behind the mark of a file's end means nothing
         if part.position > expected and expected not in damaged:
@@ -114,6 +118,7 @@ def _joints(found: Sequence[Finding], scope: Scope) -> list[Finding]:
         if part.kind == DEBRIS:
             findings.append(_gap(folder, part.position, part.position + part.count))
         expected = max(expected, part.position + part.count)
+    expected = _behind_blank(folder, expected)
     if expected < scope.end and expected not in damaged:
         base = folder.log.base_of(expected)
         text = f"the log ends here, but queues or the checkpoint reach up to {scope.end}"
@@ -122,6 +127,15 @@ def _joints(found: Sequence[Finding], scope: Scope) -> list[Finding]:
                     count=scope.end - expected, text=text)
         )  # fmt: skip
     return findings
+
+
+def _behind_blank(folder: StoreFolder, position: int) -> int:
+    """The next file, if nothing but the mark of this one's end stands at a log offset."""
+    base = folder.log.base_of(position)
+    mark = folder.log.file(base)[position - base : position - base + BLANK.size]
+    rest = base + folder.segment_bytes - position
+    is_end = mark.size == BLANK.size and BLANK.unpack(mark.tobytes()) == (rest, MAGIC_BLANK)
+    return position + rest if is_end else position
 
 
 def _gap(folder: StoreFolder, start: int, end: int) -> Finding:
@@ -134,8 +148,7 @@ def _gap(folder: StoreFolder, start: int, end: int) -> Finding:
 
 def _once(findings: Sequence[Finding]) -> list[Finding]:
     """One finding for one fault: what a record says about its entry explains the entry, too."""
-    damaged = [(f.position, f.position + f.count) for f in findings
-               if f.kind.startswith("log-") and f.kind != "log-size"]  # fmt: skip
+    damaged = [(f.position, f.position + f.count) for f in findings if is_log_damage(f)]
     explained = {
         (f.topic, f.queue_id, f.offset + number)
         for f in findings if f.kind in ENTRY_KINDS for number in range(f.count)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -73,6 +73,14 @@ class Ledger:
         else:
             self._dropped[finding.kind] += finding.count
 
+    def damaged(self) -> list[tuple[int, int]]:
+        """The stretches of the log that hold no good record."""
+        return [
+            (each.position, each.position + each.count)
+            for each in self.findings
+            if is_log_damage(each)
+        ]
+
     def cover(self, kind: str, count: int) -> None:
         """So many more of a kind were looked at."""
         if count:
@@ -89,6 +97,11 @@ class Ledger:
         return pa.RecordBatch.from_pylist(rows, _ARROW)
 
 
+def is_log_damage(finding: Finding) -> bool:
+    """Whether it is a stretch of the log that cannot be read."""
+    return finding.kind in ("crc", "log-chain", "log-zeros", "log-cut", "log-parts", "log-end")
+
+
 def from_rows(rows: Iterable[Any]) -> list[Finding]:
     """Rows of Spark's as findings."""
     return [Finding(**row.asDict()) for row in rows]
@@ -102,6 +115,23 @@ def runs(offsets: Ints) -> list[tuple[int, int]]:
     starts = np.concatenate([[0], edges])
     ends = np.concatenate([edges, [offsets.size]])
     return list(zip(starts.tolist(), (ends - starts).tolist(), strict=True))
+
+
+def joined(findings: Sequence[Finding]) -> list[Finding]:
+    """Findings of one kind about offsets of a queue that follow each other become one."""
+    whole: list[Finding] = []
+    for each in sorted(findings, key=lambda f: (f.kind, f.topic, f.queue_id, f.offset)):
+        last = whole[-1] if whole else None
+        if (
+            last is not None
+            and each.offset >= 0
+            and (last.kind, last.topic, last.queue_id) == (each.kind, each.topic, each.queue_id)
+            and last.offset + last.count == each.offset
+        ):
+            whole[-1] = replace(last, count=last.count + each.count)
+        else:
+            whole.append(each)
+    return whole
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:

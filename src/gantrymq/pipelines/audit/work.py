@@ -53,13 +53,14 @@ def _check_log(folder: StoreFolder, scope: Scope, part: LogSlice, ledger: Ledger
     entries = EntriesOf(folder, ledger)
     keys = KeysOf(index_files(scope.directory), ledger, is_clean=scope.is_clean)
     path = folder.log.path(folder.log.base_of(part.start))
-    low = part.start
+    low, before_ms = part.start, 0
     for records in _blocks(records_of(folder.log, part, ledger)):
         block = block_of(records)
         end = records[-1][3] + records[-1][4]
         ledger.cover("log bytes", int(block.sizes.sum()))
         ledger.cover("records", len(records))
-        check_times(block, path, ledger)
+        check_times(block, path, ledger, before_ms)
+        before_ms = int(block.times[-1])
         entries.check(block)
         keys.check(block, low, end)
         low = end
