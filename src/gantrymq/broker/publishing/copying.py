@@ -45,7 +45,7 @@ async def copies_behind(store: Store, position: int) -> Counter[int]:
             at = record[3] - base + head - _BEHIND_PREPARED
             (origin,) = _PREPARED.unpack_from(data, at)
             if origin:
-                found[origin] += 1
+                found[origin - 1] += 1
         await asyncio.sleep(0)
     return found
 
@@ -151,7 +151,7 @@ class Copying:
         return Append(
             stretch.topic, stretch.queue_id, b"", batch=items, sys_flag=first.sys_flag,
             born_ms=first.born_ms, born_host=encode_host(*first.born_host),
-            prepared_offset=origin, wait=False,
+            prepared_offset=origin + 1, wait=False,  # 0 stands for none
         )  # fmt: skip
 
     def _delayed(self, part: Slice, stretch: Stretch, origin: int, item: BatchItem) -> Append:
