@@ -34,6 +34,7 @@ def all_workloads() -> dict[str, Workload]:
         recovery,
         resources,
         sending,
+        spark_wire,
         transactions,
         waiting,
     )
@@ -56,6 +57,8 @@ def all_workloads() -> dict[str, Workload]:
         "sync-under-load": flushing.under_load,
         "timers": waiting.timers,
         "sql-filter": filtering.sql_filter,
+        "spark-broker": spark_wire.scan,
+        "spark-trigger": spark_wire.trigger,
         "crowd": crowd.crowd,
         "peers": peers.peers,
     }
