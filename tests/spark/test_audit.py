@@ -269,7 +269,14 @@ def test_a_damaged_index_entry_is_found(store: Path, field: str, kind: str) -> N
 
     kinds = {kind for kind, _ in wrong(store)}
     assert kind in kinds
-    assert kinds <= {kind, "index-surplus", "index-chain", "index-slot", "index-order"}
+    assert kinds <= {
+        kind,
+        "index-surplus",
+        "index-nowhere",
+        "index-chain",
+        "index-slot",
+        "index-order",
+    }
 
 
 def test_damaged_slots_and_headers_of_the_index_are_found(store: Path) -> None:

@@ -183,6 +183,7 @@ class KeysOf:
             self._differences(
                 set(zip(places.tolist(), hashes.tolist(), strict=True)),
                 set(zip(found_places.tolist(), found_hashes.tolist(), strict=True)),
+                set(block.positions.tolist()),
             )
 
     def _between(self, low: int, high: int) -> Iterator[tuple[IndexView, Entries]]:
@@ -206,27 +207,29 @@ class KeysOf:
                             "record's")
                 )  # fmt: skip
 
-    def _differences(self, wanted: set[tuple[int, int]], found: set[tuple[int, int]]) -> None:
+    def _differences(
+        self, wanted: set[tuple[int, int]], found: set[tuple[int, int]], records: set[int]
+    ) -> None:
         missing = sorted(wanted - found)
         if not self._is_clean:
             missing = [pair for pair in missing if pair[0] < self._end]
+        surplus = sorted(found - wanted)
+        self._report("index-missing", missing, "keys of records in the log are not in the index")
+        foreign = [pair for pair in surplus if pair[0] in records]
+        self._report("index-surplus", foreign, "the record has no key with this hash")
         damaged = self._ledger.damaged()
-        surplus = sorted(
-            (place, key_hash)
-            for place, key_hash in found - wanted
-            if not any(start <= place < end for start, end in damaged)
-        )
-        for kind, pairs, text in (
-            ("index-missing", missing, "keys of records in the log are not in the index"),
-            ("index-surplus", surplus, "the record has no key with this hash"),
-        ):
-            if pairs:
-                place, key_hash = pairs[0]
-                path = self._views[-1].path.rpartition("/")[0]
-                self._ledger.add(
-                    Finding(WRONG, kind, path, position=place, count=len(pairs),
-                            text=f"{text} (the first: log offset {place}, hash {key_hash})")
-                )  # fmt: skip
+        for pair in surplus:
+            if pair[0] not in records and not any(a <= pair[0] < b for a, b in damaged):
+                self._report("index-nowhere", [pair], "no record stands where the entry says")
+
+    def _report(self, kind: str, pairs: list[tuple[int, int]], text: str) -> None:
+        if pairs:
+            place, key_hash = pairs[0]
+            path = self._views[-1].path.rpartition("/")[0]
+            self._ledger.add(
+                Finding(WRONG, kind, path, position=place, count=len(pairs),
+                        text=f"{text} (the first: log offset {place}, hash {key_hash})")
+            )  # fmt: skip
 
 
 def check_times(block: Block, path: str, ledger: Ledger, before_ms: int = 0) -> None:

@@ -155,9 +155,9 @@ def _once(findings: Sequence[Finding]) -> list[Finding]:
     }  # fmt: skip
 
     def is_new(each: Finding) -> bool:
-        if each.kind not in ("entry-surplus", "entry-hole"):
+        if each.kind not in ("entry-surplus", "entry-hole", "index-nowhere"):
             return True
-        if each.kind == "entry-surplus" and any(a <= each.position < b for a, b in damaged):
+        if each.kind != "entry-hole" and any(a <= each.position < b for a, b in damaged):
             return False
         places = ((each.topic, each.queue_id, each.offset + n) for n in range(each.count))
         return not all(place in explained for place in places)
