@@ -3,9 +3,11 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from sparkkit import Processes
 
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.spark.explain import HIDE, explain, ours, told
@@ -105,3 +107,42 @@ def test_an_error_in_a_worker_is_told_in_a_line(spark: Any) -> None:
     assert len(str(refused.value).splitlines()) == 2
     assert explain(divided.value).startswith("ZeroDivisionError")
     assert "Traceback" in str(divided.value)
+
+
+def first_lines(
+    spark: Any, cluster: Processes, topic: str, **options: str
+) -> tuple[str, list[str]]:
+    """What a query that must fail says: explained, and as Spark prints it."""
+    reading = spark.read.format("rocketmq").options(nameServer=cluster.namesrv, topic=topic)
+    with pytest.raises(Exception) as failed:
+        reading.options(**options).load().collect()
+    return explain(failed.value), str(failed.value).splitlines()
+
+
+def test_a_query_that_fails_says_why_at_once(spark: Any, cluster: Processes, topic: str) -> None:
+    """Whoever uses plain Spark reads our words in the first line, and no traceback after them."""
+    said, lines = first_lines(spark, cluster, topic, startingOfsets="earliest")
+    assert "did you mean startingOffsets?" in said
+    assert said in lines[0]
+
+    said, lines = first_lines(spark, cluster, topic)
+    assert topic in said
+    assert said in lines[0]
+    assert len(lines) <= 2
+
+
+def test_a_stream_that_fails_says_why_in_the_first_line(
+    spark: Any, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """What follows is Spark's account of the query; there is no traceback in it."""
+    rows = spark.readStream.format("rocketmq").options(nameServer=cluster.namesrv, topic=topic)
+    query = (
+        rows.load().writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True).start()
+    )  # fmt: skip
+    with pytest.raises(Exception) as failed:
+        query.awaitTermination(60)
+    said = explain(failed.value)
+    assert topic in said
+    assert said in str(failed.value).splitlines()[0]
+    assert "Traceback" not in str(failed.value)

@@ -26,6 +26,7 @@ from gantrymq.spark import plan
 from gantrymq.spark.admission import Admission, row_limits, rows_limit
 from gantrymq.spark.begin import Beginning, check_own, locate, starting_point
 from gantrymq.spark.columns import check_types, ddl
+from gantrymq.spark.explain import plainly
 from gantrymq.spark.fetch import QueueCut
 from gantrymq.spark.losses import on_loss
 from gantrymq.spark.options import SourceOptions, column_types, parse_options
@@ -37,6 +38,7 @@ from gantrymq.spark.rows import Rows, open_rows
 TASKS_DEFAULT = os.cpu_count() or 2
 
 
+@plainly
 class RocketMQDataSource(DataSource):  # type: ignore[misc, unused-ignore]
     """`format("rocketmq")`: the messages of topics, as a batch or as a stream."""
 
@@ -100,6 +102,7 @@ def slices(
     return [Slice(task) for task in plan.pack(pieces, tasks_max)]
 
 
+@plainly
 class BatchReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
     """Reads what lies between two offsets; the end is fixed when the query is planned."""
 
@@ -120,6 +123,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
         return read_slice(self._options, self._columns, partition)
 
 
+@plainly
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc, unused-ignore]
     """Reads on from where the checkpoint says.
 

@@ -5,14 +5,18 @@ inside a message of Spark's. `told` makes the worker leave its own traceback out
 what was said, wherever Spark has put it.
 """
 
+import functools
+import inspect
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from gantrymq.base.errors import GantryError
+
+T = TypeVar("T")
 
 HIDE: Final = "SPARK_HIDE_TRACEBACK"
 """The switch of Spark's that a worker looks at when it reports an error."""
@@ -37,6 +41,30 @@ def told() -> Iterator[None]:
         if _is_worker():
             os.environ[HIDE] = "1"
         raise
+
+
+def plainly(kind: type[T]) -> type[T]:
+    """A class that Spark calls, whose public methods tell errors of ours as one line."""
+    for name, method in list(vars(kind).items()):
+        if inspect.isfunction(method) and not name.startswith("_"):
+            setattr(kind, name, _plain(method))
+    return kind
+
+
+def _plain(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def called(*args: Any, **named: Any) -> Any:
+        with told():
+            found = method(*args, **named)
+        return _told_rows(found) if isinstance(found, Iterator) else found
+
+    return called
+
+
+def _told_rows(rows: Iterator[Any]) -> Iterator[Any]:
+    """Rows are read long after the method that gave them has returned."""
+    with told():
+        yield from rows
 
 
 def _is_worker() -> bool:
