@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 @click.option("--order", type=click.Choice(["key", "queue"]), default="key", show_default=True,
               help="What stays together: a key, or a queue of the origin.")  # fmt: skip
 @click.option("--rate", metavar="N/s", help="At most so many messages a second.")
+@click.option("--chunk", type=click.IntRange(1, 1_000_000), default=50_000, show_default=True,
+              help="Messages that are published at once.")  # fmt: skip
 @click.option("--same-topic", is_flag=True, help="Yes, into the topic that they came from.")
 @click.option("--dry-run", is_flag=True, help="Only count what would be sent.")
 @click.option("--resume", metavar="ID", help="Go on with this replay, whatever its words were.")
@@ -74,13 +76,16 @@ def _replay(
     from gantrymq.pipelines.running import stopping
 
     rate = None if words["rate"] is None else parse_rate(words["rate"])
-    if request is not None:
+    if request is None:
+        journal.load(words["resume"])
+    else:
         check_request(request, SystemClock().now_ms())
     with run.session("replay") as spark:
         note = "stopping after this chunk; once more to stop now"
         with stopping(note) as stop:
             work = Replay(
-                spark, namesrv, journal, who=_who(), progress=run.progress(), stop=stop
+                spark, namesrv, journal, who=_who(), progress=run.progress(), stop=stop,
+                chunk_rows=words["chunk"],
             )  # fmt: skip
             if words["dry_run"] and request is not None:
                 _show_plan(work.preview(request, rate=rate), rate, output)

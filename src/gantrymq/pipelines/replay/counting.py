@@ -17,18 +17,14 @@ BLOCKS_MAX: Final = 2_000_000
 """Blocks a plan may have: it is held in memory and written to a file."""
 DAY_MS: Final = 86_400_000
 DAYS_TO_1970: Final = date(1970, 1, 1).toordinal()
-CHUNK_ROWS: Final = 50_000
 CHUNK_BYTES: Final = 64 * 1024 * 1024
-PACED_SECONDS: Final = 2
-"""With a rate, what so many seconds may send is published at once."""
 
 
 def planned(
-    spark: Any, request: Request, namesrv: str, now_ms: int, rate: int | None, tasks: int
+    spark: Any, request: Request, namesrv: str, now_ms: int, *, rows_max: int, tasks: int
 ) -> Plan:
     """The plan of a new replay; nothing is sent or kept."""
     selection, _ = request.selection(now_ms)
-    rows_max = CHUNK_ROWS if rate is None else max(1, min(CHUNK_ROWS, rate * PACED_SECONDS))
     block_rows = max(1, min(BLOCK_ROWS, rows_max // 4))
     counts = count(spark, request, namesrv, selection, block_rows)
     began = datetime.fromtimestamp(now_ms // 1000, UTC)

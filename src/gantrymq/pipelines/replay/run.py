@@ -21,6 +21,9 @@ from gantrymq.spark.explain import explain
 
 TASKS: Final = 4
 """Spark tasks that send a chunk; each opens connections of its own."""
+CHUNK_ROWS: Final = 50_000
+PACED_SECONDS: Final = 2
+"""With a rate, what so many seconds may send is published at once."""
 
 DONE, STOPPED, FAILED, BEGUN = "done", "stopped", "failed", "begun"
 
@@ -52,17 +55,24 @@ class Replay:
         stop: Stop | None = None,
         outlet: Outlet | None = None,
         clock: WallClock | None = None,
+        chunk_rows: int = CHUNK_ROWS,
     ) -> None:
         self._spark, self._namesrv, self._journal, self._who = spark, namesrv, journal, who
         self._progress, self._stop = progress or Silent(), stop or Stop()
         self._outlet, self._clock = outlet or Sink(), clock or SystemClock()
+        self._chunk_rows = chunk_rows
 
     def preview(self, request: Request, *, rate: int | None = None) -> Plan:
         """What a run would send. Nothing is sent and nothing is kept."""
         now = self._clock.now_ms()
         check_request(request, now)
         self._outlet.check(self._namesrv, request.into)
-        return planned(self._spark, request, self._namesrv, now, rate, TASKS)
+        rows_max = self._chunk_rows
+        if rate is not None:
+            rows_max = max(1, min(rows_max, rate * PACED_SECONDS))
+        return planned(
+            self._spark, request, self._namesrv, now, rows_max=rows_max, tasks=TASKS
+        )  # fmt: skip
 
     def run(self, request: Request, *, rate: int | None = None, anew: bool = False) -> Report:
         """Replay what is asked for. A replay of the same words that is not done is gone on with,
