@@ -1,0 +1,241 @@
+"""Queues and index made anew from the log, by the same hands that make them while a broker runs.
+
+Everything is built beside the old files; then names are changed. The checkpoint goes first and
+comes last: a store without one is derived from its log by the next start, so that whatever a crash
+leaves in between is repaired. What was there before is kept as `*.before`. The log is only read.
+"""
+
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.disk import Disk, LockedError, delete_tree
+from gantrymq.base.offload import Offload
+from gantrymq.kernel import FILLER_SIZE, walk_records
+from gantrymq.store import checkpoint
+from gantrymq.store.checkpoint import Checkpoint
+from gantrymq.store.checkpointer import Checkpointer
+from gantrymq.store.commitlog import CommitLog
+from gantrymq.store.config import StoreConfig
+from gantrymq.store.consumequeue import ConsumeQueue
+from gantrymq.store.dispatch import Dispatcher
+from gantrymq.store.errors import StoreError
+from gantrymq.store.fence import Fence
+from gantrymq.store.keyindex import KeyIndex
+from gantrymq.store.mapped import ENTRY_TYPE
+from gantrymq.store.queues import LEGAL_TOPIC, QueueTable
+from gantrymq.store.recovery import scan
+from gantrymq.store.segment import OpenFiles
+
+WORK: Final = "rebuilding"
+BEFORE: Final = "before"
+DERIVED: Final = ("consumequeue", "consumequeue_ext", "index")
+COPY_BYTES: Final = 1 << 20
+ENTRIES_PER_READ: Final = 1 << 14
+FOREVER: Final = 1 << 62
+
+
+class Rebuilt(NamedTuple):
+    """What a rebuild made."""
+
+    queues: int
+    entries: int
+    index_files: int
+    kept: list[str]
+    """The names under which the old files are kept."""
+
+
+async def rebuild(
+    config: StoreConfig, *, disk: Disk, clock: WallClock, offload: Offload
+) -> Rebuilt:
+    """Make queues and index of a stopped store anew; `config` names it and its file sizes."""
+    root = config.directory
+    try:
+        lock = disk.lock(f"{root}/lock")
+    except LockedError as error:
+        raise StoreError(f"a broker runs on {root}: stop it first ({error})") from error
+    try:
+        _check_stopped(disk, root)
+        return await _Rebuild(config, disk, clock, offload).run()
+    finally:
+        lock.release()
+
+
+def _check_stopped(disk: Disk, root: str) -> None:
+    if disk.exists(f"{root}/abort") or Fence(disk, root).flushed is not None:
+        raise StoreError(
+            f"{root} was not stopped properly: start its broker and stop it once, which repairs "
+            "what a crash leaves, then rebuild"
+        )
+
+
+class _Rebuild:
+    def __init__(self, config: StoreConfig, disk: Disk, clock: WallClock, offload: Offload) -> None:
+        self._root, self._work = config.directory, f"{config.directory}/{WORK}"
+        self._disk, self._offload = disk, offload
+        self._last = checkpoint.load(disk, f"{self._root}/checkpoint")
+        self._config = _beside(config, self._work)
+        self._files = OpenFiles(disk, config.open_files_max)
+        self._log = CommitLog(
+            self._files, config.commit_log_directory, config.segment_bytes
+        )  # fmt: skip
+        self._queues = QueueTable(
+            self._files, self._work, config.queue_file_entries, config.ext_file_bytes
+        )
+        self._index = KeyIndex(
+            disk, clock, f"{self._work}/index", config.index_slots, config.index_entries
+        )
+
+    async def run(self) -> Rebuilt:
+        disk = self._disk
+        ours = self._last is not None and self._last.sizes is not None
+        await self._offload.run(lambda: self._log.load(made_by_us=ours))
+        if disk.exists(self._work):
+            await self._offload.run(delete_tree, disk, self._work)
+        for name in ("consumequeue", "index"):
+            disk.make_dirs(f"{self._work}/{name}")
+        if self._log.min > 0:
+            await self._offload.run(self._take_over)
+        dispatcher = Dispatcher(
+            self._queues, self._index, self._config.delay_levels_ms, self._log.min
+        )
+        end = await scan(self._log, self._log.min, dispatcher, check=True, offload=self._offload)
+        await self._offload.run(self._check_end, end)
+        if dispatcher.dispatched.value < end:
+            dispatcher.dispatched.advance(end)
+        await self._queues.write_tails()
+        await self._offload.run(self._queues.trim, self._log.min)
+        self._index.build()
+        checkpointer = Checkpointer(
+            self._config, disk, self._offload, self._queues, self._index, dispatcher,
+            self._last or Checkpoint(),
+        )  # fmt: skip
+        await checkpointer.take(_already_flushed, final=True)
+        kept = await self._offload.run(self._swap)
+        known = self._queues.known()
+        entries = sum(queue.stop - queue.min_offset for queue in known)
+        return Rebuilt(len(known), entries, len(self._index.sealed) + 1, kept)
+
+    def _take_over(self) -> None:
+        """Keep entries of records whose log files were deleted: offsets go on where they were."""
+        for topic, queue_id in self._old_queues():
+            source = f"{self._root}/consumequeue/{topic}/{queue_id}"
+            target = f"{self._work}/consumequeue/{topic}/{queue_id}"
+            self._disk.make_dirs(target)
+            for name in self._disk.list(source):
+                _copy(self._disk, f"{source}/{name}", f"{target}/{name}")
+        self._queues.load(self._log.min, clean=False)
+        for queue in self._queues.known():
+            if not _ascends(queue):
+                queue.restart()
+
+    def _old_queues(self) -> list[tuple[str, int]]:
+        root = f"{self._root}/consumequeue"
+        return [
+            (topic, int(name))
+            for topic in self._disk.list(root)
+            if LEGAL_TOPIC.match(topic)
+            for name in self._disk.list(f"{root}/{topic}")
+            if name.isdigit()
+        ]
+
+    def _check_end(self, end: int) -> None:
+        """A log that breaks off is no ground to build on: a broker that starts would cut it there.
+
+        It breaks off if the checkpoint or an old queue knows a record behind its end.
+        """
+        known = self._last.dispatched if self._last is not None else None
+        if (known is not None and end < known) or self._has_record_behind(end):
+            path = self._log.path(end - end % self._config.segment_bytes)
+            raise StoreError(
+                f"the log is damaged at byte {end % self._config.segment_bytes} of {path} and goes "
+                "on behind: nothing was changed. Take that file from a replica or a copy; a "
+                "broker that starts on it would cut the log there"
+            )
+
+    def _has_record_behind(self, end: int) -> bool:
+        for topic, queue_id in self._old_queues():
+            queue = ConsumeQueue(
+                self._files, f"{self._root}/consumequeue/{topic}/{queue_id}", topic, queue_id,
+                self._config.queue_file_entries,
+            )  # fmt: skip
+            queue.attach(FOREVER)
+            entry = queue.entry(queue.stop - 1) if queue.stop else None
+            if entry is not None and entry[0] >= end and self._is_record(entry[0], entry[1]):
+                return True
+        return False
+
+    def _is_record(self, position: int, size: int) -> bool:
+        data = self._log.read(size, position)
+        return bool(data) and bool(walk_records(data, position, size + 8, False).records)
+
+    def _swap(self) -> list[str]:
+        """Put the new files in place. The next start derives everything from the log until the
+        last step is done."""
+        disk, root = self._disk, self._root
+        number = self._free_number()
+        kept = [self._put_aside("checkpoint", number)]
+        disk.sync_dir(root)
+        for name in DERIVED:
+            kept.append(self._put_aside(name, number))
+            if disk.exists(f"{self._work}/{name}"):
+                disk.rename(f"{self._work}/{name}", f"{root}/{name}")
+        disk.sync_dir(root)
+        disk.rename(f"{self._work}/checkpoint", f"{root}/checkpoint")
+        disk.sync_dir(root)
+        delete_tree(disk, self._work)
+        return [name for name in kept if name]
+
+    def _free_number(self) -> str:
+        names = set(self._disk.list(self._root))
+        suffix, count = BEFORE, 1
+        while any(f"{name}.{suffix}" in names for name in ("checkpoint", *DERIVED)):
+            count += 1
+            suffix = f"{BEFORE}.{count}"
+        return suffix
+
+    def _put_aside(self, name: str, suffix: str) -> str:
+        if not self._disk.exists(f"{self._root}/{name}"):
+            return ""
+        self._disk.rename(f"{self._root}/{name}", f"{self._root}/{name}.{suffix}")
+        return f"{name}.{suffix}"
+
+
+def _beside(config: StoreConfig, work: str) -> StoreConfig:
+    """The same store, but what is derived lies elsewhere."""
+    return msgspec.structs.replace(
+        config, directory=work, log_directory=config.commit_log_directory, index_enabled=True
+    )
+
+
+def _ascends(queue: ConsumeQueue) -> bool:
+    """Whether the entries that were taken over are in the order of the log."""
+    last, at = -1, queue.min_offset
+    while at < queue.stop:
+        entries = np.frombuffer(queue.read(at, ENTRIES_PER_READ), ENTRY_TYPE)
+        real = entries["position"][entries["size"] != FILLER_SIZE].astype(np.int64)
+        places = np.concatenate([[last], real])
+        if not entries.size or (np.diff(places) < 0).any():
+            return False
+        last, at = int(places[-1]), at + entries.size
+    return True
+
+
+def _copy(disk: Disk, source: str, target: str) -> None:
+    old, new = disk.open_read(source), disk.open(target, create=True)
+    try:
+        at = 0
+        while data := old.pread(COPY_BYTES, at):
+            if data.count(0) != len(data):
+                new.pwrite(data, at)
+            at += len(data)
+        new.truncate(at)
+    finally:
+        old.close()
+        new.close()
+
+
+async def _already_flushed(upto: int) -> None:
+    """The log is only read."""
