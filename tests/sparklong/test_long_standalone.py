@@ -12,8 +12,13 @@ import pytest
 from sparkkit import Processes, bodies_of, numbered
 from standalone import WORKERS, Standalone
 
+from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import GantryError
+from gantrymq.pipelines.archive.run import Archive, Job
+from gantrymq.pipelines.lake import open_table
+from gantrymq.pipelines.lake.files import doubled
 from gantrymq.spark import explain
+from gantrymq.spark.rows import source_options
 from gantrymq.spark.tasks import run_tasks
 
 pytestmark = pytest.mark.timeout(240)
@@ -107,3 +112,27 @@ def test_an_executor_killed_in_a_batch_changes_nothing(
         goes.touch()
         assert bodies_of(rows.result(WAIT_SECONDS_MAX)) == numbered([2000, 2000])
     assert others
+
+
+def test_an_archive_on_a_cluster_outlives_an_executor(
+    far_spark: Any, standalone: Standalone, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """It is killed between the first file and the last commit; the table has every row once."""
+    cluster.create_topic(topic, queues=4)
+    cluster.fill(topic, [2000] * 4)
+    settings = {"nameServer": cluster.namesrv, "topic": topic}
+    archive = Archive(
+        far_spark, open_table(tmp_path / "table", "delta", create=True),
+        Job(options=source_options(settings), rows_per_commit=2000),
+        run="one", clock=SystemClock(),
+    )  # fmt: skip
+    until(lambda: len(standalone.executors()) == WORKERS)
+    with ThreadPoolExecutor(1) as pool:
+        totals = pool.submit(archive.run)
+        until(lambda: list((tmp_path / "table").rglob("*.parquet")) or totals.done())
+        os.kill(standalone.executors()[-1], signal.SIGKILL)
+        assert totals.result(WAIT_SECONDS_MAX).rows == 8000
+
+    table = open_table(tmp_path / "table")
+    assert doubled(table.files()) == []
+    assert bodies_of(table.frame(far_spark).select("body").collect()) == numbered([2000] * 4)
