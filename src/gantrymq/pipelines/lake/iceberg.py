@@ -15,6 +15,7 @@ from gantrymq.model import Queue
 from gantrymq.pipelines.lake.files import DataFile, day_start_ms, facts_of
 from gantrymq.pipelines.lake.schema import ARROW, PARTITIONS, check_schema
 from gantrymq.pipelines.lake.table import Change, Conflict, Table, TableError
+from gantrymq.pipelines.lake.writing import STATISTICS
 from gantrymq.spark.plan import Offsets, from_json, to_json
 
 CATALOG: Final = "catalog.db"
@@ -24,6 +25,8 @@ PROPERTIES: Final = {
     "commit.retry.num-retries": "0",  # whoever lost must look at the positions again
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
+    "write.metadata.metrics.default": "none",
+    **{f"write.metadata.metrics.column.{name}": "full" for name in STATISTICS},
 }
 
 

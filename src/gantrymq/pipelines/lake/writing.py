@@ -91,10 +91,14 @@ class _OpenFile:
         self._root, self._folder = root, folder_of(queue.topic, day)
         (root / self._folder).mkdir(parents=True, exist_ok=True)
         self._draft = root / self._folder / f".{queue.queue_id}-{token}.part"
-        self._writer = pq.ParquetWriter(
-            self._draft, ARROW, compression="zstd", use_dictionary=DICTIONARY,
-            write_statistics=STATISTICS, store_schema=False,
-        )  # fmt: skip
+        try:
+            self._writer = pq.ParquetWriter(
+                self._draft, ARROW, compression="zstd", use_dictionary=DICTIONARY,
+                write_statistics=STATISTICS, store_schema=False,
+            )  # fmt: skip
+        except OSError:
+            self._draft.unlink(missing_ok=True)
+            raise
         self._waiting: list[Any] = []
         self._waiting_size = self._rows = 0
         self._ends: list[tuple[Any, Any]] = []

@@ -1,0 +1,258 @@
+"""What an archive does when something breaks: nothing is lost and nothing is doubled."""
+
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+from archivechild import archive, many_commits, served, starved
+from lakekit import FORMATS, NOON, Here, written
+from sparkkit import BROKER, Processes
+
+from gantrymq import Message, Producer, ProducerOptions, Queue
+from gantrymq.base.clock import SystemClock
+from gantrymq.pipelines.archive.again import GoneFromBroker, again
+from gantrymq.pipelines.archive.run import Archive, ArchiveBehind, Job, Totals
+from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
+from gantrymq.pipelines.archive.watch import Watcher
+from gantrymq.pipelines.lake import Change, open_table
+from gantrymq.pipelines.lake.files import Span, doubled, spans
+from gantrymq.pipelines.moments import Period
+from gantrymq.spark.plan import Offsets
+from gantrymq.spark.rows import source_options
+from gantrymq.testing.plugin import GantryCluster
+
+pytestmark = pytest.mark.timeout(120)
+
+KILLS = int(os.environ.get("GANTRY_KILLS", "5"))
+COUNT = 600
+AS_IT_IS = ProducerOptions(compress_over_bytes=1 << 30)
+
+
+def offsets_of(path: Path) -> dict[int, list[int]]:
+    """The offsets in a table's files by queue, sorted: a repeat is seen as well as a gap."""
+    table = open_table(path)
+    assert [] == doubled(table.files())
+    rows = ds.dataset([str(table.root / each.path) for each in table.files()]).to_table(
+        columns=["queueId", "queueOffset"]
+    )
+    found: dict[int, list[int]] = {}
+    for row in rows.to_pylist():
+        found.setdefault(row["queueId"], []).append(row["queueOffset"])
+    return {queue_id: sorted(offsets) for queue_id, offsets in found.items()}
+
+
+# killed
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_driver_killed_at_any_moment_is_simply_started_again(
+    form: str, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """While it reads, writes, commits: after the last run the table holds what was sent."""
+    chance = random.Random(f"{form} {KILLS}")
+    cluster.create_topic(topic, queues=2)
+    cluster.fill(topic, [300, 300])
+    began = time.monotonic()
+    archive(cluster.namesrv, topic, tmp_path / "measure", form, rows_per_commit=60)
+    length = time.monotonic() - began
+
+    for number in range(KILLS):
+        cluster.fill(topic, [40, 40], first=1000)
+        child = served.Process(
+            target=many_commits, args=(cluster.namesrv, topic, tmp_path / "t", form, number)
+        )
+        child.start()
+        child.join(chance.uniform(0, 1.2 * length))
+        child.kill()
+        child.join(10)
+    archive(cluster.namesrv, topic, tmp_path / "t", form, run="last")
+
+    total = 300 + 40 * KILLS
+    assert {0: list(range(total)), 1: list(range(total))} == offsets_of(tmp_path / "t")
+    table = open_table(tmp_path / "t")
+    assert {Queue(topic, BROKER, n): total for n in (0, 1)} == table.positions()
+    sweep(table, now_ms=SystemClock().now_ms() + 2 * SAFE_MS)
+    left = {str(each.relative_to(table.root)) for each in table.root.glob("topic=*/*/*")}
+    assert {each.path for each in table.files()} == left
+
+
+# the disk
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("size", [0, 1500, 20_000])
+def test_a_full_disk_is_an_error_and_no_more(
+    form: str, size: int, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """No half file in the table, no half commit; with room again the run goes on."""
+    cluster.create_topic(topic, queues=1)
+    cluster.fill(topic, [100])
+    archive(cluster.namesrv, topic, tmp_path / "t", form, run="before")
+    cluster.send([Message(topic, os.urandom(1000)) for _ in range(100)], Queue(topic, BROKER, 0))
+    hear, said = served.Pipe(duplex=False)
+
+    child = served.Process(
+        target=starved, args=(cluster.namesrv, topic, tmp_path / "t", form, size, said)
+    )
+    child.start()
+    assert hear.poll(30)
+    assert "File too large" in hear.recv() or size == 20_000
+    child.join(10)
+
+    table = open_table(tmp_path / "t")
+    assert {0: list(range(100))} == offsets_of(tmp_path / "t")
+    left = {str(each.relative_to(table.root)) for each in table.root.glob("topic=*/*/*")}
+    assert {each.path for each in table.files()} == left
+    assert 100 == archive(cluster.namesrv, topic, tmp_path / "t", form, run="after").rows
+    assert {0: list(range(200))} == offsets_of(tmp_path / "t")
+
+
+# retention
+
+
+@pytest.fixture
+def cut() -> Iterator[tuple[GantryCluster, Queue]]:
+    """A broker that throws old messages away."""
+    always = ";".join(f"{hour:02d}" for hour in range(24))
+    cluster = GantryCluster(file_reserved_time=0, delete_when=always)
+    queue = Queue("old", BROKER, 0)
+    cluster.create_topic(queue.topic, queues=1)
+
+    async def send() -> None:
+        async with Producer(cluster.namesrv, group="tests", options=AS_IT_IS) as producer:
+            for _ in range(COUNT):
+                await producer.send(Message(queue.topic, b"x" * 20_000), queue=queue)
+
+    cluster.call(send())
+    yield cluster, queue
+    cluster.close()
+
+
+def test_messages_that_retention_took_are_named(
+    cut: tuple[GantryCluster, Queue], tmp_path: Path
+) -> None:
+    """An archive that came too late says which messages are gone, and goes on only if told to."""
+    cluster, queue = cut
+    table = open_table(tmp_path / "t", "delta", create=True)
+    table.commit(Change(NOON, written(table.root, queue, 0, 9), ends={queue: 10}))
+    cluster.clock.advance(120)
+
+    with pytest.raises(ArchiveBehind, match=r"messages 10 to .* of queue 0 of old on broker-a are"):
+        archive(cluster.namesrv, queue.topic, tmp_path / "t")
+    totals = archive(cluster.namesrv, queue.topic, tmp_path / "t", run="s", allow_gaps=True)
+
+    (text,) = totals.gaps
+    first, rest = spans(open_table(tmp_path / "t").files())[queue]
+    assert (Span(queue, 0, 10), COUNT) == (first, rest.end)
+    assert f"messages 10 to {rest.start - 1} of queue 0 of old on broker-a" == text
+    assert totals.rows == COUNT - rest.start
+    assert Totals() == archive(cluster.namesrv, queue.topic, tmp_path / "t", run="u")
+
+
+def test_a_new_archive_of_an_old_topic_begins_where_the_topic_does(
+    cut: tuple[GantryCluster, Queue], tmp_path: Path
+) -> None:
+    """What was deleted before the archive was begun is no gap of its own."""
+    cluster, queue = cut
+    cluster.clock.advance(120)
+
+    totals = archive(cluster.namesrv, queue.topic, tmp_path / "t")
+
+    assert (COUNT, []) == (open_table(tmp_path / "t").positions()[queue], totals.gaps)
+    assert 0 < totals.rows < COUNT
+
+
+def test_what_only_the_archive_has_is_never_replaced(
+    cut: tuple[GantryCluster, Queue], tmp_path: Path
+) -> None:
+    """A period that the broker has in part only is left as it is."""
+    cluster, queue = cut
+    archive(cluster.namesrv, queue.topic, tmp_path / "t")
+    cluster.clock.advance(120)
+    table = open_table(tmp_path / "t")
+    before = {each.path for each in table.files()}
+    options = source_options({"nameServer": cluster.namesrv, "topic": queue.topic})
+
+    with pytest.raises(GoneFromBroker, match="nothing was replaced"):
+        again(Here(), table, options, Period(0, None), run="a", clock=SystemClock())
+
+    table.refresh()
+    assert before == {each.path for each in table.files()}
+    left = {str(each.relative_to(table.root)) for each in table.root.glob("topic=*/*/*")}
+    assert before == left
+
+
+def test_an_alarm_is_given_before_retention_deletes(
+    cut: tuple[GantryCluster, Queue], tmp_path: Path
+) -> None:
+    """By the age of the first message that is not archived, and what its broker is set to."""
+    cluster, queue = cut
+    said: list[str] = []
+    options = source_options({"nameServer": cluster.namesrv, "topic": queue.topic})
+    watcher = Watcher({BROKER: 1.0}, 12.0, cluster.clock, said.append)
+    table = open_table(tmp_path / "t", "delta", create=True)
+
+    Archive(
+        Here(), table, Job(options=options), run="r", clock=SystemClock(), watcher=watcher
+    ).run()
+
+    assert [f"alarm: {watcher.last.text}"] == said
+    assert "archive is 0.0 hours behind, 1.0 hours before retention deletes" in said[0]
+
+
+# small files
+
+
+def test_files_are_joined_while_an_archive_goes_on(
+    cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """A commit in between is no harm to either; files that somebody else joined are left."""
+    cluster.create_topic(topic, queues=1)
+    for number in range(4):
+        cluster.fill(topic, [10], first=10 * number)
+        archive(cluster.namesrv, topic, tmp_path / "t", run=f"r{number}")
+    one, other = open_table(tmp_path / "t"), open_table(tmp_path / "t")
+    commit = one.commit
+
+    def late(change: Change) -> None:
+        one.commit = commit  # type: ignore[method-assign]
+        cluster.fill(topic, [10], first=100)
+        archive(cluster.namesrv, topic, tmp_path / "t", run="between")
+        commit(change)
+
+    one.commit = late  # type: ignore[method-assign]
+    assert (4, 1) == compact(Here(), one, run="c", clock=SystemClock())
+    assert {0: list(range(50))} == offsets_of(tmp_path / "t")
+
+    def later(change: Change) -> None:
+        other.commit = second  # type: ignore[method-assign]
+        compact(Here(), one, run="d", clock=SystemClock())
+        second(change)
+
+    second = other.commit
+    other.commit = later  # type: ignore[method-assign]
+    assert (0, 0) == compact(Here(), other, run="e", clock=SystemClock())
+    assert {0: list(range(50))} == offsets_of(tmp_path / "t")
+
+
+def test_progress_is_reported_after_every_commit(
+    cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """What the broker hears is never ahead of the table."""
+    cluster.create_topic(topic, queues=1)
+    cluster.fill(topic, [25])
+    heard: list[tuple[Offsets, Offsets]] = []
+    table = open_table(tmp_path / "t", "parquet", create=True)
+    options = source_options({"nameServer": cluster.namesrv, "topic": topic})
+
+    Archive(
+        Here(), table, Job(options=options, rows_per_commit=10), run="r", clock=SystemClock(),
+        report=lambda ends: heard.append((ends, open_table(tmp_path / "t").positions())),
+    ).run()  # fmt: skip
+
+    queue = Queue(topic, BROKER, 0)
+    assert [({queue: at}, {queue: at}) for at in (10, 20, 25)] == heard
