@@ -80,7 +80,7 @@ tools:
 	done
 
 # Both halves wait for others most of the time. The programs are built once, before either starts.
-interop: tools $(DEV)
+interop: tools $(SPARK)
 	@$(BIN)/python tests/interop/toolchain.py
 	@echo "interop: two halves side by side; the other one's report comes at the end"
 	@$(BIN)/pytest tests/interop/test_across_*.py \
