@@ -203,6 +203,7 @@ def plan_of(request: Request, now: int = NOW, chunks: int = 3) -> Plan:
         request=request,
         selection=request.selection(now)[0],
         namesrv="127.0.0.1:9876",
+        queues=(Q0, Q1),
         tasks=2,
         chunks=tuple(Chunk(10, 0, 9, (Range(Q0, 10 * at, 10 * at + 10),)) for at in range(chunks)),
         days=(),

@@ -150,8 +150,8 @@ def _show_plan(plan: "Plan", rate: int | None, output: str) -> None:
     print_rows(rows, output)
     length = f", {plan.messages / rate:.0f} s at {rate}/s" if rate else ""
     print(
-        f"{plan.messages} messages, {plan.bytes} bytes would be sent into {plan.request.into} in "
-        f"{len(plan.chunks)} chunks{length}; nothing was sent",
+        f"{plan.messages} messages, {plan.bytes} bytes would be sent into {plan.request.into} "
+        f"({len(plan.queues)} queues) in {len(plan.chunks)} chunks{length}; nothing was sent",
         file=sys.stderr,
     )
 

@@ -21,7 +21,14 @@ CHUNK_BYTES: Final = 64 * 1024 * 1024
 
 
 def planned(
-    spark: Any, request: Request, namesrv: str, now_ms: int, *, rows_max: int, tasks: int
+    spark: Any,
+    request: Request,
+    namesrv: str,
+    now_ms: int,
+    *,
+    queues: tuple[Queue, ...],
+    rows_max: int,
+    tasks: int,
 ) -> Plan:
     """The plan of a new replay; nothing is sent or kept."""
     selection, _ = request.selection(now_ms)
@@ -34,6 +41,7 @@ def planned(
         request=request,
         selection=selection,
         namesrv=namesrv,
+        queues=queues,
         tasks=tasks,
         chunks=tuple(chunked(counts, rows_max, CHUNK_BYTES)),
         days=tuple(by_day(counts)),

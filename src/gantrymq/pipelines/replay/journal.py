@@ -21,6 +21,7 @@ import msgspec
 from gantrymq.base.disk import Disk, OsDisk
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.files import load_text, save_text
+from gantrymq.model import Queue
 from gantrymq.pipelines.replay.chunks import Chunk, DayCount
 from gantrymq.pipelines.replay.request import Request
 from gantrymq.pipelines.replay.selection import Selection
@@ -37,6 +38,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     request: Request
     selection: Selection
     namesrv: str
+    queues: tuple[Queue, ...]
+    """Of the target: a key stays in its queue however often the replay is gone on with."""
     tasks: int
     """Spark tasks that send a chunk; part of the plan because stable ids depend on it."""
     chunks: tuple[Chunk, ...]

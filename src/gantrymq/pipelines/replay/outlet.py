@@ -7,14 +7,15 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.client.admin import Admin
 from gantrymq.client.errors import NoRoute
 from gantrymq.client.routes import publish_queues
+from gantrymq.model import Queue
 from gantrymq.pipelines.replay.journal import Plan
 
 
 class Outlet(Protocol):
     """Publishes chunks. The same chunk of the same plan may come again after a crash."""
 
-    def check(self, namesrv: str, topic: str) -> int:
-        """How many queues the topic has to write to; an error if there is no such topic."""
+    def queues(self, namesrv: str, topic: str) -> tuple[Queue, ...]:
+        """The queues that may be written, in order; an error if there is no such topic."""
         ...
 
     def publish(self, frame: Any, plan: Plan, number: int) -> None:
@@ -25,10 +26,10 @@ class Outlet(Protocol):
 class Sink:
     """The format "rocketmq": chunks are epochs of a writer that is called like the replay."""
 
-    def check(self, namesrv: str, topic: str) -> int:
-        async def ask() -> int:
+    def queues(self, namesrv: str, topic: str) -> tuple[Queue, ...]:
+        async def ask() -> tuple[Queue, ...]:
             async with Admin(namesrv) as admin:
-                return len(publish_queues(await admin.topic_route(topic), topic))
+                return tuple(sorted(publish_queues(await admin.topic_route(topic), topic)))
 
         try:
             queues = asyncio.run(ask())

@@ -66,13 +66,13 @@ class Replay:
         """What a run would send. Nothing is sent and nothing is kept."""
         now = self._clock.now_ms()
         check_request(request, now)
-        self._outlet.check(self._namesrv, request.into)
+        queues = self._outlet.queues(self._namesrv, request.into)
         rows_max = self._chunk_rows
         if rate is not None:
             rows_max = max(1, min(rows_max, rate * PACED_SECONDS))
         return planned(
-            self._spark, request, self._namesrv, now, rows_max=rows_max, tasks=TASKS
-        )  # fmt: skip
+            self._spark, request, self._namesrv, now, queues=queues, rows_max=rows_max, tasks=TASKS
+        )
 
     def run(self, request: Request, *, rate: int | None = None, anew: bool = False) -> Report:
         """Replay what is asked for. A replay of the same words that is not done is gone on with,
@@ -99,7 +99,6 @@ class Replay:
     # chunk by chunk
 
     def _work(self, plan: Plan, rate: int | None, *, resumed: bool) -> Report:
-        self._outlet.check(plan.namesrv, plan.request.into)
         with self._journal.claim(plan):
             done = self._journal.done(plan)
             before = sum(chunk.rows for chunk in plan.chunks[:done])
@@ -144,7 +143,9 @@ class Replay:
             self._spark, request.origin, plan.namesrv, request.topic, plan.selection,
             columns=tuple(columns), ranges=chunk.ranges,
         )  # fmt: skip
-        ready = marked(chosen(found, plan.selection), plan.id, request.order, plan.tasks)
+        ready = marked(
+            chosen(found, plan.selection), plan.id, request.order, plan.queues, plan.tasks
+        )
         self._outlet.publish(ready, plan, number)
 
     # what is said
