@@ -11,6 +11,7 @@ COMMANDS = {
     "run": "gantrymq.cli.pipeline_again:run",
     "again": "gantrymq.cli.pipeline_again:again",
     "report": "gantrymq.cli.pipeline_report:report",
+    "audit": "gantrymq.cli.pipeline_audit:audit",
     "bundle": "gantrymq.cli.pipeline_bundle:bundle",
     "warm": "gantrymq.cli.pipeline_warm:warm",
 }
@@ -21,6 +22,7 @@ HELP = {
     "run": "Let a job go on from where its table is.",
     "again": "Repeat a job for a period, and replace that period's rows.",
     "report": "Tables, pictures and a page on what happened, with a no-loss ledger.",
+    "audit": "Check every record, queue entry and index entry of a store.",
     "bundle": "Write one file with what executors of a cluster need.",
     "warm": "Let Spark start in half the time from now on.",
 }

@@ -23,7 +23,7 @@ class StoreFolder:
                 f"{directory} is no store: it has no commitlog folder. Name the folder that holds "
                 "commitlog and consumequeue"
             )
-        self.segment_bytes, self._file_entries = layout_of(self.directory, log_directory)
+        self.segment_bytes, self.file_entries = layout_of(self.directory, log_directory)
         self.log = MappedLog(log_directory, self.segment_bytes)
         self._queues: dict[tuple[str, int], QueueFiles] = {}
 
@@ -55,7 +55,7 @@ class StoreFolder:
         found = self._queues.get((topic, queue_id))
         if found is None:
             directory = str(self._queue_root / topic / str(queue_id))
-            found = self._queues[topic, queue_id] = QueueFiles(directory, self._file_entries)
+            found = self._queues[topic, queue_id] = QueueFiles(directory, self.file_entries)
         return found
 
     def broker_name(self) -> str | None:
