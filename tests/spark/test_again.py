@@ -1,19 +1,23 @@
 """Jobs on a real Spark and a real cluster: run, run on, run again."""
 
 import asyncio
+import json
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import functions as f
 from sparkkit import BROKER, Processes
 
 from gantrymq import Admin, Message, Producer, ProducerOptions
+from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import ConfigError
+from gantrymq.cli.pipeline import pipeline
 from gantrymq.pipelines.again.feeds import FOR_EVER, TopicFeed
 from gantrymq.pipelines.job import Job, Outcome
-from gantrymq.pipelines.moments import describe
+from gantrymq.pipelines.moments import describe, parse_moment
 from gantrymq.testing.plugin import GantryCluster
 
 pytestmark = pytest.mark.timeout(240)
@@ -182,6 +186,66 @@ def test_a_period_that_messages_are_gone_from_is_not_replaced(tmp_path: Path) ->
         assert {} == TopicFeed(_source(cluster, "fresh")).reaches_back()
     finally:
         cluster.close()
+
+
+MODULE = """
+from gantrymq.pipelines.job import job
+from pyspark.sql import functions as f
+
+@job(topic={topic!r}, table={table!r}, time="day", every="1d", zone="Europe/Berlin")
+def counted(messages):
+    day = f.lit({since}).cast("timestamp").alias("day")
+    return messages.groupBy().count().select(day, "count")
+"""
+
+
+def test_the_commands_run_a_job_and_run_it_again(
+    spark: Any, cluster: Processes, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    A module of the user's, found in the current folder; the row tells the period in its zone.
+    """
+    since = parse_moment("yesterday", "Europe/Berlin", SystemClock().now_ms()) // 1000 + 90_000
+    text = MODULE.format(topic=topic, table=str(tmp_path / "t"), since=since)
+    (tmp_path / "my_spark_jobs.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    cluster.create_topic(topic, 1)
+    cluster.send([Message(topic, "a"), Message(topic, "b")])
+    place = ["-n", cluster.namesrv, "-o", "json", "--quiet"]
+
+    def gantry(*words: str) -> Any:
+        done = CliRunner().invoke(pipeline, [*words, *place])
+        assert (0, None) == (done.exit_code, done.exception), done.output
+        return json.loads(done.stdout)[0]
+
+    target = "my_spark_jobs:counted"
+    first, idle = gantry("run", target), gantry("run", target)
+    assert ("counted", 1, None) == (first["job"], first["rows"], first["until"])
+    assert (None, 0) == (idle["since"], idle["rows"])
+    trial = gantry("again", target, "--since", "yesterday 00:00", "--dry-run")
+    assert (1, 1, None) == (trial["rowsBefore"], trial["rows"], trial["version"])
+    assert trial["since"].endswith((" 00:00:00.000+01:00", " 00:00:00.000+02:00"))
+    done = gantry("again", target, "--since", "yesterday", "--zone", "Europe/Berlin")
+    assert first["version"] + 1 == done["version"]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["again", "nothing:here"], "Missing option '--since'"),
+        (["again", "no_such_module:here", "--since", "today"], "write MODULE:JOB"),
+        (["run", "json"], "write MODULE:JOB"),
+        (["run", "json:loads"], "has no job called 'loads'"),
+    ],
+)
+def test_the_commands_refuse_what_is_no_job(words: list[str], problem: str) -> None:
+    """
+    Before Spark starts, and with a word about what to write.
+    """
+    done = CliRunner().invoke(pipeline, words)
+
+    assert 2 == done.exit_code
+    assert problem in done.output
 
 
 def _source(cluster: GantryCluster, topic: str) -> dict[str, str]:
