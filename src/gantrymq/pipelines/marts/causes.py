@@ -19,15 +19,15 @@ CAUSES: Final = Mart(
     "Consumers of other makes note no cause.",
     fields=(
         Field("group", "string", "Group"),
-        Field("cause", "string", "Fingerprint or reason"),
+        Field("letters", "bigint", "Letters", "messages"),
         Field("error", "string", "Error", null=True),
         Field("text", "string", "Example text", null=True),
         Field("reason", "string", "Reason", null=True),
-        Field("letters", "bigint", "Letters", "messages"),
         Field("topics", "string", "Topics"),
         Field("tries", "int", "Most tries", "tries"),
         Field("firstTime", "timestamp", "First died"),
         Field("lastTime", "timestamp", "Last died"),
+        Field("cause", "string", "Fingerprint or reason"),
         Field("exampleId", "string", "Newest letter"),
     ),
     key=("group", "cause"),
@@ -52,9 +52,9 @@ def causes(dead: DataFrame, limit: int = LISTED_MAX) -> DataFrame:
         found.withColumn("at", fn.row_number().over(order))
         .where(fn.col("at") <= limit)
         .select(
-            "group", "cause", fn.col("newest.error").alias("error"),
+            "group", "letters", fn.col("newest.error").alias("error"),
             fn.col("newest.text").alias("text"), fn.col("newest.reason").alias("reason"),
-            "letters", "topics", "tries", "firstTime", "lastTime",
+            "topics", "tries", "firstTime", "lastTime", "cause",
             fn.col("newest.deadId").alias("exampleId"),
         )
     )  # fmt: skip

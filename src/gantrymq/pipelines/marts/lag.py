@@ -13,13 +13,13 @@ LAG: Final = Mart(
     about="Unread messages by group and topic, one row each time a report was made. Seconds "
     "behind: the age of what the slowest queue with unread messages read last.",
     fields=(
-        Field("time", "timestamp", "At"),
         Field("group", "string", "Group"),
         Field("topic", "string", "Topic"),
-        Field("queues", "bigint", "Queues", "queues"),
         Field("lag", "bigint", "Unread", "messages"),
-        Field("maxLag", "bigint", "In one queue", "messages"),
         Field("behindSeconds", "double", "Seconds behind", "s", null=True),
+        Field("maxLag", "bigint", "In one queue", "messages"),
+        Field("queues", "bigint", "Queues", "queues"),
+        Field("time", "timestamp", "At"),
     ),
     key=("group", "topic", "time"),
 )
@@ -40,7 +40,7 @@ def lag(history: DataFrame) -> DataFrame:
             fn.round(fn.max(late), 3).alias("behindSeconds"),
         )
         .select(
-            fn.timestamp_millis("atMs").alias("time"), "group", "topic", "queues", "lag", "maxLag",
-            "behindSeconds",
+            "group", "topic", "lag", "behindSeconds", "maxLag", "queues",
+            fn.timestamp_millis("atMs").alias("time"),
         )
     )  # fmt: skip

@@ -87,9 +87,9 @@ KINDS: Final = Mart(
         Field("topic", "string", "Topic"),
         Field("group", "string", "Group", null=True),
         Field("what", "string", "What"),
-        Field("explained", "boolean", "Explained"),
         Field("messages", "bigint", "Messages", _COUNT),
         Field("listed", "bigint", "Listed", _COUNT),
+        Field("explained", "boolean", "Explained"),
     ),
     key=("topic", "group", "what"),
 )
@@ -245,10 +245,11 @@ def listed(found: DataFrame, limit: int = LISTED_MAX) -> DataFrame:
 
 def kinds(found: DataFrame, limit: int = LISTED_MAX) -> DataFrame:
     """How many there are of each kind."""
-    return found.groupBy("topic", "group", "what", "explained").agg(
+    counted = found.groupBy("topic", "group", "what", "explained").agg(
         fn.count("*").alias("messages"),
         fn.least(fn.count("*"), fn.lit(limit).cast("bigint")).alias("listed"),
     )
+    return counted.select(*(each.name for each in KINDS.fields))
 
 
 def _explained() -> Column:

@@ -107,6 +107,8 @@ class _Making:
         found = self._keep(self._spans())
         self._note_trace(found)
         retries, dead = self._keep(self._retries()), self._keep(self._dead())
+        retries.count()
+        dead.count()
         self._stored = self._keep(self._messages())
         self._steps()
         self._ledger(found, retries, dead)
@@ -122,10 +124,9 @@ class _Making:
     # frames
 
     def _keep(self, frame: DataFrame) -> DataFrame:
-        """Read once, at this moment; used by several marts."""
+        """Made once, by whoever uses it first, and used by several marts."""
         kept = frame.persist()
         self._kept.append(kept)
-        kept.count()
         return kept
 
     def _spans(self) -> DataFrame:

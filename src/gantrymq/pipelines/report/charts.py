@@ -26,7 +26,7 @@ STYLE: Final = """
 .gq .line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
 """
 COLOURS: Final = tuple(f"c{number}" for number in range(8))
-CHAR_WIDTH: Final = 6.4
+CHAR_WIDTH: Final = 7.0
 """About what a letter of 12 pixels takes."""
 SERIES_MAX: Final = len(COLOURS)
 TICKS: Final = 4

@@ -29,22 +29,23 @@ margin:16px 0 0;padding:0;list-style:none}
 .tiles li{padding:12px 14px}
 .tiles b{display:block;font-size:1.5rem;line-height:1.2;font-variant-numeric:tabular-nums}
 .tiles span{color:var(--muted);font-size:.85rem}
-.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,600px),1fr));gap:16px}
+.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,560px),1fr));gap:16px;
+align-items:start}
 .card{padding:16px 18px;margin:0 0 16px;min-width:0}
 .grid .card{margin:0}.grid{margin:0 0 16px}
 .card svg{max-width:100%;height:auto;display:block}
 .narrow{display:none}
 .scroll{overflow-x:auto;max-height:26rem;overflow-y:auto;border-top:1px solid var(--line)}
 table{border-collapse:collapse;width:100%;font-size:.85rem}
-th,td{padding:6px 10px;text-align:left;border-bottom:1px solid var(--line);white-space:nowrap}
-td.long{white-space:normal;min-width:16rem}
+th,td{padding:6px 8px;text-align:left;border-bottom:1px solid var(--line);white-space:nowrap}
+td.long{white-space:normal;min-width:11rem}
 th{position:sticky;top:0;background:var(--card);font-weight:600}
 th button{all:unset;cursor:pointer}th button:focus-visible{outline:2px solid var(--accent)}
 th[aria-sort=ascending] button::after{content:" \\2191"}
 th[aria-sort=descending] button::after{content:" \\2193"}
 .num{text-align:right;font-variant-numeric:tabular-nums}
-.id{font-family:ui-monospace,SFMono-Regular,Menlo,monospace;font-size:.8rem}
-.badge{padding:1px 8px;border-radius:99px;font-size:.78rem;font-weight:600}
+.alarm{color:var(--no);font-weight:700}
+td.id{font-family:ui-monospace,SFMono-Regular,Menlo,monospace;font-size:.8rem}
 summary{cursor:pointer;font-weight:600}
 details[open] summary{margin-bottom:8px}
 ul{padding-left:20px}footer{padding-bottom:40px;margin-top:40px;color:var(--muted);font-size:.85rem}

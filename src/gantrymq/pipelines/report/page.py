@@ -22,6 +22,7 @@ ROWS_SHOWN: Final = 100
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """Whatever text a stranger puts into a key, the page fetches nothing."""
 _IDS: Final = ("msgId", "value", "cause", "exampleId", "firstPlace", "lastPlace")
+_ALARMS: Final = ("lost", "doubled", "passedBy", "unfinished", "dropped")
 _LONG: Final = ("detail", "text", "reason")
 
 
@@ -33,7 +34,9 @@ class Section:
     title: str
     empty: str
     """Said where there is nothing to show."""
-    marts: tuple[Mart, ...]
+    beside: tuple[Mart, ...]
+    """Tables that stand beside the pictures where there is room."""
+    marts: tuple[Mart, ...] = ()
     folded: tuple[Mart, ...] = ()
     """Tables that are shown when asked for."""
 
@@ -41,18 +44,20 @@ class Section:
 SECTIONS: Final = (
     Section(
         "ledger", "Is anything missing?", "No messages, and nothing that was sent.",
-        (ledger.KINDS, ledger.DIFFERENCES, ledger.GROUPS, ledger.TOPICS),
+        (ledger.KINDS,), (ledger.DIFFERENCES, ledger.GROUPS, ledger.TOPICS),
     ),
-    Section("traffic", "In and out", "Nothing came in.", (traffic.TOTALS,), (traffic.TRAFFIC,)),
+    Section("traffic", "In and out", "Nothing came in.", (traffic.TOTALS,),
+            folded=(traffic.TRAFFIC,)),
     Section("lag", "Who is behind", "The progress of no group is known.", (lag.LAG,)),
     Section("latency", "How long it takes", "No messages to measure.", (latency.LATENCY,)),
     Section(
         "duplicates", "What is there twice", "Nothing is there twice.",
-        (duplicates.TOTALS,), (duplicates.LISTED,),
+        (duplicates.TOTALS,), folded=(duplicates.LISTED,),
     ),
     Section("dead", "Dead letters", "No message died.", (causes.CAUSES,)),
     Section(
-        "skew", "Keys and queues", "No messages.", (skew.KEYS, skew.QUEUES), (skew.LOAD,)
+        "skew", "Keys and queues", "No messages.", (skew.KEYS, skew.QUEUES),
+        folded=(skew.LOAD,),
     ),
 )  # fmt: skip
 _FIRST: Final[Mapping[str, tuple[str, ...]]] = {
@@ -116,19 +121,19 @@ def _tiles(found: Sequence[Figure]) -> str:
 
 
 def _section(section: Section, report: Report, pictures: Sequence[Picture], zone: ZoneInfo) -> str:
-    tables = [report.table(mart) for mart in section.marts]
-    folded = [report.table(mart) for mart in section.folded]
-    shown = [each for each in pictures if each.mart in (*section.marts, *section.folded)]
-    inner = "".join(_card(each) for each in shown)
-    inner = f'<div class="grid">{inner}</div>' if inner else ""
-    inner += "".join(
-        f'<div class="card">{_table(table, zone)}</div>' for table in tables if table.rows
+    every = (*section.beside, *section.marts, *section.folded)
+    beside, tables, folded = (
+        [table for mart in marts if (table := report.table(mart)).rows]
+        for marts in (section.beside, section.marts, section.folded)
     )
+    cards = [_card(each) for each in pictures if each.mart in every]
+    cards += [f'<div class="card">{_table(table, zone)}</div>' for table in beside]
+    inner = f'<div class="grid">{"".join(cards)}</div>' if cards else ""
+    inner += "".join(f'<div class="card">{_table(table, zone)}</div>' for table in tables)
     inner += "".join(
         f'<details class="card"><summary>{escape(table.mart.title)}</summary>'
         f"{_table(table, zone, headed=False)}</details>"
         for table in folded
-        if table.rows
     )
     return (
         f'<section id="{section.name}"><h2>{escape(section.title)}</h2>'
@@ -203,6 +208,7 @@ def _cell(field: Field, value: Any, zone: ZoneInfo) -> str:
         said, sort = ("yes" if value else "no"), str(int(value))
     elif isinstance(value, int | float):
         said, sort = _measure(field, value), str(value)
+        css += " alarm" if value and field.name in _ALARMS else ""
     else:
         said, sort = (value or "–"), (value or "")
     return f'<td class="{css}" data-v="{escape(str(sort))}">{escape(str(said))}</td>'

@@ -13,7 +13,7 @@ from gantrymq.pipelines.report.build import Report
 from gantrymq.pipelines.report.charts import SERIES_MAX, Bar, Part, Series
 from gantrymq.pipelines.report.words import number, span
 
-WIDE: Final = 620
+WIDE: Final = 600
 NARROW: Final = 350
 """Widths in pixels: a column of a wide page, and a telephone."""
 BARS_MAX: Final = 12

@@ -55,5 +55,8 @@ def tick(ms: float, step_ms: float, zone: ZoneInfo) -> str:
 
 
 def cut(text: str, chars: int) -> str:
-    """Not longer than that."""
-    return text if len(text) <= chars else text[: max(1, chars - 1)] + "…"
+    """Not longer than that; what goes is in the middle, as both ends tell things apart."""
+    if len(text) <= chars:
+        return text
+    tail = max(0, chars - 1) // 2
+    return f"{text[: max(1, chars - 1 - tail)]}…{text[len(text) - tail :]}"
