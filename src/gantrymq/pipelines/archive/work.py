@@ -5,6 +5,8 @@ the JVM nor the driver sees a row. An error goes back as a word too, not as a fa
 driver knows better than a retry what to do about it.
 """
 
+import errno
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +25,7 @@ from gantrymq.spark.rows import Rows, open_rows
 from gantrymq.spark.tasks import run_tasks
 
 SCHEMA: Final = "report string"
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class WorkFailed(GantryError):
@@ -52,10 +55,18 @@ def reporting(work: Work, run: str) -> Callable[[Any], Iterator[Any]]:
         try:
             said = work(task, _token(run))
         except (GantryError, OSError, pa.ArrowException) as error:
-            said = Report(trouble=str(error))
+            said = Report(trouble=_told(error))
         yield pa.RecordBatch.from_pydict({"report": [msgspec.json.encode(said).decode()]})
 
     return report
+
+
+def _told(error: Exception) -> str:
+    """An error in a line that says what to do."""
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        why = os.strerror(error.errno or 0)
+        return f"the disk of the table is full ({why}): make room, and the same command goes on"
+    return str(error)
 
 
 def _token(run: str) -> str:
