@@ -8,6 +8,7 @@ from gantrymq.store.errors import StoreError
 from gantrymq.store.mapped import MappedLog, QueueFiles, layout_of
 
 SYSTEM_NAMES: Final = frozenset({"TBW102", "SELF_TEST_TOPIC", "BenchmarkTest"})
+SYSTEM_PREFIX: Final = "rmq_sys_"
 INHERIT: Final = 1
 """The permission that only a broker's own topics have."""
 
@@ -64,6 +65,7 @@ class StoreFolder:
             name
             for name, topic in self._configured().items()
             if name not in SYSTEM_NAMES
+            and not name.startswith(SYSTEM_PREFIX)
             and int(topic.get("perm", 0)) & INHERIT
             and topic.get("readQueueNums") == topic.get("writeQueueNums") == 1
         ]
