@@ -24,6 +24,7 @@ from gantrymq.pipelines.replay.selection import Selection, matching
 from gantrymq.spark.plan import Range
 
 NOW = 1_790_000_000_000
+HERE = "127.0.0.1:9876"
 Q0, Q1 = (Queue("orders", "broker-a", number) for number in range(2))
 SPARE = 1 << 40
 
@@ -202,7 +203,7 @@ def plan_of(request: Request, now: int = NOW, chunks: int = 3) -> Plan:
         begun_ms=now,
         request=request,
         selection=request.selection(now)[0],
-        namesrv="127.0.0.1:9876",
+        namesrv=HERE,
         queues=(Q0, Q1),
         tasks=2,
         chunks=tuple(Chunk(10, 0, 9, (Range(Q0, 10 * at, 10 * at + 10),)) for at in range(chunks)),
@@ -218,10 +219,11 @@ def test_a_plan_is_found_by_the_words_it_was_asked_with(tmp_path: Path) -> None:
     journal.save(plan)
     journal.advance(plan, 2)
 
-    assert plan == journal.unfinished(asked())
+    assert plan == journal.unfinished(asked(), HERE)
     assert plan == journal.load(plan.id)
     assert 2 == journal.done(plan)
-    assert None is journal.unfinished(asked(since="3h ago"))
+    assert None is journal.unfinished(asked(since="3h ago"), HERE)
+    assert None is journal.unfinished(asked(), "elsewhere:9876")
 
 
 def test_a_replay_that_is_done_or_dropped_is_not_gone_on_with(tmp_path: Path) -> None:
@@ -229,16 +231,16 @@ def test_a_replay_that_is_done_or_dropped_is_not_gone_on_with(tmp_path: Path) ->
     The same words then begin another one.
     """
     journal = Journal(tmp_path / "new")
-    assert None is journal.unfinished(asked())
+    assert None is journal.unfinished(asked(), HERE)
     old, new = plan_of(asked(), NOW), plan_of(asked(), NOW + 1)
     journal.save(old)
     journal.save(new)
-    assert new == journal.unfinished(asked())
+    assert new == journal.unfinished(asked(), HERE)
     journal.advance(new, 3)
-    assert old == journal.unfinished(asked())
+    assert old == journal.unfinished(asked(), HERE)
     journal.drop(old)
 
-    assert None is journal.unfinished(asked())
+    assert None is journal.unfinished(asked(), HERE)
 
 
 def test_two_runs_do_not_work_on_one_replay(tmp_path: Path) -> None:

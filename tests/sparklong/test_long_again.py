@@ -13,7 +13,6 @@ from children import end_child, start_child
 from deltalake import DeltaTable
 from sparkkit import Processes
 
-
 KILLS = int(os.environ.get("GANTRY_KILLS", "2"))
 """How often; more by hand."""
 pytestmark = pytest.mark.timeout(300 + 100 * KILLS)

@@ -87,15 +87,16 @@ class Journal:
         except msgspec.DecodeError as error:
             raise GantryError(f"the plan {path} cannot be read: {error}") from error
 
-    def unfinished(self, request: Request) -> Plan | None:
-        """The latest replay of the same words that is not done."""
+    def unfinished(self, request: Request, namesrv: str) -> Plan | None:
+        """The latest replay of the same words on the same cluster that is not done."""
         if not self._disk.exists(self._folder):
             return None
         mark = f"-{request.fingerprint()}"
         for name in sorted(self._disk.list(self._folder), reverse=True):
             if name.endswith(mark) and self._disk.exists(self._path(name, PLAN)):
                 plan = self.load(name)
-                if plan.request == request and not self._is_over(plan):
+                same = plan.request == request and plan.namesrv == namesrv
+                if same and not self._is_over(plan):
                     return plan
         return None
 

@@ -78,7 +78,7 @@ class Replay:
         """Replay what is asked for. A replay of the same words that is not done is gone on with,
         unless it is to begin anew."""
         check_request(request, self._clock.now_ms())
-        known = self._journal.unfinished(request)
+        known = self._journal.unfinished(request, self._namesrv)
         if known is not None and anew:
             self._journal.drop(known)
         elif known is not None:
@@ -90,8 +90,8 @@ class Replay:
         return self._work(plan, rate, resumed=False)
 
     def resume(self, replay: str, *, rate: int | None = None) -> Report:
-        """Go on with the replay of this id."""
-        plan = self._journal.load(replay)
+        """Go on with the replay of this id; the name server may have another address by now."""
+        plan = msgspec.structs.replace(self._journal.load(replay), namesrv=self._namesrv)
         if self._journal.done(plan) >= len(plan.chunks):
             raise ConfigError(f"the replay {replay} is done: all {plan.messages} messages are sent")
         return self._work(plan, rate, resumed=True)
