@@ -85,7 +85,7 @@ def test_what_a_filter_leaves_out_is_no_loss_and_the_end_is_kept(
 
 def test_a_condition_that_is_none_is_refused_before_anybody_is_asked(topic: str) -> None:
     """The text says what is wrong with it."""
-    with pytest.raises(Exception, match="price >"):
+    with pytest.raises(ConfigError, match="sqlFilter: "):
         parse_options(
             {"nameServer": "x:1", "topic": topic, "sqlFilter": "price >"}, streaming=False
         )

@@ -1,11 +1,15 @@
 """Options are read once, strictly."""
 
+from pathlib import Path
+
 import pytest
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
 from gantrymq.spark.columns import COLUMNS, check_types
+from gantrymq.spark.option_table import reference
 from gantrymq.spark.options import parse_options
+from gantrymq.spark.points import AtTime
 
 NEEDED = {"nameserver": "localhost:9876", "topic": "orders"}
 
@@ -68,12 +72,106 @@ def test_everything_can_be_chosen() -> None:
         ({"failondataloss": "maybe"}, False, "true, false or report"),
         ({"topic": " , "}, False, "topic is missing"),
         ({"nameserver": ""}, False, "nameServer is missing"),
+        ({"subscribepattern": "x.*"}, True, "give topic or subscribePattern, not both"),
+        ({"startingtimestamp": "1", "startingoffsets": "earliest"}, True, "not both"),
+        ({"startingtimestamp": "yesterday"}, True, "ms since 1970 or a time such as"),
+        ({"startingtimestamp": "2026-01-31T08:00:00"}, True, "needs a time zone: write 2026"),
+        ({"startingoffsetsbytimestamp": "{"}, True, "JSON with a time a queue"),
+        ({"endingoffsets": "committed"}, False, "earliest, latest or JSON"),
+        ({"startingoffsets": "committed"}, True, "set the option group"),
+        ({"commitoffsets": "batch"}, True, "set the option group"),
+        ({"tags": " || "}, True, "names no tag"),
+        ({"queues": "3-1"}, True, "queue numbers such as"),
+        ({"queues": "0-99999999999"}, True, "queue numbers such as"),
+        ({"maxbytespertrigger": "many"}, True, "a size such as"),
+        ({"maxtriggerdelay": "soon"}, True, "a time such as 500ms"),
+        ({"minpartitions": "4", "maxpartitions": "3"}, True, "4 is more than maxPartitions 3"),
+        ({"minoffsetspertrigger": "4", "maxoffsetspertrigger": "3"}, True, "is more than maxOff"),
+        ({"failondataloss": "report"}, True, "report needs startStatePath"),
+        ({"via": "store"}, False, "needs storePath"),
+        ({"storepath": "/x"}, False, "needs storePath"),
+        ({"via": "air"}, False, "broker or store"),
+        ({"bodyas": "xml"}, False, "binary or text"),
     ],
 )
 def test_a_mistake_is_named(given: dict[str, str], streaming: bool, says: str) -> None:
     """What cannot be meant is refused, with the option and what to write instead."""
     with pytest.raises(ConfigError, match=says):
         parse_options(NEEDED | given, streaming=streaming)
+
+
+@pytest.mark.parametrize("text", ["x.*[", "(", "*"])
+def test_a_pattern_must_be_one(text: str) -> None:
+    """Before any topic is held against it."""
+    given = {"nameServer": "a:1", "subscribePattern": text}
+    with pytest.raises(ConfigError, match="no regular expression"):
+        parse_options(given, streaming=True)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"t": ["b"]}', '{"t": {"b": [-1]}}', "x"])
+def test_an_assignment_must_name_queues(text: str) -> None:
+    """Topic, broker and numbers."""
+    with pytest.raises(ConfigError, match="assign is JSON such as"):
+        parse_options({"nameServer": "a:1", "assign": text}, streaming=True)
+
+
+def test_values_are_written_as_people_do() -> None:
+    """Sizes, durations, times, lists: each arrives as a number."""
+    options = parse_options(
+        NEEDED
+        | {
+            "startingTimestamp": "2026-01-31T08:00:00.250+01:00",
+            "maxBytesPerTrigger": "64m",
+            "maxBytesPerPartition": "1GiB",
+            "maxTriggerDelay": "15m",
+            "patience": "1h",
+            "pullTimeout": "2500",
+            "queues": "0, 2-4",
+            "keyFilter": "a  b",
+            "tags": " x || y ",
+            "includeProperties": "false",
+            "group": "readers",
+        },
+        streaming=True,
+    )
+
+    assert AtTime(1_769_842_800_250) == options.starting
+    assert (64 << 20, 1 << 30) == (options.bytes_max, options.task_bytes_max)
+    assert (900_000, 3_600_000, 2_500) == (
+        options.delay_ms,
+        options.patience_ms,
+        options.pull_timeout_ms,
+    )
+    assert {0, 2, 3, 4} == options.queue_ids
+    assert {"a", "b"} == options.keys
+    assert ("x", "y") == options.tag_names
+    assert "properties" not in options.columns
+    assert options.commits
+
+
+def test_a_group_is_reported_to_unless_that_is_switched_off() -> None:
+    """Without one nothing is left on the broker; a batch reports nothing at all."""
+    group = NEEDED | {"group": "readers"}
+
+    assert parse_options(group, streaming=True).commits
+    assert not parse_options(group | {"commitOffsets": "off"}, streaming=True).commits
+    assert not parse_options(NEEDED, streaming=True).commits
+    assert not parse_options(group, streaming=False).commits
+
+
+def test_files_need_no_name_server() -> None:
+    """A folder may be all that is left of a broker."""
+    given = {"topic": "orders", "via": "store", "storePath": "/data/store"}
+    options = parse_options(given, streaming=False)
+
+    assert ("store", "/data/store", "") == (options.via, options.store_path, options.namesrv)
+
+
+def test_the_guide_lists_every_option() -> None:
+    """The table of the guide is the one that options are read by."""
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "spark-source.md"
+
+    assert reference() in guide.read_text()
 
 
 def test_a_schema_of_the_users_chooses_columns_but_not_types() -> None:

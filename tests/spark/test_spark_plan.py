@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
 from gantrymq.spark import plan, points
+from gantrymq.spark.admission import Admission, rows_limit
+from gantrymq.spark.options import SourceOptions
 from gantrymq.spark.plan import Offsets, Range
 
 Q0, Q1, Q2 = (Queue("orders", "broker-a", number) for number in range(3))
@@ -164,3 +166,66 @@ def test_planning_again_gives_the_same_tasks(end: Offsets, tasks_max: int) -> No
     assert plan.pack(plan.ranges({}, end), tasks_max) == plan.pack(
         plan.ranges({}, again), tasks_max
     )
+
+
+@given(offsets, st.integers(1, 3_000), st.none() | st.integers(1, 40))
+def test_cutting_keeps_every_row_once_and_the_limits(
+    end: Offsets, rows_max: int, tasks_min: int | None
+) -> None:
+    """Pieces follow each other, none is too large, and there are enough if there are rows."""
+    found = plan.ranges({}, end)
+    pieces = plan.split(found, dict.fromkeys(end, rows_max), tasks_min)
+
+    for whole in found:
+        mine = [each for each in pieces if each.queue == whole.queue]
+        assert (whole.start, whole.end) == (mine[0].start, mine[-1].end)
+        assert all(one.end == two.start for one, two in pairwise(mine))
+    assert all(0 < each.rows <= rows_max for each in pieces)
+    if tasks_min is not None and found:
+        assert len(pieces) >= min(tasks_min, sum(each.rows for each in found))
+
+
+def test_new_queues_begin_where_they_are_told() -> None:
+    """A limit counts from the first message that is still there, not from 0."""
+    assert {Q0: 3, Q1: 110} == plan.advance({Q0: 3}, {Q0: 3, Q1: 500}, 10, new={Q1: 100})
+    assert {Q0: 5, Q1: 500} == plan.advance({Q0: 3}, {Q0: 5, Q1: 500}, new={Q1: 900})
+    assert [] == plan.ranges({}, {Q1: 8}, skips_new=True)
+
+
+def test_a_beginning_that_may_move_is_known() -> None:
+    """A time does not move: what is stored from now on lies behind it."""
+    at_latest = points.parse_point('{"orders": {"broker-a": {"0": -1}}}', "startingOffsets")
+    fixed = points.parse_point('{"orders": {"broker-a": {"0": 5}}}', "startingOffsets")
+
+    assert [True, True, True] == [points.moves(each) for each in ("latest", "committed", at_latest)]
+    assert [False] * 3 == [points.moves(each) for each in ("earliest", fixed, points.AtTime(5))]
+
+
+def test_both_limits_of_a_batch_hold() -> None:
+    """The smaller one counts; bytes by the size of the messages that come next."""
+    start, highs = {Q0: 0, Q1: 0}, {Q0: 100, Q1: 300}
+    sizes = {Q0: 10.0, Q1: 10.0}
+
+    assert 50 == rows_limit(50, None, start, highs, sizes)
+    assert 40 == rows_limit(50, 400, start, highs, sizes)
+    assert 50 == rows_limit(50, 4_000, start, highs, sizes)
+    assert rows_limit(None, 4_000, start, highs, sizes) is None
+    assert 1 == rows_limit(None, 1, start, highs, sizes)
+    assert rows_limit(None, 1, start, highs, {}) is None
+
+
+def test_a_batch_is_put_off_until_it_is_worth_it() -> None:
+    """Never when nothing is there, never longer than the delay, never the first one."""
+    options = SourceOptions(namesrv="a:1", topics=("orders",), rows_min=10, delay_ms=5_000)
+    admission = Admission(options)
+
+    waits = [
+        admission.waits({Q0: 0}, {Q0: 3}, now=100.0),
+        admission.waits({Q0: 3}, {Q0: 3}, now=101.0),
+        admission.waits({Q0: 3}, {Q0: 5}, now=102.0),
+        admission.waits({Q0: 3}, {Q0: 13}, now=103.0),
+        admission.waits({Q0: 13}, {Q0: 14}, now=107.9),
+        admission.waits({Q0: 13}, {Q0: 14}, now=108.0),
+    ]
+
+    assert [False, False, True, False, True, False] == waits

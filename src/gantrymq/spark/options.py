@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.filter import condition
+from gantrymq.filter import BadSql, condition
 from gantrymq.model import Queue, check_group_name
-from gantrymq.protocol.subscription import ALL, parse_tags
+from gantrymq.protocol.subscription import ALL, BadSubscription, parse_tags
 from gantrymq.spark import values
 from gantrymq.spark.columns import COLUMNS, check_columns
 from gantrymq.spark.option_table import OPTIONS, canonical
@@ -293,12 +293,18 @@ def _queues(text: str, option: str) -> tuple[Queue, ...]:
 
 def _tags(given: Given) -> str:
     text = given.text("tags", ALL).strip()
-    parse_tags(text)  # refuses an expression without a tag
+    try:
+        parse_tags(text)
+    except BadSubscription as error:
+        raise ConfigError(f"tags: {error}") from error
     return text or ALL
 
 
-def _sql(text: str, _: str) -> str:
-    condition(text)  # says what is wrong with it, before a broker does
+def _sql(text: str, option: str) -> str:
+    try:
+        condition(text)
+    except BadSql as error:
+        raise ConfigError(f"{option}: {error}") from error
     return text
 
 
