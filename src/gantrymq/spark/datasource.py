@@ -5,7 +5,7 @@
 import os
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -22,6 +22,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from gantrymq.base.clock import SystemClock
+from gantrymq.base.errors import ConfigError
 from gantrymq.spark import plan
 from gantrymq.spark.admission import Admission, row_limits, rows_limit
 from gantrymq.spark.begin import Beginning, check_own, locate, starting_point
@@ -34,6 +35,10 @@ from gantrymq.spark.plan import Offsets
 from gantrymq.spark.points import EARLIEST, LATEST
 from gantrymq.spark.progress import Progress, described
 from gantrymq.spark.rows import Rows, open_rows
+from gantrymq.spark.sink_options import SinkOptions, parse_sink_options
+
+if TYPE_CHECKING:
+    from gantrymq.spark.sink import BatchSink, StreamSink
 
 TASKS_DEFAULT = os.cpu_count() or 2
 
@@ -54,6 +59,31 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc, unused-ignore]
 
     def streamReader(self, schema: StructType) -> "StreamReader":
         return StreamReader(self._parsed(streaming=True), self._columns(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> "BatchSink":
+        from gantrymq.spark.sink import BatchSink  # readers need none of it
+
+        return BatchSink(*self._sink(schema, overwrite, streaming=False))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "StreamSink":
+        from gantrymq.spark.sink import StreamSink
+
+        return StreamSink(*self._sink(schema, overwrite, streaming=True))
+
+    def _sink(
+        self, schema: StructType, overwrite: bool, *, streaming: bool
+    ) -> tuple[SinkOptions, bool]:
+        """The options of a write, and whether it will be exactly once."""
+        from gantrymq.spark.sink import is_exact
+
+        if overwrite and not streaming:
+            raise ConfigError("a topic is not overwritten: write with mode append")
+        options = parse_sink_options(
+            dict(self.options), streaming=streaming,
+            namesrv_default=os.environ.get("NAMESRV_ADDR", ""),
+        )  # fmt: skip
+        types = {field.name: field.dataType.simpleString() for field in schema.fields}
+        return options, is_exact(options, types)
 
     def _parsed(self, *, streaming: bool) -> SourceOptions:
         default = os.environ.get("NAMESRV_ADDR", "")
