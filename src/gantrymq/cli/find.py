@@ -14,6 +14,7 @@ from gantrymq.cli.output import (
     fail,
     message_row,
     namesrv_option,
+    needs_lake,
     output_option,
     print_rows,
 )
@@ -82,10 +83,12 @@ def find(
 def _finder(admin: Admin, archive: str | None) -> "Finder | HotAndCold":
     if archive is None:
         return Finder(admin)
-    from gantrymq.pipelines.lake import open_table  # who has an archive has what reads it
-    from gantrymq.pipelines.lake.hotcold import HotAndCold
-    from gantrymq.pipelines.lake.lookup import Lookup
-
+    try:
+        from gantrymq.pipelines.lake import open_table
+        from gantrymq.pipelines.lake.hotcold import HotAndCold
+        from gantrymq.pipelines.lake.lookup import Lookup
+    except ImportError as error:
+        raise needs_lake(error) from error
     return HotAndCold(admin, Lookup(open_table(archive)))
 
 

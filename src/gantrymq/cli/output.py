@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from gantrymq.base.errors import ConfigError
 from gantrymq.client.received import Received
 
 FORMATS = click.Choice(["table", "json", "jsonl"])
@@ -41,6 +42,11 @@ archive_option = click.option(
     "--archive", metavar="FOLDER", envvar="GANTRY_ARCHIVE",
     help="Look here too for what brokers have deleted; else GANTRY_ARCHIVE.",
 )  # fmt: skip
+
+
+def needs_lake(error: ImportError) -> ConfigError:
+    """What to do when what reads archives is not there."""
+    return ConfigError(f"--archive needs an extra ({error.name}): pip install 'gantrymq[spark]'")
 
 
 def body_fields(body: bytes) -> Row:

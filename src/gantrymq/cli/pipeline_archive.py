@@ -205,6 +205,7 @@ def _archive(asked: Asked, run: Run) -> Row:
             worker.run(stopped=lambda: stop.asked)
             if asked.compact and worker.totals.commits and not stop.asked:
                 tidy.compact(SMALL_MAX)
+                tidy.sweep()
         totals = worker.totals
         stop.asked = stop.asked and not asked.follow  # to stop a stream is no accident
     return {

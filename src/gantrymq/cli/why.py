@@ -12,6 +12,7 @@ from gantrymq.cli.output import (
     archive_option,
     fail,
     namesrv_option,
+    needs_lake,
     output_option,
     print_line,
     print_rows,
@@ -67,8 +68,10 @@ async def _look(
 def _archived(archive: str | None) -> tuple[Source, ...]:
     if archive is None:
         return ()
-    from gantrymq.pipelines.lake.hotcold import ArchivedCopies  # who has one has what reads it
-
+    try:
+        from gantrymq.pipelines.lake.hotcold import ArchivedCopies
+    except ImportError as error:
+        raise needs_lake(error) from error
     return (ArchivedCopies(archive),)
 
 

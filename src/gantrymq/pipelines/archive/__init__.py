@@ -1,1 +1,45 @@
-"""Topics into a lakehouse table, exactly once into each table."""
+"""Topics into a lakehouse table: every message once in each table, whatever is killed when."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gantrymq.pipelines.archive.run import Totals
+
+
+def archive_topics(
+    spark: Any,
+    source: Mapping[str, str],
+    into: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002 - what users call it
+    start: str = "earliest",
+    allow_gaps: bool = False,
+) -> "Totals":
+    """Archive topics up to the present; again and again, it goes on from the table.
+
+    `source` has options of the format "rocketmq" that say what to read: nameServer, topic or
+    subscribePattern, via, storePath, group. With a group brokers are told of the progress.
+    """
+    import secrets
+    from dataclasses import replace
+
+    from gantrymq.base.clock import SystemClock
+    from gantrymq.pipelines.archive.run import Archive, Job
+    from gantrymq.pipelines.lake import open_table
+    from gantrymq.spark.points import parse_point
+    from gantrymq.spark.progress import Progress
+    from gantrymq.spark.rows import source_options
+
+    options = source_options(source)
+    job = Job(options=options, start=parse_point(start, "start"), allow_gaps=allow_gaps)
+    table = open_table(into, format, create=True)
+    progress = Progress(replace(options, commits="group" in {name.lower() for name in source}))
+    try:
+        return Archive(
+            spark, table, job, run=secrets.token_hex(4), clock=SystemClock(),
+            report=progress.report,
+        ).run()  # fmt: skip
+    finally:
+        progress.close()

@@ -35,7 +35,11 @@ class Tidy:
             self.compact(SMALL_MAX)
         if now_ms >= self._sweep_ms:
             self._sweep_ms = now_ms + SWEEP_MS
-            sweep(self._archive.table, now_ms=now_ms)
+            self.sweep()
+
+    def sweep(self) -> None:
+        """Delete what runs that were killed have left."""
+        sweep(self._archive.table, now_ms=self._clock.now_ms())
 
     def compact(self, count_min: int) -> None:
         self._count += 1

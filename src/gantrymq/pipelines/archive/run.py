@@ -119,8 +119,10 @@ class Archive:
         fresh = [queue for queue in highs if queue not in held and queue.topic not in topics]
         chosen: Offsets = {}
         if fresh:
+            # A topic that appears beside others of a pattern is new: it is archived from its start.
+            late = self._job.options.pattern is not None and bool(held)
             chosen = resolve(
-                self._job.start, lows, highs, otherwise=EARLIEST,
+                EARLIEST if late else self._job.start, lows, highs, otherwise=EARLIEST,
                 at_times=rows.offsets_at, committed=rows.committed,
             )  # fmt: skip
         start = {

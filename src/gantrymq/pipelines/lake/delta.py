@@ -5,6 +5,7 @@ commit that adds the files, and outlives checkpoints and log clean-up.
 """
 
 import json
+import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -17,12 +18,14 @@ from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Tra
 
 from gantrymq.model import Queue
 from gantrymq.pipelines.lake.files import DataFile, day_start_ms, facts_of
+from gantrymq.pipelines.lake.reading import queues_in
 from gantrymq.pipelines.lake.schema import ARROW, PARTITIONS, check_schema
 from gantrymq.pipelines.lake.table import Change, Conflict, Table, TableError
 from gantrymq.spark.plan import Offsets
 
 LOG: Final = "_delta_log"
 APP: Final = "gantrymq"
+_PAINT: Final = re.compile(r"\x1b\[\d+m|↳")
 TROUBLE: Final = (DeltaError, OSError, ValueError)
 """What delta-rs raises when the log cannot be read or written."""
 
@@ -77,7 +80,7 @@ class Delta(Table):
 
     def positions(self, queues: Iterable[Queue] | None = None) -> Offsets:
         if queues is None:
-            queues = {each.queue for each in self.files() if each.queue is not None}
+            queues = {queue for each in self.files() for queue in queues_in(self.root, each)}
         found = {queue: self._table.transaction_version(_app(queue)) for queue in queues}
         return {queue: at for queue, at in found.items() if at is not None}
 
@@ -122,8 +125,9 @@ class Delta(Table):
 
 
 def _line(error: BaseException) -> str:
-    """The first line of an error: delta-rs adds pages."""
-    return str(error).strip().partition("\n")[0]
+    """What happened and why, of the page that delta-rs writes: its first and its last line."""
+    lines = [_PAINT.sub("", line).strip() for line in str(error).strip().splitlines()]
+    return ": ".join(dict.fromkeys([lines[0], lines[-1]])) if lines else type(error).__name__
 
 
 def _app(queue: Queue) -> str:

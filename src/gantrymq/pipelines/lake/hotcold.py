@@ -23,8 +23,7 @@ class HotAndCold:
         hot = await self._hot(lambda: self._finder.by_id(msg_id, topic=topic))
         if hot.messages:
             return hot
-        cold = self._lookup.by_id(msg_id, topic=topic)
-        return cold if cold.messages else Found([], hot.complete, hot.why)
+        return await self._both(topic, hot, self._lookup.by_id(msg_id, topic=topic))
 
     async def at(self, queue: Queue, offset: int) -> Found:
         hot = await self._hot(lambda: self._finder.at(queue, offset))

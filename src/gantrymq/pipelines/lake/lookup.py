@@ -4,6 +4,7 @@ A search first reads only the columns it needs of the files that may have an ans
 whole rows of what it found. The result says whether it is all there is.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -56,9 +57,9 @@ class Lookup:
         limit: int = FOUND_MAX,
     ) -> Found:  # fmt: skip
         """Messages that carry a key, stored within a time; the newest of them, if many do."""
-        files = self._timed(topic, begin_ms, end_ms)
-        where = pc.match_substring(ds.field("keys"), key) & in_time(begin_ms, end_ms + 1)
-        spots = self._spots(files, where, word=key)
+        word = pc.match_substring_regex(ds.field("keys"), f"(^| ){re.escape(key)}( |$)")
+        where = word & in_time(begin_ms, end_ms + 1)
+        spots = self._spots(self._timed(topic, begin_ms, end_ms), where, slice(-limit - 1, None))
         return self._limited(spots[-limit:], f"more than {limit} of them" * (len(spots) > limit))
 
     def by_time(
@@ -68,7 +69,7 @@ class Lookup:
         where, names = in_time(begin_ms, end_ms + 1), tuple(parse_tags(tags))
         if names:
             where &= ds.field("tags").isin(names)
-        spots = self._spots(self._timed(topic, begin_ms, end_ms), where)
+        spots = self._spots(self._timed(topic, begin_ms, end_ms), where, slice(limit + 1))
         more = f"stopped after {limit} messages" * (len(spots) > limit)
         return self._limited(spots[:limit], more)
 
@@ -97,20 +98,21 @@ class Lookup:
     def _timed(self, topic: str, begin_ms: int, end_ms: int) -> list[DataFile]:
         return pruned(self._files, topics=[topic], since_ms=begin_ms, until_ms=end_ms + 1)
 
-    def _spots(self, files: Sequence[DataFile], where: Any, word: str | None = None) -> list[Spot]:
-        """Where the messages are that meet a condition, in order of storing."""
-        columns = PLACE if word is None else (*PLACE, "keys")
-        table = matching(self._table.root, [each.path for each in files], where, columns)
-        found = [
+    def _spots(
+        self, files: Sequence[DataFile], where: Any, part: slice = slice(None)
+    ) -> list[Spot]:
+        """Where the messages are that meet a condition, in order of storing; a part of them."""
+        table = matching(self._table.root, [each.path for each in files], where, PLACE)
+        order = [(name, "ascending") for name in ("storeTimestamp", *PLACE[:4])]
+        first, last, _ = part.indices(table.num_rows)
+        return [
             Spot(
                 round(row["storeTimestamp"].timestamp() * 1_000_000),
                 Queue(row["topic"], row["brokerName"], row["queueId"]),
                 row["queueOffset"],
             )
-            for row in table.to_pylist()
-            if word is None or word in row["keys"].split()
+            for row in table.sort_by(order).slice(first, max(0, last - first)).to_pylist()
         ]
-        return sorted(found)
 
     def _fetched(self, spots: Iterable[Spot]) -> list[Received]:
         """The messages at some places, in their order."""

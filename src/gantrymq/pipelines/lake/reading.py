@@ -9,6 +9,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from gantrymq.model import Queue
+from gantrymq.pipelines.lake.files import DataFile
 from gantrymq.pipelines.lake.schema import ARROW, MESSAGE
 from gantrymq.pipelines.lake.table import TableError
 from gantrymq.spark.decode import TIME_MS_MAX, TIME_MS_MIN
@@ -34,6 +36,15 @@ def _whole(batch: Any) -> Any:
         for field in MESSAGE
     ]
     return pa.RecordBatch.from_arrays(columns, schema=MESSAGE)
+
+
+def queues_in(root: Path, file: DataFile) -> set[Queue]:
+    """Whose rows a file holds; one that a foreign hand has written must be looked into."""
+    if file.queue is not None:
+        return {file.queue}
+    found = matching(root, [file.path], None, ("brokerName", "queueId"))
+    pairs = found.group_by(["brokerName", "queueId"]).aggregate([]).to_pylist()
+    return {Queue(file.topic, row["brokerName"], row["queueId"]) for row in pairs}
 
 
 def matching(root: Path, paths: Sequence[str], where: Any, columns: Sequence[str]) -> Any:
