@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from gantrymq.base.disk import LockedError
-from gantrymq.base.errors import ConfigError
+from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.model import Queue
 from gantrymq.pipelines.again.feeds import FOR_EVER, oldest
 from gantrymq.pipelines.again.grains import parse_grain
@@ -249,7 +250,15 @@ def test_a_job_that_cannot_run_says_so_at_once() -> None:
     """
     When it is written, not when it is run.
     """
-    settings = {"topic": "t", "table": "x", "time": "hour", "every": "1h"}
-    for wrong in ({"every": "7min"}, {"zone": "Mars"}, {"name": "a/b"}, {"group": "no good"}):
-        with pytest.raises(Exception, match=r"part of a day|no time zone|slash|illegal"):
+    settings: dict[str, Any] = {"topic": "t", "table": "x", "time": "hour", "every": "1h"}
+    wrongs: list[tuple[dict[str, Any], str]] = [
+        ({"every": "7min"}, "part of a day"),
+        ({"zone": "Mars"}, "no time zone"),
+        ({"name": "a/b"}, "slash"),
+        ({"group": "no good"}, "illegal characters"),
+        ({"source": {"startingOffsets": "latest"}}, "startingOffsets is no option"),
+        ({"source": {"columns": "body"}}, "storeTimestamp among them"),
+    ]
+    for wrong, problem in wrongs:
+        with pytest.raises(GantryError, match=problem):
             job(**{**settings, **wrong})(str)

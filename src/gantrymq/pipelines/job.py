@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 Work = Callable[[Any], Any]
 """From a frame of messages to a frame of rows."""
 REPORT_SECONDS_MAX: Final = 10.0
+OWN_OPTIONS: Final = ("starting", "ending", "topic", "subscribe", "assign", "group", "commit")
+"""Options of the source that begin so are the job's to give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,12 @@ class Job:
             raise ConfigError(f"a job's name is one word without a slash, not {self.name!r}")
         if self.group is not None:
             check_group_name(self.group)
+        given = {name.lower(): value for name, value in self.source.items()}
+        own = [name for name in self.source if name.lower().startswith(OWN_OPTIONS)]
+        if own:
+            raise ConfigError(f"{own[0]} is no option of a job's source: the job decides where")
+        if "storeTimestamp" not in given.get("columns", "storeTimestamp"):
+            raise ConfigError("the columns of a job's source must have storeTimestamp among them")
 
     def __call__(self, messages: Any) -> Any:
         """The function itself, as if it were no job: for tests of it."""
@@ -165,7 +173,7 @@ class Job:
         """When the earliest new message was stored: of all of them, for clocks may be set back."""
         from pyspark.sql import functions as f
 
-        found = feed.frame(spark, Span(FOR_EVER, None), starts, ends)
+        found = feed.frame(spark, Span(FOR_EVER, None), starts, ends, times_only=True)
         [row] = found.agg(f.min(f.unix_millis("storeTimestamp")).alias("first")).collect()
         return None if row.first is None else int(row.first)
 

@@ -32,10 +32,13 @@ class Feed(Protocol):
         """For each queue the first message that was stored at a time or later, or its end."""
         ...
 
-    def frame(self, spark: Any, span: Span, starts: Offsets, ends: Offsets) -> Any:
+    def frame(
+        self, spark: Any, span: Span, starts: Offsets, ends: Offsets, *, times_only: bool = False
+    ) -> Any:
         """The messages before `ends` that were stored in a period or not before `starts`.
 
-        There may be others among them: their times must still be looked at.
+        There may be others among them: their times must still be looked at. With `times_only`
+        storeTimestamp is the only column.
         """
         ...
 
@@ -63,14 +66,18 @@ class TopicFeed:
             found = rows.offsets_at(dict.fromkeys(highs, until_ms))
         return {queue: min(high, found.get(queue, high)) for queue, high in highs.items()}
 
-    def frame(self, spark: Any, span: Span, starts: Offsets, ends: Offsets) -> Any:
+    def frame(
+        self, spark: Any, span: Span, starts: Offsets, ends: Offsets, *, times_only: bool = False
+    ) -> Any:
         by_time = self.ends_at(span.since_ms, ends)
         begin = {queue: min(by_time[queue], starts.get(queue, end)) for queue, end in ends.items()}
         named = {
             "startingOffsets": json.dumps(to_json(begin)),
             "endingOffsets": json.dumps(to_json(ends)),
         }
-        return spark.read.format("rocketmq").options(**self._options, **named).load()
+        if times_only:
+            named["columns"] = "storeTimestamp"
+        return spark.read.format("rocketmq").options(**self._options | named).load()
 
 
 class ArchiveFeed:
@@ -103,7 +110,9 @@ class ArchiveFeed:
                 found[each.queue] = min(found[each.queue], each.first)
         return found
 
-    def frame(self, spark: Any, span: Span, starts: Offsets, ends: Offsets) -> Any:
+    def frame(
+        self, spark: Any, span: Span, starts: Offsets, ends: Offsets, *, times_only: bool = False
+    ) -> Any:
         from pyspark.sql import functions as f
 
         # The files are those of when `ends` were looked up, so nothing lies behind them.

@@ -28,13 +28,13 @@ LEFT_BEHIND: Final = frozenset(
         names.TIMER_ENQUEUE_MS, names.TIMER_DEQUEUE_MS, names.TIMER_ROLL_TIMES,
         names.TIMER_DELETE_UNIQ_KEY, names.POP_CHECKPOINT, names.FIRST_POP_TIME,
         names.CORRELATION_ID, names.REPLY_TO_CLIENT, names.TIME_TO_LIVE, names.MESSAGE_TYPE,
-        names.ARRIVE_TIME, names.PUSH_REPLY_TIME, "__STARTDELIVERTIME", "__CRC32#", "INNER_NUM",
-        "INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET", "DUP_INFO", "BORNHOST",
-        "BORNTIMESTAMP",
+        names.ARRIVE_TIME, names.PUSH_REPLY_TIME, names.SHARDING_KEY, "__STARTDELIVERTIME",
+        "__CRC32#", "INNER_NUM", "INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET", "DUP_INFO",
+        "BORNHOST", "BORNTIMESTAMP",
     }
 )  # fmt: skip
-"""Properties of the first journey: delays and timers, transactions, requests, retries, ids. Keys
-and tags travel as columns."""
+"""Properties of the first journey: delays and timers, transactions, requests, retries, ids. Keys,
+tags and the sharding key travel as columns."""
 
 NEEDED: Final = (
     "topic", "brokerName", "queueId", "queueOffset", "msgId", "keys", "tags", "properties", "body",
@@ -68,6 +68,7 @@ def marked(frame: Any, replay: str, order: str, queues: Sequence[Queue], tasks: 
             "tags",
             f.map_concat(_kept(), _marks(replay)).alias("properties"),
             "flag",
+            sharding.alias("shardingKey"),
             f.element_at(f.array(*(f.lit(q.broker_name) for q in queues)), target).alias(
                 "brokerName"
             ),
