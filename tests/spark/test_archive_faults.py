@@ -1,19 +1,23 @@
 """What an archive does when something breaks: nothing is lost and nothing is doubled."""
 
+import json
 import os
 import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
 from archivechild import archive, many_commits, served, starved
+from click.testing import CliRunner
 from lakekit import FORMATS, NOON, Here, written
 from sparkkit import BROKER, Processes
 
 from gantrymq import Message, Producer, ProducerOptions, Queue
 from gantrymq.base.clock import SystemClock
+from gantrymq.cli.main import main
 from gantrymq.pipelines.archive.again import GoneFromBroker, again
 from gantrymq.pipelines.archive.run import Archive, ArchiveBehind, Job, Totals
 from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
@@ -256,3 +260,80 @@ def test_progress_is_reported_after_every_commit(
 
     queue = Queue(topic, BROKER, 0)
     assert [({queue: at}, {queue: at}) for at in (10, 20, 25)] == heard
+
+
+# what is new
+
+
+def test_a_topic_that_joins_a_pattern_is_archived_from_its_beginning(
+    cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """Also where the archive itself began at the end: nothing of a new topic is history."""
+    table = open_table(tmp_path / "t", "parquet", create=True)
+    options = source_options({"nameServer": cluster.namesrv, "subscribePattern": f"{topic}-.*"})
+
+    def run(word: str) -> int:
+        job = Job(options=options, start="latest")
+        return Archive(Here(), table, job, run=word, clock=SystemClock()).run().rows
+
+    cluster.create_topic(f"{topic}-a", queues=1)
+    cluster.fill(f"{topic}-a", [5])
+    assert 0 == run("one")
+    cluster.create_topic(f"{topic}-b", queues=1)
+    cluster.fill(f"{topic}-a", [1], first=100)
+    cluster.fill(f"{topic}-b", [4])
+    assert 5 == run("two")
+
+
+# the command
+
+
+def gantry(*words: str) -> Any:
+    return CliRunner().invoke(main, ["pipeline", "archive", *words])
+
+
+def test_the_check_tells_how_far_behind_an_archive_is(
+    cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """Without a session of Spark's; exit code 2 is an alarm."""
+    cluster.create_topic(topic, queues=1)
+    cluster.fill(topic, [25])
+    open_table(tmp_path / "t", create=True)
+    words = ["--topic", topic, "--into", str(tmp_path / "t"), "--check", "-o", "json",
+             "--namesrv", cluster.namesrv]  # fmt: skip
+
+    behind = gantry(*words)
+    alarm = gantry(*words, "--alarm-hours", "1000")
+    archive(cluster.namesrv, topic, tmp_path / "t")
+    done = gantry(*words)
+
+    assert (0, 25) == (behind.exit_code, json.loads(behind.stdout)[0]["behindRows"])
+    assert "archive is 0.0 hours behind, 72 hours before retention deletes" in behind.stderr
+    assert (2, True) == (alarm.exit_code, json.loads(alarm.stdout)[0]["alarm"])
+    assert (0, "archive is up to date\n") == (done.exit_code, done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--into", "t"], "say what to archive: --topic or --pattern"),
+        (["--into", "t", "--topic", "a", "--pattern", "b"], "say what to archive"),
+        (["--into", "t", "--topic", "a", "--since", "now"], "belong to --again"),
+        (["--into", "t", "--topic", "a", "--again", "--follow"], "without --follow"),
+        (["--into", "t", "--topic", "a", "--from", "last week"], "'last week' is no time"),
+        (["--into", "t", "--topic", "a", "--again", "--since", "now"], "there is no archive in"),
+        (["--into", "s3://b/t", "--topic", "a"], "mount the storage"),
+    ],
+)
+def test_a_mistake_at_the_command_is_answered_before_spark_starts(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line that says what to do."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NAMESRV_ADDR", "127.0.0.1:1")
+
+    done = gantry(*words)
+
+    assert 0 != done.exit_code
+    assert said in done.output
+    assert "Traceback" not in done.output

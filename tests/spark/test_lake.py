@@ -23,6 +23,7 @@ from gantrymq.pipelines.lake.files import (
     pruned,
     spans,
 )
+from gantrymq.pipelines.lake.lookup import Lookup
 from gantrymq.pipelines.lake.schema import ARROW
 from gantrymq.pipelines.lake.writing import FileWriter
 
@@ -221,3 +222,38 @@ def test_work_that_is_not_wanted_leaves_nothing(tmp_path: Path) -> None:
 
     assert [] == [each for each in tmp_path.rglob("*") if each.is_file()]
     assert json.dumps([]) == json.dumps(writer.close()[2:])
+
+
+def test_a_table_that_others_have_compacted_is_still_ours(tmp_path: Path) -> None:
+    """Names of files tell nothing then: what they hold is looked up, and found as before."""
+    table = open_table(tmp_path / "t", create=True)
+    for queue, first in ((A, 0), (A, 5), (B, 0)):
+        table.commit(
+            Change(NOON, written(table.root, queue, first, first + 4), ends={queue: first + 5})
+        )
+    DeltaTable(tmp_path / "t").optimize.compact()
+
+    again = open_table(tmp_path / "t")
+    (file,) = again.files()
+    assert (None, 15) == (file.queue, file.rows)
+    assert {A: 10, B: 5} == again.positions()
+    lookup = Lookup(again)
+    assert [(A, 7)] == [
+        (each.queue, each.offset) for each in lookup.by_key("orders", "k7").messages
+    ]
+    assert b"1:3" == lookup.at(B, 3).messages[0].body
+    again.commit(Change(NOON, written(again.root, A, 10, 11), ends={A: 12}))
+    assert {A: 12, B: 5} == open_table(tmp_path / "t").positions()
+
+
+def test_any_reader_of_delta_can_read_the_table(tmp_path: Path) -> None:
+    """The files keep the partition columns, too; that disturbs nobody."""
+    table = open_table(tmp_path / "t", create=True)
+    table.commit(Change(NOON, written(table.root, ODD, 0, 4), ends={ODD: 5}))
+
+    found = DeltaTable(tmp_path / "t").to_pyarrow_table(
+        filters=[("topic", "=", ODD.topic)], columns=["topic", "dt", "queueOffset", "body"]
+    )
+
+    assert {ODD.topic} == set(found["topic"].to_pylist())
+    assert [b"3:0", b"3:1", b"3:2", b"3:3", b"3:4"] == sorted(found["body"].to_pylist())

@@ -203,7 +203,7 @@ def _cut(root: Path, file: DataFile, period: Period, token: str) -> Report:
     writers: dict[Queue, FileWriter] = {}
     dropped: dict[Queue, list[Ints]] = {}
     try:
-        for batch in batches(root / file.path):
+        for batch in batches(root, file):
             inside = within(batch, period.since_ms, period.until_ms)
             for queue, part in _by_queue(batch.filter(pc.invert(inside)), file):
                 if queue not in writers:

@@ -52,7 +52,7 @@ def joining(root: Path) -> Work:
         writer = FileWriter(root, queue, token)
         try:
             for each in group:
-                for batch in batches(root / each.path):
+                for batch in batches(root, each):
                     writer.add(batch)
             files = writer.close()
             if sum(each.rows for each in files) != sum(each.rows for each in group):

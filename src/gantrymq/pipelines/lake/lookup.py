@@ -102,7 +102,7 @@ class Lookup:
         self, files: Sequence[DataFile], where: Any, part: slice = slice(None)
     ) -> list[Spot]:
         """Where the messages are that meet a condition, in order of storing; a part of them."""
-        table = matching(self._table.root, [each.path for each in files], where, PLACE)
+        table = matching(self._table.root, files, where, PLACE)
         order = [(name, "ascending") for name in ("storeTimestamp", *PLACE[:4])]
         first, last, _ = part.indices(table.num_rows)
         return [
@@ -122,7 +122,7 @@ class Lookup:
         found: list[Archived] = []
         for queue, offsets in by_queue.items():
             files = [
-                each.path
+                each
                 for each in self._files
                 if each.topic == queue.topic
                 and (each.queue is None or each.queue == queue)

@@ -7,32 +7,35 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 from gantrymq.model import Queue
 from gantrymq.pipelines.lake.files import DataFile
-from gantrymq.pipelines.lake.schema import ARROW, MESSAGE
+from gantrymq.pipelines.lake.schema import ARROW, DAY, MESSAGE
 from gantrymq.pipelines.lake.table import TableError
 from gantrymq.spark.decode import TIME_MS_MAX, TIME_MS_MIN
 
 BATCH_ROWS: Final = 16_384
 
 
-def batches(path: Path) -> Iterator[Any]:
+def batches(root: Path, file: DataFile) -> Iterator[Any]:
     """The rows of a file as batches of a message's columns; columns it lacks are null."""
     try:
-        file = pq.ParquetFile(path)
-        for batch in file.iter_batches(BATCH_ROWS):
-            yield _whole(batch)
+        for batch in pq.ParquetFile(root / file.path).iter_batches(BATCH_ROWS):
+            yield _whole(batch, file.topic)
     except (OSError, pa.ArrowException) as error:
-        raise TableError(f"{path} cannot be read: {error}") from error
+        raise TableError(f"{root / file.path} cannot be read: {error}") from error
 
 
-def _whole(batch: Any) -> Any:
+def _whole(batch: Any, topic: str) -> Any:
+    """A foreign hand may have left the topic out: the table knows it."""
+    count = batch.num_rows
+    lacking = {"topic": pa.repeat(pa.scalar(topic), count)}
     columns = [
         batch.column(field.name).cast(field.type)
         if batch.schema.get_field_index(field.name) >= 0
-        else pa.nulls(batch.num_rows, field.type)
+        else lacking.get(field.name, pa.nulls(count, field.type))
         for field in MESSAGE
     ]
     return pa.RecordBatch.from_arrays(columns, schema=MESSAGE)
@@ -42,22 +45,26 @@ def queues_in(root: Path, file: DataFile) -> set[Queue]:
     """Whose rows a file holds; one that a foreign hand has written must be looked into."""
     if file.queue is not None:
         return {file.queue}
-    found = matching(root, [file.path], None, ("brokerName", "queueId"))
+    found = matching(root, [file], None, ("brokerName", "queueId"))
     pairs = found.group_by(["brokerName", "queueId"]).aggregate([]).to_pylist()
     return {Queue(file.topic, row["brokerName"], row["queueId"]) for row in pairs}
 
 
-def matching(root: Path, paths: Sequence[str], where: Any, columns: Sequence[str]) -> Any:
+def matching(root: Path, files: Sequence[DataFile], where: Any, columns: Sequence[str]) -> Any:
     """The rows of some files that meet a condition; row groups that cannot are not read."""
-    if not paths:
-        return pa.table({name: pa.array([], ARROW.field(name).type) for name in columns})
+    form, disk = ds.ParquetFileFormat(), fs.LocalFileSystem()
+    parts = [form.make_fragment(str(root / each.path), disk, _known(each)) for each in files]
     try:
-        found = ds.dataset(
-            [str(root / path) for path in paths], schema=ARROW, format="parquet"
-        ).to_table(columns=list(columns), filter=where)
+        whole = ds.FileSystemDataset(parts, schema=ARROW, format=form, filesystem=disk)
+        return whole.to_table(columns=list(columns), filter=where)
     except (OSError, pa.ArrowException) as error:
         raise TableError(f"the files of {root} cannot be read: {error}") from error
-    return found
+
+
+def _known(each: DataFile) -> Any:
+    """What the table knows of a file's rows; it stands in for columns that the file lacks."""
+    day = pa.scalar(each.day, pa.date32())
+    return (ds.field("topic") == each.topic) & (ds.field(DAY) == day)
 
 
 def in_time(since_ms: int | None, until_ms: int | None) -> Any:

@@ -8,13 +8,15 @@ begun again from the table.
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from datetime import date
+from functools import reduce
 from pathlib import Path
 from typing import Any, ClassVar
 
 from gantrymq.base.errors import GantryError
 from gantrymq.model import Queue
 from gantrymq.pipelines.lake.files import DataFile, pruned
-from gantrymq.pipelines.lake.schema import DDL
+from gantrymq.pipelines.lake.schema import DAY, DDL
 from gantrymq.spark.plan import Offsets
 
 
@@ -75,6 +77,23 @@ class Table(ABC):
         paths = {each.path for each in self.files()}
         return bool(change.added) and all(each.path in paths for each in change.added)
 
+    def _read(self, spark: Any, files: list[DataFile]) -> Any:
+        """Files as a frame. Those of a foreign hand may lack what the table knows of them."""
+        from pyspark.sql import functions as f
+
+        groups: dict[tuple[str, date] | None, list[str]] = {}
+        for each in files:
+            key = None if each.queue is not None else (each.topic, each.day)
+            groups.setdefault(key, []).append(f"file://{self.root / each.path}")
+        frames = []
+        for key, paths in groups.items():
+            found = spark.read.schema(DDL).parquet(*paths)
+            if key is not None:
+                known = {"topic": f.lit(key[0]), DAY: f.lit(key[1])}
+                found = found.withColumns(known)
+            frames.append(found)
+        return reduce(lambda one, other: one.unionByName(other), frames)
+
     def frame(
         self,
         spark: Any,
@@ -93,8 +112,7 @@ class Table(ABC):
         wanted = pruned(self.files(), topics=topics, since_ms=since_ms, until_ms=until_ms)
         if not wanted:
             return spark.createDataFrame([], DDL)
-        paths = [f"file://{self.root / each.path}" for each in wanted]
-        found = spark.read.schema(DDL).parquet(*paths)
+        found = self._read(spark, wanted)
         if since_ms is not None:
             found = found.where(f.col("storeTimestamp") >= f.timestamp_millis(f.lit(since_ms)))
         if until_ms is not None:
