@@ -22,6 +22,7 @@ from gantrymq.pipelines.replay import Replay, Request
 from gantrymq.pipelines.replay.journal import Journal, Plan
 from gantrymq.pipelines.replay.outlet import Sink
 from gantrymq.pipelines.replay.request import Origin
+from gantrymq.pipelines.replay.selection import chosen
 from gantrymq.spark.rows import source_options
 
 pytestmark = pytest.mark.timeout(240)
@@ -124,11 +125,11 @@ def test_each_way_to_choose_means_what_it_says(
     middle = rows[len(rows) // 2]
     half = int(middle.storeTimestamp.timestamp() * 1000 + 0.5)
     late = [row for row in rows if row.storeTimestamp >= middle.storeTimestamp]
-    work = Replay(spark, cluster.namesrv, Journal(tmp_path))
-    store = Origin("store", str(cluster.store))
+    frame = spark.createDataFrame(rows).cache()
 
     def count(**words: Any) -> int:
-        return work.preview(asked(origin, target, **words)).messages
+        selection, _ = asked(origin, target, **words).selection(0)
+        return int(chosen(frame, selection).count())
 
     assert len(late) == count(since=str(half))
     assert COUNT - len(late) == count(until=describe(half, "UTC"))
@@ -139,8 +140,13 @@ def test_each_way_to_choose_means_what_it_says(
     assert 0 == count(sql="NOT (missing > 1)")
     assert 2 == count(ids=(rows[0].msgId, rows[1].offsetMsgId.lower()))
     assert 0 == count(keys=("k3",), tags="c")
-    files = Request(origin=store, topic=origin, into=target, sql="number < 30", tags="a")
-    assert 15 == work.preview(files).messages
+    store = Origin("store", str(cluster.store))
+    files = Request(
+        origin=store, topic=origin, into=target, sql="number < 30", tags="a", since=str(half)
+    )
+    expected = [row for row in late if int(bytes(row.body)) < 30 and row.tags == "a"]
+    plan = Replay(spark, cluster.namesrv, Journal(tmp_path)).preview(files)
+    assert len(expected) == plan.messages
 
 
 def test_a_replay_from_an_archive_is_like_one_from_the_topic(
