@@ -24,7 +24,11 @@ TEXT_BYTES = 1 << 20
 
 def make_store(directory: Path, count: int) -> int:
     """A clean store of `count` orders of 1 KiB over four queues; returns the bytes of its log."""
-    return asyncio.run(_fill(directory, count))
+    size = asyncio.run(_fill(directory, count))
+    topics = {BROKER: {"perm": 7, "readQueueNums": 1, "writeQueueNums": 1}}
+    path = directory / "config" / "topics.json"  # where a store tells its broker's name
+    path.write_text(json.dumps({"topicConfigTable": topics}))
+    return size
 
 
 async def _fill(directory: Path, count: int) -> int:

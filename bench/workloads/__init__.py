@@ -35,6 +35,7 @@ def all_workloads() -> dict[str, Workload]:
         resources,
         sending,
         spark_archive,
+        spark_sink,
         spark_store,
         spark_wire,
         transactions,
@@ -65,6 +66,7 @@ def all_workloads() -> dict[str, Workload]:
         "spark-broker": spark_wire.scan,
         "spark-trigger": spark_wire.trigger,
         "spark-archive": spark_archive.archive,
+        "spark-sink": spark_sink.write,
         "crowd": crowd.crowd,
         "peers": peers.peers,
     }
