@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from lakekit import FORMATS
 from sparkkit import BROKER, Processes, bodies_of, numbered
 
@@ -204,6 +205,28 @@ def test_small_files_are_joined_and_leftovers_deleted(
     assert rows == rows_of(spark, table.root)
     cluster.fill(topic, [1, 0], first=1000)
     assert 1 == make("last").run().rows
+
+
+def test_a_frame_has_every_row_of_a_table_that_others_compacted(
+    make: Make, spark: Any, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """A foreign hand leaves topic and day out of the files; the table knows them."""
+    cluster.create_topic(topic, queues=2)
+    for first in (0, 100):
+        cluster.fill(topic, [5, 5], first)
+        make(f"r{first}").run()
+    DeltaTable(tmp_path / "delta").optimize.compact()
+    cluster.fill(topic, [5, 0], first=200)
+    make("last").run()
+
+    table = open_table(tmp_path / "delta")
+    rows = table.frame(spark, topics=[topic], since_ms=0).collect()
+    assert 25 == len(bodies_of(rows)) == len(set(bodies_of(rows)))
+    assert {(topic, rows[0].dt)} == {(row.topic, row.dt) for row in rows}
+    options = source_options({"nameServer": cluster.namesrv, "topic": topic})
+    found = again(spark, table, options, Period(0, None), run="a", clock=SystemClock())
+    assert Replaced(rows=25, dropped=25) == found
+    assert 25 == len(rows_of(spark, tmp_path / "delta"))
 
 
 def _ms(moment: datetime) -> int:

@@ -12,6 +12,7 @@ from lakekit import FORMATS, NOON, batch, written
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
+from gantrymq.pipelines.archive.run import holes
 from gantrymq.pipelines.lake import Change, Conflict, TableError, open_table
 from gantrymq.pipelines.lake.files import (
     Span,
@@ -26,6 +27,7 @@ from gantrymq.pipelines.lake.files import (
 from gantrymq.pipelines.lake.lookup import Lookup
 from gantrymq.pipelines.lake.schema import ARROW
 from gantrymq.pipelines.lake.writing import FileWriter
+from gantrymq.spark.plan import Range
 
 A, B = Queue("orders", "broker-a", 0), Queue("orders", "broker-a", 1)
 ODD = Queue("%RETRY%group|1", "broker b/ü-1-2", 3)
@@ -257,3 +259,12 @@ def test_any_reader_of_delta_can_read_the_table(tmp_path: Path) -> None:
 
     assert {ODD.topic} == set(found["topic"].to_pylist())
     assert [b"3:0", b"3:1", b"3:2", b"3:3", b"3:4"] == sorted(found["body"].to_pylist())
+
+
+def test_what_was_not_copied_is_known(tmp_path: Path) -> None:
+    """A queue that is new begins where its first message is; anything else is a hole."""
+    files = [*written(tmp_path, A, 5, 6), *written(tmp_path, A, 8, 8)]
+
+    assert [Span(A, 0, 5), Span(A, 7, 8), Span(A, 9, 12)] == holes([Range(A, 0, 12)], files)
+    assert [Span(A, 7, 8)] == holes([Range(A, 0, 9, is_new=True)], files)
+    assert [Span(B, 0, 3)] == holes([Range(B, 0, 3)], files)

@@ -15,6 +15,7 @@ from gantrymq.base.errors import GantryError
 from gantrymq.pipelines.archive.watch import Watcher, left_of
 from gantrymq.pipelines.archive.work import copying, done
 from gantrymq.pipelines.lake import Change, Conflict, DataFile, Table, TableError
+from gantrymq.pipelines.lake.files import Span, spans
 from gantrymq.pipelines.lake.writing import remove
 from gantrymq.pipelines.progress import Progress, Silent
 from gantrymq.spark.options import SKIP, SourceOptions
@@ -88,6 +89,7 @@ class Archive:
         self._run = run
         self._tasks_max = tasks_of(spark)
         self.totals = Totals()
+        self._untold: list[str] = []
 
     def run(self, *, stopped: Callable[[], bool] = lambda: False) -> Totals:
         """Copy everything up to the present; `stopped` is asked between commits."""
@@ -151,10 +153,16 @@ class Archive:
                         f"{text} are deleted and were never archived. To archive what is left, and "
                         "have the gap written down, run again with --allow-gaps"
                     )
-                self.totals.gaps.append(text)
-                self._progress.note(f"gap: {text} are deleted and were never archived")
+                self._gap(text)
                 start = start | {queue: lows[queue]}
         return start
+
+    def _gap(self, text: str) -> None:
+        """Something is missing for good: it is told, and the next commit says so too."""
+        if text not in self.totals.gaps:
+            self.totals.gaps.append(text)
+            self._untold.append(text)
+            self._progress.note(f"gap: {text} are deleted and were never archived")
 
     # copying
 
@@ -174,6 +182,9 @@ class Archive:
             options = replace(options, on_loss=SKIP)
         tasks = pack(split(wanted, self._tasks_max), self._tasks_max)
         files = self._copied(tasks, options)
+        if self._job.allow_gaps:
+            for hole in holes(wanted, files):
+                self._gap(f"messages {hole.start} to {hole.end - 1} of {named(hole.queue)}")
         self._commit(files, known, end)
         return bool(wanted)
 
@@ -201,6 +212,7 @@ class Archive:
             except TableError:
                 remove(self.table.root, files)
                 raise
+            self._untold.clear()
             self.totals.add(files)
             self._progress.advance(sum(each.rows for each in files))
             if self._report is not None:
@@ -210,7 +222,22 @@ class Archive:
         raise TableError(f"the table {self.table.root} changes all the time: {COMMITS_MAX} tries")
 
     def _reason(self) -> str:
-        return "; ".join(["archive", *(f"gap: {text}" for text in self.totals.gaps)])
+        return "; ".join(["archive", *(f"gap: {text}" for text in self._untold)])
+
+
+def holes(wanted: list[Range], files: list[DataFile]) -> list[Span]:
+    """What of some ranges is in no file. A queue that is new may begin where it likes."""
+    there = spans(files)
+    found: list[Span] = []
+    for each in wanted:
+        at = each.start
+        for span in there.get(each.queue, []):
+            if span.start > at and not (each.is_new and at == each.start):
+                found.append(Span(each.queue, at, span.start))
+            at = span.end
+        if at < each.end and not (each.is_new and at == each.start):
+            found.append(Span(each.queue, at, each.end))
+    return found
 
 
 def split(wanted: list[Range], tasks: int) -> list[Range]:
