@@ -231,6 +231,25 @@ class TestDriversThatDie:
         assert "keeps the decisions of writer" in said or "does not answer" in said
         assert sorted(FIRST + SECOND) == seen
 
+    def test_a_broker_that_has_no_part_in_it_may_be_away(self) -> None:
+        """
+        Once the coordinator is known, nobody waits for the others.
+        """
+
+        async def story() -> tuple[float, list[str]]:
+            async with Cluster(memory=True, brokers=3) as cluster:
+                async with cluster.admin() as admin:
+                    await admin.create_topic(TOPIC, queues=2, broker="broker-a")
+                await write(cluster, 0, FIRST)
+                await cluster.kill_broker("broker-c")
+                began = asyncio.get_running_loop().time()
+                await write(cluster, 1, SECOND)
+                return asyncio.get_running_loop().time() - began, visible(cluster)
+
+        seconds, seen = simulate(story)
+        assert seconds < 10
+        assert sorted(FIRST + SECOND) == seen
+
 
 class TestStopAndStart:
     def test_the_ledger_outlives_its_notes(self) -> None:

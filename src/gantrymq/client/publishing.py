@@ -57,6 +57,9 @@ STORED: Final = (
 )  # fmt: skip
 BUSY: Final = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE)
 
+MENDABLE: Final = (*TRANSPORT_ERRORS, NoNameServer, BrokerUnknown)
+"""What another try may mend."""
+
 T = TypeVar("T")
 Shares = Mapping[str, Sequence[Stretch]]
 """What was staged, by broker name and in order."""
@@ -133,27 +136,46 @@ class Publisher:
         return state.decided
 
     async def states(self) -> dict[str, WriterState | None]:
-        """What every broker knows of the writer; None from brokers that cannot publish epochs."""
-        masters = await self._masters()
-        found = await asyncio.gather(*(self._state(name) for name in masters))
-        return dict(zip(masters, found, strict=True))
+        """What every broker knows of the writer; None from brokers that cannot publish epochs.
+
+        A broker that does not answer is waited for, unless the coordinator has answered: then
+        what the others know does not matter, and they are left out.
+        """
+        loop = asyncio.get_running_loop()
+        give_up, pause = loop.time() + self._patience, PAUSE_SECONDS_FIRST
+        while True:
+            masters = await self._masters()
+            answers = await asyncio.gather(
+                *(self._state(name) for name in masters), return_exceptions=True
+            )
+            found: dict[str, WriterState | None] = {}
+            away: list[str] = []
+            for name, answer in zip(masters, answers, strict=True):
+                if not isinstance(answer, BaseException):
+                    found[name] = answer
+                elif isinstance(answer, MENDABLE) or _is_busy(answer):
+                    away.append(f"broker {name} does not answer: {answer}")
+                else:
+                    raise answer
+            keepers = {state.coordinator for state in found.values() if state} - {""}
+            if not away or (keepers and keepers <= found.keys()):
+                return found
+            if loop.time() + pause > give_up:
+                raise ClientError("; ".join(away))
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
     async def _state(self, broker: str) -> WriterState | None:
         header = WriterRequest(writer=self.writer)
-
-        async def ask() -> WriterState | None:
-            address = await self._address(broker)
-            try:
-                _, answer = await self.instance.call(
-                    address, calls.GET_WRITER_STATE, header, timeout=CALL_SECONDS
-                )
-            except BrokerRefused as error:
-                if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-                    return None
-                raise
-            return fastjson.load_as(answer.body, WriterState)
-
-        return await self._patiently(ask, f"broker {broker}")
+        try:
+            _, answer = await self.instance.call(
+                await self._address(broker), calls.GET_WRITER_STATE, header, timeout=CALL_SECONDS
+            )
+        except BrokerRefused as error:
+            if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                return None
+            raise
+        return fastjson.load_as(answer.body, WriterState)
 
     async def _masters(self) -> dict[str, str]:
         async def ask() -> dict[str, str]:
@@ -314,14 +336,14 @@ class Publisher:
             try:
                 return await ask()
             except GantryError as error:
-                busy = isinstance(error, BrokerRefused) and error.code in BUSY
-                mendable = busy or isinstance(
-                    error, (*TRANSPORT_ERRORS, NoNameServer, BrokerUnknown)
-                )
-                if not mendable:
+                if not (isinstance(error, MENDABLE) or _is_busy(error)):
                     raise
                 if loop.time() + pause > give_up:
                     raise ClientError(f"{whom} does not answer: {error}") from error
                 self._addresses = {}
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+
+def _is_busy(error: BaseException) -> bool:
+    return isinstance(error, BrokerRefused) and error.code in BUSY

@@ -5,19 +5,11 @@ Several are under way at once, each tried again until a broker has it; `drain` w
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 from gantrymq.base.errors import GantryError
-from gantrymq.client.errors import (
-    TRANSPORT_ERRORS,
-    BrokerRefused,
-    BrokerUnknown,
-    ClientError,
-    NoNameServer,
-    NoRoute,
-)
+from gantrymq.client.errors import BrokerRefused, ClientError, NoRoute
 from gantrymq.client.instance import Instance
-from gantrymq.client.publishing import BUSY, STORED, Publisher
+from gantrymq.client.publishing import BUSY, MENDABLE, STORED, Publisher
 from gantrymq.client.routes import publish_queues
 from gantrymq.model import Queue
 from gantrymq.protocol import batch, calls
@@ -27,7 +19,6 @@ from gantrymq.spark.encode import Parcel
 from gantrymq.spark.sink_options import SinkOptions
 
 PAUSE_SECONDS_FIRST, PAUSE_SECONDS_MAX = 0.05, 2.0
-MENDABLE: Final = (*TRANSPORT_ERRORS, NoNameServer, BrokerUnknown)
 
 
 class Lanes:
