@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from sparkkit import BROKER, Processes
 
 from gantrymq import Message, Producer, ProducerOptions, Queue
 from gantrymq.base.clock import SystemClock
+from gantrymq.base.errors import GantryError
 from gantrymq.cli.main import main
 from gantrymq.pipelines.archive.again import GoneFromBroker, again
 from gantrymq.pipelines.archive.run import Archive, ArchiveBehind, Job, Totals
@@ -206,6 +208,43 @@ def test_an_alarm_is_given_before_retention_deletes(
 
     assert [f"alarm: {watcher.last.text}"] == said
     assert "archive is 0.0 hours behind, 1.0 hours before retention deletes" in said[0]
+
+
+# brokers
+
+
+def test_a_broker_that_is_away_is_waited_for(
+    cut: tuple[GantryCluster, Queue], tmp_path: Path
+) -> None:
+    """Between two commits, for as long as patience lasts; then it is an error, and no loss."""
+    cluster, queue = cut
+    table = open_table(tmp_path / "t", create=True)
+    commit, backs = table.commit, list[threading.Timer]()
+
+    def start() -> None:
+        cluster.call(cluster.cluster.start_broker())
+
+    def then_away(change: Change) -> None:
+        commit(change)
+        if not backs:
+            cluster.call(cluster.cluster.stop_broker())
+            backs.append(threading.Timer(1.0, start))
+            backs[0].start()
+
+    table.commit = then_away  # type: ignore[method-assign]
+    settings = {"nameServer": cluster.namesrv, "topic": queue.topic}
+    patient = Job(options=source_options(settings | {"patience": "20s"}), rows_per_commit=250)
+    totals = Archive(Here(), table, patient, run="one", clock=SystemClock()).run()
+    backs[0].join()
+
+    assert (COUNT, 3) == (totals.rows, totals.commits)
+    assert {0: list(range(COUNT))} == offsets_of(tmp_path / "t")
+    cluster.call(cluster.cluster.stop_broker())
+    hasty = Job(options=source_options(settings | {"patience": "300ms"}))
+    with pytest.raises(GantryError):
+        Archive(Here(), table, hasty, run="two", clock=SystemClock()).run()
+    start()
+    assert 0 == Archive(Here(), table, hasty, run="three", clock=SystemClock()).run().rows
 
 
 # small files
