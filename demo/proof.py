@@ -86,7 +86,7 @@ def prove_alone(
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
     }
-    spark = local_session("gantrymq-demo", master="local[2]", settings=settings)
+    spark = local_session("gantrymq-demo", master="local[2]", settings=settings, brief=True)
     try:
         return prove(spark, namesrv, books, ordered_topic, folder)
     finally:

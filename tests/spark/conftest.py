@@ -29,6 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session = local_session(
         "tests",
         master="local[2]",
+        brief=True,
         settings={
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.adaptive.enabled": "false",

@@ -50,7 +50,7 @@ def far_spark(
         **bundle_settings(str(bundle)),
         **standalone.settings(),
     }
-    session = local_session("far", settings=settings)
+    session = local_session("far", settings=settings, brief=True)
     yield session
     session.stop()
 

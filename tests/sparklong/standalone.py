@@ -11,7 +11,7 @@ from pathlib import Path
 import pyspark
 
 from gantrymq.spark.java import find_java
-from gantrymq.spark.session import LOOPBACK, QUICK_JVM, quick_jvm
+from gantrymq.spark.session import LOOPBACK, QUICK_JVM, jvm_options
 
 UP_SECONDS_MAX = 60.0
 WORKERS = 2
@@ -77,8 +77,8 @@ class Standalone:
             "spark.executor.memory": "512m",
             "spark.executor.cores": "1",
             "spark.cores.max": str(WORKERS),
-            "spark.driver.extraJavaOptions": quick_jvm(find_java()),
-            "spark.executor.extraJavaOptions": quick_jvm(find_java()),
+            "spark.driver.extraJavaOptions": jvm_options(find_java(), brief=True),
+            "spark.executor.extraJavaOptions": jvm_options(find_java(), brief=True),
             "spark.pyspark.python": str(self.python),
             "spark.sql.shuffle.partitions": "2",
         }

@@ -13,7 +13,7 @@ from sparkkit import Processes, numbered
 from standalone import HOME
 
 from gantrymq.spark.java import find_java
-from gantrymq.spark.session import LOOPBACK, quick_jvm
+from gantrymq.spark.session import LOOPBACK, jvm_options
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -28,7 +28,7 @@ def server(tmp_path: Path) -> Iterator[str]:
     settings = {
         "spark.master": "local[2]",
         "spark.connect.grpc.binding.port": str(port),
-        "spark.driver.extraJavaOptions": quick_jvm(find_java()),
+        "spark.driver.extraJavaOptions": jvm_options(find_java(), brief=True),
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",

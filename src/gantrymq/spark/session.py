@@ -14,7 +14,10 @@ from gantrymq.spark.java import Java, find_java
 from gantrymq.spark.warm import archive_file, options_for
 
 QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""The quick compiler and the small collector: jobs of seconds start in two thirds of the time."""
+"""The quick compiler and the small collector: jobs of seconds start in two thirds of the time.
+
+What runs for minutes is three times slower with it, so it is only for who knows that he is brief.
+"""
 
 LOCAL: Final = "local[*]"
 CONNECT: Final = "sc://"
@@ -39,12 +42,17 @@ DEFAULTS_HERE: Final[Mapping[str, str]] = {
 
 
 def local_session(
-    app: str, *, master: str | None = None, settings: Mapping[str, str] | None = None
+    app: str,
+    *,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    brief: bool = False,
 ) -> Any:
     """A session with these defaults and the format "rocketmq"; `settings` go before defaults.
 
     It runs on this machine unless `master` names a cluster (`sc://` a server of Spark Connect), or
-    the program was started by `spark-submit`, which knows.
+    the program was started by `spark-submit`, which knows. `brief` is for work of seconds, such as
+    tests: it starts sooner and computes slower.
     """
     try:
         from pyspark.sql import SparkSession  # only who starts a session needs Spark
@@ -57,7 +65,7 @@ def local_session(
         builder = builder.remote(master)
         chosen = dict(settings or {})
     else:
-        chosen = local_settings(master, settings or {})
+        chosen = local_settings(master, settings or {}, brief=brief)
     for key, value in chosen.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
@@ -65,7 +73,9 @@ def local_session(
     return spark
 
 
-def local_settings(master: str | None, settings: Mapping[str, str]) -> dict[str, str]:
+def local_settings(
+    master: str | None, settings: Mapping[str, str], *, brief: bool = False
+) -> dict[str, str]:
     """All settings of a session that is no remote one, and the environment that Spark looks at."""
     if is_submitted():
         return {**DEFAULTS, **({"spark.master": master} if master else {}), **settings}
@@ -82,16 +92,16 @@ def local_settings(master: str | None, settings: Mapping[str, str]) -> dict[str,
     return {
         **DEFAULTS,
         **(DEFAULTS_HERE if here else {}),
-        "spark.driver.extraJavaOptions": quick_jvm(java),
+        "spark.driver.extraJavaOptions": jvm_options(java, brief=brief),
         "spark.sql.warehouse.dir": str(warehouse),  # else a folder appears where one stands
         "spark.master": master,
         **settings,
     }
 
 
-def quick_jvm(java: Java) -> str:
+def jvm_options(java: Java, *, brief: bool) -> str:
     """Java's options for a start that is as quick as it can be here."""
-    return f"{QUICK_JVM} {options_for(archive_file(java))}".strip()
+    return f"{QUICK_JVM if brief else ''} {options_for(archive_file(java))}".strip()
 
 
 def _plan_with(python: str | None) -> None:
