@@ -9,6 +9,8 @@ from storekeeping import BROKER, START_MS, TOPIC, contents, keep_store, message
 
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.model import Queue
+from gantrymq.spark.datasource import StreamReader
+from gantrymq.spark.options import parse_options
 from gantrymq.spark.plan import Range
 from gantrymq.spark.rows import open_rows, source_options
 from gantrymq.spark.stored import parse_store_path
@@ -172,3 +174,24 @@ def test_store_paths_have_names_or_none() -> None:
     assert [(None, "/data/store")] == parse_store_path("/data/store")
     assert [("a", "/x"), ("b", "/y=z")] == parse_store_path("a=/x, b=/y=z")
     assert [(None, "/x/k=v/store")] == parse_store_path("/x/k=v/store")
+
+
+def test_a_stream_follows_files_alone(tmp_path: Path) -> None:
+    """Batch after batch, as the store grows; each message once, and no broker is asked."""
+    path = f"{BROKER}={tmp_path}"
+    settings = {"via": "store", "storePath": path, "topic": TOPIC, "startingOffsets": "earliest"}
+    keep_store(tmp_path, [message(n % 2, f"{n}") for n in range(10)])
+    reader = StreamReader(parse_options(settings, streaming=True), ("body",))
+    found: list[dict[str, Any]] = []
+
+    offset = reader.initialOffset()
+    for more in (range(10, 14), range(14, 50), range(0)):
+        end = reader.latestOffset(offset, reader.getDefaultReadLimit())
+        for part in reader.partitions(offset, end):
+            found += [row for batch in reader.read(part) for row in batch.to_pylist()]
+        keep_store(tmp_path, [message(n % 2, f"{n}") for n in more])
+        offset = end
+    reader.stop()
+
+    assert sorted(str(number) for number in range(50)) == bodies(found)
+    assert offset == {TOPIC: {BROKER: {"0": 25, "1": 25}}}

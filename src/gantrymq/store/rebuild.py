@@ -59,6 +59,11 @@ async def rebuild(
     try:
         _check_stopped(disk, root)
         return await _Rebuild(config, disk, clock, offload).run()
+    except OSError as error:
+        raise StoreError(
+            f"the rebuild of {root} stopped: {error}. Nothing is lost: run it again, or start the "
+            "broker, which repairs the store"
+        ) from error
     finally:
         lock.release()
 

@@ -176,3 +176,26 @@ def test_a_power_cut_at_any_moment_loses_nothing() -> None:
             assert expected == await everything(cut)
 
     run(body)
+
+
+def test_a_full_disk_loses_nothing() -> None:
+    """Wherever it fills up: the error says what to do, and the store opens with all it had."""
+
+    async def body() -> None:
+        disk = await filled(24)
+        expected = await everything(disk.after_kill())
+        needed = sum(len(data) for data in disk.contents().values())
+        refused = 0
+        for more in range(0, 40_000, 1500):
+            image = disk.after_kill()
+            image.capacity = needed + more
+            try:
+                await rebuilt(image)
+            except StoreError as error:
+                refused += 1
+                assert "run it again, or start the broker" in str(error)  # noqa: PT017
+            image.capacity = None
+            assert expected == await everything(image)
+        assert refused > 1
+
+    run(body)

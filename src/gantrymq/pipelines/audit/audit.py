@@ -149,18 +149,18 @@ def _gap(folder: StoreFolder, start: int, end: int) -> Finding:
 def _once(findings: Sequence[Finding]) -> list[Finding]:
     """One finding for one fault: what a record says about its entry explains the entry, too."""
     damaged = [(f.position, f.position + f.count) for f in findings if is_log_damage(f)]
-    explained = {
-        (f.topic, f.queue_id, f.offset + number)
-        for f in findings if f.kind in ENTRY_KINDS for number in range(f.count)
-    }  # fmt: skip
+    explained: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for each in joined([f for f in findings if f.kind in ENTRY_KINDS]):
+        stretch = each.offset, each.offset + each.count
+        explained.setdefault((each.topic, each.queue_id), []).append(stretch)
 
     def is_new(each: Finding) -> bool:
         if each.kind not in ("entry-surplus", "entry-hole", "index-nowhere"):
             return True
         if each.kind != "entry-hole" and any(a <= each.position < b for a, b in damaged):
             return False
-        places = ((each.topic, each.queue_id, each.offset + n) for n in range(each.count))
-        return not all(place in explained for place in places)
+        known = explained.get((each.topic, each.queue_id), ())
+        return not any(a <= each.offset and each.offset + each.count <= b for a, b in known)
 
     return [each for each in findings if is_new(each)]
 
