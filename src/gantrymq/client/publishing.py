@@ -106,6 +106,8 @@ class Publisher:
         self._ports = {"network": network, "clock": clock, "rng": rng}
         self._instance: Instance | None = None
         self._addresses: dict[str, str] = {}
+        self._able: set[str] = set()
+        """Brokers that are known to publish epochs."""
 
     async def __aenter__(self) -> Self:
         instance = shared_instance(self._client, hooks=self._hooks, **self._ports)  # type: ignore[arg-type]
@@ -175,6 +177,7 @@ class Publisher:
             if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                 return None
             raise
+        self._able.add(broker)
         return fastjson.load_as(answer.body, WriterState)
 
     async def _masters(self) -> dict[str, str]:
@@ -224,6 +227,8 @@ class Publisher:
     ) -> Stretch:
         """Stage the body of a batch send for one queue. May be repeated: what counts is what the
         epoch is published with."""
+        if queue.broker_name not in self._able:
+            await self._check_able(queue.broker_name)
         stage_queue = crc32(f"{self.writer}/{queue}".encode()) % STAGE_QUEUES
         header = SendRequestV2(
             producer_group=GROUP, topic=STAGE_TOPIC, queue_id=stage_queue,
@@ -242,6 +247,11 @@ class Publisher:
             )
 
         return await self._patiently(send, f"broker {queue.broker_name}")
+
+    async def _check_able(self, broker: str) -> None:
+        """RocketMQ's brokers would make an ordinary topic of the stage, for all to read."""
+        if await self._patiently(lambda: self._state(broker), f"broker {broker}") is None:
+            raise NotSupported(f"broker {broker} cannot publish epochs: only GantryMQ's can")
 
     # publishing
 

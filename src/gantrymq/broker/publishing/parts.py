@@ -1,5 +1,6 @@
 """Publishing, put together: the ledger of epochs, its journal, and the press."""
 
+import logging
 from dataclasses import dataclass
 
 from gantrymq.base.clock import WallClock
@@ -16,6 +17,8 @@ from gantrymq.broker.stats import Stats
 from gantrymq.model import PUBLISH_TOPIC, READ, STAGE_TOPIC, WRITE, TopicConfig
 from gantrymq.protocol.publishing import STAGE_QUEUES
 from gantrymq.store.engine import Store
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,10 @@ class Publishing:
 
     async def close(self) -> None:
         await self.press.close()
-        await self.journal.save()
+        try:
+            await self.journal.save()
+        except OSError as error:
+            log.warning("the ledger of epochs is not saved: %s; the next start reads more", error)
 
 
 def own_topics() -> list[TopicConfig]:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Final
 
 from gantrymq.base.errors import GantryError
-from gantrymq.broker.errors import BadRequest
+from gantrymq.broker.errors import BadRequest, Busy
 from gantrymq.broker.publishing.copying import Copying, copies_behind
 from gantrymq.broker.publishing.journal import Journal
 from gantrymq.broker.publishing.ledger import Intent, Ledger
@@ -84,6 +84,8 @@ class Press:
             await asyncio.wait([task], timeout=max(0.0, left))
             if copying.failure is not None:
                 raise copying.failure
+            if task.cancelled():
+                raise Busy("the broker stops; it goes on after its next start")
             if not task.done():
                 return Progress(done=False, copied=copying.copied, trouble=copying.trouble)
         await self._journal.durable()
