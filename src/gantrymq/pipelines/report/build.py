@@ -74,7 +74,8 @@ def build(
         progress.append(
             history, [each for each in facts.progress if each["brokerOffset"] is not None]
         )
-    sleep(max(0.0, SETTLE_SECONDS - (monotonic() - began)))
+    if wanted.namesrv is not None:
+        sleep(max(0.0, SETTLE_SECONDS - (monotonic() - began)))
     making = _Making(spark, wanted, facts, told, clock.now_ms())
     try:
         making.run(progress.history(history) if history is not None else facts.progress)

@@ -1,6 +1,5 @@
 """How far groups are, now and in the past: a table of snapshots that grows with every run."""
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from gantrymq.base.errors import ConfigError
+from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.model import Queue
+from gantrymq.protocol import fastjson
 
 SCHEMA: Final = (
     "atMs bigint, group string, topic string, brokerName string, queueId int, "
@@ -64,14 +64,14 @@ def stored_progress(folder: Path, broker: str, at_ms: int) -> Snapshot:
     if not file.is_file():
         return []
     try:
-        table = json.loads(file.read_text())["offsetTable"]
+        table = fastjson.loads(file.read_bytes())["offsetTable"]
         return [
             row(at_ms, group, Queue(topic, broker, int(queue_id)), None, int(offset), None)
             for key, queues in table.items()
             for topic, _, group in [key.partition("@")]
             for queue_id, offset in queues.items()
         ]
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
+    except (GantryError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise ConfigError(f"{file} is no table of offsets: {error}") from error
 
 

@@ -1,0 +1,187 @@
+"""Reports on a real cluster: nothing missing, something missing, and the same from elsewhere."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from shopkit import Shop, double, lose, open_shop, pass_by
+from sparkkit import Processes
+
+from gantrymq.base.clock import SystemClock
+from gantrymq.cli.pipeline_report import report as command
+from gantrymq.model import TRACE_TOPIC
+from gantrymq.pipelines.archive.run import Archive, Job
+from gantrymq.pipelines.lake import open_table
+from gantrymq.pipelines.marts import lag, ledger, traffic
+from gantrymq.pipelines.moments import Period
+from gantrymq.pipelines.report.build import MARTS, Report, build
+from gantrymq.pipelines.report.facts import gather
+from gantrymq.pipelines.report.request import Request
+from gantrymq.pipelines.report.sources import Sources
+from gantrymq.spark.rows import source_options
+
+pytestmark = pytest.mark.timeout(300)
+
+COUNT = 40
+
+
+@pytest.fixture(scope="module")
+def shop(cluster: Processes) -> Shop:
+    """A topic that was sent to and consumed; each test may add to it."""
+    return asyncio.run(open_shop(cluster.namesrv, "report-orders", COUNT))
+
+
+def made(spark: Any, tmp_path: Path | None = None, **wanted: Any) -> Report:
+    return build(spark, Request(**wanted), clock=SystemClock(), history=tmp_path)
+
+
+def rows(report: Report, *apart: Any) -> dict[str, Any]:
+    """All tables but some."""
+    names = {mart.name for mart in apart}
+    return {mart.name: report.table(mart).rows for mart in MARTS if mart.name not in names}
+
+
+def times(spark: Any, cluster: Processes, topic: str) -> list[int]:
+    """When the messages of a topic were stored."""
+    rows = spark.read.format("rocketmq").options(nameServer=cluster.namesrv, topic=topic).load()
+    return sorted(row[0] for row in rows.selectExpr("unix_millis(storeTimestamp)").collect())
+
+
+def test_a_period_of_live_topics_is_the_same_from_an_archive(
+    spark: Any, cluster: Processes, shop: Shop, tmp_path: Path
+) -> None:
+    """The same tables, with the messages of the period and no others; what was sent or consumed at
+    its edges is not called lost."""
+    stored = times(spark, cluster, shop.topic)
+    period = Period(stored[COUNT // 4], stored[-COUNT // 4])
+    inside = sum(period.since_ms <= at < period.until_ms for at in stored)  # type: ignore[operator]
+    given = {"namesrv": cluster.namesrv, "topics": (shop.topic,), "period": period}
+    settings = {"nameServer": cluster.namesrv, "topic": f"{shop.topic},{TRACE_TOPIC}"}
+    archive = tmp_path / "archive"
+    Archive(
+        spark, open_table(archive, create=True), Job(options=source_options(settings)), run="one",
+        clock=SystemClock(), report=lambda _: None,
+    ).run()  # fmt: skip
+
+    live = made(spark, tmp_path / "history", **given)
+    archived = made(spark, archive=archive, **given)
+
+    assert rows(live, lag.LAG) == rows(archived, lag.LAG)
+    assert (0, []) == (live.unexplained, live.notes)
+    assert [inside] == [row["stored"] for row in live.table(ledger.TOPICS).rows]
+    assert {inside} == {row["messages"] for row in live.table(ledger.GROUPS).rows}
+    assert inside == sum(
+        row["messages"] for row in live.table(traffic.TRAFFIC).rows if row["direction"] == "in"
+    )
+
+
+def test_a_store_folder_tells_what_its_broker_tells(
+    spark: Any, cluster: Processes, shop: Shop
+) -> None:
+    """Rows, topics, and the progress that the broker keeps beside its log."""
+    told = {}
+    for place in ({"namesrv": cluster.namesrv}, {"store": cluster.store}):
+        wanted = Request(topics=(shop.topic,), **place)  # type: ignore[arg-type]
+        facts = gather(wanted, SystemClock())
+        found = Sources(spark, wanted, facts).messages(("queueId", "queueOffset", "msgId"))
+        told[wanted.kind] = (
+            sorted(map(tuple, found.collect())), facts.topics,
+            {(row["group"], row["queueId"], row["groupOffset"])
+             for row in facts.progress if row["topic"] == shop.topic},
+        )  # fmt: skip
+
+    assert told["live topics"] == told["store files"]
+    assert COUNT == len(told["store files"][0])
+
+
+def test_what_is_lost_doubled_or_passed_by_is_found_and_named(
+    spark: Any, cluster: Processes, shop: Shop, tmp_path: Path
+) -> None:
+    """Message by message, on the page and in the tables; the command ends with 1."""
+    asyncio.run(lose(cluster.namesrv, shop))
+    asyncio.run(double(cluster.namesrv, shop))
+    unseen = asyncio.run(pass_by(cluster.namesrv, shop))
+    into = tmp_path / "report"
+
+    arguments = ["--into", str(into), "-n", cluster.namesrv, "--topic", shop.topic, "--quiet",
+                 "--zone", "Europe/Berlin", "-o", "json"]  # fmt: skip
+    ended = CliRunner().invoke(command, arguments)
+
+    assert 1 == ended.exit_code
+    told = json.loads(ended.stdout)
+    assert {"lost": 1, "doubled": 1, "passed by": len(unseen)} == {
+        row["what"]: row["messages"] for row in told["differences"] if not row["explained"]
+    }
+    listed = json.loads((into / "tables" / "ledger_differences.json").read_text())
+    assert {
+        ("lost", None, shop.lost), ("doubled", None, shop.doubled), ("delayed", None, shop.delayed),
+        *(("passed by", shop.billing, msg_id) for msg_id in unseen),
+    } == {(row["what"], row["group"], row["msgId"]) for row in listed}  # fmt: skip
+    text = (into / "report.html").read_text()
+    assert all(msg_id in text for msg_id in (shop.lost, shop.doubled, *unseen))
+    assert 1 == len(list((into / "history").iterdir()))
+    check_books(told, shop, len(unseen))
+
+
+def check_books(told: dict[str, Any], shop: Shop, unseen: int) -> None:
+    """The numbers that were sent and consumed, and what was put in the way of them."""
+    dead, stored = len(shop.dead), COUNT + unseen
+    (topic,) = told["topics"]
+    assert {"sent": COUNT + 2, "stored": stored + 1, "messages": stored, "untraced": unseen,
+            "delayed": 1, "lost": 1, "doubled": 1}.items() <= topic.items()  # fmt: skip
+    billing, mailing = told["groups"]
+    assert {"basis": "trace", "messages": stored, "delivered": COUNT, "acknowledged": COUNT - dead,
+            "dead": dead, "passedBy": unseen, "waiting": 0}.items() <= billing.items()  # fmt: skip
+    assert ("offset", stored) == (mailing["basis"], mailing["acknowledged"] + mailing["waiting"])
+    assert 0 < mailing["acknowledged"] <= shop.read
+    assert {"unexplained": 2 + unseen, "dead": dead}.items() <= told["figures"].items()
+
+
+def test_what_is_not_there_is_said(
+    spark: Any, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """A time without messages, an unknown topic, an unknown group, no trace: notes, no error."""
+    cluster.create_topic(topic, queues=1)
+    cluster.fill(topic, [3])
+
+    ended = CliRunner().invoke(
+        command,
+        ["--into", str(tmp_path / "r"), "-n", cluster.namesrv, "--topic", topic, "--topic", "gone",
+         "--group", "nobody", "--trace-topic", "untold", "--quiet",
+         "--until", "2020-01-01", "--zone", "UTC"],
+    )  # fmt: skip
+
+    assert (0, "There is nothing to account for.") == (
+        ended.exit_code, ended.stdout.splitlines()[0],
+    )  # fmt: skip
+    for note in ("there is no topic gone", "no broker knows group nobody",
+                 "there is no trace (untold)", "no message was stored in this period"):  # fmt: skip
+        assert note in ended.stderr
+    assert "No message died." in (tmp_path / "r" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "arguments, why",
+    [
+        (["--since", "soon"], "'soon' is no time"),
+        (["--zone", "Mars/North"], "there is no time zone 'Mars/North'"),
+        (["--archive", "nowhere"], "there is no archive in"),
+        (["--store", "a", "--archive", "b"], "rows come from --store or from --archive"),
+    ],
+)
+def test_mistakes_are_answered_in_a_line(
+    spark: Any, cluster: Processes, tmp_path: Path, arguments: list[str], why: str
+) -> None:
+    """Nothing is written then."""
+    ended = CliRunner().invoke(
+        command, ["--into", str(tmp_path / "r"), "-n", cluster.namesrv, "--quiet", *arguments]
+    )
+
+    assert 1 == ended.exit_code
+    assert ended.stderr.startswith("error: ")
+    assert why in ended.stderr
+    assert 1 == len(ended.stderr.splitlines())
+    assert not (tmp_path / "r").exists()
