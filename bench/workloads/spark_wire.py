@@ -4,7 +4,6 @@ import asyncio
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
 from typing import Any
 
 from bench import programs
@@ -21,6 +20,7 @@ BODY = "queueId,queueOffset,storeTimestamp,body"
 SCANS = 3
 TRIGGERS, WARM_TRIGGERS = 20, 5
 TRIGGER_SECONDS_MAX = 120.0
+ROWS = 500
 TOPIC = "spark-trigger"
 
 
@@ -61,18 +61,26 @@ def _rate(spark: Any, namesrv: str, count: int, **options: str) -> float:
 
 
 def trigger(run: Run) -> list[Row]:
-    """A micro-batch of two partitions into nothing, against Spark's own source in the same run."""
+    """A micro-batch of two partitions into nothing, against Spark's own source in the same run.
+
+    Both have 500 rows every half second; ours come from a backlog, so that no producer is beside.
+    """
     triggers = TRIGGERS // 2 if run.quick else TRIGGERS
     with Ours(profile=run.profile) as cluster:
+        asyncio.run(_fill(cluster.namesrv, (triggers + 2 * WARM_TRIGGERS) * ROWS))
         spark = session()
         try:
-            asyncio.run(_create(cluster.namesrv))
-            rate = spark.readStream.format("rate").options(rowsPerSecond="1000", numPartitions="2")
-            ours = spark.readStream.format("rocketmq").options(
-                nameServer=cluster.namesrv, topic=TOPIC, startingOffsets="earliest"
+            rate = spark.readStream.format("rate").options(
+                rowsPerSecond=str(2 * ROWS), numPartitions="2"
             )
-            peer = _median_ms(rate.load(), lambda: None, triggers)
-            mine = _median_ms(ours.load(), lambda: asyncio.run(_send(cluster.namesrv)), triggers)
+            ours = spark.readStream.format("rocketmq").options(
+                nameServer=cluster.namesrv,
+                topic=TOPIC,
+                startingOffsets="earliest",
+                maxOffsetsPerTrigger=str(ROWS),
+            )
+            peer = _median_ms(rate.load(), triggers)
+            mine = _median_ms(ours.load(), triggers)
         finally:
             spark.stop()
     return [
@@ -82,15 +90,15 @@ def trigger(run: Run) -> list[Row]:
     ]
 
 
-def _median_ms(table: Any, feed: Callable[[], None], count: int) -> float:
+def _median_ms(table: Any, count: int) -> float:
     """The median time of a trigger that had rows, after the first few."""
+    times: dict[int, float] = {}
     with tempfile.TemporaryDirectory() as folder:
-        query = table.writeStream.format("noop").option("checkpointLocation", folder).start()
+        query = table.writeStream.format("noop").option("checkpointLocation", folder)
+        query = query.trigger(processingTime="500 milliseconds").start()
         try:
-            times: dict[int, float] = {}
             end = time.monotonic() + TRIGGER_SECONDS_MAX
             while len(times) < count + WARM_TRIGGERS and time.monotonic() < end:
-                feed()
                 time.sleep(0.5)
                 for progress in query.recentProgress:
                     if progress["numInputRows"]:
@@ -100,12 +108,10 @@ def _median_ms(table: Any, feed: Callable[[], None], count: int) -> float:
     return statistics.median(list(times.values())[WARM_TRIGGERS:])
 
 
-async def _create(namesrv: str) -> None:
+async def _fill(namesrv: str, count: int) -> None:
     async with Admin(namesrv) as admin:
         await admin.create_topic(TOPIC, queues=2)
-
-
-async def _send(namesrv: str) -> None:
     async with Producer(namesrv, group="bench") as producer:
-        futures = [producer.submit(Message(TOPIC, b"x" * 100)) for _ in range(1000)]
-        await asyncio.gather(*futures)
+        for _ in range(count // ROWS):
+            futures = [producer.submit(Message(TOPIC, b"x" * 100)) for _ in range(ROWS)]
+            await asyncio.gather(*futures)
