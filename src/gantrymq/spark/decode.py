@@ -9,7 +9,7 @@ body that contains the magic number.
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Final, NamedTuple, get_type_hints
+from typing import Any, Final, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from gantrymq.base.errors import ProtocolError
 from gantrymq.model import Queue
 from gantrymq.protocol.compression import COMPRESSED, decompress
 from gantrymq.protocol.ids import decode_host
-from gantrymq.protocol.properties import ENTRY_END, KEYS, NAME_END, TAGS, UNIQ_KEY
+from gantrymq.protocol.properties import KEYS, TAGS, UNIQ_KEY
 from gantrymq.protocol.record import (
     AT_MAGIC,
     BORN_V6,
@@ -32,14 +32,12 @@ from gantrymq.protocol.record import (
     STORE_V6,
     RecordHead,
 )
+from gantrymq.spark.properties import Entries, windows
 from gantrymq.store.mapped import Bytes, Ints, gather
 
 HOST_BITS: Final = BORN_V6 | STORE_V6
 TIME_MS_MIN, TIME_MS_MAX = -62_135_596_800_000, 253_402_300_799_999
 """The years 1 to 9999: producers choose their timestamps, and Spark refuses others."""
-
-SEATS_MAX: Final = 1 << 22
-"""Rows times distinct names up to which duplicates are found with a table instead of a sort."""
 
 _MAGICS = [I32_LEN.pack(magic) for magic in (MAGIC_V1, MAGIC_V2)]
 _HEX = np.frombuffer(b"".join(b"%02X" % byte for byte in range(256)), np.uint16)
@@ -107,15 +105,6 @@ def _gather(view: Bytes, places: Ints, width: int) -> Bytes:
 # records as columns
 
 
-class Entries(NamedTuple):
-    """All properties of all records, one after the other."""
-
-    rows: Ints
-    """Which record each belongs to, ascending."""
-    names: pa.Array
-    values: pa.Array
-
-
 class Records:
     """Records of one queue, seen column by column; each part is found when first asked for."""
 
@@ -163,15 +152,8 @@ class Records:
     # variable parts
 
     def windows(self, starts: Ints, ends: Ints) -> pa.Array:
-        """The bytes between each start and end, in ascending order.
-
-        Arrow's arrays have no gaps, so the gaps become elements too, and every other one is taken.
-        """
-        edges = np.empty(2 * self.count, np.int32)
-        edges[0::2], edges[1::2] = starts, ends
-        buffers = [None, pa.py_buffer(edges), self._buffer]
-        with_gaps = pa.Array.from_buffers(pa.binary(), 2 * self.count - 1, buffers)
-        return with_gaps.take(pa.array(np.arange(0, 2 * self.count - 1, 2)))
+        """The bytes between each start and end, in ascending order."""
+        return windows(self._buffer, starts, ends, pa.binary())
 
     def bodies(self) -> pa.Array:
         """What was sent, unpacked where the producer had packed it."""
@@ -224,38 +206,8 @@ class Records:
 
     @cached_property
     def entries(self) -> Entries:
-        """Names and values, cut at the separators; of two with one name the last counts."""
-        texts = _text(self.windows(self._property_starts, self._ends))
-        split = pc.split_pattern(texts, ENTRY_END)
-        rows = pc.list_parent_indices(split).to_numpy()
-        pairs = pc.split_pattern(pc.list_flatten(split), NAME_END, max_splits=1)
-        sizes = np.diff(pairs.offsets.to_numpy())
-        whole = np.flatnonzero(sizes == 2)  # a name without a value is dropped, as RocketMQ does
-        rows, at = rows[whole], pairs.offsets.to_numpy()[whole]
-        names, values = pairs.values.take(pa.array(at)), pairs.values.take(pa.array(at + 1))
-        filled = (pc.binary_length(names).to_numpy() > 0) & (
-            pc.binary_length(values).to_numpy() > 0
-        )
-        keep = filled & _is_last(rows, names, filled)
-        if keep.all():
-            return Entries(rows, names, values)
-        index = pa.array(np.flatnonzero(keep))
-        return Entries(rows[keep], names.take(index), values.take(index))
-
-    def one_property(self, name: str) -> pa.Array:
-        """One property of every record; null where it has none."""
-        rows, names, values = self.entries
-        at = np.flatnonzero(pc.equal(names, name).to_numpy(zero_copy_only=False))
-        index = np.full(self.count, -1, np.int64)
-        index[rows[at]] = at
-        return values.take(pa.array(index, mask=index < 0))
-
-    def properties(self) -> pa.Array:
-        """All of them as a map."""
-        rows, names, values = self.entries
-        ends = np.cumsum(np.bincount(rows, minlength=self.count))
-        offsets = np.concatenate([[0], ends]).astype(np.int32)
-        return pa.MapArray.from_arrays(pa.array(offsets), names, values)
+        """Names and values of all of them."""
+        return Entries(_text(self.windows(self._property_starts, self._ends)))
 
     # hosts and ids
 
@@ -290,21 +242,8 @@ class Records:
 
     def ids(self) -> pa.Array:
         """The id the producer gave; the broker's where it gave none."""
-        given = self.one_property(UNIQ_KEY)
+        given = self.entries.one(UNIQ_KEY)
         return pc.coalesce(given, self.offset_ids()) if given.null_count else given
-
-
-def _is_last(rows: Ints, names: pa.Array, filled: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Whether no later filled entry of the same row has the same name."""
-    codes = names.dictionary_encode().indices.to_numpy().astype(np.int64)
-    pair = rows * (codes.max(initial=0) + 1) + codes
-    if pair.size and pair[-1] > SEATS_MAX:
-        _, pair = np.unique(pair, return_inverse=True)
-    seats = np.full(pair.max(initial=0) + 1, -1, np.int64)
-    number = np.arange(pair.size)
-    seats[pair[filled]] = number[filled]  # of several that sit down on one seat the last stays
-    last: npt.NDArray[np.bool_] = seats[pair] == number
-    return last
 
 
 def _text(binary: pa.Array) -> pa.Array:
@@ -343,9 +282,9 @@ MAKERS: Final[dict[str, Make]] = {
     "storeSize": lambda records: records.ints("total_size", pa.int32()),
     "msgId": Records.ids,
     "offsetMsgId": Records.offset_ids,
-    "keys": lambda records: records.one_property(KEYS),
-    "tags": lambda records: records.one_property(TAGS),
-    "properties": Records.properties,
+    "keys": lambda records: records.entries.one(KEYS),
+    "tags": lambda records: records.entries.one(TAGS),
+    "properties": lambda records: records.entries.maps(),
     "body": Records.bodies,
     "flag": lambda records: records.ints("flag", pa.int32()),
     "sysFlag": lambda records: records.ints("sys_flag", pa.int32()),
