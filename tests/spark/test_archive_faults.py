@@ -15,11 +15,13 @@ from archivechild import archive, many_commits, served, starved
 from click.testing import CliRunner
 from lakekit import FORMATS, NOON, Here, written
 from sparkkit import BROKER, Processes
+from storekeeping import keep_store, message
 
 from gantrymq import Message, Producer, ProducerOptions, Queue
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import GantryError
 from gantrymq.cli.main import main
+from gantrymq.pipelines.archive import archive_topics
 from gantrymq.pipelines.archive.again import GoneFromBroker, again
 from gantrymq.pipelines.archive.run import Archive, ArchiveBehind, Job, Totals
 from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
@@ -299,6 +301,22 @@ def test_progress_is_reported_after_every_commit(
 
     queue = Queue(topic, BROKER, 0)
     assert [({queue: at}, {queue: at}) for at in (10, 20, 25)] == heard
+
+
+# from files
+
+
+def test_files_of_a_store_are_archived_without_a_broker(tmp_path: Path) -> None:
+    """A store folder is enough; what comes into it later is archived by the next run."""
+    folder, source = tmp_path / "store", {"via": "store", "topic": "orders"}
+    keep_store(folder, [message(at % 2, f"{at % 2}:{at // 2}") for at in range(60)])
+    source |= {"storePath": f"{BROKER}={folder}"}
+
+    assert 60 == archive_topics(Here(), source, tmp_path / "t").rows
+    keep_store(folder, [message(0, f"0:{at}") for at in range(30, 35)])
+    assert 5 == archive_topics(Here(), source, tmp_path / "t").rows
+
+    assert {0: list(range(35)), 1: list(range(30))} == offsets_of(tmp_path / "t")
 
 
 # what is new

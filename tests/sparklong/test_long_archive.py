@@ -45,7 +45,7 @@ def places_of(table: Path) -> list[tuple[int, int]]:
 
 def await_commits(table: Path, mark: str, child: "subprocess.Popen[str]", beyond: int) -> int:
     """Until the child has committed something; how many commits there are."""
-    end = time.monotonic() + 90
+    end = time.monotonic() + 200
     while time.monotonic() < end and child.poll() is None:
         count = len(list((table / mark).glob("*.json")))
         if count > beyond:

@@ -70,8 +70,7 @@ class Lookup:
         if names:
             where &= ds.field("tags").isin(names)
         spots = self._spots(self._timed(topic, begin_ms, end_ms), where, slice(limit + 1))
-        more = f"stopped after {limit} messages" * (len(spots) > limit)
-        return self._limited(spots[:limit], more)
+        return self._limited(spots[:limit], f"more than {limit} of them" * (len(spots) > limit))
 
     def at(self, queue: Queue, offset: int) -> Found:
         """The message at a queue offset."""
