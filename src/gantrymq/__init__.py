@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gantrymq.client.consumer import Consumer
     from gantrymq.client.dead_letters import DeadLetters
     from gantrymq.client.delivery import Delivery
+    from gantrymq.client.epochs import Epoch
     from gantrymq.client.errors import (
         BrokerRefused,
         ClientError,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     )
     from gantrymq.client.popping import LoanOver, Popped, PopUnsupported
     from gantrymq.client.producer import Producer
+    from gantrymq.client.publishing import Publisher
     from gantrymq.client.pull_consumer import PullConsumer
     from gantrymq.client.recall import RecallRefused
     from gantrymq.client.received import Received
@@ -68,6 +70,7 @@ __all__ = [
     "DeadLetters",
     "Decision",
     "Delivery",
+    "Epoch",
     "Finder",
     "ForkedError",
     "Found",
@@ -91,6 +94,7 @@ __all__ = [
     "Producer",
     "ProducerOptions",
     "ProtocolError",
+    "Publisher",
     "PullConsumer",
     "PullOptions",
     "Queue",
@@ -121,6 +125,7 @@ _HOMES = {
     "gantrymq.client.consumer": ("Consumer",),
     "gantrymq.client.dead_letters": ("DeadLetters",),
     "gantrymq.client.delivery": ("Delivery",),
+    "gantrymq.client.epochs": ("Epoch",),
     "gantrymq.client.errors": (
         "BrokerRefused", "ClientError", "Closed", "ForkedError", "HookFailed", "MessageRefused",
         "NoNameServer", "NoRoute", "NotStarted", "SendFailed", "WindowFull",
@@ -138,6 +143,7 @@ _HOMES = {
     ),
     "gantrymq.client.popping": ("LoanOver", "PopUnsupported", "Popped"),
     "gantrymq.client.producer": ("Producer",),
+    "gantrymq.client.publishing": ("Publisher",),
     "gantrymq.client.pull_consumer": ("PullConsumer",),
     "gantrymq.client.recall": ("RecallRefused",),
     "gantrymq.client.received": ("Received",),

@@ -46,6 +46,7 @@ def main(namesrv: str, source: str, target: str, checkpoint: str, how: str, mast
     )
     trigger = {"availableNow": True} if how == "all" else {"processingTime": "0 seconds"}
     writer.trigger(**trigger).start().awaitTermination()
+    spark.stop()
 
 
 if __name__ == "__main__":
