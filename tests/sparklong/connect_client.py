@@ -34,6 +34,13 @@ def streamed(spark: Any, options: dict[str, str], folder: str) -> int:
     return int(spark.read.parquet(f"{folder}/table").count())
 
 
+def written(spark: Any, options: dict[str, str]) -> int:
+    """How many rows are in a topic after ten were written."""
+    rows = spark.range(10).selectExpr("cast(id as string) as body")
+    rows.write.format("rocketmq").options(**options).mode("append").save()
+    return int(spark.read.format("rocketmq").options(**options).load().count())
+
+
 def failure(spark: Any) -> str:
     try:
         run_tasks(spark, [1], refuse, "a int").collect()
@@ -48,6 +55,7 @@ def main(url: str, namesrv: str, topic: str, folder: str) -> None:
     table = spark.read.format("rocketmq").options(**options).load()
     found = {
         "bodies": sorted(bytes(row.body).decode() for row in table.collect()),
+        "written": written(spark, options | {"topic": f"{topic}-out"}),
         "streamed": streamed(spark, options, folder),
         "squares": sorted(
             row.square for row in run_tasks(spark, [2, 3], square, "square bigint").collect()

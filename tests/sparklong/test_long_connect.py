@@ -55,11 +55,12 @@ def server(tmp_path: Path) -> Iterator[str]:
         end_child(child)
 
 
-def test_a_remote_client_reads_streams_and_runs_tasks(
+def test_a_remote_client_reads_writes_streams_and_runs_tasks(
     server: str, cluster: Processes, topic: str, tmp_path: Path
 ) -> None:
     """The same calls as with a Spark at hand, and errors in a line."""
     cluster.create_topic(topic, queues=2)
+    cluster.create_topic(f"{topic}-out", queues=2)
     cluster.fill(topic, [30, 20])
     client = Path(__file__).with_name("connect_client.py")
 
@@ -70,6 +71,7 @@ def test_a_remote_client_reads_streams_and_runs_tasks(
     assert ended.code == 0, ended.err
     assert json.loads(ended.out) == {
         "bodies": numbered([30, 20]),
+        "written": 10,
         "streamed": 50,
         "squares": [4, 9],
         "failure": "task 1 cannot: do this",

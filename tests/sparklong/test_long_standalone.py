@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from sparkkit import Processes, bodies_of, numbered
@@ -24,6 +24,8 @@ from gantrymq.spark.tasks import run_tasks
 pytestmark = pytest.mark.timeout(240)
 
 WAIT_SECONDS_MAX = 60.0
+
+T = TypeVar("T")
 
 
 def load(spark: Any, cluster: Processes, topic: str) -> Any:
@@ -84,34 +86,63 @@ def test_an_executors_error_is_one_line(far_spark: Any) -> None:
     assert explain(refused.value) == "task 1 cannot: do this"
 
 
+def held(folder: Path, at: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """A step of a query that gives its first batches, then waits for the test."""
+
+    def step(batches: Iterator[Any]) -> Iterator[Any]:
+        for number, batch in enumerate(batches):
+            if number == at:
+                (folder / f"started-{os.getpid()}").touch()
+                while not (folder / "goes").exists():
+                    time.sleep(0.02)
+            yield batch
+
+    return step
+
+
+def with_a_loss(standalone: Standalone, folder: Path, query: Callable[[], T]) -> T:
+    """Run a query with `held` in it, and kill an executor while both hold."""
+    until(lambda: len(standalone.executors()) == WORKERS)
+
+    def kill() -> None:
+        until(lambda: len(list(folder.glob("started-*"))) == WORKERS)
+        (victim, *_) = standalone.executors()
+        os.kill(victim, signal.SIGKILL)
+        until(lambda: victim not in standalone.executors())
+        (folder / "goes").touch()
+
+    with ThreadPoolExecutor(1) as pool:
+        killed = pool.submit(kill)
+        result = query()
+        killed.result(WAIT_SECONDS_MAX)
+    return result
+
+
 def test_an_executor_killed_in_a_batch_changes_nothing(
     far_spark: Any, standalone: Standalone, cluster: Processes, topic: str, tmp_path: Path
 ) -> None:
     """Its tasks are run again elsewhere; each row comes once."""
     cluster.create_topic(topic, queues=2)
     cluster.fill(topic, [2000, 2000])
-    goes = tmp_path / "goes"
+    bodies = load(far_spark, cluster, topic).select("body")
+    table = bodies.mapInArrow(held(tmp_path, at=0), "body binary")
+    assert bodies_of(with_a_loss(standalone, tmp_path, table.collect)) == numbered([2000, 2000])
 
-    def held(batches: Iterator[Any]) -> Iterator[Any]:
-        """Give the first rows, then wait for the test."""
-        for number, batch in enumerate(batches):
-            if number == 0:
-                (tmp_path / f"started-{os.getpid()}").touch()
-                while not goes.exists():
-                    time.sleep(0.02)
-            yield batch
 
-    table = load(far_spark, cluster, topic).select("body").mapInArrow(held, "body binary")
-    until(lambda: len(standalone.executors()) == WORKERS)
-    with ThreadPoolExecutor(1) as pool:
-        rows = pool.submit(table.collect)
-        until(lambda: len(list(tmp_path.glob("started-*"))) == 2 or rows.done())
-        (victim, *others) = standalone.executors()
-        os.kill(victim, signal.SIGKILL)
-        until(lambda: victim not in standalone.executors())
-        goes.touch()
-        assert bodies_of(rows.result(WAIT_SECONDS_MAX)) == numbered([2000, 2000])
-    assert others
+def test_an_executor_killed_while_it_writes_doubles_nothing(
+    far_spark: Any, standalone: Standalone, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """What it had staged is never published; the task that runs again stages all of it anew."""
+    cluster.create_topic(topic, queues=2)
+    far_spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "500")
+    numbers = far_spark.range(0, 4000, 1, WORKERS).selectExpr("concat('0:', id) as body")
+    rows = numbers.mapInArrow(held(tmp_path, at=3), "body string")
+    options = {"nameServer": cluster.namesrv, "topic": topic, "sendBatchBytes": "4k"}
+    writer = rows.write.format("rocketmq").options(delivery="exactly-once", **options)
+
+    with_a_loss(standalone, tmp_path, writer.mode("append").save)
+
+    assert bodies_of(load(far_spark, cluster, topic).collect()) == numbered([4000])
 
 
 def test_an_archive_on_a_cluster_outlives_an_executor(
