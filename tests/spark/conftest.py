@@ -45,3 +45,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def topic(request: pytest.FixtureRequest) -> str:
     """A topic name that no other test has."""
     return str(request.node.name).replace("[", "-").replace("]", "")[:100]
+
+
+@pytest.fixture
+def uncompiled(spark: Any) -> Iterator[None]:
+    """For queries over a few rows: to compile them takes longer than to run them."""
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    yield
+    spark.conf.set("spark.sql.codegen.wholeStage", "true")

@@ -32,7 +32,7 @@ from gantrymq.pipelines.marts import (
 from gantrymq.pipelines.marts.mart import CheckFailed, Field, Mart, check_agree, check_rows
 from gantrymq.pipelines.report.steps import POINTS_MAX, step_for
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("uncompiled")]
 
 NUMBERS = Mart(
     "numbers", "Numbers", "", (Field("name", "string", "Name"), Field("count", "bigint", "Count")),

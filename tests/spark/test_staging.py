@@ -13,7 +13,7 @@ from gantrymq.pipelines.staging import copies, messages, progress, spans
 from gantrymq.protocol import trace
 from gantrymq.spark.columns import COLUMNS
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("uncompiled")]
 
 
 def raw(spark: Any, names: tuple[str, ...], rows: list[dict[str, Any]]) -> Any:

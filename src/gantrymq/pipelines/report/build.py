@@ -1,6 +1,7 @@
 """From rows to tables: staging, marts and their checks, in the order that makes them true."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
@@ -25,6 +26,8 @@ SETTLE_SECONDS: Final = 2.0
 """Time between the look at progress and the reading of trace: clients hold it back for half a
 second."""
 HEAT_POINTS_MAX: Final = 48
+COMPILING: Final = "spark.sql.codegen.wholeStage"
+FEW_ROWS: Final = 100_000
 MARTS: Final = (
     ledger.TOPICS, ledger.GROUPS, ledger.KINDS, ledger.DIFFERENCES, traffic.TOTALS,
     traffic.TRAFFIC, lag.LAG, latency.LATENCY, duplicates.TOTALS, duplicates.LISTED,
@@ -78,11 +81,24 @@ def build(
         sleep(max(0.0, SETTLE_SECONDS - (monotonic() - began)))
     making = _Making(spark, wanted, facts, told, clock.now_ms())
     try:
-        making.run(progress.history(history) if history is not None else facts.progress)
+        with _compiled_if_many(spark, facts.rows):
+            making.run(progress.history(history) if history is not None else facts.progress)
     finally:
         making.release()
         told.done()
     return making.report
+
+
+@contextmanager
+def _compiled_if_many(spark: SparkSession, rows: int | None) -> Iterator[None]:
+    """To compile each query costs more than to run it, unless there are many rows."""
+    before = spark.conf.get(COMPILING)
+    if rows is not None and rows <= FEW_ROWS:
+        spark.conf.set(COMPILING, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(COMPILING, before or "true")
 
 
 class _Making:

@@ -42,6 +42,8 @@ class Facts:
     progress: Snapshot = field(default_factory=list)
     subscriptions: list[Subscribed] = field(default_factory=list)
     queues: list[Queue] = field(default_factory=list)
+    rows: int | None = None
+    """About how many messages the topics have; None where nobody counts."""
     kept_since_ms: int | None = None
     """Before that brokers may have deleted messages."""
     notes: list[str] = field(default_factory=list)
@@ -142,7 +144,10 @@ async def _ask_group(facts: Facts, admin: Admin, group: str) -> None:
 
 async def _ask_topic(facts: Facts, admin: Admin, topic: str) -> None:
     try:
-        facts.queues += await admin.topic_stats(topic)
+        found = await admin.topic_stats(topic)
+        facts.queues += found
+        rows = sum(each.max_offset - each.min_offset for each in found.values())
+        facts.rows = (facts.rows or 0) + rows
     except NoRoute:
         facts.live.discard(topic)  # deleted just now, or its brokers are away
         facts.topics.remove(topic)
@@ -178,7 +183,9 @@ def _from_store(facts: Facts, path: Path) -> None:
 
 def _from_archive(facts: Facts, path: Path) -> None:
     """Rows come from the table; a cluster, if one was named too, tells of groups only."""
-    facts.archived = {each.topic for each in open_table(path).files()}
+    files = open_table(path).files()
+    facts.archived = {each.topic for each in files}
+    facts.rows = sum(each.rows for each in files)
     facts.topics = user_topics(sorted(facts.archived))
     facts.kept_since_ms = None
     if not facts.progress:
