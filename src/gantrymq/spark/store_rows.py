@@ -6,7 +6,7 @@ stands where its entry says, with the size, the queue and the offset that belong
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
@@ -18,7 +18,8 @@ from gantrymq.kernel import FILLER_SIZE
 from gantrymq.model import Queue
 from gantrymq.protocol.subscription import java_hash
 from gantrymq.spark.decode import Records, made
-from gantrymq.spark.plan import Offsets, Range
+from gantrymq.spark.fetch import Lost
+from gantrymq.spark.plan import Offsets, Range, named
 from gantrymq.store.dispatch import SCHEDULE_TOPIC
 from gantrymq.store.folder import StoreFolder
 from gantrymq.store.indexfiles import FoundAt, find_keys
@@ -34,18 +35,14 @@ WINDOW_BYTES_MAX: Final = 1 << 30
 TAIL_ENTRIES: Final = 1 << 12
 """How many entries at a queue's end are held against the log at a time."""
 
-Lost = Callable[[Queue, int, int], None]
-"""Told of messages from an offset up to another that are gone; raises, or lets them go."""
-
 
 class StoreDamaged(GantryError):
-    """A queue entry and the record that it names do not fit."""
+    """What a queue says and what the files hold do not fit."""
 
-    def __init__(self, queue: Queue, offset: int, entries: str, records: str, at: int) -> None:
+    def __init__(self, queue: Queue, offset: int, reason: str) -> None:
         super().__init__(
-            f"message {offset} of queue {queue.queue_id} of {queue.topic} cannot be read: its "
-            f"entry in {entries} and the record at byte {at} of {records} do not fit. See what is "
-            "damaged with `gantry pipeline audit`; to read what is left set failOnDataLoss=false"
+            f"message {offset} of {named(queue)} cannot be read: {reason}. See what is damaged "
+            "with `gantry pipeline audit`; to read what is left set failOnDataLoss=false"
         )
         self.queue, self.offset = queue, offset
 
@@ -58,6 +55,9 @@ class Wanted(NamedTuple):
     sql: str | None = None
 
 
+EVERYTHING: Final = Wanted()
+
+
 class StoreRows:
     """The rows of one store."""
 
@@ -65,7 +65,7 @@ class StoreRows:
         self,
         folder: StoreFolder,
         broker_name: str,
-        wanted: Wanted = Wanted(),  # noqa: B008 (it is a constant)
+        wanted: Wanted = EVERYTHING,
         *,
         strict: bool = True,
     ) -> None:
@@ -122,7 +122,7 @@ class StoreRows:
         files = self._files(queue)
         stop = files.written()
         while stop > files.begin:
-            start = max(files.begin, stop - TAIL_ENTRIES)
+            start = max(files.file_begin(stop - 1), stop - TAIL_ENTRIES)
             entries = files.read(start, stop)
             gone = _is_gone(entries, self.folder.log.min)
             good = np.flatnonzero(self._fitting(queue, entries, start) | gone)
@@ -143,16 +143,6 @@ class StoreRows:
             else:
                 high = middle
         return low
-
-    def bytes_of(self, wanted: Range) -> int:
-        """About how many bytes the records of a range have."""
-        files = self._files(wanted.queue)
-        ends = [files.read(offset, offset + 1) for offset in (wanted.start, wanted.end - 1)]
-        if not all(entry.size for entry in ends):
-            return 0
-        sample = files.read(wanted.start, min(wanted.end, wanted.start + TAIL_ENTRIES))
-        sizes = sample["size"][sample["size"] != FILLER_SIZE]
-        return int(sizes.mean() * wanted.rows) if sizes.size else 0
 
     # reading
 
@@ -175,10 +165,15 @@ class StoreRows:
     def _behind_gap(self, wanted: Range, at: int, lost: Lost, *, excused: bool) -> int:
         """Where reading goes on when a queue has no entries at an offset."""
         self.folder.refresh()
-        begin = self._files(wanted.queue).begin
-        upto = min(begin, wanted.end) if begin > at else wanted.end
-        if not excused:
-            lost(wanted.queue, at, upto)
+        files = self._files(wanted.queue)
+        if files.begin > at:  # they expired meanwhile
+            upto = min(files.begin, wanted.end)
+            if not excused:
+                lost(wanted.queue, at, upto)
+            return upto
+        upto = min(files.next_file(at) or wanted.end, wanted.end)
+        reason = f"{files.place(at)[0]} is missing or ends before its entry"
+        self._damaged(StoreDamaged(wanted.queue, at, reason), [(at, upto)], lost)
         return upto
 
     def _mask(self, wanted: Range, entries: Entries) -> Bools:
@@ -263,21 +258,28 @@ class StoreRows:
         """Records that are not what their entries say: expired meanwhile, or damaged."""
         self.folder.log.refresh()
         expired, positions = _is_gone(entries, self.folder.log.min), entries["position"]
-        for offset in offsets[expired].tolist():
-            lost(queue, offset, offset + 1)
+        for start, end in _stretches(offsets[expired]):
+            lost(queue, start, end)
         if expired.all():
             return
         offset, position = int(offsets[~expired][0]), int(positions[~expired][0])
         base = self.folder.log.base_of(position)
-        files, records = self._files(queue).place(offset)[0], self.folder.log.path(base)
-        error = StoreDamaged(queue, offset, files, records, position - base)
+        reason = (
+            f"its entry in {self._files(queue).place(offset)[0]} and the record at byte "
+            f"{position - base} of {self.folder.log.path(base)} do not fit"
+        )
+        self._damaged(StoreDamaged(queue, offset, reason), _stretches(offsets[~expired]), lost)
+
+    def _damaged(self, error: StoreDamaged, parts: Iterable[tuple[int, int]], lost: Lost) -> None:
+        """Raise the error, or leave the messages out and count them."""
         if self._strict:
             raise error
-        count = int((~expired).sum())
+        count = 0
+        for start, end in parts:
+            lost(error.queue, start, end)
+            count += end - start
         self.skipped += count
         log.warning("%d messages are left out. %s", count, error)
-        for offset in offsets[~expired].tolist():
-            lost(queue, offset, offset + 1)
 
 
 def _places(entries: Entries, rows: Ints) -> tuple[Ints, Ints]:
@@ -291,9 +293,14 @@ def _is_gone(entries: Entries, log_min: int) -> Bools:
     return gone
 
 
+def _stretches(offsets: Ints) -> list[tuple[int, int]]:
+    """Offsets that follow each other as pairs of first and end."""
+    edges = np.flatnonzero(np.diff(offsets) != 1) + 1
+    return [(int(part[0]), int(part[-1]) + 1) for part in np.split(offsets, edges) if part.size]
+
+
 def _tell(queue: Queue, first: int, gone: Bools, lost: Lost, *, excused: bool) -> None:
     """Report stretches of gone messages; what is in front of a new queue's first one is none."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], gone, [False]]).astype(np.int8)))
-    for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        if not (excused and start == 0):
-            lost(queue, first + start, first + end)
+    for start, end in _stretches(first + np.flatnonzero(gone)):
+        if not (excused and start == first):
+            lost(queue, start, end)

@@ -65,6 +65,8 @@ class MappedLog:
     def refresh(self) -> None:
         """Look for files that have come or gone."""
         self.bases = last_run(bases_in(OsDisk(), self.directory), self.segment_bytes)
+        for gone in self._maps.keys() - set(self.bases):
+            del self._maps[gone]  # a file that is mapped keeps its place on the disk
 
     @property
     def min(self) -> int:
@@ -86,12 +88,14 @@ class MappedLog:
     def file(self, base: int) -> Bytes:
         """The bytes of the file that begins at `base`, as many as there are; none if it is gone."""
         found = self._maps.get(base)
-        if found is None:
-            found = self._maps[base] = map_file(self.path(base))
+        if found is not None:
+            self._maps.move_to_end(base)
+            return found
+        found = map_file(self.path(base))
+        if found.size == self.segment_bytes:  # one that is being made may be whole later
+            self._maps[base] = found
             if len(self._maps) > MAPS_MAX:
                 self._maps.popitem(last=False)
-        else:
-            self._maps.move_to_end(base)
         return found
 
     def close(self) -> None:
@@ -146,6 +150,15 @@ class QueueFiles:
     def begin(self) -> int:
         """The offset of the first entry that there is a file for."""
         return self.bases[0] // ENTRY_BYTES if self.bases else 0
+
+    def file_begin(self, offset: int) -> int:
+        """The first offset of the file that holds `offset`."""
+        return offset - offset % (self.file_bytes // ENTRY_BYTES)
+
+    def next_file(self, offset: int) -> int | None:
+        """The first offset of the first file behind the one that holds `offset`."""
+        behind = [base for base in self.bases if base > offset * ENTRY_BYTES]
+        return behind[0] // ENTRY_BYTES if behind else None
 
     def place(self, offset: int) -> tuple[str, int]:
         """The file that holds an entry, and the byte in it."""
