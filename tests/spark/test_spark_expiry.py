@@ -6,7 +6,7 @@ import pytest
 from sparkkit import BROKER
 
 from gantrymq import Message, Producer, ProducerOptions, Queue
-from gantrymq.spark.fetch import DataLost, Reader, skip
+from gantrymq.spark.fetch import DataLost, Pull, Reader, skip
 from gantrymq.spark.plan import Range
 from gantrymq.spark.survey import bounds
 from gantrymq.testing.plugin import GantryCluster
@@ -53,3 +53,14 @@ def test_what_is_left_can_be_read(cut: GantryCluster) -> None:
         new = list(reader.replies(Range(QUEUE, 0, COUNT, is_new=True)))
 
     assert b"".join(left) == b"".join(allowed) == b"".join(new)
+
+
+def test_a_filter_does_not_hide_that_messages_expired(cut: GantryCluster) -> None:
+    """A first record further on proves nothing there; where the queue begins does."""
+    with Reader(cut.namesrv, "tests") as reader:
+        lows, _ = reader.ask(lambda instance: bounds(instance, [QUEUE.topic]))
+        first = lows[QUEUE]
+        for pull in (Pull(tags="none"), Pull(sql="a = 1")):
+            with pytest.raises(DataLost, match=f"messages 0 to {first - 1}"):
+                list(reader.replies(Range(QUEUE, 0, COUNT), pull))
+            assert [] == list(reader.replies(Range(QUEUE, first, COUNT), pull))

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from sparkkit import Processes, bodies_of, numbered
 
+from gantrymq import Message
+
 pytestmark = pytest.mark.timeout(240)
 
 END_SECONDS_MAX = 120
@@ -163,3 +165,40 @@ def test_options_of_the_other_kind_are_refused(pipeline: Pipeline) -> None:
     pipeline.cluster.create_topic(pipeline.topic, queues=1)
     with pytest.raises(Exception, match="endingOffsets is an option of read"):
         pipeline.run(endingOffsets="latest")
+
+
+def test_a_stream_of_chosen_messages_of_topics_that_appear(
+    pipeline: Pipeline, spark: Any, tmp_path: Path
+) -> None:
+    """Pattern, tags and a limit of bytes together; run after run every message once."""
+
+    def run(number: int) -> list[str]:
+        name = f"{pipeline.topic}-{number}"
+        pipeline.cluster.create_topic(name, queues=2)
+        pipeline.cluster.send(
+            Message(name, f"{number}:{each}", tags="odd" if each % 2 else "even")
+            for each in range(20)
+        )
+        stream = spark.readStream.format("rocketmq").options(
+            nameServer=pipeline.cluster.namesrv, subscribePattern=f"{pipeline.topic}-.*",
+            startingOffsets="earliest", tags="odd", maxBytesPerTrigger="2k",
+        )  # fmt: skip
+        writer = stream.load().writeStream.format("parquet")
+        writer = writer.options(path=pipeline.path, checkpointLocation=pipeline.checkpoint)
+        finish(writer.trigger(availableNow=True).start())
+        return pipeline.bodies()
+
+    odd = [f"1:{each}" for each in range(1, 20, 2)]
+    assert sorted(odd) == run(1)
+    assert sorted(odd + [f"2:{each}" for each in range(1, 20, 2)]) == run(2)
+
+
+def test_a_checkpoint_of_another_topic_is_an_error_that_says_so(pipeline: Pipeline) -> None:
+    """Two queries with one checkpoint by mistake: neither gap nor mixture."""
+    for name in (pipeline.topic, f"{pipeline.topic}-2"):
+        pipeline.cluster.create_topic(name, queues=1)
+        pipeline.cluster.fill(name, [3])
+    pipeline.run(startingOffsets="earliest")
+    pipeline.topic += "-2"
+    with pytest.raises(Exception, match=r"the checkpoint is of .*use another folder"):
+        pipeline.run(startingOffsets="earliest")
