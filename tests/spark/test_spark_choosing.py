@@ -18,6 +18,7 @@ from gantrymq.spark.plan import Offsets, Range
 from gantrymq.spark.points import EARLIEST
 from gantrymq.spark.progress import Progress
 from gantrymq.spark.rows import open_rows
+from gantrymq.testing.plugin import GantryCluster
 
 COUNT = 60
 
@@ -243,3 +244,14 @@ def test_looking_up_a_beginning_is_the_same_for_all_kinds(cluster: Processes, to
         with open_rows(options) as rows:
             point = starting_point(options, 0)
             assert {queue: offset} == locate(options, point, rows, otherwise=EARLIEST)
+
+
+def test_a_broker_that_takes_no_conditions_says_so_before_anything_is_read(topic: str) -> None:
+    """RocketMQ's refuse them unless they are switched on: the error says how."""
+    cluster = GantryCluster(enable_property_filter=False)
+    cluster.create_topic(topic, queues=1)
+    given = {"nameServer": cluster.namesrv, "topic": topic, "sqlFilter": "a = 1"}
+    reader = BatchReader(parse_options(given, streaming=False), ("body",))
+    with pytest.raises(ConfigError, match=r"broker-a does not take sqlFilter .*enableProperty"):
+        reader.partitions()
+    cluster.close()

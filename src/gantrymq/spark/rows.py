@@ -60,6 +60,7 @@ class BrokerRows:
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
+        self._checked: set[str] = set()
         self._opened = ExitStack()
         self._reader = self._opened.enter_context(
             borrowed(options.namesrv, options.group, options.patience_ms / 1000)
@@ -87,7 +88,18 @@ class BrokerRows:
         lows, highs = self._reader.ask(
             lambda instance: survey.bounds(instance, topics, may_vanish=pattern is not None)
         )
+        self._check_condition({queue.topic for queue in highs})
         return options.chosen(lows), options.chosen(highs)
+
+    def _check_condition(self, topics: set[str]) -> None:
+        """Whoever plans asks once a topic; a task that is refused could only fail."""
+        group, condition = self._reader.group, self._options.sql
+        new = sorted(topics - self._checked)
+        if condition is not None and new:
+            self._reader.ask(
+                lambda instance: survey.check_condition(instance, group, condition, new)
+            )
+        self._checked |= topics
 
     def offsets_at(self, times: Mapping[Queue, int]) -> Offsets:
         group = self._reader.group

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from gantrymq.base.errors import ConfigError
 from gantrymq.client.admin_tables import topic_offsets
 from gantrymq.client.errors import BrokerRefused, NoNameServer, NoRoute
 from gantrymq.client.instance import Instance
@@ -12,12 +13,14 @@ from gantrymq.client.offset_store import RemoteOffsets
 from gantrymq.client.pulling import pull_raw
 from gantrymq.client.queue_offsets import max_offset, min_offset, search_offset
 from gantrymq.client.routes import subscribe_queues
+from gantrymq.client.subscribing import SQL, check_sql
 from gantrymq.model import DEAD_PREFIX, RETRY_PREFIX, Queue, Route, is_system_topic
 from gantrymq.protocol import calls, fastjson
 from gantrymq.protocol.bodies import TopicList
 from gantrymq.protocol.headers.base import Nothing
 from gantrymq.protocol.headers.topics import TopicRequest
 from gantrymq.protocol.record import StoredMessage, decode_records
+from gantrymq.protocol.subscription import subscription
 from gantrymq.spark.plan import Offsets
 
 SAMPLE_MESSAGES: Final = 16
@@ -37,6 +40,24 @@ async def matching_topics(instance: Instance, pattern: str) -> list[str]:
         and not is_system_topic(name)
         and not name.startswith(private)
     )
+
+
+async def check_condition(
+    instance: Instance, group: str, condition: str, topics: Sequence[str]
+) -> None:
+    """Ask every broker of the topics whether it takes an SQL condition, before anything is read."""
+    for topic in topics:
+        route = await instance.routes.get(topic)
+        wanted = subscription(topic, condition, SQL)
+        for data in route.broker_datas:
+            address = instance.routes.address_of(data.broker_name, any_id=True)
+            try:
+                await check_sql(instance, group, address, wanted)
+            except BrokerRefused as error:
+                raise ConfigError(
+                    f"{data.broker_name} does not take sqlFilter ({error.remark}): set "
+                    "enablePropertyFilter=true there, or filter in the query"
+                ) from error
 
 
 # where queues begin and end
