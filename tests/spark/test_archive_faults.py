@@ -92,7 +92,7 @@ def test_a_driver_killed_at_any_moment_is_simply_started_again(
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("size", [0, 1500, 20_000])
+@pytest.mark.parametrize("size", [0, 20_000])
 def test_a_full_disk_is_an_error_and_no_more(
     form: str, size: int, cluster: Processes, topic: str, tmp_path: Path
 ) -> None:
@@ -108,7 +108,7 @@ def test_a_full_disk_is_an_error_and_no_more(
     )
     child.start()
     assert hear.poll(30)
-    assert "File too large" in hear.recv() or size == 20_000
+    assert "the disk of the table is full (File too large)" in hear.recv()
     child.join(10)
 
     table = open_table(tmp_path / "t")
@@ -247,6 +247,30 @@ def test_a_broker_that_is_away_is_waited_for(
         Archive(Here(), table, hasty, run="two", clock=SystemClock()).run()
     start()
     assert 0 == Archive(Here(), table, hasty, run="three", clock=SystemClock()).run().rows
+
+
+def test_a_run_that_is_overtaken_has_nothing_left_to_do(
+    cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """Another run of the same archive may be further than the end that this one set out for."""
+    cluster.create_topic(topic, queues=1)
+    cluster.fill(topic, [50])
+    table = open_table(tmp_path / "t", create=True)
+    commit = table.commit
+
+    def late(change: Change) -> None:
+        table.commit = commit  # type: ignore[method-assign]
+        cluster.fill(topic, [30], first=50)
+        archive(cluster.namesrv, topic, tmp_path / "t", run="quick")
+        commit(change)
+
+    table.commit = late  # type: ignore[method-assign]
+    options = source_options({"nameServer": cluster.namesrv, "topic": topic})
+    job = Job(options=options, rows_per_commit=20)
+    totals = Archive(Here(), table, job, run="slow", clock=SystemClock()).run()
+
+    assert (0, 1) == (totals.rows, totals.lost_races)
+    assert {0: list(range(80))} == offsets_of(tmp_path / "t")
 
 
 # small files

@@ -108,9 +108,8 @@ class Archive:
             while not stopped():
                 if not self._step(start, target):
                     break
-                lows, _ = rows.bounds()
                 self.table.refresh()
-                start = self._start(rows, lows, target)
+                start = self._start(rows, *rows.bounds())
 
     # what to copy
 
@@ -169,7 +168,8 @@ class Archive:
     def _step(self, start: Offsets, target: Offsets) -> bool:
         """Copy up to a commit's worth of rows; False when there is nothing left."""
         known = self.table.positions(start)
-        end = advance(start, {q: target[q] for q in start}, self._job.rows_per_commit)
+        highs = {queue: target.get(queue, at) for queue, at in start.items()}
+        end = advance(start, highs, self._job.rows_per_commit)
         wanted = [
             Range(queue, at, end[queue], is_new=queue not in known)
             for queue, at in sorted(start.items())
