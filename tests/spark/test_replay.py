@@ -23,6 +23,7 @@ from gantrymq.pipelines.replay.journal import Journal, Plan
 from gantrymq.pipelines.replay.outlet import Sink
 from gantrymq.pipelines.replay.request import Origin
 from gantrymq.pipelines.replay.selection import chosen
+from gantrymq.pipelines.running import Stop
 from gantrymq.spark.rows import source_options
 
 pytestmark = pytest.mark.timeout(240)
@@ -212,6 +213,29 @@ def test_a_replay_that_broke_off_goes_on_where_it_was(
         work(Kept()).resume(known)
     assert known != work(Kept()).run(request).id
     assert {"since"} == set(journal.history()[0]["filter"])
+
+
+def test_a_replay_that_is_asked_to_stop_ends_with_a_whole_chunk(
+    spark: Any, cluster: Processes, origin: str, target: str, tmp_path: Path
+) -> None:
+    """
+    Ctrl-C loses nothing: the chunk in hand is finished and written down.
+    """
+    stop = Stop()
+
+    class Stopping(Kept):
+        def publish(self, frame: Any, plan: Plan, number: int) -> None:
+            super().publish(frame, plan, number)
+            stop.asked = True
+
+    outlet, journal, request = Stopping(), Journal(tmp_path), asked(origin, target, tags="b")
+    work = Replay(spark, cluster.namesrv, journal, outlet=outlet, stop=stop, chunk_rows=40)
+    report = work.run(request)
+    plan = journal.load(report.id)
+
+    assert ("stopped", [0], 1) == (report.result, [*outlet.chunks], journal.done(plan))
+    assert report.messages == plan.chunks[0].rows < plan.messages == 60
+    assert "stopped" == journal.history()[-1]["event"]
 
 
 def test_anew_leaves_the_unfinished_replay_behind(
