@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -230,6 +231,14 @@ def test_missing_queue_entries_are_found(store: Path) -> None:
     assert [("entry-missing", 3), ("entry-missing", left)] == sorted(wrong(store))
 
 
+def test_a_cut_queue_file_is_found(store: Path) -> None:
+    """Its size, and the entries that went with it; those in files behind it are there."""
+    path = queue_file(store, 0)
+    path.write_bytes(path.read_bytes()[:107])
+
+    assert [("entry-missing", 3), ("queue-size", 1)] == sorted(wrong(store))
+
+
 def test_a_lost_queue_is_found_if_its_topic_is_known(store: Path) -> None:
     """A topic that was deleted leaves records behind; one that was not must have its queues."""
     for path in (store / "consumequeue" / TOPIC / "2").iterdir():
@@ -352,3 +361,22 @@ def test_many_findings_are_counted_not_listed(store: Path, monkeypatch: Any) -> 
     found = [each for each in audited(store).findings if each.kind == "entry-size"]
     assert 4 == sum(each.count for each in found)
     assert any("more of the same" in each.text for each in found)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_flipped_bit_that_something_guards_is_found(store: Path, seed: int) -> None:
+    """A body, a queue entry, an index entry: wherever the bit is, something is wrong then."""
+    rng = Random(seed)
+    file, at = place_of(store, rng.randrange(COUNT))
+    queue = queue_file(store, rng.randrange(3))
+    index = index_file(store)
+    entries = HEADER.size + 4 * SLOTS + ENTRY_DTYPE.itemsize
+    for path, place in (
+        (file, at + 88 + rng.randrange(180)),
+        (queue, rng.randrange(8 * ENTRY_TYPE.itemsize)),
+        (index, entries + rng.randrange(60 * ENTRY_DTYPE.itemsize)),
+    ):
+        flip(path, place)
+        assert wrong(store), f"byte {place} of {path}"
+        flip(path, place)
+    assert [] == wrong(store)

@@ -178,6 +178,17 @@ class QueueFiles:
         data = b"".join(parts)
         return np.frombuffer(data, ENTRY_TYPE, len(data) // ENTRY_BYTES)
 
+    def whole(self, start: int, stop: int) -> Entries:
+        """Entries from `start` up to `stop`; zeros where files have none."""
+        found = np.zeros(max(0, stop - start), ENTRY_TYPE)
+        at = start
+        while at < stop:
+            upto = min(stop, self.file_begin(at) + self.file_bytes // ENTRY_BYTES)
+            read = self.read(at, upto)
+            found[at - start : at - start + read.size] = read
+            at = upto
+        return found
+
     def _parts(self, at: int, end: int) -> Iterator[bytes]:
         while at < end:
             base = at - at % self.file_bytes

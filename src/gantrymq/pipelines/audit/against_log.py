@@ -13,7 +13,7 @@ from gantrymq.protocol.record import TRANSACTION_COMMIT, TRANSACTION_MASK, TRANS
 from gantrymq.store.dispatch import SCHEDULE_TOPIC
 from gantrymq.store.folder import StoreFolder
 from gantrymq.store.indexfiles import IndexView
-from gantrymq.store.mapped import ENTRY_TYPE, Bools, Entries, Ints
+from gantrymq.store.mapped import Bools, Entries, Ints
 from gantrymq.store.queueext import ADDRESS_MAX
 
 APART_MAX: Final = 4096
@@ -103,13 +103,7 @@ class EntriesOf:
     def _entries(self, topic: str, queue_id: int, offsets: Ints) -> Entries:
         """The entries at these offsets; zeros where there is none."""
         low, high = int(offsets[0]), int(offsets[-1]) + 1
-        found = np.zeros(high - low, ENTRY_TYPE)
-        files = self._folder.queue(topic, queue_id)
-        start = max(low, files.begin)
-        if start < high:
-            read = files.read(start, high)
-            found[start - low : start - low + read.size] = read
-        return found[offsets - low]
+        return self._folder.queue(topic, queue_id).whole(low, high)[offsets - low]
 
     def _is_of(self, found: Entries, queue_id: int, offsets: Ints) -> Bools:
         """Whether entries lead to records of their queue and offset; asked only for newer ones."""

@@ -39,9 +39,7 @@ def check_queue(
     stop = files.written()
     at, begun = files.begin, False
     while at < stop:
-        entries = files.read(at, min(stop, at + ENTRIES_PER_READ))
-        if not entries.size:
-            break
+        entries = files.whole(at, min(stop, at + ENTRIES_PER_READ))
         offsets = at + np.arange(entries.size)
         is_open = entries["position"] >= scope.end  # not to be judged yet
         is_gone = (entries["position"] < folder.log.min) & (entries["size"] > 0)
