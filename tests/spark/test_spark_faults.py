@@ -359,3 +359,20 @@ def test_patience_ends_with_an_error_and_not_with_an_empty_batch(own: GantryClus
         own.call(own.cluster.start_broker())
 
     assert not isinstance(failed.value, DataLost)
+
+
+def test_a_query_that_restarts_while_its_broker_is_away_waits_for_it(own: GantryCluster) -> None:
+    """The checkpoint says that the topic exists; no route only means that its broker is gone."""
+    own.create_topic("known", queues=1)
+    fill(own, "known", 0, 5)
+    with stream(own, topic="known") as reader:
+        begin = reader.initialOffset()
+    back = away(own, AWAY_SECONDS)
+    with stream(own, topic="known") as restarted:
+        restarted.prepareForTriggerAvailableNow()
+        end = restarted.latestOffset(begin, ALL)
+        back.join()
+
+        assert [f"0:{number}" for number in range(5)] == bodies(
+            restarted, restarted.partitions(begin, end)
+        )

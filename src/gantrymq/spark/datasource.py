@@ -5,6 +5,7 @@
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -23,12 +24,13 @@ from pyspark.sql.types import StructType
 
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import ConfigError
+from gantrymq.client.errors import NoRoute
 from gantrymq.spark import plan
 from gantrymq.spark.admission import Admission, row_limits, rows_limit
 from gantrymq.spark.begin import Beginning, check_own, locate, starting_point
 from gantrymq.spark.columns import check_types, ddl
 from gantrymq.spark.explain import plainly
-from gantrymq.spark.fetch import QueueCut
+from gantrymq.spark.fetch import BROKER_AWAY, QueueCut, patiently
 from gantrymq.spark.losses import on_loss
 from gantrymq.spark.options import SourceOptions, column_types, parse_options
 from gantrymq.spark.plan import Offsets
@@ -168,6 +170,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._is_safe = self._beginning.is_kept
         self._admission = Admission(options)
         self._progress = Progress(options)
+        self._is_last_run = False
         self._target: Offsets | None = None
         self._highs: Offsets = {}
         self._end: Offsets = {}
@@ -199,18 +202,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             self._is_safe = True
             self._end = begin
             return plan.to_json(begin)
-        lows, self._highs = self._open().bounds()
+        lows, self._highs = self._bounds(begin)
         cut = {
             queue: low for queue, low in lows.items() if self._highs[queue] < begin.get(queue, 0)
         }
         self._tell_cut(begin, cut)
+        if self._is_last_run and self._target is None:
+            self._target = self._highs
         highs = plan.capped(self._highs, self._target)
-        if self._target is None and self._admission.waits(begin, highs, time.monotonic()):
+        if not self._is_last_run and self._admission.waits(begin, highs, time.monotonic()):
             return plan.to_json(begin)
         new = lows if self._options.new_queue_start == EARLIEST else self._highs
         rows_max = self._rows_max(begin, highs, limit)
         self._end = plan.advance(begin, highs, rows_max, new=new) | cut
         return plan.to_json(self._end)
+
+    def _bounds(self, begin: Offsets) -> tuple[Offsets, Offsets]:
+        """What is there now. A topic that was read before exists: its broker may be away."""
+        mendable = BROKER_AWAY if begin else ()
+        return patiently(self._open().bounds, mendable, self._options.patience_ms / 1000)
 
     def _checked(self, offsets: dict[str, Any]) -> Offsets:
         found = plan.from_json(offsets)
@@ -239,8 +249,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return ReadAllAvailable() if rows_max is None else ReadMaxRows(rows_max)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """From now on there is nothing but what is there now."""
-        _, self._target = self._open().bounds()
+        """From now on there is nothing but what is there now; or when the brokers are back."""
+        self._is_last_run = True
+        with suppress(NoRoute):
+            _, self._target = self._open().bounds()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """How far the queues reach, for the query's progress, and what that means as lag."""

@@ -107,6 +107,21 @@ class Pull:
         return None if self.tags is None else Subscription(topic=topic, sub_string=self.tags)
 
 
+def patiently(work: Callable[[], T], mendable: tuple[type[GantryError], ...], patience: float) -> T:
+    """Do something, again while it fails with what another try may mend, for so many seconds."""
+    give_up, pause = time.monotonic() + patience, PAUSE_SECONDS_FIRST
+    while True:
+        try:
+            return work()
+        except GantryError as error:
+            busy = isinstance(error, BrokerRefused) and error.code in BUSY_CODES
+            late = time.monotonic() + pause > give_up
+            if late or not (busy or isinstance(error, mendable)):
+                raise
+        time.sleep(pause)
+        pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+
 class Reader:
     """A connection to a cluster. Use it in a `with` block."""
 
@@ -156,26 +171,20 @@ class Reader:
 
         The first try may have begun already.
         """
+        tries = [begun] if begun is not None else []
 
         async def once() -> T:
             return await question(await self._open())
 
-        patience = self.patience if self._has_answered else min(self.patience, FIRST_SECONDS_MAX)
-        give_up, pause = time.monotonic() + patience, PAUSE_SECONDS_FIRST
-        while True:
-            try:
-                answer = self._run(begun or once())
-            except GantryError as error:
-                busy = isinstance(error, BrokerRefused) and error.code in BUSY_CODES
-                late = time.monotonic() + pause > give_up
-                if late or not (busy or isinstance(error, mendable)):
-                    raise
-            else:
-                self._has_answered = True
-                return answer
-            begun = None
-            time.sleep(pause)
-            pause = min(2 * pause, PAUSE_SECONDS_MAX)
+        def work() -> T:
+            return self._run(tries.pop() if tries else once())
+
+        # Who asks about a queue has seen it; an address that never answered may be misspelt.
+        is_known = self._has_answered or mendable is BROKER_AWAY
+        patience = self.patience if is_known else min(self.patience, FIRST_SECONDS_MAX)
+        answer = patiently(work, mendable, patience)
+        self._has_answered = True
+        return answer
 
     # messages
 
