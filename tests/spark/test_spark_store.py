@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 from sparkkit import BROKER, Processes, bodies_of, numbered
+from storekeeping import keep_store, message
 
+from gantrymq.base.errors import ConfigError
 from gantrymq.spark.columns import COLUMNS
+from gantrymq.spark.rows import open_rows, source_options
 from gantrymq.store.folder import StoreFolder
 
 pytestmark = pytest.mark.timeout(240)
@@ -99,3 +102,19 @@ def test_a_folder_that_nobody_sees_is_an_error_or_left_to_the_broker(
 
     found = load(spark, nameServer=cluster.namesrv, **elsewhere).collect()
     assert numbered([3]) == bodies_of(found)
+
+
+def test_the_store_of_another_broker_is_refused(
+    cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """Files that know more than the broker are not its own; to mix them would mix up messages."""
+    cluster.create_topic(topic, queues=1)
+    cluster.fill(topic, [3])
+    keep_store(tmp_path, [message(0, f"{number}", topic=topic) for number in range(9)])
+    options = source_options(
+        {"via": "store", "storePath": f"{BROKER}={tmp_path}", "nameServer": cluster.namesrv,
+         "topic": topic}
+    )  # fmt: skip
+
+    with open_rows(options) as rows, pytest.raises(ConfigError, match="is not the store of"):
+        rows.bounds()
