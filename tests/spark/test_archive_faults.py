@@ -26,7 +26,7 @@ from gantrymq.pipelines.archive.again import GoneFromBroker, again
 from gantrymq.pipelines.archive.run import Archive, ArchiveBehind, Job, Totals
 from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
 from gantrymq.pipelines.archive.watch import Watcher
-from gantrymq.pipelines.lake import Change, open_table
+from gantrymq.pipelines.lake import Change, Conflict, TableError, open_table
 from gantrymq.pipelines.lake.files import Span, doubled, spans
 from gantrymq.pipelines.moments import Period
 from gantrymq.spark.plan import Offsets
@@ -271,6 +271,31 @@ def test_a_run_that_is_overtaken_has_nothing_left_to_do(
 
     assert (0, 1) == (totals.rows, totals.lost_races)
     assert {0: list(range(80))} == offsets_of(tmp_path / "t")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_commit_that_succeeds_and_reports_an_error_is_a_commit(
+    form: str, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """Its files are the table's: to throw them away would be the loss that was feared."""
+    cluster.create_topic(topic, queues=1)
+    cluster.fill(topic, [50])
+    table = open_table(tmp_path / "t", form, create=True)
+    commit = table.commit
+    errors = [TableError("no answer"), Conflict("too late")]
+
+    def doubtful(change: Change) -> None:
+        commit(change)
+        if errors:
+            raise errors.pop()
+
+    table.commit = doubtful  # type: ignore[method-assign]
+    options = source_options({"nameServer": cluster.namesrv, "topic": topic})
+    job = Job(options=options, rows_per_commit=20)
+    totals = Archive(Here(), table, job, run="r", clock=SystemClock()).run()
+
+    assert (50, 3, 0) == (totals.rows, totals.commits, totals.lost_races)
+    assert {0: list(range(50))} == offsets_of(tmp_path / "t")
 
 
 # small files

@@ -14,9 +14,9 @@ from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.pipelines.archive.watch import Watcher, left_of
 from gantrymq.pipelines.archive.work import copying, done
-from gantrymq.pipelines.lake import Change, Conflict, DataFile, Table, TableError
+from gantrymq.pipelines.lake import Change, DataFile, Table
+from gantrymq.pipelines.lake.committing import commit
 from gantrymq.pipelines.lake.files import Span, spans
-from gantrymq.pipelines.lake.writing import remove
 from gantrymq.pipelines.progress import Progress, Silent
 from gantrymq.spark.options import SKIP, SourceOptions
 from gantrymq.spark.plan import Offsets, Range, advance, named, pack
@@ -26,8 +26,6 @@ from gantrymq.spark.rows import Rows, open_rows
 ROWS_PER_COMMIT: Final = 1_000_000
 ROWS_PER_RANGE_MIN: Final = 10_000
 """Queues are split over tasks, but not into pieces smaller than this."""
-COMMITS_MAX: Final = 10
-"""How often a commit is tried that others keep getting in front of."""
 TASKS_MAX: Final = 1024
 
 
@@ -198,28 +196,15 @@ class Archive:
         """Put files into the table; whoever was quicker wins."""
         moved = {queue: at for queue, at in end.items() if known.get(queue) != at}
         change = Change(self._clock.now_ms(), tuple(files), ends=moved, reason=self._reason())
-        for _ in range(COMMITS_MAX):
-            try:
-                self.table.commit(change)
-            except Conflict:
-                self.table.refresh()
-                if self.table.positions(end) == known:
-                    continue  # it was about something else
-                self.totals.lost_races += 1
-                self._progress.note("another run archived these messages: going on behind them")
-                remove(self.table.root, files)
-                return
-            except TableError:
-                remove(self.table.root, files)
-                raise
-            self._untold.clear()
-            self.totals.add(files)
-            self._progress.advance(sum(each.rows for each in files))
-            if self._report is not None:
-                self._report(end)
+        if not commit(self.table, change, lambda: self.table.positions(end) == known):
+            self.totals.lost_races += 1
+            self._progress.note("another run archived these messages: going on behind them")
             return
-        remove(self.table.root, files)
-        raise TableError(f"the table {self.table.root} changes all the time: {COMMITS_MAX} tries")
+        self._untold.clear()
+        self.totals.add(files)
+        self._progress.advance(sum(each.rows for each in files))
+        if self._report is not None:
+            self._report(end)
 
     def _reason(self) -> str:
         return "; ".join(["archive", *(f"gap: {text}" for text in self._untold)])

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from gantrymq.base.clock import WallClock
-from gantrymq.pipelines.archive.run import COMMITS_MAX
 from gantrymq.pipelines.archive.work import Report, Work, done
-from gantrymq.pipelines.lake import Change, Conflict, DataFile, Table, TableError
+from gantrymq.pipelines.lake import Change, DataFile, Table, TableError
+from gantrymq.pipelines.lake.committing import commit
 from gantrymq.pipelines.lake.reading import batches
-from gantrymq.pipelines.lake.writing import FileWriter, remove
+from gantrymq.pipelines.lake.writing import FileWriter
 
 SMALL_BYTES: Final = 64 * 1024 * 1024
 """A file below this is small."""
@@ -86,21 +86,12 @@ def replaced(table: Table, change: Change) -> bool:
     now = change.at_ms / 1000
     for each in change.removed:
         _touch(table.root / each.path, now)
-    for _ in range(COMMITS_MAX):
-        try:
-            table.commit(change)
-        except Conflict:
-            table.refresh()
-            there = {each.path for each in table.files()}
-            if all(each.path in there for each in change.removed):
-                continue
-            break
-        except TableError:
-            remove(table.root, change.added)
-            raise
-        return True
-    remove(table.root, change.added)
-    return False
+
+    def there() -> bool:
+        paths = {each.path for each in table.files()}
+        return all(each.path in paths for each in change.removed)
+
+    return commit(table, change, there)
 
 
 def _touch(path: Path, now: float) -> None:

@@ -1,0 +1,38 @@
+"""A change brought into a table that others change too, and its files kept or thrown away."""
+
+from collections.abc import Callable
+from typing import Final
+
+from gantrymq.pipelines.lake.table import Change, Conflict, Table, TableError
+from gantrymq.pipelines.lake.writing import remove
+
+COMMITS_MAX: Final = 10
+"""How often a commit is tried that others keep getting in front of."""
+
+
+def commit(table: Table, change: Change, still: Callable[[], bool]) -> bool:
+    """Commit a change; False, and its files deleted, if it is not wanted any more.
+
+    `still` is asked after somebody else's commit, with the table as it is then. Files are deleted
+    only when the table was read and does not have them: a commit may succeed and report an error.
+    """
+    for _ in range(COMMITS_MAX):
+        try:
+            table.commit(change)
+        except Conflict:
+            table.refresh()
+            if table.has(change):
+                return True
+            if not still():
+                remove(table.root, change.added)
+                return False
+        except TableError:
+            table.refresh()
+            if table.has(change):
+                return True
+            remove(table.root, change.added)
+            raise
+        else:
+            return True
+    remove(table.root, change.added)
+    raise TableError(f"the table {table.root} changes all the time: {COMMITS_MAX} tries")
