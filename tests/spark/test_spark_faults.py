@@ -33,7 +33,11 @@ AWAY_SECONDS = 1.0
 
 @contextmanager
 def stream(cluster: Any, **options: str) -> Iterator[StreamReader]:
-    given = {"nameServer": cluster.namesrv, "startingOffsets": "earliest"} | options
+    given = {
+        "nameServer": cluster.namesrv,
+        "startingOffsets": "earliest",
+        "metadataMaxAge": "0",
+    } | options
     reader = StreamReader(parse_options(given, streaming=True), ("body",))
     yield reader
     reader.stop()

@@ -22,7 +22,7 @@ ALL = ReadAllAvailable()
 
 @contextmanager
 def stream(cluster: Processes, topic: str, **options: str) -> Iterator[StreamReader]:
-    given = {"nameServer": cluster.namesrv, "topic": topic} | options
+    given = {"nameServer": cluster.namesrv, "topic": topic, "metadataMaxAge": "0"} | options
     reader = StreamReader(parse_options(given, streaming=True), ("queueId", "queueOffset", "body"))
     yield reader
     reader.stop()

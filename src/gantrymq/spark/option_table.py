@@ -155,6 +155,11 @@ OPTIONS: Final = (
     Option("pullBatchBytes", "4m", "bytes asked for at once; brokers may give less"),
     Option("pullTimeout", "10s", "how long one question to a broker may take"),
     Option(
+        "metadataMaxAge",
+        "1s",
+        "how old what is known of topics, queues and brokers may be when a stream looks for news",
+    ),
+    Option(
         "patience",
         "2m",
         "how long brokers may be away, for instance to restart, before the query fails",

@@ -92,6 +92,7 @@ class SourceOptions:
     pull_bytes: int = 4 * MIB
     pull_timeout_ms: int = 10_000
     patience_ms: int = 120_000
+    metadata_ms: int = 1_000
 
     @property
     def fail_on_data_loss(self) -> bool:
@@ -232,6 +233,7 @@ def _sizes(given: Given, *, streaming: bool) -> dict[str, Any]:
         "pull_bytes": given.maybe("pullBatchBytes", values.size),
         "pull_timeout_ms": given.maybe("pullTimeout", values.duration_ms),
         "patience_ms": given.maybe("patience", values.duration_ms),
+        "metadata_ms": given.maybe("metadataMaxAge", values.duration_ms),
     }
     return {name: value for name, value in found.items() if value is not None}
 

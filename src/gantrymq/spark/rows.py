@@ -4,11 +4,15 @@ A range of a queue is read as Arrow batches, from a cluster over the wire or fro
 store. Offsets mean the same in both, so a reader may begin in files and go on at the broker.
 """
 
+import itertools
+import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from gantrymq.client.instance import Instance
 from gantrymq.model import Queue
 from gantrymq.spark import survey
 from gantrymq.spark.decode import decode
@@ -61,6 +65,8 @@ class BrokerRows:
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._checked: set[str] = set()
+        self._topics: Sequence[str] = options.topics
+        self._looked = -math.inf
         self._opened = ExitStack()
         self._reader = self._opened.enter_context(
             borrowed(options.namesrv, options.group, options.patience_ms / 1000)
@@ -82,12 +88,20 @@ class BrokerRows:
 
     def bounds(self) -> tuple[Offsets, Offsets]:
         options, pattern = self._options, self._options.pattern
-        topics: Sequence[str] = options.topics
-        if pattern is not None:
-            topics = self._reader.ask(lambda instance: survey.matching_topics(instance, pattern))
-        lows, highs = self._reader.ask(
-            lambda instance: survey.bounds(instance, topics, may_vanish=pattern is not None)
-        )
+        now, tries = time.monotonic(), itertools.count()
+        is_old = now - self._looked >= options.metadata_ms / 1000
+
+        async def look(instance: Instance) -> tuple[Offsets, Offsets]:
+            anew = next(tries) > 0 or is_old  # brokers may be back elsewhere
+            if anew and pattern is not None:
+                self._topics = await survey.matching_topics(instance, pattern)
+            return await survey.bounds(
+                instance, self._topics, may_vanish=pattern is not None, anew=anew
+            )
+
+        lows, highs = self._reader.ask(look)
+        if is_old:
+            self._looked = now
         self._check_condition({queue.topic for queue in highs})
         return options.chosen(lows), options.chosen(highs)
 

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from gantrymq.base.errors import ConfigError
@@ -14,7 +15,7 @@ from gantrymq.client.pulling import pull_raw
 from gantrymq.client.queue_offsets import max_offset, min_offset, search_offset
 from gantrymq.client.routes import subscribe_queues
 from gantrymq.client.subscribing import SQL, check_sql
-from gantrymq.model import DEAD_PREFIX, RETRY_PREFIX, Queue, Route, is_system_topic
+from gantrymq.model import DEAD_PREFIX, RETRY_PREFIX, Queue, is_system_topic
 from gantrymq.protocol import calls, fastjson
 from gantrymq.protocol.bodies import TopicList
 from gantrymq.protocol.headers.base import Nothing
@@ -64,12 +65,15 @@ async def check_condition(
 
 
 async def bounds(
-    instance: Instance, topics: Sequence[str], *, may_vanish: bool = False
+    instance: Instance, topics: Sequence[str], *, may_vanish: bool = False, anew: bool = True
 ) -> tuple[Offsets, Offsets]:
     """The first and the next offset of every queue that may be read.
 
     One question a broker and topic. A topic without a route is an error unless it may vanish.
+    Routes are looked up `anew`, or taken as they are known.
     """
+    if anew:
+        await asyncio.gather(*(_refresh(instance, topic) for topic in topics))
     found = await asyncio.gather(*(_bounds(instance, topic, may_vanish) for topic in topics))
     lows: Offsets = {}
     highs: Offsets = {}
@@ -81,7 +85,7 @@ async def bounds(
 
 async def _bounds(instance: Instance, topic: str, may_vanish: bool) -> tuple[Offsets, Offsets]:
     try:
-        route = await _fresh_route(instance, topic)
+        route = await instance.routes.get(topic)
     except NoRoute:
         if may_vanish:
             return {}, {}
@@ -111,15 +115,10 @@ async def _table(instance: Instance, topic: str, broker: str) -> dict[Queue, tup
     return {queue: (row.min_offset, row.max_offset) for queue, row in rows.items()}
 
 
-async def _fresh_route(instance: Instance, topic: str) -> Route:
-    """The route of now; the one known before while its brokers or the name server are away."""
-    try:
-        return await instance.routes.refresh(topic)
-    except (NoRoute, NoNameServer):
-        known = instance.routes.cached(topic)
-        if known is None:
-            raise
-        return known
+async def _refresh(instance: Instance, topic: str) -> None:
+    """Look a route up; the one known before stays while its brokers or the name server are away."""
+    with suppress(NoRoute, NoNameServer):
+        await instance.routes.refresh(topic)
 
 
 # what lies where
