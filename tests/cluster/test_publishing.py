@@ -184,6 +184,23 @@ class TestRepeats:
 
         assert simulate(story) in (["a1", "b1", "c1"], ["a2", "b2", "c2"])
 
+    def test_several_requests_for_one_epoch_copy_it_once(self, run: Run) -> None:
+        """
+        A driver that lost patience asks again while the first request is still at work.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            await cluster.create_topic(TOPIC, 2)
+            async with publisher(cluster) as one:
+                epoch = Epoch(one, 0)
+                await epoch.add([Message(TOPIC, f"{number:04}") for number in range(2_000)])
+                outcomes = await asyncio.gather(*(epoch.publish() for _ in range(4)))
+
+            assert 4 == len(outcomes)
+            assert [f"{number:04}" for number in range(2_000)] == visible(cluster)
+
+        run(work)
+
     def test_writers_do_not_know_of_each_other(self, run: Run) -> None:
         """
         Each has epochs of its own.

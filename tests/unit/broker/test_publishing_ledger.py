@@ -75,6 +75,8 @@ def test_the_first_coordinator_stays() -> None:
     """
     ledger = ledger_of(Enrolled(writer="w", coordinator="b"), Enrolled(writer="w", coordinator="c"))
     assert "b" == ledger.find("w").coordinator
+    ledger.apply(decided(1), 2, 3, 4)  # by "a", which came too late
+    assert -1 == ledger.find("w").decided
 
 
 def test_unknown_writers_have_done_nothing() -> None:

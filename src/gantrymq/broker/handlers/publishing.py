@@ -75,6 +75,7 @@ class PublishHandler:
                 )
             await self._decide(h, wanted)
             entry = self._ledger.find(h.writer)
+            self._agree(h, entry.coordinator)
         holds = entry.decision if entry.decided == h.epoch else None
         await self._journal.durable()
         return response(command, body=fastjson.dumps(holds or Decision()))

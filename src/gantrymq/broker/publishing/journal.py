@@ -106,6 +106,14 @@ class Journal:
                 break
             at = pulled.next_offset
 
+    def needs_saving_below(self, position: int) -> bool:
+        """Whether notes that only the log knows lie below a log offset."""
+        if self._ledger.position == self._saved_position:
+            return False
+        queue = self._store.queue(PUBLISH_TOPIC, QUEUE)
+        entry = queue.entry(self._saved_position) if queue is not None else None
+        return entry is None or entry[0] < position
+
     async def save(self) -> None:
         """Write the ledger down, once the log keeps all that it says."""
         if self._ledger.position == self._saved_position:

@@ -84,7 +84,8 @@ class Ledger:
         if isinstance(note, Enrolled):
             entry.coordinator = entry.coordinator or note.coordinator
         elif isinstance(note, Decided):
-            if note.epoch > entry.decided:
+            agreed = entry.coordinator in ("", note.coordinator)
+            if note.epoch > entry.decided and agreed:
                 entry.decided, entry.decision = note.epoch, note.decision
                 entry.coordinator = note.coordinator
         elif isinstance(note, Intended):

@@ -11,11 +11,10 @@ from gantrymq.broker.publishing.copying import Copying, copies_behind
 from gantrymq.broker.publishing.journal import Journal
 from gantrymq.broker.publishing.ledger import Intent, Ledger
 from gantrymq.broker.publishing.notes import Intended, Published
-from gantrymq.broker.publishing.staged import check_share
+from gantrymq.broker.publishing.staged import check_share, lowest_place
 from gantrymq.broker.registry import Topics
 from gantrymq.broker.rooms import WaitingRooms
 from gantrymq.broker.stats import Stats
-from gantrymq.model import STAGE_TOPIC
 from gantrymq.protocol.publishing import Progress, Share
 from gantrymq.store.engine import Store
 
@@ -53,17 +52,8 @@ class Press:
         )
         for writer, intent in intents.items():
             log.info("epoch %d of writer %s is published further", intent.epoch, writer)
-            self._start(writer, intent, self._lowest(intent), already)
-
-    def _lowest(self, intent: Intent) -> int:
-        """The first log offset that is needed to go on."""
-        lowest = self._store.log_max
-        for stretch in intent.share:
-            queue = self._store.queue(STAGE_TOPIC, stretch.stage_queue)
-            entry = queue.entry(stretch.offset) if queue is not None else None
-            if entry is not None:
-                lowest = min(lowest, entry[0])
-        return lowest
+            lowest = await lowest_place(self._store, intent.share)
+            self._start(writer, intent, lowest, already)
 
     # while the broker runs
 
@@ -76,8 +66,8 @@ class Press:
                 intent = self._ledger.find(writer).intent
                 if intent is None:
                     await self._begin(writer, epoch, share)
-                else:  # another request has noted it this very moment
-                    self._start(writer, intent, self._lowest(intent))
+                else:
+                    await self._take_up(writer, intent)
                 continue
             copying, task = running
             left = give_up - asyncio.get_running_loop().time()
@@ -99,6 +89,12 @@ class Press:
             intent = self._ledger.find(writer).intent
             if intent is not None:
                 self._start(writer, intent, lowest)
+
+    async def _take_up(self, writer: str, intent: Intent) -> None:
+        """Start what another request has noted: it may be gone before it could."""
+        lowest = await lowest_place(self._store, intent.share)
+        if self._ledger.find(writer).intent is intent:
+            self._start(writer, intent, lowest)
 
     def _start(
         self, writer: str, intent: Intent, lowest: int, already: Counter[int] | None = None
@@ -130,5 +126,6 @@ class Press:
 
     async def may_delete(self, upto: int) -> bool:
         """Whether log files below an offset may go: not with what is being copied from them."""
-        await self._journal.save()
+        if self._journal.needs_saving_below(upto):
+            await self._journal.save()
         return all(copying.lowest >= upto for copying, _ in self._running.values())

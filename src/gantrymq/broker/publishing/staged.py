@@ -1,5 +1,6 @@
 """What lies in the stage topic: whether it is all there, and its messages for copying."""
 
+import asyncio
 import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -22,6 +23,7 @@ from gantrymq.store.engine import Store
 
 STRETCHES_MAX: Final = 100_000
 """Of one epoch on one broker."""
+STRETCHES_PER_SLICE: Final = 64
 READ_BYTES_MAX: Final = 1 << 20
 READ_MESSAGES_MAX: Final = 1_000
 """Of one slice of copying, so that the loop is free again within milliseconds."""
@@ -65,8 +67,23 @@ async def check_share(store: Store, topics: Topics, share: Share) -> int:
     for topic, queue_id in {(stretch.topic, stretch.queue_id) for stretch in share}:
         _check_destination(topics, topic, queue_id)
     lowest = store.log_max
-    for stretch in share:
+    for number, stretch in enumerate(share):
         lowest = min(lowest, await _check_stretch(store, stretch))
+        if number % STRETCHES_PER_SLICE == 0:
+            await asyncio.sleep(0)
+    return lowest
+
+
+async def lowest_place(store: Store, share: Share) -> int:
+    """The lowest log offset that a share needs, as far as it is still there."""
+    lowest = store.log_max
+    for number, stretch in enumerate(share):
+        queue = store.queue(STAGE_TOPIC, stretch.stage_queue)
+        entry = queue.entry(stretch.offset) if queue is not None else None
+        if entry is not None:
+            lowest = min(lowest, entry[0])
+        if number % STRETCHES_PER_SLICE == 0:
+            await asyncio.sleep(0)
     return lowest
 
 
