@@ -52,7 +52,7 @@ def test_damage_is_listed_and_rebuilt(spark: Any, tmp_path: Path) -> None:
     assert ("entry-place", str(path), 60, TOPIC, 1, 3) == tuple(
         finding[name] for name in ("kind", "file", "byte", "topic", "queueId", "offset")
     )
-    assert "1 things are wrong" in result.stderr
+    assert "1 thing is wrong" in result.stderr
     assert "entry-place" in page.read_text()
 
     again = asked(str(store), "--rebuild")

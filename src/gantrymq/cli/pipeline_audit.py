@@ -63,6 +63,12 @@ def _write(path: Path, text: str) -> None:
         raise GantryError(f"the page cannot be written: {error}") from error
 
 
+def _verdict(wrong: int) -> str:
+    if not wrong:
+        return "nothing is wrong"
+    return "1 thing is wrong" if wrong == 1 else f"{wrong} things are wrong"
+
+
 def _print(found: "Audit", form: str) -> None:
     findings = [each.row() for each in found.findings]
     covered = [{"covered": kind, "count": count} for kind, count in found.covered.items()]
@@ -83,6 +89,6 @@ def _print(found: "Audit", form: str) -> None:
     rate = size / found.seconds / 1e6 if found.seconds else 0.0
     for note in found.notes:
         print(f"note: {note}", file=sys.stderr)
-    print(f"{found.directory}: {f'{wrong} things are wrong' if wrong else 'nothing is wrong'}; "
+    print(f"{found.directory}: {_verdict(wrong)}; "
           f"{size:,} bytes of records in {found.seconds:.1f} s ({rate:,.0f} MB/s)",
           file=sys.stderr)  # fmt: skip

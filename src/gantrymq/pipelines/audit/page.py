@@ -17,7 +17,7 @@ POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 def page(audit: Audit) -> str:
     """The whole page."""
     kinds = Counter(each.kind for each in audit.findings if each.level == WRONG)
-    first = "Nothing is wrong." if audit.is_good else f"{sum(kinds.values())} things are wrong."
+    first = "Nothing is wrong." if audit.is_good else f"Wrong: {sum(kinds.values())}."
     second = ", ".join(f"{count} x {kind}" for kind, count in sorted(kinds.items()))
     covered = "".join(
         f"<li><b>{count:,}</b><span>{escape(kind)}</span></li>"
