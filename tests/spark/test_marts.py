@@ -123,8 +123,26 @@ def test_every_message_is_in_one_state_by_trace(spark: Any) -> None:
     assert counted.rows == [
         {"topic": "orders", "group": "billing", "basis": "trace", "messages": 10, "delivered": 7,
          "acknowledged": 2, "dead": 1, "retrying": 1, "waiting": 1, "inHand": 1, "unwanted": 1,
-         "unknown": 0, "passedBy": 1, "unfinished": 1, "dropped": 1}
+         "earlier": 0, "unknown": 0, "passedBy": 1, "unfinished": 1, "dropped": 1}
     ]  # fmt: skip
+
+
+def test_a_group_that_began_at_the_end_has_passed_nothing_by(spark: Any) -> None:
+    """What lay there before its first delivery is told apart from what it should have got."""
+    rows = [message(n, storedMs=NOON + n) for n in range(5)] + [
+        message(5, queueId=1, storedMs=NOON)
+    ]
+    tries = [("billing", "m2", True), ("billing", "m4", True)]
+
+    found = stand(
+        spark, messages_frame(spark, rows), tries=tries,
+        progress=[{"groupOffset": 5}, {"queueId": 1, "groupOffset": 6}],
+    )  # fmt: skip
+
+    assert states(found) == {
+        "m0": standing.EARLIER, "m1": standing.EARLIER, "m2": standing.ACKNOWLEDGED,
+        "m3": standing.PASSED_BY, "m4": standing.ACKNOWLEDGED, "m5": standing.EARLIER,
+    }  # fmt: skip
 
 
 def test_without_trace_offsets_decide(spark: Any) -> None:
@@ -190,7 +208,7 @@ def test_the_ledger_of_a_topic_accounts_for_all_that_was_sent(spark: Any) -> Non
         ],
     )  # fmt: skip
     sent = ledger.sent(
-        pubs, messages, since_ms=NOON - 10 * MINUTE, until_ms=NOON + 9 * MINUTE,
+        pubs, messages, topics=["orders"], since_ms=NOON - 10 * MINUTE, until_ms=NOON + 9 * MINUTE,
         kept_since_ms=NOON - MINUTE,
     )  # fmt: skip
     singles = standing.distinct(messages)
@@ -217,11 +235,27 @@ def test_the_ledger_of_a_topic_accounts_for_all_that_was_sent(spark: Any) -> Non
     ]
 
 
+def test_a_topic_of_which_nothing_is_left_is_in_the_ledger(spark: Any) -> None:
+    """All that was sent to it is lost: there is no stored row to begin with."""
+    messages = messages_frame(spark, [])
+    pubs = pubs_frame(spark, [{"msgId": "gone"}])
+    sent = ledger.sent(
+        pubs, messages, topics=["orders"], since_ms=None, until_ms=None, kept_since_ms=None
+    )
+
+    found = table(ledger.TOPICS, ledger.topic_ledger(standing.distinct(messages), sent))
+    ledger.check_topics(found)
+
+    assert [("orders", 1, 0, 1)] == shown(found, "topic", "sent", "stored", "lost")
+
+
 def test_more_differences_than_are_listed_are_counted(spark: Any) -> None:
     """The list is cut, the count is not."""
     messages = messages_frame(spark, [message(0)])
     pubs = pubs_frame(spark, [{"msgId": f"gone{n}"} for n in range(5)])
-    sent = ledger.sent(pubs, messages, since_ms=None, until_ms=None, kept_since_ms=None)
+    sent = ledger.sent(
+        pubs, messages, topics=["orders"], since_ms=None, until_ms=None, kept_since_ms=None
+    )
     found = ledger.differences(standing.distinct(messages), sent, stand(spark, messages))
 
     kinds = table(ledger.KINDS, ledger.kinds(found, limit=2))

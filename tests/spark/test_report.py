@@ -169,6 +169,7 @@ def test_what_is_not_there_is_said(
         (["--since", "soon"], "'soon' is no time"),
         (["--zone", "Mars/North"], "there is no time zone 'Mars/North'"),
         (["--archive", "nowhere"], "there is no archive in"),
+        (["--store", "nowhere"], "nowhere is no store"),
         (["--store", "a", "--archive", "b"], "rows come from --store or from --archive"),
     ],
 )

@@ -1,5 +1,6 @@
 """The no-loss ledger: what was sent, stored, delivered, acknowledged, and every difference."""
 
+from collections.abc import Collection
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
@@ -72,6 +73,7 @@ GROUPS: Final = Mart(
         Field("waiting", "bigint", "Waiting", _COUNT),
         Field("inHand", "bigint", "In hand", _COUNT),
         Field("unwanted", "bigint", "Unwanted", _COUNT),
+        Field("earlier", "bigint", "Before its begin", _COUNT),
         Field("unknown", "bigint", "Unknown", _COUNT),
         Field("passedBy", "bigint", "Passed by", _COUNT),
         Field("unfinished", "bigint", "Unfinished", _COUNT),
@@ -118,6 +120,7 @@ def sent(
     pubs: DataFrame,
     messages: DataFrame,
     *,
+    topics: Collection[str],
     since_ms: int | None,
     until_ms: int | None,
     kept_since_ms: int | None,
@@ -125,10 +128,9 @@ def sent(
     """What became of everything that was sent in the period, or is stored in it.
 
     `messages` also holds what was stored shortly before and behind the period, so that what was
-    sent at its edge is not taken for lost.
+    sent at its edge is not taken for lost. A topic of `topics` may have none at all.
     """
     stored = messages.groupBy("topic", "msgId").agg(fn.max("inside").alias("inside"))
-    topics = messages.select("topic").distinct()
     in_time = fn.col("sentMs").isNotNull()
     if since_ms is not None:
         in_time = in_time & (fn.col("sentMs") >= since_ms)
@@ -149,7 +151,7 @@ def sent(
     )
     return (
         pubs.join(stored, ["topic", "msgId"], "left")
-        .join(topics, "topic", "leftsemi")
+        .where(fn.col("topic").isin(list(topics)))
         .where(fn.coalesce("inside", fn.lit(False)) | missing)
         .select("topic", "msgId", "sentMs", what.alias("what"))
     )
@@ -197,7 +199,7 @@ def group_ledger(standing: DataFrame) -> DataFrame:
     """Messages by state, a row a topic and group."""
     names = {
         "acknowledged": st.ACKNOWLEDGED, "dead": st.DEAD, "retrying": st.RETRYING,
-        "waiting": st.WAITING, "inHand": st.IN_HAND, "unwanted": st.UNWANTED,
+        "waiting": st.WAITING, "inHand": st.IN_HAND, "unwanted": st.UNWANTED, "earlier": st.EARLIER,
         "unknown": st.UNKNOWN, "passedBy": st.PASSED_BY, "unfinished": st.UNFINISHED,
         "dropped": st.DROPPED,
     }  # fmt: skip

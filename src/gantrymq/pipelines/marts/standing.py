@@ -16,6 +16,7 @@ WAITING: Final = "waiting"
 IN_HAND: Final = "in hand"
 UNWANTED: Final = "unwanted"
 UNKNOWN: Final = "unknown"
+EARLIER: Final = "earlier"
 PASSED_BY: Final = "passed by"
 UNFINISHED: Final = "unfinished"
 DROPPED: Final = "dropped"
@@ -28,6 +29,7 @@ MEANING: Final = {
     IN_HAND: "handed out, not finished yet",
     UNWANTED: "the group's subscription does not let it through",
     UNKNOWN: "how it went on cannot be seen from what was read",
+    EARLIER: "it was there before the group's first delivery, and the group began behind it",
     PASSED_BY: "the group's progress is past it, and no consumer wrote down that it got it",
     UNFINISHED: "the group's progress is past it, and no end of its handling was written down",
     DROPPED: "it failed, and is neither waiting for a retry nor among the dead letters",
@@ -98,6 +100,7 @@ def standing(
     `copies_known` is False where retries and dead letters could not be read.
     """
     place = ["topic", "group", "brokerName", "queueId"]
+    began = tries.groupBy("group").agg(fn.min("beganMs").alias("firstMs"))
     committed = progress.select(*place, "groupOffset")
     found = (
         singles.join(fn.broadcast(readers), "topic")
@@ -106,6 +109,8 @@ def standing(
               ["group", "msgId"], "left")
         .join(_pending(retries, progress), ["group", "msgId"], "left")
         .join(fn.broadcast(committed), place, "left")
+        .join(fn.broadcast(_first_offsets(singles, tries)), place, "left")
+        .join(fn.broadcast(began), "group", "left")
         .join(fn.broadcast(subscriptions), ["group", "topic"], "left")
     )  # fmt: skip
     basis = (
@@ -119,6 +124,16 @@ def standing(
         fn.coalesce("attempts", fn.lit(0)).alias("attempts"),
         fn.coalesce("acks", fn.lit(0)).alias("acks"), "beganMs", "ackedMs", "costMs",
     )  # fmt: skip
+
+
+def _first_offsets(singles: DataFrame, tries: DataFrame) -> DataFrame:
+    """The first message of each queue that each group got."""
+    return (
+        tries.select("group", "msgId")
+        .join(singles.select("topic", "msgId", "brokerName", "queueId", "queueOffset"), "msgId")
+        .groupBy("topic", "group", "brokerName", "queueId")
+        .agg(fn.min("queueOffset").alias("firstOffset"))
+    )
 
 
 def _attempts(tries: DataFrame) -> DataFrame:
@@ -159,12 +174,16 @@ def _state(copies_known: bool) -> Column:
     filtered = fn.col("wanted").isNotNull() & ~fn.array_contains(
         fn.col("wanted"), fn.coalesce("tags", fn.lit(""))
     )
+    earlier = (fn.col("storedMs") < fn.col("firstMs")) & (
+        fn.col("firstOffset").isNull() | (fn.col("queueOffset") < fn.col("firstOffset"))
+    )
     failed = fn.lit(DROPPED if copies_known else UNKNOWN)
     seen = (
         fn.when(tried & (fn.col("open") > 0), UNFINISHED)
         .when(tried, failed)
         .when(~fn.col("traced"), ACKNOWLEDGED if copies_known else UNKNOWN)
         .when(fn.col("judged").isNotNull() & ~fn.col("judged"), UNKNOWN)
+        .when(earlier, EARLIER)
         .otherwise(fn.lit(PASSED_BY))
     )
     return (

@@ -179,12 +179,12 @@ class _Making:
         found = self._sources.about(self._names(DEAD_PREFIX), copies.COLUMNS)
         dead = copies.dead_letters(found).dropDuplicates(["deadId"])
         topics = self._facts.topics
-        return self._of_groups(dead.where(fn.col("topic").isNull() | fn.col("topic").isin(*topics)))
+        return self._of_groups(dead.where(fn.col("topic").isNull() | fn.col("topic").isin(topics)))
 
     def _of_groups(self, frame: DataFrame) -> DataFrame:
         """Only of the groups that were asked for."""
         groups = self._wanted.groups
-        return frame.where(fn.col("group").isin(*groups)) if groups else frame
+        return frame.where(fn.col("group").isin(list(groups))) if groups else frame
 
     def _messages(self) -> DataFrame:
         period = self._wanted.period
@@ -227,7 +227,8 @@ class _Making:
         )  # fmt: skip
         sent = self._keep(
             ledger.sent(
-                spans.pubs(found), self._stored, since_ms=wanted.period.since_ms,
+                spans.pubs(found), self._stored, topics=facts.topics,
+                since_ms=wanted.period.since_ms,
                 until_ms=wanted.period.until_ms, kept_since_ms=facts.kept_since_ms,
             )
         )  # fmt: skip
@@ -279,13 +280,15 @@ class _Making:
         )  # fmt: skip
 
     def _history(self, rows: progress.Snapshot) -> None:
-        groups = self._wanted.groups
-        period = self._wanted.period
+        topics, period = self._facts.topics, self._wanted.period
+        groups = {each["group"] for each in rows if each["topic"] in topics}
+        if self._wanted.groups:
+            groups &= set(self._wanted.groups)
         chosen = [
             each
             for each in rows
-            if (not groups or each["group"] in groups)
-            and (each["topic"] in self._facts.topics or each["topic"].startswith(RETRY_PREFIX))
+            if each["group"] in groups
+            and (each["topic"] in topics or each["topic"].startswith(RETRY_PREFIX))
             and (period.since_ms is None or each["atMs"] >= period.since_ms)
         ]
         self._add(lag.LAG, lag.lag(progress.progress(self._spark, chosen)))

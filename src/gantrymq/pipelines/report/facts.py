@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
@@ -12,6 +13,7 @@ from gantrymq.client.errors import NoRoute
 from gantrymq.client.member_info import together
 from gantrymq.model import (
     DEAD_PREFIX,
+    READ,
     REPLY_SUFFIX,
     RETRY_PREFIX,
     Queue,
@@ -22,6 +24,11 @@ from gantrymq.pipelines.report.request import Request
 from gantrymq.pipelines.staging.progress import Snapshot, row, stored_progress
 from gantrymq.protocol.subscription import parse_tags
 from gantrymq.store.folder import StoreFolder
+
+SYSTEM_GROUPS: Final = (
+    "CID_RMQ_SYS_", "CID_ONS", "TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_C_GROUP",
+)  # fmt: skip
+"""How their names begin."""
 
 Subscribed = tuple[str, str, list[str] | None, bool]
 """Group, topic, tags let through (None: all), and whether that is all there is to know."""
@@ -107,6 +114,7 @@ async def _from_cluster(facts: Facts, namesrv: str) -> None:
         facts.groups = [group for group in await admin.groups() if _is_users(group)]
         facts.at_ms = admin.instance.clock.now_ms()
         await together(_ask_group(facts, admin, group) for group in facts.groups)
+        await together(_ask_route(facts, admin, name) for name in sorted(facts.live))
         await together(_ask_topic(facts, admin, topic) for topic in facts.topics)
         await together(
             _ask_broker(facts, admin, address) for address in (await admin.masters()).values()
@@ -114,10 +122,8 @@ async def _from_cluster(facts: Facts, namesrv: str) -> None:
 
 
 def _is_users(group: str) -> bool:
-    """Groups that every RocketMQ broker has for its tools and its own use."""
-    return not group.startswith(("CID_RMQ_SYS_", "CID_ONS", "TOOLS_CONSUMER", "FILTERSRV_")) and (
-        group not in ("SELF_TEST_C_GROUP", "CID_ONSAPI_OWNER", "CID_ONSAPI_PULL")
-    )
+    """Not one that every RocketMQ broker has for its tools and its own use."""
+    return not group.startswith(SYSTEM_GROUPS)
 
 
 async def _ask_group(facts: Facts, admin: Admin, group: str) -> None:
@@ -142,16 +148,34 @@ async def _ask_group(facts: Facts, admin: Admin, group: str) -> None:
         facts.subscriptions.append((group, topic, tags or None, by_tag))
 
 
+async def _ask_route(facts: Facts, admin: Admin, topic: str) -> None:
+    """Leave out what cannot be read, and say so."""
+    try:
+        route = await admin.topic_route(topic)
+    except NoRoute:
+        why = "has no route: its brokers are away"
+    else:
+        if any(data.perm & READ for data in route.queue_datas):
+            return
+        why = "may not be read"
+        if topic.startswith(DEAD_PREFIX):
+            why += f": `gantry dlq mend {topic.removeprefix(DEAD_PREFIX)}` gives it permission"
+    facts.live.discard(topic)
+    if topic in facts.topics:
+        facts.topics.remove(topic)
+    elif not topic.startswith((DEAD_PREFIX, RETRY_PREFIX)):
+        return  # a system's: nothing of the report is in it
+    facts.notes.append(f"topic {topic} {why}")
+
+
 async def _ask_topic(facts: Facts, admin: Admin, topic: str) -> None:
     try:
         found = await admin.topic_stats(topic)
-        facts.queues += found
-        rows = sum(each.max_offset - each.min_offset for each in found.values())
-        facts.rows = (facts.rows or 0) + rows
     except NoRoute:
-        facts.live.discard(topic)  # deleted just now, or its brokers are away
-        facts.topics.remove(topic)
-        facts.notes.append(f"topic {topic} has no route: its brokers are away")
+        return  # deleted just now: reading will tell
+    facts.queues += found
+    rows = sum(each.max_offset - each.min_offset for each in found.values())
+    facts.rows = (facts.rows or 0) + rows
 
 
 async def _ask_broker(facts: Facts, admin: Admin, address: str) -> None:

@@ -98,8 +98,8 @@ def _title(report: Report) -> str:
 def _about(report: Report, zone: ZoneInfo) -> str:
     made = words.moment(datetime.fromtimestamp(report.made_ms / 1000, UTC), zone)
     return (
-        f'<p class="soft">{escape(report.wanted.words())}. From {report.wanted.kind}, made {made}. '
-        f"Times are those of {escape(report.wanted.zone)}.</p>"
+        f'<p class="soft">From {escape(report.wanted.words())}. Read from {report.wanted.kind}, '
+        f"made {made}. Times are those of {escape(report.wanted.zone)}.</p>"
     )
 
 

@@ -22,7 +22,8 @@ HEAT_ROWS_MAX: Final = 32
 STATES: Final = (
     ("acknowledged", "acknowledged", "good"), ("dead", "dead", "dead"),
     ("retrying", "retrying", "warn"), ("inHand", "in hand", "c5"), ("waiting", "waiting", "wait"),
-    ("unwanted", "unwanted", "idle"), ("unknown", "unknown", "c7"),
+    ("unwanted", "unwanted", "idle"), ("earlier", "before its begin", "idle"),
+    ("unknown", "unknown", "c7"),
     ("passedBy", "passed by", "bad"), ("unfinished", "unfinished", "bad"),
     ("dropped", "dropped", "bad"),
 )  # fmt: skip
