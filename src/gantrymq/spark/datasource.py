@@ -23,7 +23,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from gantrymq.base.clock import SystemClock
-from gantrymq.base.errors import ConfigError
+from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.client.errors import NoRoute
 from gantrymq.spark import plan
 from gantrymq.spark.admission import Admission, row_limits, rows_limit
@@ -59,8 +59,11 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc, unused-ignore]
     def reader(self, schema: StructType) -> "BatchReader":
         return BatchReader(self._parsed(streaming=False), self._columns(schema))
 
-    def streamReader(self, schema: StructType) -> "StreamReader":
-        return StreamReader(self._parsed(streaming=True), self._columns(schema))
+    def streamReader(self, schema: StructType) -> "StreamReader | RefusedReader":
+        try:
+            return StreamReader(self._parsed(streaming=True), self._columns(schema))
+        except GantryError as error:
+            return RefusedReader(str(error))
 
     def writer(self, schema: StructType, overwrite: bool) -> "BatchSink":
         from gantrymq.spark.sink import BatchSink  # readers need none of it
@@ -153,6 +156,35 @@ class BatchReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_slice(self._options, self._columns, partition)
+
+
+@plainly
+class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc, unused-ignore]
+    """Says at Spark's first question why there is no reader.
+
+    Spark stumbles over what is raised while it makes one, and tells of that instead.
+    """
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def initialOffset(self) -> dict[str, Any]:
+        raise ConfigError(self._why)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        raise ConfigError(self._why)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        raise ConfigError(self._why)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        raise ConfigError(self._why)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Slice]:
+        raise ConfigError(self._why)
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        raise ConfigError(self._why)
 
 
 @plainly
