@@ -60,6 +60,8 @@ ZeroDivisionError: division by zero
         (THEIRS, "ZeroDivisionError: division by zero"),
         ("[PATH_NOT_FOUND] Path does not exist: x. SQLSTATE: 42K03", "[PATH_NOT_FOUND] Path does "
          "not exist: x."),
+        ("An error occurred while calling o1.save.\n: java.io.IOException: disk full\n\tat x",
+         "java.io.IOException: disk full"),
         ("", "Exception"),
     ],
 )  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.spark.java import LACKED, Java, find_java, shim, version_of
-from gantrymq.spark.session import local_settings
+from gantrymq.spark.session import check_server, local_settings
 from gantrymq.spark.warm import archive_file, options_for
 
 
@@ -114,3 +114,10 @@ def test_under_spark_submit_only_it_decides(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     settings = local_settings(None, {})
     assert not {"spark.master", "spark.driver.memory", "spark.driver.host"} & settings.keys()
+
+
+@pytest.mark.parametrize("url", ["sc://127.0.0.1:1", "sc://127.0.0.1:x", "sc://"])
+def test_a_server_that_is_not_there_is_told_at_once(url: str) -> None:
+    """Spark itself would try for ten minutes."""
+    with pytest.raises(ConfigError, match=rf"^no Spark Connect server answers at {url}: start one"):
+        check_server(url)

@@ -4,10 +4,11 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from children import end_child, run_child, start_child
+from children import RUN_SECONDS_MAX, Ended, end_child, run_child, start_child
 from sparkkit import Processes
 from standalone import HOME, Standalone
 
@@ -54,6 +55,20 @@ with Run(master="local[1]").session("failing") as spark:
     spark.range(10).mapInArrow(lambda batches: [1 // 0], "id bigint").collect()
 """
 
+CUT = """
+import time
+from gantrymq.cli.pipelining import Run
+
+def slow(batches):
+    for batch in batches:
+        open("ready", "w").close()
+        time.sleep(100)
+        yield batch
+
+with Run(master="local[1]").session("cut") as spark:
+    spark.range(10).mapInArrow(slow, "id bigint").collect()
+"""
+
 HELD = """
 import os, sys, time
 from gantrymq.cli.pipelining import Run
@@ -64,7 +79,7 @@ with Run(master="local[1]").session("held") as spark:
     with stopping() as stop:
         while not stop.asked:
             steps += spark.range(10).count() // 10
-            print("ready", flush=True)
+            open("ready", "w").close()
             stop.pause(0.5)
         print("whole", steps == int(steps), flush=True)
 """
@@ -125,19 +140,44 @@ def test_what_spark_says_of_a_failure_is_kept_in_a_file(tmp_path: Path) -> None:
     assert "Exception in task" in Path(log).read_text()
 
 
-def test_ctrl_c_lets_the_step_end_and_says_so(tmp_path: Path) -> None:
-    """As at a terminal: the signal goes to the program, to Java and to all workers."""
-    child = start_child([sys.executable, "-c", HELD], tmp_path)
+def test_a_java_that_does_not_start_has_said_why(tmp_path: Path) -> None:
+    """What it said is in the line, not only in the log."""
+    code = FAILING.replace('"local[1]"', '"local[1]", settings={"spark.driver.memory": "many"}')
+    ended = run_child([sys.executable, "-c", code], tmp_path, {"TMPDIR": str(tmp_path)})
+    assert ended.code == 1
+    assert ended.err.startswith("error: Spark failed: Invalid maximum heap size: -Xmxmany; Spark's")
+
+
+def interrupted(code: str, folder: Path) -> Ended:
+    """Ctrl-C as at a terminal: to the program, to Java and to all workers."""
+    child = start_child([sys.executable, "-c", code], folder, {"TMPDIR": str(folder)})
     try:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
+        end = time.monotonic() + RUN_SECONDS_MAX
+        while not (folder / "ready").exists():
+            assert child.poll() is None
+            assert time.monotonic() < end, "it does not run"
+            time.sleep(0.05)
         os.killpg(child.pid, signal.SIGINT)
         out, err = child.communicate(timeout=60)
     finally:
         end_child(child)
-    assert child.returncode == 130
-    assert out.splitlines()[-1] == "whole True"
-    assert err.splitlines() == [
+    return Ended(child.returncode, out, err)
+
+
+def test_ctrl_c_lets_the_step_end_and_says_so(tmp_path: Path) -> None:
+    """The loop ends between two steps, and the command says how to go on."""
+    ended = interrupted(HELD, tmp_path)
+    assert ended.code == 130
+    assert ended.out.splitlines()[-1] == "whole True"
+    assert ended.err.splitlines() == [
         "stopping after this step; once more to stop now",
         "stopped; the same command goes on from here",
     ]
+
+
+def test_ctrl_c_in_a_long_query_cuts_it_off(tmp_path: Path) -> None:
+    """A query that would take minutes ends at once, without a traceback, and leaves no file."""
+    ended = interrupted(CUT, tmp_path)
+    assert ended.code == 130
+    assert ended.err == "stopped; the same command goes on from here\n"
+    assert list(tmp_path.glob("gantrymq-*")) == []

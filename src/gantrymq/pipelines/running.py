@@ -1,6 +1,8 @@
 """A run of a pipeline: a Spark session around it, errors in one line, and Ctrl-C that may wait."""
 
+import logging
 import os
+import re
 import shutil
 import signal
 import sys
@@ -18,6 +20,9 @@ from gantrymq.spark.explain import explain, ours
 from gantrymq.spark.session import active_session, local_session
 
 LOG: Final = "spark.log"
+_DIED: Final = re.compile(
+    r"^(?:Exception in thread .main. )?((?:Invalid |\S+Exception: ).*)$", re.M
+)
 SLICE_SECONDS: Final = 0.1
 """A pause looks at its stop flag so often."""
 
@@ -50,12 +55,10 @@ def spark_run(
     keep = False
     try:
         with _translated(log):
-            with _errors_into(log):
+            with _errors_into(log), _own_signals():
                 spark = local_session(app, master=master, settings=kept)
-            try:
+            with _quiet_bridge(), _closed(spark):
                 yield spark
-            finally:
-                _close(spark)
     except RunFailed as failed:
         keep = str(log) in str(failed)
         raise
@@ -64,10 +67,14 @@ def spark_run(
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _close(spark: Any) -> None:
-    """End the session; one whose Java process is gone has nothing left to end."""
-    with suppress(Exception):
-        spark.stop()
+@contextmanager
+def _closed(spark: Any) -> Iterator[None]:
+    """End the session after use; one whose Java process is gone has nothing left to end."""
+    try:
+        yield
+    finally:
+        with suppress(Exception):
+            spark.stop()
 
 
 @contextmanager
@@ -78,13 +85,32 @@ def _translated(log: Path | None) -> Iterator[None]:
     except GantryError:
         raise
     except Exception as error:
+        if _was_interrupted(error):
+            raise KeyboardInterrupt from None
         said = ours(error)
         if said is not None:
             raise GantryError(said) from error
         if not _is_sparks(error):
             raise
-        where = f"; Spark's log is {log}" if log is not None and log.stat().st_size else ""
-        raise RunFailed(f"Spark failed: {explain(error)}{where}") from error
+        raise RunFailed(f"Spark failed: {_reason(error, log)}") from error
+
+
+def _reason(error: Exception, log: Path | None) -> str:
+    """What Spark says, and where it says more; a Java that did not start has said it in its log."""
+    text = log.read_text(errors="replace") if log is not None and log.exists() else ""
+    if not text:
+        return explain(error)
+    said = _DIED.search(text) if "JAVA_GATEWAY_EXITED" in str(error) else None
+    return f"{said[1] if said is not None else explain(error)}; Spark's log is {log}"
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether it came of a Ctrl-C: the bridge to Java may fail while it cleans up after one."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _is_sparks(error: Exception) -> bool:
@@ -113,6 +139,33 @@ def _errors_into(log: Path | None) -> Iterator[None]:
     finally:
         os.dup2(own, 2)
         os.close(own)
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep what Ctrl-C does. Spark's own answer to it asks Java through a line that is in use."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if _is_main():
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _quiet_bridge() -> Iterator[None]:
+    """The bridge to Java logs a traceback when a Ctrl-C cuts a call off: that is no news."""
+    root, bridge = logging.getLogger(), logging.getLogger("py4j")
+    level = bridge.level
+
+    def is_news(record: logging.LogRecord) -> bool:
+        return record.module not in ("java_gateway", "clientserver")
+
+    root.addFilter(is_news)
+    bridge.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        root.removeFilter(is_news)
+        bridge.setLevel(level)
 
 
 class Stop:

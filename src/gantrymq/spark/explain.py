@@ -111,6 +111,8 @@ def _first_line(error: BaseException) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
+    if len(lines) > 1 and lines[1].startswith(": "):  # after where it happened, what did
+        return _STATE.sub("", lines[1][2:])
     if any(line.endswith("Traceback (most recent call last):") for line in lines):
         said = [line for line in lines if _THEIRS.match(line)]
         if said:

@@ -1,12 +1,14 @@
 """A Spark session, on this machine or on a cluster, that is up soon and leaves nothing behind."""
 
 import os
+import socket
 import sys
 import tempfile
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.spark.bundle import PACKED
@@ -21,6 +23,8 @@ What runs for minutes is three times slower with it, so it is only for who knows
 
 LOCAL: Final = "local[*]"
 CONNECT: Final = "sc://"
+CONNECT_PORT: Final = 15002
+CONNECT_SECONDS_MAX: Final = 10.0
 LOOPBACK: Final = "127.0.0.1"
 
 DEFAULTS: Final[Mapping[str, str]] = {
@@ -62,6 +66,7 @@ def local_session(
 
     builder = SparkSession.builder.appName(app)
     if master is not None and master.startswith(CONNECT):
+        check_server(master)
         builder = builder.remote(master)
         chosen = dict(settings or {})
     else:
@@ -97,6 +102,18 @@ def local_settings(
         "spark.master": master,
         **settings,
     }
+
+
+def check_server(url: str) -> None:
+    """Say at once that no server of Spark Connect is there; Spark itself tries for ten minutes."""
+    place = urlsplit(url)
+    try:
+        host, port = place.hostname or "", place.port or CONNECT_PORT
+        socket.create_connection((host, port), CONNECT_SECONDS_MAX).close()
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"no Spark Connect server answers at {url}: start one, or name another ({error})"
+        ) from error
 
 
 def jvm_options(java: Java, *, brief: bool) -> str:
