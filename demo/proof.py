@@ -1,4 +1,4 @@
-"""Spark reads all topics into Parquet and holds them against what was promised."""
+"""Spark archives all topics in a Delta table and holds them against what was promised."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,9 +7,11 @@ from typing import Any
 
 from demo.books import Books
 from demo.claims import Claim
-from gantrymq.spark.session import local_session
-
-STREAM_SECONDS_MAX = 120
+from gantrymq.base.clock import SystemClock
+from gantrymq.pipelines.archive.run import Archive as Archiving
+from gantrymq.pipelines.archive.run import Job
+from gantrymq.pipelines.lake import open_table
+from gantrymq.spark.rows import source_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Archive:
     misplaced: int
     """Events that lie before an earlier event of their customer, or in another queue."""
     second_run: int
-    """Rows a second run with the same checkpoint read."""
+    """Rows that a second run added."""
 
     def total(self, name: str) -> int:
         return sum(getattr(found, name) for found in self.topics.values())
@@ -70,37 +72,22 @@ class Archive:
                 self.misplaced == 0,
             ),
             Claim(
-                "a second archive run reads nothing again",
+                "a second archive run adds nothing",
                 f"{self.second_run:,} rows",
                 self.second_run == 0,
             ),
         ]
 
 
-def prove_alone(
-    namesrv: str, books: Mapping[str, Books], ordered_topic: str, folder: Path
-) -> Archive:
-    """The same with a Spark of its own, which is gone afterwards. Blocking."""
-    settings = {
-        "spark.local.dir": str(folder / "spark"),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.sql.shuffle.partitions": "2",
-    }
-    spark = local_session("gantrymq-demo", master="local[2]", settings=settings, brief=True)
-    try:
-        return prove(spark, namesrv, books, ordered_topic, folder)
-    finally:
-        spark.stop()
-
-
 def prove(
     spark: Any, namesrv: str, books: Mapping[str, Books], ordered_topic: str, folder: Path
 ) -> Archive:
     """Archive the topics, then ask the archive."""
-    _archive(spark, namesrv, books, folder)
-    second_run = _archive(spark, namesrv, books, folder)
+    _archive(spark, namesrv, books, folder, "first")
+    second_run = _archive(spark, namesrv, books, folder, "second")
     (
-        spark.read.parquet(str(folder / "archive"))
+        open_table(str(folder / "archive"))
+        .frame(spark)
         .selectExpr("topic", "coalesce(keys, '') AS id", "queueId", "queueOffset")
         .cache()
         .createOrReplaceTempView("stored")
@@ -109,21 +96,12 @@ def prove(
     return Archive(_compare(spark, books), _misplaced(spark, ordered_topic), second_run)
 
 
-def _archive(spark: Any, namesrv: str, books: Mapping[str, Books], folder: Path) -> int:
-    """One run of the pipeline: everything that is new, into Parquet. Returns the rows."""
-    query = (
-        spark.readStream.format("rocketmq")
-        .options(nameServer=namesrv, topic=",".join(books), startingOffsets="earliest")
-        .load()
-        .writeStream.format("parquet")
-        .options(path=str(folder / "archive"), checkpointLocation=str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    if not query.awaitTermination(STREAM_SECONDS_MAX):
-        query.stop()
-        raise TimeoutError("the archive was not written in time")
-    return sum(progress["numInputRows"] for progress in query.recentProgress)
+def _archive(spark: Any, namesrv: str, books: Mapping[str, Books], folder: Path, run: str) -> int:
+    """One run of the pipeline: everything that is new, into the table. Returns the rows."""
+    table = open_table(str(folder / "archive"), create=True)
+    options = source_options({"nameServer": namesrv, "topic": ",".join(books)})
+    work = Archiving(spark, table, Job(options=options), run=run, clock=SystemClock())
+    return work.run().rows
 
 
 def _write_promises(spark: Any, books: Mapping[str, Books], file: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from demo.__main__ import main
+from demo.afterwards import Again, Told
 from demo.books import Books
 from demo.claims import Claim
 from demo.cluster import Cluster
@@ -148,11 +149,14 @@ class Parts(NamedTuple):
     payments: Payments
     warehouse: Warehouse
     archives: list[Archive]
+    agains: list[Again]
+    tellings: list[Told]
 
     def broken(self) -> list[str]:
         """The claims that did not hold."""
-        claims = [claim for part in self[:-1] for claim in part.claims()]  # type: ignore[attr-defined]
-        claims += self.archives[0].claims()
+        claims = [claim for part in self[:-3] for claim in part.claims()]  # type: ignore[attr-defined]
+        for part in (self.archives[0], self.agains[0], self.tellings[0]):
+            claims += part.claims()
         assert (0 if all(claim.held for claim in claims) else 1) == exit_code(claims)
         return [claim.sentence for claim in claims if not claim.held]
 
@@ -191,7 +195,11 @@ def good_day() -> Parts:
     archive = Archive({"orders": fine, "payments": fine}, misplaced=0, second_run=0)
     cluster = Cluster(Path("nowhere"))
     cluster.away = 1.5
-    return Parts(cluster, shop, readers, reminders, payments, warehouse, [archive])
+    return Parts(
+        cluster, shop, readers, reminders, payments, warehouse, [archive],
+        [Again(meant=3, rows=3, originals=3, turned=0)],
+        [Told(pictures=1, unexplained=0, page_bytes=1)],
+    )  # fmt: skip
 
 
 def test_on_a_good_day_every_claim_holds() -> None:
@@ -232,8 +240,16 @@ def _refused(parts: Parts) -> None:
          lambda p: p.archived(repeats=1, doubled=1)),
         ("Spark: each customer's events lie in order",
          lambda p: p.archives.insert(0, replace(p.archives[0], misplaced=1))),
-        ("a second archive run reads nothing again",
+        ("a second archive run adds nothing",
          lambda p: p.archives.insert(0, replace(p.archives[0], second_run=1))),
+        ("an hour again: every order once, marked",
+         lambda p: p.agains.insert(0, replace(p.agains[0], rows=4))),
+        ("an hour again: every order once, marked",
+         lambda p: p.agains.insert(0, replace(p.agains[0], originals=2))),
+        ("an hour again: each customer's order is kept",
+         lambda p: p.agains.insert(0, replace(p.agains[0], turned=1))),
+        ("the ledger of the report has no open difference",
+         lambda p: p.tellings.insert(0, replace(p.tellings[0], unexplained=1))),
     ],
 )  # fmt: skip
 def test_a_mishap_breaks_the_claim_about_it(claim: str, mishap: Callable[[Parts], object]) -> None:

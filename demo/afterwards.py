@@ -1,0 +1,126 @@
+"""What Spark does once the trade is over: proof, an hour again, and a report."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from demo.books import Books
+from demo.claims import Claim
+from demo.proof import Archive, prove
+from gantrymq.base.clock import SystemClock
+from gantrymq.pipelines.replay.journal import Journal
+from gantrymq.pipelines.replay.request import Origin, Request
+from gantrymq.pipelines.replay.run import Replay
+from gantrymq.pipelines.report.build import build
+from gantrymq.pipelines.report.request import Request as Wanted
+from gantrymq.pipelines.report.writing import write
+from gantrymq.spark.session import local_session
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """An hour of orders, sent into another topic."""
+
+    meant: int
+    rows: int
+    originals: int
+    """Different messages among them."""
+    turned: int
+    """Neighbours of one customer that lie the other way round than they did."""
+
+    def claims(self) -> list[Claim]:
+        once = 0 < self.meant == self.rows == self.originals
+        return [
+            Claim(
+                "an hour again: every order once, marked",
+                f"{self.rows:,} sent, {self.originals:,} of {self.meant:,}",
+                once,
+            ),
+            Claim(
+                "an hour again: each customer's order is kept", f"{self.turned:,} turned",
+                self.turned == 0,
+            ),
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The report."""
+
+    pictures: int
+    unexplained: int
+    page_bytes: int
+
+    def claims(self) -> list[Claim]:
+        return [
+            Claim(
+                "the ledger of the report has no open difference",
+                f"{self.unexplained:,} messages unexplained; {self.pictures} pictures",
+                self.unexplained == 0 and self.pictures > 0 and self.page_bytes > 0,
+            )
+        ]
+
+
+class Afterwards:
+    """Spark, for as long as it is needed. Blocking."""
+
+    def __init__(self, namesrv: str, folder: Path, say: Say) -> None:
+        self._namesrv, self._folder, self._say = namesrv, folder, say
+
+    def run(
+        self, books: Mapping[str, Books], topic: str, into: str, pages: Path
+    ) -> tuple[Archive, Again, Told]:
+        folder = self._folder
+        settings = {
+            "spark.local.dir": str(folder / "spark"),
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.sql.shuffle.partitions": "2",
+        }
+        spark = local_session("gantrymq-demo", master="local[2]", settings=settings)
+        try:
+            archive = prove(spark, self._namesrv, books, topic, folder)
+            rows = ", ".join(f"{found.rows:,} {name}" for name, found in archive.topics.items())
+            self._say(f"archived in a Delta table and compared: {rows}")
+            again = self._again(spark, topic, into)
+            self._say(f"the last hour of {topic} is in {into} as well, {again.rows:,} messages")
+            told = self._report(spark, tuple(books), pages)
+        finally:
+            spark.stop()
+        return archive, again, told
+
+    def _again(self, spark: Any, topic: str, into: str) -> Again:
+        request = Request(
+            origin=Origin("archive", str(self._folder / "archive")), topic=topic, into=into,
+            since="1h ago",
+        )  # fmt: skip
+        replay = Replay(spark, self._namesrv, Journal(self._folder / "replays"), who="demo")
+        report = replay.run(request)
+        options = {"nameServer": self._namesrv, "topic": into}
+        spark.read.format("rocketmq").options(**options).load().createOrReplaceTempView("again")
+        (row,) = spark.sql(
+            """
+            WITH marked AS (
+              SELECT split_part(keys, '/', 1) AS customer, queueId, queueOffset,
+                     properties['REPLAY_ORIGIN'] AS origin,
+                     bigint(regexp_extract(properties['REPLAY_ORIGIN'], '([0-9]+)$')) AS place
+              FROM again
+            ), neighbours AS (
+              SELECT *, lag(place, 1, -1) OVER by_place AS before,
+                     lag(queueId, 1, queueId) OVER by_place AS home
+              FROM marked WINDOW by_place AS (PARTITION BY customer ORDER BY queueOffset)
+            )
+            SELECT count(*), count(DISTINCT origin), count_if(place <= before OR home <> queueId)
+            FROM neighbours
+            """
+        ).collect()
+        return Again(report.total, *map(int, row))
+
+    def _report(self, spark: Any, topics: tuple[str, ...], pages: Path) -> Told:
+        wanted = Wanted(namesrv=self._namesrv, topics=topics)
+        made = build(spark, wanted, clock=SystemClock())
+        page = write(made, pages)
+        pictures = len(list((page.parent / "pictures").glob("*.svg")))
+        return Told(pictures, made.unexplained, page.stat().st_size)
