@@ -14,6 +14,7 @@ from standalone import HOME, Standalone
 
 from gantrymq.spark.bundle import make_bundle
 from gantrymq.spark.java import find_java
+from gantrymq.spark.session import QUICK_JVM, jvm_options
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -39,7 +40,8 @@ SHOWN = """
 import json, os, sys
 from gantrymq.pipelines.running import spark_run
 
-with spark_run("shown", master="local[1]") as spark:
+settings = {"spark.driver.extraJavaOptions": os.environ["JVM"]}
+with spark_run("shown", master="local[1]", settings=settings) as spark:
     table = spark.range(1000).selectExpr("id % 7 as k").groupBy("k").count()
     version = spark._jvm.System.getProperty("java.version")
     vendor = spark._jvm.System.getProperty("java.home")
@@ -48,15 +50,16 @@ print(json.dumps(found))
 """
 
 FAILING = """
-import sys
+import os, sys
 from gantrymq.cli.pipelining import Run
 
-with Run(master="local[1]").session("failing") as spark:
+settings = {"spark.driver.extraJavaOptions": os.environ["JVM"]}
+with Run(master="local[1]", settings=settings).session("failing") as spark:
     spark.range(10).mapInArrow(lambda batches: [1 // 0], "id bigint").collect()
 """
 
 CUT = """
-import time
+import os, time
 from gantrymq.cli.pipelining import Run
 
 def slow(batches):
@@ -65,7 +68,8 @@ def slow(batches):
         time.sleep(100)
         yield batch
 
-with Run(master="local[1]").session("cut") as spark:
+settings = {"spark.driver.extraJavaOptions": os.environ["JVM"]}
+with Run(master="local[1]", settings=settings).session("cut") as spark:
     spark.range(10).mapInArrow(slow, "id bigint").collect()
 """
 
@@ -74,7 +78,8 @@ import os, sys, time
 from gantrymq.cli.pipelining import Run
 from gantrymq.pipelines.running import stopping
 
-with Run(master="local[1]").session("held") as spark:
+settings = {"spark.driver.extraJavaOptions": os.environ["JVM"]}
+with Run(master="local[1]", settings=settings).session("held") as spark:
     steps = 0
     with stopping() as stop:
         while not stop.asked:
@@ -83,6 +88,11 @@ with Run(master="local[1]").session("held") as spark:
             stop.pause(0.5)
         print("whole", steps == int(steps), flush=True)
 """
+
+
+def soon(folder: Path) -> dict[str, str]:
+    """Files in a folder of the test's own, and a Java that starts quickly."""
+    return {"TMPDIR": str(folder), "JVM": jvm_options(find_java(), brief=True)}
 
 
 def test_spark_submit_decides_where_a_script_runs(
@@ -116,7 +126,7 @@ def test_the_java_from_pypi_runs_spark_and_nothing_is_left_behind(tmp_path: Path
     stands, between = tmp_path / "stands", tmp_path / "between"
     for folder in (stands, between):
         folder.mkdir()
-    environ = {"JAVA_HOME": str(java.home), "TMPDIR": str(between)}
+    environ = {"JAVA_HOME": str(java.home), "TMPDIR": str(between), "JVM": QUICK_JVM}
 
     ended = run_child([sys.executable, "-c", SHOWN], stands, environ)
 
@@ -132,7 +142,7 @@ def test_the_java_from_pypi_runs_spark_and_nothing_is_left_behind(tmp_path: Path
 
 def test_what_spark_says_of_a_failure_is_kept_in_a_file(tmp_path: Path) -> None:
     """One line for the user, and where the rest is."""
-    ended = run_child([sys.executable, "-c", FAILING], tmp_path, {"TMPDIR": str(tmp_path)})
+    ended = run_child([sys.executable, "-c", FAILING], tmp_path, soon(tmp_path))
     assert ended.code == 1
     (line,) = ended.err.splitlines()
     told, _, log = line.partition("; Spark's log is ")
@@ -142,15 +152,15 @@ def test_what_spark_says_of_a_failure_is_kept_in_a_file(tmp_path: Path) -> None:
 
 def test_a_java_that_does_not_start_has_said_why(tmp_path: Path) -> None:
     """What it said is in the line, not only in the log."""
-    code = FAILING.replace('"local[1]"', '"local[1]", settings={"spark.driver.memory": "many"}')
-    ended = run_child([sys.executable, "-c", code], tmp_path, {"TMPDIR": str(tmp_path)})
+    code = FAILING.replace("settings = {", 'settings = {"spark.driver.memory": "many", ')
+    ended = run_child([sys.executable, "-c", code], tmp_path, soon(tmp_path))
     assert ended.code == 1
     assert ended.err.startswith("error: Spark failed: Invalid maximum heap size: -Xmxmany; Spark's")
 
 
 def interrupted(code: str, folder: Path) -> Ended:
     """Ctrl-C as at a terminal: to the program, to Java and to all workers."""
-    child = start_child([sys.executable, "-c", code], folder, {"TMPDIR": str(folder)})
+    child = start_child([sys.executable, "-c", code], folder, soon(folder))
     try:
         end = time.monotonic() + RUN_SECONDS_MAX
         while not (folder / "ready").exists():
