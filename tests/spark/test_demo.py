@@ -198,7 +198,7 @@ def good_day() -> Parts:
     return Parts(
         cluster, shop, readers, reminders, payments, warehouse, [archive],
         [Again(meant=3, rows=3, originals=3, turned=0)],
-        [Told(pictures=1, unexplained=0, page_bytes=1)],
+        [Told(pictures=1, doubled=2, otherwise=0, repeats=2)],
     )  # fmt: skip
 
 
@@ -248,8 +248,10 @@ def _refused(parts: Parts) -> None:
          lambda p: p.agains.insert(0, replace(p.agains[0], originals=2))),
         ("an hour again: each customer's order is kept",
          lambda p: p.agains.insert(0, replace(p.agains[0], turned=1))),
-        ("the ledger of the report has no open difference",
-         lambda p: p.tellings.insert(0, replace(p.tellings[0], unexplained=1))),
+        ("the report's ledger finds those repeats, and no loss",
+         lambda p: p.tellings.insert(0, replace(p.tellings[0], doubled=1))),
+        ("the report's ledger finds those repeats, and no loss",
+         lambda p: p.tellings.insert(0, replace(p.tellings[0], otherwise=1))),
     ],
 )  # fmt: skip
 def test_a_mishap_breaks_the_claim_about_it(claim: str, mishap: Callable[[Parts], object]) -> None:

@@ -132,7 +132,7 @@ class Results:
         self._table = DeltaTable(self.root)
         if count % MAINTAIN_EVERY == 0:
             self.maintain()
-        return self._table.version()
+        return int(self._table.version())
 
     def _created(self, schema: pa.Schema) -> DeltaTable:
         try:
