@@ -11,8 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.errors import (
@@ -27,6 +26,7 @@ from gantrymq.client.options import ClientOptions
 from gantrymq.client.pulling import Pulled, PullStatus, pull_raw
 from gantrymq.model import Queue, Subscription
 from gantrymq.protocol.codes import ResponseCode
+from gantrymq.spark.closing import Closing
 from gantrymq.spark.plan import Range, named
 
 T = TypeVar("T")
@@ -122,7 +122,7 @@ def patiently(work: Callable[[], T], mendable: tuple[type[GantryError], ...], pa
         pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
 
-class Reader:
+class Reader(Closing):
     """A connection to a cluster. Use it in a `with` block."""
 
     def __init__(self, namesrv: str, group: str, *, patience: float = PATIENCE_SECONDS) -> None:
@@ -131,17 +131,6 @@ class Reader:
         self._runner = asyncio.Runner()
         self._instance: Instance | None = None
         self._has_answered = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         if self._instance is not None:

@@ -7,8 +7,7 @@ stands where its entry says, with the size, the queue and the offset that belong
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from gantrymq.filter import condition
 from gantrymq.kernel import FILLER_SIZE
 from gantrymq.model import Queue
 from gantrymq.protocol.subscription import java_hash
+from gantrymq.spark.closing import Closing
 from gantrymq.spark.decode import Records, made
 from gantrymq.spark.fetch import Lost
 from gantrymq.spark.plan import Offsets, Range, named
@@ -58,7 +58,7 @@ class Wanted(NamedTuple):
 EVERYTHING: Final = Wanted()
 
 
-class StoreRows:
+class StoreRows(Closing):
     """The rows of one store."""
 
     def __init__(
@@ -75,17 +75,6 @@ class StoreRows:
         self._found: dict[str, FoundAt] = {}
         self.skipped = 0
         """Messages that were passed over because they are damaged."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         self.folder.close()

@@ -15,6 +15,7 @@ import numpy as np
 from gantrymq.base.errors import ConfigError
 from gantrymq.kernel import FILLER_SIZE
 from gantrymq.model import DEAD_PREFIX, RETRY_PREFIX, Queue, is_system_topic
+from gantrymq.spark.closing import Closing
 from gantrymq.spark.columns import nearest
 from gantrymq.spark.losses import on_loss
 from gantrymq.spark.options import NEVER, REQUIRE, SourceOptions
@@ -29,22 +30,11 @@ _NAMED = re.compile(r"([^=/]+)=(.+)\Z")
 NAMES_SHOWN: Final = 8
 
 
-class StoredRows:
+class StoredRows(Closing):
     """The rows of stores, each the one of a broker; no broker is asked."""
 
     def __init__(self, options: SourceOptions, stores: Mapping[str, StoreRows]) -> None:
         self._options, self.stores = options, stores
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         for store in self.stores.values():
