@@ -7,13 +7,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from deltalake import DeltaTable
 from lakekit import FORMATS, NOON, batch, written
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.cli.pipeline_compact import compact
 from gantrymq.model import Queue
 from gantrymq.pipelines.archive.run import holes
 from gantrymq.pipelines.lake import Change, Conflict, TableError, open_table
+from gantrymq.pipelines.lake.committing import commit
 from gantrymq.pipelines.lake.files import (
     Span,
     decoded,
@@ -121,6 +124,30 @@ def test_a_damaged_log_is_an_error_that_says_so(form: str, tmp_path: Path) -> No
 
     with pytest.raises(TableError, match=r"log of the table .* cannot be read"):
         open_table(tmp_path / "t").files()
+
+
+@formats
+def test_files_that_are_gone_are_not_committed(form: str, tmp_path: Path) -> None:
+    """A sweep took them: the positions stay, so that the next run writes the rows again."""
+    table = open_table(tmp_path / "t", form, create=True)
+    gone, left = (*written(table.root, A, 0, 9), *written(table.root, B, 0, 9))
+    (table.root / gone.path).unlink()
+
+    with pytest.raises(TableError, match="was deleted before it was committed: run it again"):
+        commit(table, Change(NOON, (gone, left), ends={A: 10, B: 10}), lambda: True)
+
+    again = open_table(tmp_path / "t")
+    assert ({}, []) == (again.positions([A, B]), again.files())
+    assert not (table.root / left.path).exists()
+
+
+@pytest.mark.parametrize("hours", ["0", "0.9", "-1"])
+def test_a_sweep_leaves_the_files_of_a_run_alone(hours: str, tmp_path: Path) -> None:
+    """Files that are just being written look like those of a run that was killed."""
+    ended = CliRunner().invoke(compact, [str(tmp_path), "--vacuum-hours", hours])
+
+    assert 2 == ended.exit_code
+    assert "is not in the range x>=1" in ended.stderr
 
 
 def test_a_missing_entry_of_the_plain_log_is_noticed(tmp_path: Path) -> None:

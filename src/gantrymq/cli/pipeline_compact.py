@@ -9,6 +9,8 @@ from gantrymq.cli.output import output_option, print_rows
 from gantrymq.cli.pipelining import Run, spark_options
 
 HOUR_MS = 3_600_000
+VACUUM_HOURS_MIN = 1
+"""A run that is under way has files that it has not committed yet."""
 
 
 @click.command("compact")
@@ -17,7 +19,7 @@ HOUR_MS = 3_600_000
     "--vacuum-hours",
     default=24.0,
     show_default=True,
-    type=click.FloatRange(0),
+    type=click.FloatRange(VACUUM_HOURS_MIN),
     help="Delete files outside the table that are older.",
 )
 @output_option

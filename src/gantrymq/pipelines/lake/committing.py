@@ -18,6 +18,7 @@ def commit(table: Table, change: Change, still: Callable[[], bool]) -> bool:
     """
     for _ in range(COMMITS_MAX):
         try:
+            _check_there(table, change)
             table.commit(change)
         except Conflict:
             table.refresh()
@@ -36,3 +37,10 @@ def commit(table: Table, change: Change, still: Callable[[], bool]) -> bool:
             return True
     remove(table.root, change.added)
     raise TableError(f"the table {table.root} changes all the time: {COMMITS_MAX} tries")
+
+
+def _check_there(table: Table, change: Change) -> None:
+    """A sweep takes files that nobody commits for long: their rows must be read again."""
+    for each in change.added:
+        if not (table.root / each.path).exists():
+            raise TableError(f"{each.path} was deleted before it was committed: run it again")
