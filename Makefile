@@ -55,13 +55,11 @@ $(WARM): $(SPARK)
 run: setup
 	@exec $(BIN)/gantry up --data ./data
 
-# The half with commands in it is the one in front: what a shell puts behind ignores Ctrl-C.
+# Spark uses both cores in turns with everything else.
 test: $(SPARK)
 	@echo "tests: two halves side by side; the other one's report comes at the end"
-	@$(BIN)/pytest tests --ignore=tests/interop --ignore=tests/cluster --ignore=tests/dialogues \
-	  --ignore=tests/sparklong \
-	  >$(VENV)/other-half.log 2>&1 & other=$$!; trap "kill $$other" INT TERM; \
-	$(BIN)/pytest tests/cluster tests/dialogues; \
+	@$(BIN)/pytest tests/spark >$(VENV)/other-half.log 2>&1 & other=$$!; trap "kill $$other" INT TERM; \
+	$(BIN)/pytest tests --ignore=tests/interop --ignore=tests/spark --ignore=tests/sparklong; \
 	one=$$?; wait $$other; other=$$?; cat $(VENV)/other-half.log; exit $$((one | other))
 
 # What takes a Spark of its own: clusters, remote sessions, drivers that are killed.

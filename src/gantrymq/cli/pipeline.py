@@ -28,6 +28,11 @@ HELP = {
 }
 
 
-@click.group(cls=LazyGroup, places=COMMANDS, summaries=HELP)
+@click.group(
+    cls=LazyGroup,
+    places=COMMANDS,
+    summaries=HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 def pipeline() -> None:
     """Archive, replay, report and audit with Spark (on this machine unless --master says else)."""

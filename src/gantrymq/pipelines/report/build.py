@@ -178,8 +178,12 @@ class _Making:
     def _dead(self) -> DataFrame:
         found = self._sources.about(self._names(DEAD_PREFIX), copies.COLUMNS)
         dead = copies.dead_letters(found).dropDuplicates(["deadId"])
-        topics = self._facts.topics
-        return self._of_groups(dead.where(fn.col("topic").isNull() | fn.col("topic").isin(topics)))
+        topics, about = self._facts.topics, fn.col("topic")
+        unsaid = about.isNull()
+        if self._wanted.topics:  # where a letter does not say what it was, its group has to tell
+            readers = {each["group"] for each in self._facts.progress if each["topic"] in topics}
+            unsaid &= fn.col("group").isin(sorted(readers))
+        return self._of_groups(dead.where(unsaid | about.isin(topics)))
 
     def _of_groups(self, frame: DataFrame) -> DataFrame:
         """Only of the groups that were asked for."""
