@@ -8,16 +8,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from lakekit import written
 
 from gantrymq.base.disk import LockedError
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.model import Queue
-from gantrymq.pipelines.again.feeds import FOR_EVER, oldest
+from gantrymq.pipelines.again.feeds import FOR_EVER, ArchiveFeed, oldest
 from gantrymq.pipelines.again.grains import parse_grain
 from gantrymq.pipelines.again.results import Results, Span
 from gantrymq.pipelines.again.staging import Staged, write_part
 from gantrymq.pipelines.job import Job, job
-from gantrymq.pipelines.lake import Conflict, TableError
+from gantrymq.pipelines.lake import Change, Conflict, TableError, open_table
+from gantrymq.pipelines.moments import describe
 
 HOUR = 3_600_000
 QUEUE = Queue("orders", "broker-a", 0)
@@ -262,3 +264,82 @@ def test_a_job_that_cannot_run_says_so_at_once() -> None:
     for wrong, problem in wrongs:
         with pytest.raises(GantryError, match=problem):
             job(**{**settings, **wrong})(str)
+
+
+# archives that do not have it all
+
+
+ARCHIVED = Queue("orders", "broker-a", 0)
+DAY = 24 * HOUR
+
+
+def archived(root: Path, *parts: tuple[int, int, int], end: int | None = None) -> Path:
+    """An archive with some runs of offsets (first, last, day), and where it says it ends."""
+    table = open_table(root, create=True)
+    for first, last, day in parts:
+        files = written(root, ARCHIVED, first, last, NOON + day * DAY)
+        table.commit(Change(NOON, files, ends={ARCHIVED: last + 1 if end is None else end}))
+    return root
+
+
+def filled(table: Path, position: int) -> Job:
+    """A job whose table has rows of three days, made of a topic up to a position."""
+    made = Job(work=str, name="j", topic="orders", table=str(table), time="hour", every="1h")
+    rows = [(24 * day, "old") for day in range(3)]
+    made.results().replace(span(0, None), staged(table.parent, *rows), {ARCHIVED: position}, "run")
+    return made
+
+
+def when(day: int) -> str:
+    return describe(NOON + day * DAY, "UTC")
+
+
+def test_a_period_is_not_replaced_from_an_archive_that_lacks_some_of_it(tmp_path: Path) -> None:
+    """
+    Another topic's archive, one that ends too early, one with a gap: rows would only get fewer.
+    """
+    work = filled(tmp_path / "t", 20)
+    short = archived(tmp_path / "short", (0, 1, 0))
+    holed = archived(tmp_path / "holed", (0, 1, 0), (10, 19, 2))
+    cut = archived(tmp_path / "cut", (0, 1, 0), end=20)
+    other = Job(work=str, name="j", topic="ordres", table=work.table, time="hour", every="1h")
+
+    for each, archive, problem in (
+        (other, short, "has nothing of ordres: look at the name"),
+        (
+            work,
+            short,
+            "ends at 2 of queue 0 of orders on broker-a, and the table knows it up to 20: archive",
+        ),
+        (work, holed, "lacks 2 to 9 of queue 0 of orders on broker-a: choose a period"),
+        (work, cut, "lacks 2 to 19 of queue 0 of orders on broker-a: choose a period"),
+    ):
+        with pytest.raises(ConfigError, match=f"{problem}.*Nothing was replaced"):
+            each.again(None, since=when(1), until=when(2), archive=str(archive))
+    with pytest.raises(ConfigError, match="ends at 2 of"):
+        work.again(None, since=when(1), archive=str(short))
+
+    assert [(0, "old"), (24, "old"), (48, "old")] == content(tmp_path / "t")
+
+
+def test_what_an_archive_lacks_of_other_periods_does_not_matter(tmp_path: Path) -> None:
+    """
+    A gap lies between the times of its neighbours, and what is still to come behind the last.
+    """
+    holed = ArchiveFeed(str(archived(tmp_path / "a", (0, 1, 0), (10, 19, 2))), ["orders"])
+
+    assert [] == holed.lacks(Span(NOON + 2 * DAY + 1, None), {ARCHIVED: 20})
+    assert [] == holed.lacks(Span(NOON - DAY, NOON), {ARCHIVED: 20})
+    assert [] == holed.lacks(Span(NOON - DAY, NOON + 1), {ARCHIVED: 99})
+    assert 2 == len(holed.lacks(Span(NOON, None), {ARCHIVED: 99}))
+
+
+def test_progress_is_not_committed_to_nobody(tmp_path: Path) -> None:
+    """
+    Without a name server there is nobody to tell: it is said before anything is computed.
+    """
+    work = Job(work=str, name="j", topic="orders", table=str(tmp_path / "t"), time="hour",
+               every="1h", group="g")  # fmt: skip
+
+    with pytest.raises(ConfigError, match="give a name server"):
+        work.again(None, since=when(1), archive=str(tmp_path), commit_progress=True)

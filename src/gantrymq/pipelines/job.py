@@ -140,10 +140,15 @@ class Job:
         """
         if commit_progress and self.group is None:
             raise ConfigError(f"the job {self.name} has no group to commit progress of")
+        if commit_progress and not namesrv:
+            raise ConfigError("progress is committed to brokers: give a name server, -n host:port")
         span = self.span(since, until, zone)
         results, feed = self.results(), self._feed(namesrv, archive or self.archive)
         _, highs = feed.bounds()
         self._check_reach(feed, span.since_ms)
+        lacking = feed.lacks(span, results.positions(highs))
+        if lacking:
+            raise ConfigError(f"{lacking[0]}. Nothing was replaced")
         ends = highs if span.until_ms is None else feed.ends_at(span.until_ms, highs)
         outcome = self._replace(spark, results, feed, span, {}, ends, {}, is_trial=dry_run)
         if commit_progress and not dry_run:

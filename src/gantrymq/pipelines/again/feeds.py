@@ -1,7 +1,7 @@
 """Where a job's messages come from: topics of a cluster, or an archive of them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any, Final, Protocol
@@ -9,7 +9,9 @@ from typing import Any, Final, Protocol
 from gantrymq.model import Queue
 from gantrymq.pipelines.again.results import Span
 from gantrymq.pipelines.lake import open_table
-from gantrymq.spark.plan import Offsets, to_json
+from gantrymq.pipelines.lake.files import DataFile
+from gantrymq.pipelines.lake.files import Span as Hole
+from gantrymq.spark.plan import Offsets, named, to_json
 from gantrymq.spark.rows import open_rows, source_options
 
 FOR_EVER: Final = 253_370_764_800_000
@@ -26,6 +28,11 @@ class Feed(Protocol):
     def reaches_back(self) -> dict[str, int]:
         """For each broker that has deleted messages: nothing stored from this time (ms) on is
         gone."""
+        ...
+
+    def lacks(self, span: Span, known: Offsets) -> list[str]:
+        """What of a period is missing at its new end or in the middle; `known` is how far a table
+        has read already."""
         ...
 
     def ends_at(self, until_ms: int, highs: Offsets) -> Offsets:
@@ -61,6 +68,10 @@ class TopicFeed:
             samples = rows.samples(there) if there else {}
         return oldest({queue: sample.store_ms for queue, sample in samples.items()}, gone)
 
+    def lacks(self, span: Span, known: Offsets) -> list[str]:
+        """Nothing: what brokers have is in one piece, up to the newest message."""
+        return []
+
     def ends_at(self, until_ms: int, highs: Offsets) -> Offsets:
         with open_rows(source_options(self._options)) as rows:
             found = rows.offsets_at(dict.fromkeys(highs, until_ms))
@@ -71,13 +82,13 @@ class TopicFeed:
     ) -> Any:
         by_time = self.ends_at(span.since_ms, ends)
         begin = {queue: min(by_time[queue], starts.get(queue, end)) for queue, end in ends.items()}
-        named = {
+        places = {
             "startingOffsets": json.dumps(to_json(begin)),
             "endingOffsets": json.dumps(to_json(ends)),
         }
         if times_only:
-            named["columns"] = "storeTimestamp"
-        return spark.read.format("rocketmq").options(**self._options | named).load()
+            places["columns"] = "storeTimestamp"
+        return spark.read.format("rocketmq").options(**self._options | places).load()
 
 
 class ArchiveFeed:
@@ -102,6 +113,29 @@ class ArchiveFeed:
             if each.queue in lows and each.queue.broker_name in gone:
                 firsts[each.queue] = min(firsts.get(each.queue, each.since_ms), each.since_ms)
         return oldest(firsts, gone)
+
+    def lacks(self, span: Span, known: Offsets) -> list[str]:
+        _, highs = self.bounds()
+        there = {queue.topic for queue in highs}
+        found = [
+            f"the archive {self._table.root} has nothing of {topic}: look at the name, or archive "
+            "the topic first"
+            for topic in self._topics
+            if topic not in there
+        ]
+        ends = highs if span.until_ms is None else self.ends_at(span.until_ms, highs)
+        found += [
+            f"the archive {self._table.root} ends at {high} of {named(queue)}, and the table knows "
+            f"it up to {known[queue]}: archive the topic first"
+            for queue, high in sorted(highs.items())
+            if known.get(queue, high) > high and ends[queue] == high
+        ]
+        files = [each for each in self._table.files() if each.queue in highs]
+        return found + [
+            f"the archive {self._table.root} lacks {hole.start} to {hole.end - 1} of "
+            f"{named(hole.queue)}: choose a period before or behind"
+            for hole in holes(files, highs, span)
+        ]
 
     def ends_at(self, until_ms: int, highs: Offsets) -> Offsets:
         found = dict(highs)
@@ -129,6 +163,27 @@ class ArchiveFeed:
         ]
         late = f.unix_millis("storeTimestamp") >= span.since_ms
         return self._table.frame(spark, topics=self._topics).where(reduce(or_, new, late))
+
+
+def holes(files: Iterable[DataFile], highs: Offsets, span: Span) -> list[Hole]:
+    """Offsets between those of files, or behind them, whose messages may be of a period.
+
+    They were stored no earlier than what lies before them, and no later than what lies behind.
+    """
+    found: list[Hole] = []
+    last: dict[Queue, tuple[int, int]] = {}
+    known = ((each.queue, each) for each in files if each.queue is not None)
+    until = FOR_EVER if span.until_ms is None else span.until_ms
+    for queue, each in sorted(known, key=lambda pair: (pair[0], pair[1].first)):
+        end, ms = last.get(queue, (each.first, each.since_ms))
+        if each.first > end and ms < until and each.since_ms >= span.since_ms:
+            found.append(Hole(queue, end, each.first))
+        last[queue] = max(end, each.last + 1), max(ms, each.until_ms)
+    return found + [
+        Hole(queue, end, highs[queue])
+        for queue, (end, ms) in last.items()
+        if highs[queue] > end and ms < until
+    ]
 
 
 def oldest(firsts: Mapping[Queue, int], brokers: set[str]) -> dict[str, int]:
