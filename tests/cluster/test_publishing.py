@@ -184,6 +184,19 @@ class TestRepeats:
 
         assert simulate(story) in (["a1", "b1", "c1"], ["a2", "b2", "c2"])
 
+    def test_drivers_at_once_whose_rows_lie_on_different_brokers_find_one_coordinator(self) -> None:
+        """
+        Who decides does not depend on where the messages are.
+        """
+
+        async def story() -> list[str]:
+            async with Cluster(memory=True, brokers=2) as cluster:
+                await cluster.create_topic(TOPIC, 1)
+                await asyncio.gather(write(cluster, 0, ["a1"]), write(cluster, 0, ["b1"]))
+                return visible(cluster)
+
+        assert simulate(story) in (["a1"], ["b1"])
+
     def test_several_requests_for_one_epoch_copy_it_once(self, run: Run) -> None:
         """
         A driver that lost patience asks again while the first request is still at work.

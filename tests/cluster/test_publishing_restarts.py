@@ -10,6 +10,7 @@ from peer import Peer, Run
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.epochs import Epoch
+from gantrymq.client.publishing import CoordinatorAway
 from gantrymq.model import PUBLISH_TOPIC, STAGE_TOPIC, Message
 from gantrymq.protocol.command import Command
 from gantrymq.testing.cluster import Cluster
@@ -231,6 +232,33 @@ class TestDriversThatDie:
         assert "keeps the decisions of writer" in said or "does not answer" in said
         assert sorted(FIRST + SECOND) == seen
 
+    def test_an_epoch_whose_only_broker_is_away_is_not_taken_for_a_new_one(self) -> None:
+        """
+        Brokers without a row of it know who decided: the repeat is refused until that one is back.
+        """
+
+        async def story() -> tuple[bool, str, list[str]]:
+            async with Cluster(memory=True, brokers=2) as cluster:
+                await cluster.create_topic(TOPIC, 1)
+                await write(cluster, 0, ["b1"])  # one row, so on one broker
+                (owner,) = (n for n in cluster.running if has_rows(cluster, n))
+                await cluster.kill_broker(owner)
+                await asyncio.sleep(150)  # the name server has forgotten it
+                said = ""
+                try:
+                    await write(cluster, 0, ["b1"])
+                except CoordinatorAway as error:
+                    said = str(error)
+                await cluster.start_broker(owner)
+                again = await write(cluster, 0, ["b1"])
+                await write(cluster, 1, ["z1"])
+                return again.is_repeat, said, visible(cluster)
+
+        is_repeat, said, seen = simulate(story)
+        assert is_repeat
+        assert "keeps the decisions of writer" in said
+        assert ["b1", "z1"] == seen
+
     def test_a_broker_that_has_no_part_in_it_may_be_away(self) -> None:
         """
         Once the coordinator is known, nobody waits for the others.
@@ -367,6 +395,11 @@ class TestStopAndStart:
         assert 0 == gone[0]
         assert gone[1]
         assert sorted(FIRST) == seen
+
+
+def has_rows(cluster: Cluster, broker: str) -> bool:
+    store = cluster.broker(broker).store
+    return any(store.max_offset(TOPIC, queue_id) for queue_id in store.queues(TOPIC))
 
 
 def only_notes() -> Fault:

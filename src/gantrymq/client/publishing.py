@@ -195,10 +195,11 @@ class Publisher:
         return self._addresses[broker]
 
     async def _coordinator(
-        self, states: Mapping[str, WriterState | None], brokers: Sequence[str] = ()
+        self, states: Mapping[str, WriterState | None]
     ) -> tuple[str, WriterState]:
-        """Who keeps the decisions, and what it says. A new writer's are kept by one of `brokers`,
-        found by its id, so that everybody who asks at the same time finds the same one."""
+        """Who keeps the decisions, and what it says. A new writer's are kept by one of all brokers
+        that can, found by its id, so that everybody who asks at the same time finds the same one,
+        wherever the messages lie."""
         known = {state.coordinator for state in states.values() if state and state.coordinator}
         if len(known) > 1:
             raise ClientError(
@@ -215,7 +216,7 @@ class Publisher:
                     "may then be published twice)"
                 )
             return name, state
-        able = sorted(brokers) or sorted(name for name, state in states.items() if state)
+        able = sorted(name for name, state in states.items() if state)
         if not able:
             raise NotSupported("no broker here can publish epochs: only GantryMQ's can")
         return able[crc32(self.writer.encode()) % len(able)], WriterState()
@@ -262,14 +263,18 @@ class Publisher:
         process as well, and finishes what was begun.
         """
         wanted = {name: list(share) for name, share in shares.items() if share}
-        name, state = await self._coordinator(await self.states(), list(wanted))
+        states = await self.states()
+        name, state = await self._coordinator(states)
         if not state.complete and state.decided < epoch:
             log.warning("epoch %d of %s was left unfinished", state.decided, self.writer)
             await self._carry_out(name, state.decided, await self._decide(name, state.decided, {}))
         is_repeat = state.decided >= epoch
         if not is_repeat:
+            # Everybody learns who decides, with messages or without: whichever broker is away when
+            # the epoch is repeated, another one knows that it was decided, and by whom.
+            asked = {broker: wanted.get(broker, []) for broker in {*wanted, *_strangers(states)}}
             await asyncio.gather(
-                *(self._prepare(broker, name, epoch, share) for broker, share in wanted.items())
+                *(self._prepare(broker, name, epoch, share) for broker, share in asked.items())
             )
         decision = await self._decide(name, epoch, {} if is_repeat else wanted)
         await self._carry_out(name, epoch, decision)
@@ -353,6 +358,11 @@ class Publisher:
                 self._addresses = {}
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+
+def _strangers(states: Mapping[str, WriterState | None]) -> list[str]:
+    """Brokers that can publish epochs and do not know the writer."""
+    return [name for name, state in states.items() if state and not state.coordinator]
 
 
 def _is_busy(error: BaseException) -> bool:
