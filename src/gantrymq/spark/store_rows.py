@@ -176,9 +176,7 @@ class StoreRows(Closing):
             topic = wanted.queue.topic
             if topic not in self._found:
                 self._found[topic] = find_keys(self.folder.directory, topic, self._wanted.keys)
-            places, first, end = self._found[topic]
-            positions = entries["position"].astype(np.int64)
-            mask &= np.isin(positions, places) | (positions < first) | (positions >= end)
+            mask &= self._found[topic].may_hold(entries["position"].astype(np.int64))
         return mask
 
     def _cut(self, entries: Entries, rows: Ints) -> Iterator[Ints]:

@@ -14,7 +14,7 @@ from gantrymq.base.disk import OsDisk
 from gantrymq.kernel import hash_keys
 from gantrymq.store import checkpoint
 from gantrymq.store.index import ENTRY_BYTES, ENTRY_DTYPE, HEADER, IndexHeader, Rows
-from gantrymq.store.mapped import Bytes, Ints, map_file
+from gantrymq.store.mapped import Bools, Bytes, Ints, map_file
 
 JAVA_SLOTS: Final = 5_000_000
 ENTRIES_A_SLOT: Final = 4
@@ -36,8 +36,17 @@ class FoundAt(NamedTuple):
     """Where keys may be: at these log offsets, and anywhere outside what the index covers."""
 
     positions: Ints
-    first: int
-    end: int
+    covered: list[tuple[int, int]]
+    """Log offsets between which, both excluded, a file of the index has every key. A file that is
+    missing or damaged leaves a gap."""
+
+    def may_hold(self, positions: Ints) -> Bools:
+        """At which log offsets one of the keys may be."""
+        found: Bools = np.isin(positions, self.positions)
+        known = np.zeros(positions.size, bool)
+        for first, last in self.covered:
+            known |= (positions > first) & (positions < last)
+        return found | ~known
 
 
 def index_files(directory: str) -> list[IndexView]:
@@ -72,13 +81,14 @@ def find_keys(directory: str, topic: str, keys: Iterable[str]) -> FoundAt:
     """Where messages of a topic with one of these keys may lie, by the index alone."""
     wanted = np.array(hash_keys([f"{topic}#{key}".encode() for key in keys]), np.int64)
     views = [view for view in index_files(directory) if view.rows.size]
-    if not views:
-        return FoundAt(np.empty(0, np.int64), 0, 0)
     places = [view.rows["at"][np.isin(view.rows["hash"], wanted)] for view in views]
-    # Of the last record perhaps not all keys are there yet.
-    end = int(views[-1].rows["at"][-1])
-    return FoundAt(np.unique(np.concatenate(places).astype(np.int64)), _first(views), end)
+    found = np.unique(np.concatenate([np.empty(0, np.int64), *places]).astype(np.int64))
+    return FoundAt(found, [_covered(view) for view in views])
 
 
-def _first(views: list[IndexView]) -> int:
-    return int(views[0].rows["at"][0])
+def _covered(view: IndexView) -> tuple[int, int]:
+    """From the first record to the last: of these two some keys may be in the files beside."""
+    places = view.rows["at"]
+    first, last = int(places[0]), int(places[-1])
+    is_sound = bool((places >= first).all() and (places <= last).all())
+    return (first, last) if is_sound else (first, first)
