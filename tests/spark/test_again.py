@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from lakekit import NOON, written
 from pyspark.sql import functions as f
 from sparkkit import BROKER, Processes
 
@@ -15,8 +16,11 @@ from gantrymq import Admin, Message, Producer, ProducerOptions
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import ConfigError
 from gantrymq.cli.pipeline import pipeline
-from gantrymq.pipelines.again.feeds import FOR_EVER, TopicFeed
+from gantrymq.model import Queue
+from gantrymq.pipelines.again.feeds import FOR_EVER, ArchiveFeed, TopicFeed
+from gantrymq.pipelines.again.results import Span
 from gantrymq.pipelines.job import Job, Outcome
+from gantrymq.pipelines.lake import Change, open_table
 from gantrymq.pipelines.moments import describe, parse_moment
 from gantrymq.testing.plugin import GantryCluster
 
@@ -186,6 +190,33 @@ def test_a_period_that_messages_are_gone_from_is_not_replaced(tmp_path: Path) ->
         assert {} == TopicFeed(_source(cluster, "fresh")).reaches_back()
     finally:
         cluster.close()
+
+
+def test_an_archive_gives_a_job_what_its_options_choose(spark: Any, tmp_path: Path) -> None:
+    """
+    The same messages as of the topic: by tags, by SQL over properties, in the columns it asked for.
+    """
+    queue = Queue("orders", BROKER, 0)
+    archive = open_table(tmp_path / "a", create=True)
+    files = written(archive.root, queue, 0, 9)
+    archive.commit(Change(NOON, files, ends={queue: 10}))
+
+    def rows(source: dict[str, str]) -> list[str]:
+        name = "-".join(source).lower()
+        work = job_of(
+            "orders", tmp_path / name, says("x"), source=source, archive=str(archive.root)
+        )
+        work.run(spark)
+        ran = bodies(work.results().frame(spark))
+        work.again(spark, since=describe(NOON, "UTC"))
+        assert ran == bodies(work.results().frame(spark))
+        return ran
+
+    tagged = [f"x 0:{offset}" for offset in (1, 4, 7)]
+    assert tagged == rows({"tags": "t1"})
+    assert tagged == rows({"sqlFilter": "TAGS = 't1'", "columns": "storeTimestamp,body"})
+    feed = ArchiveFeed(str(archive.root), ["orders"], {"columns": "storeTimestamp"})
+    assert ["storeTimestamp"] == feed.frame(spark, Span(NOON, None), {}, {queue: 10}).columns
 
 
 MODULE = """

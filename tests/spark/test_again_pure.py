@@ -343,3 +343,17 @@ def test_progress_is_not_committed_to_nobody(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="give a name server"):
         work.again(None, since=when(1), archive=str(tmp_path), commit_progress=True)
+
+
+def test_an_archive_takes_the_options_it_can_and_refuses_others(tmp_path: Path) -> None:
+    """
+    A job that chooses by an option would be given other messages than those of the topic.
+    """
+    path = str(archived(tmp_path / "a", (0, 1, 0)))
+    for name, value in (("queues", "0"), ("keyFilter", "k1"), ("bodyAs", "text")):
+        with pytest.raises(ConfigError, match=f"{name} is no option for an archive"):
+            ArchiveFeed(path, ["orders"], {name.lower(): value})
+    with pytest.raises(GantryError):
+        ArchiveFeed(path, ["orders"], {"sqlFilter": "a >"})
+    with pytest.raises(ConfigError, match="unknown option tagz"):
+        ArchiveFeed(path, ["orders"], {"tagz": "x"})

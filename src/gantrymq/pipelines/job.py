@@ -170,7 +170,8 @@ class Job:
 
     def _feed(self, namesrv: str, archive: str | None) -> Feed:
         if archive is not None:
-            return ArchiveFeed(archive, [word.strip() for word in self.topic.split(",")])
+            topics = [word.strip() for word in self.topic.split(",")]
+            return ArchiveFeed(archive, topics, self.source)
         options = {"topic": self.topic, **self.source}
         return TopicFeed({"nameServer": namesrv, **options} if namesrv else options)
 

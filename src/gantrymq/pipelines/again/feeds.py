@@ -6,16 +6,23 @@ from functools import reduce
 from operator import or_
 from typing import Any, Final, Protocol
 
+from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
 from gantrymq.pipelines.again.results import Span
 from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.lake.files import DataFile
 from gantrymq.pipelines.lake.files import Span as Hole
+from gantrymq.pipelines.replay.selection import Selection, check_selection, chosen
+from gantrymq.protocol.subscription import ALL
+from gantrymq.spark.option_table import canonical
+from gantrymq.spark.options import columns_of
 from gantrymq.spark.plan import Offsets, named, to_json
 from gantrymq.spark.rows import open_rows, source_options
 
 FOR_EVER: Final = 253_370_764_800_000
 """The year 9999: nothing is stored later."""
+BROKERS_ONLY: Final = ("queues", "keyFilter", "bodyAs")
+"""Options that would change what a job is given, and that an archive does not have."""
 
 
 class Feed(Protocol):
@@ -92,9 +99,22 @@ class TopicFeed:
 
 
 class ArchiveFeed:
-    """An archive, which still has what brokers have deleted."""
+    """An archive, which still has what brokers have deleted.
 
-    def __init__(self, path: str, topics: Sequence[str]) -> None:
+    Options of the source mean here what they mean to brokers, or are refused."""
+
+    def __init__(
+        self, path: str, topics: Sequence[str], options: Mapping[str, str] | None = None
+    ) -> None:
+        given = canonical(options or {})
+        wrong = [name for name in BROKERS_ONLY if name in given]
+        if wrong:
+            raise ConfigError(
+                f"{wrong[0]} is no option for an archive: choose in the job's function"
+            )
+        self._selection = Selection(tags=given.get("tags", ALL), sql=given.get("sqlFilter"))
+        check_selection(self._selection)
+        self._columns = columns_of(given) if given else ()
         self._table, self._topics = open_table(path), tuple(topics)
 
     def bounds(self) -> tuple[Offsets, Offsets]:
@@ -151,18 +171,21 @@ class ArchiveFeed:
 
         # The files are those of when `ends` were looked up, so nothing lies behind them.
         if not starts:
-            return self._table.frame(
+            found = self._table.frame(
                 spark, topics=self._topics, since_ms=span.since_ms, until_ms=span.until_ms
             )
-        new = [
-            (f.col("topic") == queue.topic)
-            & (f.col("brokerName") == queue.broker_name)
-            & (f.col("queueId") == queue.queue_id)
-            & (f.col("queueOffset") >= start)
-            for queue, start in starts.items()
-        ]
-        late = f.unix_millis("storeTimestamp") >= span.since_ms
-        return self._table.frame(spark, topics=self._topics).where(reduce(or_, new, late))
+        else:
+            new = [
+                (f.col("topic") == queue.topic)
+                & (f.col("brokerName") == queue.broker_name)
+                & (f.col("queueId") == queue.queue_id)
+                & (f.col("queueOffset") >= start)
+                for queue, start in starts.items()
+            ]
+            late = f.unix_millis("storeTimestamp") >= span.since_ms
+            found = self._table.frame(spark, topics=self._topics).where(reduce(or_, new, late))
+        found = chosen(found, self._selection)
+        return found.select(*self._columns) if self._columns else found
 
 
 def holes(files: Iterable[DataFile], highs: Offsets, span: Span) -> list[Hole]:
