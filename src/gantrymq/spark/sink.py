@@ -9,7 +9,7 @@ it. At least once: tasks send, and ids are the same whenever a task or an epoch 
 import asyncio
 import logging
 import uuid
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -21,8 +21,9 @@ from pyspark.sql.datasource import (
 )
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.client.errors import BrokerUnknown
 from gantrymq.client.publishing import Outcome, Publisher
-from gantrymq.protocol.publishing import Share
+from gantrymq.protocol.publishing import Share, WriterState
 from gantrymq.spark.explain import told
 from gantrymq.spark.sink_options import (
     AT_LEAST_ONCE,
@@ -74,13 +75,25 @@ async def _probe(options: SinkOptions) -> bool:
         if options.delivery == AT_LEAST_ONCE:
             return False
         states = await publisher.states()
-        unable = [name for name in sorted(brokers or states) if states.get(name) is None]
-        if unable and options.delivery == EXACTLY_ONCE:
-            raise ConfigError(
-                f"delivery=exactly-once needs GantryMQ brokers, and {', '.join(unable)} is none: "
-                "write with delivery=at-least-once"
-            )
-        return not unable
+        return able(options.delivery, brokers or states.keys(), states)
+
+
+def able(delivery: str, brokers: Set[str], states: Mapping[str, WriterState | None]) -> bool:
+    """Whether these brokers publish epochs. One that is away has not said that it cannot."""
+    away = sorted(brokers - states.keys())
+    if away:
+        raise BrokerUnknown(
+            f"broker {', '.join(away)} is not in the cluster now, so that nobody knows whether it "
+            "can write exactly once: try again when it is back, or write with "
+            "delivery=at-least-once"
+        )
+    unable = sorted(name for name in brokers if states[name] is None)
+    if unable and delivery == EXACTLY_ONCE:
+        raise ConfigError(
+            f"delivery=exactly-once needs GantryMQ brokers, and {', '.join(unable)} is none: "
+            "write with delivery=at-least-once"
+        )
+    return not unable
 
 
 # committing

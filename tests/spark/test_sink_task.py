@@ -1,0 +1,28 @@
+"""What the sink promises before it writes, and what its tasks do with rows: no Spark session."""
+
+import pytest
+
+from gantrymq.base.errors import ConfigError
+from gantrymq.client.errors import BrokerUnknown
+from gantrymq.protocol.publishing import WriterState
+from gantrymq.spark.sink import able
+from gantrymq.spark.sink_options import AUTO, EXACTLY_ONCE
+
+ABLE = WriterState()
+
+
+def test_only_brokers_that_say_they_cannot_make_a_write_at_least_once() -> None:
+    """`auto` is exactly once if all can; `exactly-once` is refused by name if one cannot."""
+    states = {"broker-a": ABLE, "broker-b": None, "broker-c": ABLE}
+
+    assert able(AUTO, {"broker-a", "broker-c"}, states)
+    assert not able(AUTO, {"broker-a", "broker-b"}, states)
+    with pytest.raises(ConfigError, match="broker-b is none"):
+        able(EXACTLY_ONCE, {"broker-a", "broker-b"}, states)
+
+
+@pytest.mark.parametrize("delivery", [AUTO, EXACTLY_ONCE])
+def test_a_broker_that_is_away_does_not_lower_the_guarantee(delivery: str) -> None:
+    """It has not said what it can: the write is refused until it is back."""
+    with pytest.raises(BrokerUnknown, match=r"broker-b is not in the cluster now.*try again"):
+        able(delivery, {"broker-a", "broker-b"}, {"broker-a": ABLE})
