@@ -1,12 +1,17 @@
 """What the sink promises before it writes, and what its tasks do with rows: no Spark session."""
 
+import asyncio
+
+import pyarrow as pa
 import pytest
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.client.errors import BrokerUnknown
 from gantrymq.protocol.publishing import WriterState
 from gantrymq.spark.sink import able
-from gantrymq.spark.sink_options import AUTO, EXACTLY_ONCE
+from gantrymq.spark.sink_options import AUTO, EXACTLY_ONCE, SKIP, SinkOptions
+from gantrymq.spark.sink_task import Assignment, write_rows
+from gantrymq.testing.cluster import Cluster
 
 ABLE = WriterState()
 
@@ -26,3 +31,20 @@ def test_a_broker_that_is_away_does_not_lower_the_guarantee(delivery: str) -> No
     """It has not said what it can: the write is refused until it is back."""
     with pytest.raises(BrokerUnknown, match=r"broker-b is not in the cluster now.*try again"):
         able(delivery, {"broker-a", "broker-b"}, {"broker-a": ABLE})
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_bad_rows_are_left_out_when_the_topic_comes_from_a_column(exact: bool) -> None:
+    """`onError=skip` goes for them, too, although no topic is set in the options."""
+
+    async def work() -> tuple[int, int]:
+        async with Cluster() as cluster:
+            await cluster.create_topic("orders", 1)
+            options = SinkOptions(namesrv=cluster.namesrv, on_error=SKIP)
+            rows = pa.RecordBatch.from_pydict(
+                {"topic": ["orders"] * 3, "body": ["a", "b", "c"], "tags": ["x", "y\x01z", "x"]}
+            )
+            written = await write_rows(Assignment("w", 0, 0, exact), options, iter([rows]))
+            return written.rows, written.refused
+
+    assert (2, 1) == asyncio.run(work())

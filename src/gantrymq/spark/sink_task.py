@@ -133,7 +133,8 @@ class _Task:
         """What becomes of rows that cannot be sent."""
         bad = np.flatnonzero(faults != GOOD)
         options = self._options
-        if options.on_error == FAIL or topic == options.dead_topic:
+        is_dead = topic is not None and topic == options.dead_topic
+        if options.on_error == FAIL or is_dead:
             raise RowRefused(self._complaint(batch, faults, int(bad[0]), topic))
         self._written.refused += len(bad)
         if options.on_error == SKIP:
