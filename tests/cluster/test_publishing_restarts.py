@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from epochs import TOPIC, WRITER, publisher, stored, visible, write
@@ -10,7 +10,7 @@ from peer import Peer, Run
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.epochs import Epoch
-from gantrymq.client.publishing import CoordinatorAway
+from gantrymq.client.publishing import CoordinatorAway, Outcome
 from gantrymq.model import PUBLISH_TOPIC, STAGE_TOPIC, Message
 from gantrymq.protocol.command import Command
 from gantrymq.testing.cluster import Cluster
@@ -361,6 +361,54 @@ class TestStopAndStart:
         assert "no space left" in said
         assert sorted(FIRST) == seen
 
+    def test_a_stage_that_cannot_be_read_for_a_while_is_read_again(self) -> None:
+        """
+        One failed read ends nothing: the copies go on when the disk does.
+        """
+
+        async def story() -> tuple[Outcome, list[str]]:
+            disk = MemoryDisk()
+            async with Cluster(memory=True, disk=disk) as cluster:
+                await cluster.create_topic(TOPIC, 1)
+                left = iter([OSError(24, "too many open files")] * 3)
+                disk.fault = while_copying(cluster, lambda: next(left, None))
+                return await write(cluster, 0, FIRST), visible(cluster)
+
+        outcome, seen = simulate(story)
+        assert len(FIRST) == outcome.messages
+        assert sorted(FIRST) == seen
+
+    def test_what_nobody_foresaw_is_told_and_tried_again_after_the_next_start(self) -> None:
+        """
+        The request gets an answer at once, and the broker does not turn in circles.
+        """
+
+        async def story() -> tuple[list[str], list[str]]:
+            disk = MemoryDisk()
+            async with Cluster(memory=True, disk=disk) as cluster:
+                await cluster.create_topic(TOPIC, 1)
+
+                def break_down() -> None:
+                    raise LookupError("nobody thought of this")
+
+                disk.fault = while_copying(cluster, break_down)
+                said = []
+                for _ in range(2):
+                    try:
+                        await asyncio.wait_for(write(cluster, 0, FIRST), 10)
+                    except GantryError as error:
+                        said.append(str(error))
+                disk.fault = None
+                await cluster.stop_broker()
+                await cluster.start_broker()
+                await write(cluster, 0, SECOND)
+                return said, visible(cluster)
+
+        said, seen = simulate(story)
+        assert 2 == len(said)
+        assert all("LookupError: nobody thought of this" in each for each in said)
+        assert sorted(FIRST) == seen
+
     def test_retention_waits_for_what_is_being_copied(self) -> None:
         """
         Files with staged messages of a running publication stay until it is done.
@@ -400,6 +448,18 @@ class TestStopAndStart:
 def has_rows(cluster: Cluster, broker: str) -> bool:
     store = cluster.broker(broker).store
     return any(store.max_offset(TOPIC, queue_id) for queue_id in store.queues(TOPIC))
+
+
+def while_copying(cluster: Cluster, fail: Callable[[], OSError | None]) -> Fault:
+    """A log that cannot be read once decision and intent stand in it."""
+    store = cluster.broker().store
+
+    def fault(operation: str, path: str) -> OSError | None:
+        if operation != "pread" or "/commitlog/" not in path:
+            return None
+        return fail() if store.max_offset(PUBLISH_TOPIC, 0) == 2 else None
+
+    return fault
 
 
 def only_notes() -> Fault:

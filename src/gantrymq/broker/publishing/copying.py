@@ -91,7 +91,11 @@ class Copying:
     async def _copy(self, stretch: Stretch) -> None:
         done = 0
         while done < stretch.count:
-            part = await read_slice(self._store, stretch, done)
+            try:
+                part = await read_slice(self._store, stretch, done)
+            except OSError as error:
+                await self._pause(f"staged messages cannot be read: {error}")
+                continue
             if part is None:
                 raise StagedGone(
                     f"staged messages for {stretch.topic} vanished while they were published: "

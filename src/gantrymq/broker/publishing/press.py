@@ -109,10 +109,18 @@ class Press:
         note = Published(writer=writer, epoch=copying.intent.epoch)
         try:
             await copying.run(lambda: self._journal.write(note))
-        except (GantryError, OSError) as error:
+        except GantryError as error:
             # Whoever asks is told; the next start of the broker tries once more.
             log.error("epoch %d of writer %s: %s", note.epoch, writer, error)
-            copying.failure = error if isinstance(error, GantryError) else BadRequest(str(error))
+            copying.failure = error
+            return
+        except Exception as error:
+            # Told as well: a task that ends without a word would be asked for its end for ever.
+            log.exception("epoch %d of writer %s cannot be published", note.epoch, writer)
+            copying.failure = BadRequest(
+                f"epoch {note.epoch} of {writer} cannot be published before the next start of the "
+                f"broker: {type(error).__name__}: {error}"
+            )
             return
         del self._running[writer]
 
