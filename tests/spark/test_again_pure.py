@@ -163,6 +163,28 @@ def test_of_two_runs_that_did_not_know_of_each_other_one_is_refused(tmp_path: Pa
     assert [(0, "a"), (5, "b")] == content(tmp_path / "t")
 
 
+def test_a_table_belongs_to_one_job(tmp_path: Path) -> None:
+    """
+    A period is replaced whoever made its rows: so a second job, or one that was renamed, may not
+    begin. A job that only repeated a period has made its rows itself.
+    """
+    made = Results(tmp_path / "t", "j", "hour")
+    made.check_own()
+    made.replace(span(0, 1), staged(tmp_path, (0, "a")), {}, "again")
+    Results(tmp_path / "t", "j", "hour").check_own()
+    renamed = Job(work=str, name="k", topic="orders", table=str(tmp_path / "t"), time="hour",
+                  every="1h", archive=str(archived(tmp_path / "a", (0, 1, 0))))  # fmt: skip
+
+    with pytest.raises(ConfigError, match=r"the job k did not make, .* choose another table"):
+        renamed.run(None)
+    with pytest.raises(ConfigError, match="choose another table"):
+        renamed.again(None, since=when(0))
+
+    assert [(0, "a")] == content(tmp_path / "t")
+    made.replace(span(0, 1), staged(tmp_path), {}, "again")
+    renamed.results().check_own()
+
+
 def test_staging_belongs_to_one_run_and_is_cleaned_by_the_next(tmp_path: Path) -> None:
     """
     What a run that died left behind is deleted; a run at work is not disturbed.

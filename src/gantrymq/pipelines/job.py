@@ -102,6 +102,7 @@ class Job:
     def run(self, spark: Any, namesrv: str = "") -> Outcome:
         """Compute all steps that have messages which the table does not know yet."""
         results, feed = self.results(), self._feed(namesrv, self.archive)
+        results.check_own()
         lows, highs = feed.bounds()
         known = results.positions(highs)
         starts = {queue: known.get(queue, low) for queue, low in lows.items()}
@@ -144,6 +145,7 @@ class Job:
             raise ConfigError("progress is committed to brokers: give a name server, -n host:port")
         span = self.span(since, until, zone)
         results, feed = self.results(), self._feed(namesrv, archive or self.archive)
+        results.check_own()
         _, highs = feed.bounds()
         self._check_reach(feed, span.since_ms)
         lacking = feed.lacks(span, results.positions(highs))
@@ -275,5 +277,5 @@ def _check_not_begun_anew(known: Offsets, highs: Offsets) -> None:
         if at > highs.get(queue, at):
             raise ConfigError(
                 f"the table knows {named(queue)} up to {at}, but it ends at {highs[queue]}: the "
-                "topic was begun anew. Give the job another name or table"
+                "topic was begun anew. Give the job another table"
             )

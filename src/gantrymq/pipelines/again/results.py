@@ -76,6 +76,16 @@ class Results:
         found = {queue: self._table.transaction_version(self._app(queue)) for queue in queues}
         return {queue: at for queue, at in found.items() if at is not None}
 
+    def check_own(self) -> None:
+        """Rows belong to whoever made them: a period knows no jobs, and would be replaced whole."""
+        if self._table is None or self._table.transaction_version(f"{APP}/{self._job}") is not None:
+            return
+        if self._table.to_pyarrow_dataset().count_rows():
+            raise ConfigError(
+                f"the table {self.root} has rows that the job {self._job} did not make, and would "
+                "replace: choose another table, or give the job the name it had"
+            )
+
     def _app(self, queue: Queue) -> str:
         return f"{APP}/{self._job}/{queue.topic}/{queue.broker_name}/{queue.queue_id}"
 
