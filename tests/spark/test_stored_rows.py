@@ -176,6 +176,23 @@ def test_store_paths_have_names_or_none() -> None:
     assert [(None, "/x/k=v/store")] == parse_store_path("/x/k=v/store")
 
 
+@pytest.mark.parametrize("text", ["a=/x,b=/x/", "/x,/x", "a=/x,a=/y"])
+def test_a_store_and_a_broker_are_named_once(text: str) -> None:
+    """A slash at the end makes no other folder."""
+    with pytest.raises(ConfigError, match="twice"):
+        parse_store_path(text)
+
+
+def test_two_stores_of_one_broker_are_refused(tmp_path: Path) -> None:
+    """One of them would be left out without a word."""
+    for name in ("a", "b"):
+        keep_store(tmp_path / name, [message(0, name)])
+        write_topics(tmp_path / name, **{"east-1": (7, 1), "TBW102": (7, 8), TOPIC: (6, 3)})
+
+    with pytest.raises(ConfigError, match=f"two stores of east-1: {tmp_path}/a and {tmp_path}/b"):
+        read({"storePath": f"{tmp_path}/a,{tmp_path}/b", "topic": TOPIC})
+
+
 def test_a_stream_follows_files_alone(tmp_path: Path) -> None:
     """Batch after batch, as the store grows; each message once, and no broker is asked."""
     path = f"{BROKER}={tmp_path}"

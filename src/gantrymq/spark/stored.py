@@ -198,6 +198,11 @@ def stored_rows(options: SourceOptions, broker: Callable[[SourceOptions], Rows])
                 f"{directory} does not tell its broker's name: write storePath as "
                 f"broker-a={directory}"
             )
+        if own in stores:
+            raise ConfigError(
+                f"storePath names two stores of {own}: {stores[own].folder.directory} and "
+                f"{directory}. Read them apart, or name the second one's own broker in front of it"
+            )
         stores[own] = StoreRows(folder, own, wanted, strict=options.fail_on_data_loss)
     files = StoredRows(options, stores)
     return MixedRows(files, broker(options)) if options.namesrv else files
@@ -213,8 +218,11 @@ def parse_store_path(text: str) -> list[tuple[str | None, str]]:
     if not found:
         raise ConfigError("storePath is empty: the broker's store folder, or several by broker "
                           "name, broker-a=/path,broker-b=/path")  # fmt: skip
-    if len({folder for _, folder in found}) < len(found):
+    if len({folder.rstrip("/") for _, folder in found}) < len(found):
         raise ConfigError(f"storePath names a folder twice: {text}")
+    names = [name for name, _ in found if name is not None]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"storePath names a broker twice: {text}")
     return found
 
 
