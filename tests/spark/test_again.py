@@ -219,6 +219,26 @@ def test_an_archive_gives_a_job_what_its_options_choose(spark: Any, tmp_path: Pa
     assert ["storeTimestamp"] == feed.frame(spark, Span(NOON, None), {}, {queue: 10}).columns
 
 
+def test_messages_that_are_not_chosen_are_passed(spark: Any, tmp_path: Path) -> None:
+    """
+    They may be deleted before one comes that is: a job that waited at them could never go on.
+    """
+    queue = Queue("orders", BROKER, 0)
+    archive = open_table(tmp_path / "a", create=True)
+    work = job_of(
+        "orders", tmp_path / "t", says("x"), source={"tags": "t0"}, archive=str(archive.root)
+    )
+    positions = []
+    for first, last in ((0, 0), (1, 2), (3, 3)):
+        files = written(archive.root, queue, first, last, NOON + first * 1000)
+        archive.commit(Change(NOON, files, ends={queue: last + 1}))
+        work.run(spark)
+        positions.append(work.results().positions([queue])[queue])
+
+    assert [1, 3, 4] == positions
+    assert ["x 0:0", "x 0:3"] == bodies(work.results().frame(spark))
+
+
 MODULE = """
 from gantrymq.pipelines.job import job
 from pyspark.sql import functions as f

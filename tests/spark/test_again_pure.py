@@ -163,6 +163,25 @@ def test_of_two_runs_that_did_not_know_of_each_other_one_is_refused(tmp_path: Pa
     assert [(0, "a"), (5, "b")] == content(tmp_path / "t")
 
 
+def test_positions_move_on_without_rows(tmp_path: Path) -> None:
+    """
+    A commit of its own, which loses against others like any; no table is made for it.
+    """
+    empty = Results(tmp_path / "none", "j", "hour")
+    assert None is empty.advance({QUEUE: 5}, "run")
+    assert not (tmp_path / "none").exists()
+    results = Results(tmp_path / "t", "j", "hour")
+    version = results.replace(span(0, None), staged(tmp_path, (0, "a")), {QUEUE: 1}, "run")
+    late = Results(tmp_path / "t", "j", "hour")
+
+    assert version + 1 == results.advance({QUEUE: 5}, "run")
+    assert {QUEUE: 5} == Results(tmp_path / "t", "j", "hour").positions([QUEUE])
+    assert [(0, "a")] == content(tmp_path / "t")
+    with pytest.raises(Conflict, match="changed by somebody else"):
+        late.advance({QUEUE: 9}, "run")
+    assert {QUEUE: 5} == Results(tmp_path / "t", "j", "hour").positions([QUEUE])
+
+
 def test_a_table_belongs_to_one_job(tmp_path: Path) -> None:
     """
     A period is replaced whoever made its rows: so a second job, or one that was renamed, may not

@@ -110,16 +110,15 @@ class Job:
         if not any(behind(starts, highs).values()):
             return Outcome(None, None)
         since = self._first_new(spark, feed, starts, highs)
-        if since is None:
-            return Outcome(None, None)
+        if since is None:  # the source's options chose none: they must not be looked for again
+            version = results.advance(highs, f"{self.name} past what it does not read")
+            self._tell(namesrv, highs)
+            return Outcome(None, None, version=version)
         span = Span(self.grain.floor(since), None)
         if known:
             self._check_reach(feed, span.since_ms)
         outcome = self._replace(spark, results, feed, span, starts, highs, highs)
-        try:
-            self._report(namesrv, highs)
-        except GantryError as error:  # the rows are there, and the next run reports as well
-            log.warning("progress of %s not reported: %s", self.group, error)
+        self._tell(namesrv, highs)
         return outcome
 
     def again(
@@ -248,6 +247,12 @@ class Job:
             f"{self._said(span.since_ms)} {end}), for instance {example}: nothing was written. "
             f"Take {self.time} from storeTimestamp, or a longer step than {self.every}"
         )
+
+    def _tell(self, namesrv: str, offsets: Offsets) -> None:
+        try:
+            self._report(namesrv, offsets)
+        except GantryError as error:  # the rows are there, and the next run reports as well
+            log.warning("progress of %s not reported: %s", self.group, error)
 
     def _report(self, namesrv: str, offsets: Offsets) -> None:
         group = self.group

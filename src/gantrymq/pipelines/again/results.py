@@ -117,14 +117,7 @@ class Results:
         """Put staged rows in place of those of the period; the table's new version."""
         table = self._table or self._created(staged.schema)
         self._check_columns(table, staged.schema)
-        count = (table.transaction_version(f"{APP}/{self._job}") or 0) + 1
-        marks = [Transaction(self._app(queue), at) for queue, at in ends.items()]
-        properties = CommitProperties(
-            custom_metadata={"userMetadata": reason},
-            max_commit_retries=0,  # whoever lost must look at the table again
-            app_transactions=[Transaction(f"{APP}/{self._job}", count), *marks],
-        )
-        try:
+        with self._committing(table, ends, reason) as properties:
             write_deltalake(
                 table,
                 pa.RecordBatchReader.from_batches(staged.schema, _batches(staged)),
@@ -133,14 +126,42 @@ class Results:
                 schema_mode="merge",
                 commit_properties=properties,
             )
+        return self._settled()
+
+    def advance(self, ends: Offsets, reason: str) -> int | None:
+        """Move the positions alone; the table's new version, or None where there is none yet."""
+        table = self._table
+        if table is None:
+            return None
+        with self._committing(table, ends, reason) as properties:
+            table.create_write_transaction(
+                [], "append", table.schema(), [], commit_properties=properties
+            )
+        return self._settled()
+
+    @contextmanager
+    def _committing(
+        self, table: DeltaTable, ends: Offsets, reason: str
+    ) -> Iterator[CommitProperties]:
+        count = (table.transaction_version(f"{APP}/{self._job}") or 0) + 1
+        marks = [Transaction(self._app(queue), at) for queue, at in ends.items()]
+        try:
+            yield CommitProperties(
+                custom_metadata={"userMetadata": reason},
+                max_commit_retries=0,  # whoever lost must look at the table again
+                app_transactions=[Transaction(f"{APP}/{self._job}", count), *marks],
+            )
         except CommitFailedError as error:
             raise Conflict(
                 f"the table {self.root} was changed by somebody else meanwhile: run it again"
             ) from error
         except TROUBLE as error:
             raise TableError(f"the table {self.root} takes no rows: {_line(error)}") from error
+
+    def _settled(self) -> int:
+        """The table as it is behind a commit, tidied now and then; its version."""
         self._table = DeltaTable(self.root)
-        if count % MAINTAIN_EVERY == 0:
+        if (self._table.transaction_version(f"{APP}/{self._job}") or 0) % MAINTAIN_EVERY == 0:
             self.maintain()
         return int(self._table.version())
 
