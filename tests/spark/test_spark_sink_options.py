@@ -12,6 +12,7 @@ from gantrymq.base.errors import GantryError
 from gantrymq.client.policy_send import sharded
 from gantrymq.model import Queue
 from gantrymq.spark.encode import GOOD, NO_QUEUE, NO_TOPIC
+from gantrymq.spark.sink import BatchSink
 from gantrymq.spark.sink_options import check_sink_columns, parse_sink_options, sink_reference
 from gantrymq.spark.targets import Targets
 
@@ -29,6 +30,7 @@ QUEUES = [Queue("t", broker, number) for broker in ("a", "b") for number in rang
         ({"nameserver": "x", "epoch": "1"}, True, "a stream counts its batches itself"),
         ({"nameserver": "x", "writerid": "w", "epoch": "-1"}, False, "epoch is a number from 0"),
         ({"nameserver": "x", "writerid": ""}, True, "writerId has 1 to 255 bytes"),
+        ({"nameserver": "x", "writerid": "once-a-day"}, True, "names with once- are for writes"),
         ({"nameserver": "x", "sendbatchbytes": "9m"}, False, "sendBatchBytes is at most 3m"),
         ({"nameserver": "x", "onerror": "dlq"}, False, "onError=dlq and dlqTopic belong together"),
         ({"nameserver": "x", "dlqtopic": "d"}, False, "onError=dlq and dlqTopic belong together"),
@@ -124,3 +126,12 @@ def test_rows_may_name_their_queue_and_their_topic() -> None:
     assert [str(queue) for queue in found if queue is not None] == [
         "t@a:2", "t@b:2", "t@a:0", "t@a:1",
     ]  # fmt: skip
+
+
+def test_a_batch_write_that_names_no_writer_has_a_new_one_of_one_epoch() -> None:
+    """Brokers forget such writers first, so they push out nobody who comes back."""
+    options = parse_sink_options({"nameserver": "x"}, streaming=False)
+    writers = {BatchSink(options, exact=True)._writer for _ in range(2)}
+
+    assert 2 == len(writers)
+    assert all(writer.startswith("once-") for writer in writers)

@@ -14,6 +14,8 @@ from gantrymq.protocol.headers.base import Header
 
 STAGE_QUEUES: Final = 4
 """Queues of the stage topic on every broker."""
+ONCE_PREFIX: Final = "once-"
+"""Begins the id of a writer of one epoch, which is new every time: nobody comes back under it."""
 
 
 class WriterRequest(Header, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from pyspark.sql.datasource import (
 from gantrymq.base.errors import ConfigError
 from gantrymq.client.errors import BrokerUnknown
 from gantrymq.client.publishing import Outcome, Publisher
-from gantrymq.protocol.publishing import Share, WriterState
+from gantrymq.protocol.publishing import ONCE_PREFIX, Share, WriterState
 from gantrymq.spark.explain import told
 from gantrymq.spark.sink_options import (
     AT_LEAST_ONCE,
@@ -128,7 +128,7 @@ class BatchSink(DataSourceArrowWriter):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, options: SinkOptions, exact: bool) -> None:
         self._options, self._exact = options, exact
-        self._writer = options.writer_id or f"spark-{uuid.uuid4()}"
+        self._writer = options.writer_id or f"{ONCE_PREFIX}{uuid.uuid4()}"
         self._epoch = options.epoch or 0
 
     def write(self, iterator: Iterator[Any]) -> TaskWritten:

@@ -6,6 +6,7 @@ from typing import Final
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import GROUP_BYTES_MAX, UNSENDABLE_TOPICS, check_group_name, check_topic_name
+from gantrymq.protocol.publishing import ONCE_PREFIX
 from gantrymq.spark import values
 from gantrymq.spark.columns import nearest
 from gantrymq.spark.option_table import Option
@@ -151,6 +152,11 @@ def _writer(given: Mapping[str, str]) -> str | None:
     writer = given.get("writerId")
     if writer is not None and not 0 < len(writer.encode()) <= GROUP_BYTES_MAX:
         raise ConfigError(f"writerId has 1 to {GROUP_BYTES_MAX} bytes, not {writer[:64]!r}")
+    if writer is not None and writer.startswith(ONCE_PREFIX):
+        raise ConfigError(
+            f"writerId {writer[:64]!r}: names with {ONCE_PREFIX} are for writes that nobody "
+            "repeats, and soon forgotten; take another one"
+        )
     return writer
 
 

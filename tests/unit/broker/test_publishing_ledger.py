@@ -119,14 +119,44 @@ def test_idle_writers_are_forgotten_and_busy_ones_are_not() -> None:
     """
     ledger = ledger_of(
         decided(1, "idle"),
+        Published(writer="idle", epoch=1),
         decided(1, "busy"),
         Intended(writer="busy", epoch=1, share=[STRETCH]),
-        decided(1, "fresh"),
+        decided(1, "open"),
+        Published(writer="fresh", epoch=1),
     )
     ledger.writers["fresh"].used_ms = IDLE_DAYS_MAX * DAY_MS
     ledger.forget_idle(IDLE_DAYS_MAX * DAY_MS + 10)
 
-    assert {"busy", "fresh"} == set(ledger.writers)
+    assert {"busy", "open", "fresh"} == set(ledger.writers)
+
+
+def test_writers_of_one_epoch_are_forgotten_after_a_day() -> None:
+    """
+    Nobody comes back under their names; one that was left open stays as long as others do.
+    """
+    ledger = ledger_of(
+        Published(writer="once-1", epoch=0), decided(0, "once-2"), Published(writer="w", epoch=0)
+    )
+    ledger.forget_idle(DAY_MS)
+    assert 3 == len(ledger.writers)
+    ledger.forget_idle(DAY_MS + 10)
+    assert {"once-2", "w"} == set(ledger.writers)
+    ledger.forget_idle(IDLE_DAYS_MAX * DAY_MS + 10)
+    assert {} == ledger.writers
+
+
+def test_writers_of_one_epoch_push_nobody_out() -> None:
+    """
+    However many batch writes there are, a job that comes back every night is still known.
+    """
+    ledger = ledger_of(Published(writer="nightly", epoch=7))
+    for number in range(MANY + 2):
+        ledger.apply(Published(writer=f"once-{number}", epoch=0), number, number, 1_000)
+    ledger.forget_idle(2_000)
+
+    assert MANY == len(ledger.writers)
+    assert 7 == ledger.find("nightly").published
 
 
 def test_there_is_a_limit_to_how_many_are_remembered() -> None:

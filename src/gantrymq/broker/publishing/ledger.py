@@ -8,12 +8,14 @@ from typing import Final
 import msgspec
 
 from gantrymq.broker.publishing.notes import Decided, Enrolled, Intended, Note, Published
-from gantrymq.protocol.publishing import Decision, Share, WriterState
+from gantrymq.protocol.publishing import ONCE_PREFIX, Decision, Share, WriterState
 
 IDLE_DAYS_MAX: Final = 30
 """A writer that did nothing for so long is forgotten."""
+ONCE_DAYS_MAX: Final = 1
+"""The same for writers of one epoch only, when it is complete."""
 WRITERS_MAX: Final = 20_000
-"""More are not remembered: whoever was idle longest goes first."""
+"""More are not remembered: writers of one epoch go first, then whoever was idle longest."""
 DAY_MS: Final = 86_400_000
 
 
@@ -101,20 +103,15 @@ class Ledger:
     def forget_idle(self, now_ms: int) -> None:
         """Let go of writers that are long gone, and of the longest idle ones if there are many.
 
-        What is being published stays whatever its age.
+        What is decided or being published stays whatever its age, unless nobody can repeat it.
         """
-        long_ago = now_ms - IDLE_DAYS_MAX * DAY_MS
-        gone = [
-            name
-            for name, entry in self.writers.items()
-            if entry.used_ms < long_ago and entry.intent is None
-        ]
+        gone = [name for name, entry in self.writers.items() if _is_past(name, entry, now_ms)]
         for name in gone:
             del self.writers[name]
         over = len(self.writers) - WRITERS_MAX
         if over > 0:
             idle = [name for name, entry in self.writers.items() if not entry.is_busy]
-            idle.sort(key=lambda name: self.writers[name].used_ms)
+            idle.sort(key=lambda name: (not _is_once(name), self.writers[name].used_ms))
             for name in idle[:over]:
                 del self.writers[name]
 
@@ -124,3 +121,16 @@ class Ledger:
         return {
             name: entry.intent for name, entry in self.writers.items() if entry.intent is not None
         }
+
+
+def _is_once(writer: str) -> bool:
+    return writer.startswith(ONCE_PREFIX)
+
+
+def _is_past(writer: str, entry: Writer, now_ms: int) -> bool:
+    """Whether a writer's time is over. One of a single epoch that was left open has no heir: its
+    decision goes as well, in the end."""
+    days = (now_ms - entry.used_ms) / DAY_MS
+    if _is_once(writer) and entry.intent is None:
+        return days > (ONCE_DAYS_MAX if entry.decision is None else IDLE_DAYS_MAX)
+    return days > IDLE_DAYS_MAX and not entry.is_busy
