@@ -163,6 +163,29 @@ def test_a_damaged_entry_is_found(tmp_path: Path, field: str) -> None:
     assert [number for number in range(COUNT // 3) if number not in bad] == found
 
 
+@pytest.mark.parametrize("field, value", [(84, 1 << 20), (84, -5), (36, 0x30), (36, 1)])
+def test_a_record_that_is_damaged_inside_is_named(tmp_path: Path, field: int, value: int) -> None:
+    """Sizes and flags that cannot be: the error says where; without strictness the rest is read."""
+    keep_store(tmp_path, orders())
+    queue_file = tmp_path / "consumequeue" / TOPIC / "0" / f"{0:020d}"
+    position = int(np.frombuffer(queue_file.read_bytes(), ENTRY_TYPE)["position"][3])
+    log = tmp_path / "commitlog" / f"{position // 8192 * 8192:020d}"
+    patch(log, position % 8192 + field, value.to_bytes(4, "big", signed=True))
+
+    with opened(tmp_path) as rows:
+        with pytest.raises(StoreDamaged, match="message 3 of queue 0 of orders") as caught:
+            read(rows, QUEUES[0], columns=("queueOffset", "body", "keys"))
+        assert f"byte {position % 8192} of {log}" in str(caught.value)
+    lost: list[tuple[int, int]] = []
+    with opened(tmp_path, strict=False) as rows:
+        found = read(
+            rows, QUEUES[0], columns=("queueOffset", "body", "keys"),
+            lost=lambda _, start, end: lost.append((start, end)),
+        )  # fmt: skip
+        assert [number for number in range(COUNT // 3) if number != 3] == offsets(found)
+        assert (1, [(3, 4)]) == (rows.skipped, lost)
+
+
 def test_a_cut_queue_file_is_named(tmp_path: Path) -> None:
     """What it no longer holds is left out if that is allowed, and what is behind is read."""
     keep_store(tmp_path, orders())

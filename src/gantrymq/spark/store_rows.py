@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from gantrymq.base.errors import GantryError
+from gantrymq.base.errors import GantryError, ProtocolError
 from gantrymq.filter import condition
 from gantrymq.kernel import FILLER_SIZE
 from gantrymq.model import Queue
@@ -23,7 +23,7 @@ from gantrymq.spark.plan import Offsets, Range, named
 from gantrymq.store.dispatch import SCHEDULE_TOPIC
 from gantrymq.store.folder import StoreFolder
 from gantrymq.store.indexfiles import FoundAt, find_keys
-from gantrymq.store.mapped import Bools, Entries, Ints, QueueFiles, fitting
+from gantrymq.store.mapped import Bools, Bytes, Entries, Ints, QueueFiles, fitting
 from gantrymq.store.queueext import ADDRESS_MAX
 
 log = logging.getLogger(__name__)
@@ -32,6 +32,8 @@ ENTRIES_PER_READ: Final = 1 << 16
 BATCH_BYTES: Final = 4 << 20
 WINDOW_BYTES_MAX: Final = 1 << 30
 """How far the records of one batch may lie apart; Arrow counts bytes with 32 bits."""
+UNREADABLE: Final = (ProtocolError, IndexError)
+"""What a record with damaged sizes or a damaged body ends in."""
 TAIL_ENTRIES: Final = 1 << 12
 """How many entries at a queue's end are held against the log at a time."""
 
@@ -212,19 +214,50 @@ class StoreRows(Closing):
         fits[ascending[1:]] = positions[ascending[1:]] > ahead[:-1]
         if not fits.all():
             self._refuse(queue, first + rows[~fits], entries[rows[~fits]], lost)
-            positions, sizes = positions[fits], sizes[fits]
-        if not positions.size:
-            return
-        low, high = int(positions[0]) - base, int(positions[-1] + sizes[-1]) - base
-        starts = positions - base - low
+            positions, sizes, rows = positions[fits], sizes[fits], rows[fits]
+        starts = positions - base
+        try:
+            yield from self._made(queue, file, starts, sizes, columns)
+        except UNREADABLE:  # some record, somewhere inside
+            reasons = [
+                self._wrong_with(queue, file, starts[each], sizes[each], columns)
+                for each in np.split(np.arange(starts.size), starts.size)
+            ]
+            sound = np.array([reason is None for reason in reasons], bool)
+            if sound.all():
+                raise
+            place, reason = next(pair for pair in zip(starts, reasons, strict=True) if pair[1])
+            where = f"the record at byte {place} of {self.folder.log.path(base)}: {reason}"
+            bad = first + rows[~sound]
+            self._damaged(StoreDamaged(queue, int(bad[0]), where), _stretches(bad), lost)
+            yield from self._made(queue, file, starts[sound], sizes[sound], columns)
+
+    def _made(
+        self, queue: Queue, file: Bytes, starts: Ints, sizes: Ints, columns: Sequence[str]
+    ) -> list[Any]:
+        """The records at these places of a log file as one batch; none without rows."""
+        if not starts.size:
+            return []
+        low, high = int(starts[0]), int(starts[-1] + sizes[-1])
+        starts = starts - low
         records = Records(file[low:high], starts, queue)
         if self._condition is not None:
             matches = self._condition.matches
             kept = np.array([matches(raw) for raw in records.raw_properties()], bool)
             if not kept.any():
-                return
+                return []
             records = Records(file[low:high], starts[kept], queue)
-        yield made(records, columns)
+        return [made(records, columns)]
+
+    def _wrong_with(
+        self, queue: Queue, file: Bytes, starts: Ints, sizes: Ints, columns: Sequence[str]
+    ) -> str | None:
+        """Why records cannot be decoded, if they cannot."""
+        try:
+            self._made(queue, file, starts, sizes, columns)
+        except UNREADABLE as error:
+            return str(error) or type(error).__name__
+        return None
 
     def _fitting(self, queue: Queue, entries: Entries, first: int) -> Bools:
         """Which entries have their record, in whichever files."""
