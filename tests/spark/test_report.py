@@ -7,14 +7,18 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from lakekit import Here
 from shopkit import Shop, double, lose, open_shop, pass_by
 from sparkkit import Processes
 
 from gantrymq.base.clock import SystemClock
 from gantrymq.cli.pipeline_report import report as command
+from gantrymq.pipelines.archive.run import Archive, Job
+from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.report.facts import gather
 from gantrymq.pipelines.report.request import Request
 from gantrymq.pipelines.report.sources import Sources
+from gantrymq.spark.rows import source_options
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -44,6 +48,28 @@ def test_a_store_folder_tells_what_its_broker_tells(
 
     assert told["live topics"] == told["store files"]
     assert COUNT == len(told["store files"][0])
+
+
+def test_what_is_not_archived_yet_is_read_from_the_cluster(
+    spark: Any, cluster: Processes, topic: str, tmp_path: Path
+) -> None:
+    """Each message once, whoever has it: an archive that lags behind has lost nothing."""
+    cluster.create_topic(topic, queues=2)
+    cluster.fill(topic, [5, 3])
+    job = Job(options=source_options({"nameServer": cluster.namesrv, "topic": topic}))
+    table = open_table(tmp_path / "t", create=True)
+    Archive(Here(), table, job, run="one", clock=SystemClock()).run()
+    cluster.fill(topic, [4, 0], first=100)
+    told = {}
+    for namesrv in (None, cluster.namesrv):
+        wanted = Request(namesrv=namesrv, archive=tmp_path / "t", topics=(topic,))
+        found = Sources(spark, wanted, gather(wanted, SystemClock()))
+        rows = found.messages(("queueId", "queueOffset")).collect()
+        told[namesrv] = sorted(map(tuple, rows))
+
+    second = [(1, offset) for offset in range(3)]
+    assert [(0, offset) for offset in range(5)] + second == told[None]
+    assert [(0, offset) for offset in range(9)] + second == told[cluster.namesrv]
 
 
 def test_what_is_lost_doubled_or_passed_by_is_found_and_named(

@@ -42,7 +42,8 @@ def report(
     """Write tables, pictures and report.html to a folder.
 
     Reads live topics, or --store, or --archive; with an archive and a name server the groups'
-    progress comes from the cluster. The exit code is 1 when messages are not accounted for.
+    progress and what is not archived yet come from the cluster. The exit code is 1 when messages
+    are not accounted for.
     """
     if namesrv is None and store is None:
         namesrv = os.environ.get("NAMESRV_ADDR") or None

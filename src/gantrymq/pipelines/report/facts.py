@@ -206,10 +206,10 @@ def _from_store(facts: Facts, path: Path) -> None:
 
 
 def _from_archive(facts: Facts, path: Path) -> None:
-    """Rows come from the table; a cluster, if one was named too, tells of groups only."""
+    """The table decides which topics; a cluster that was named too has groups and newer rows."""
     files = open_table(path).files()
     facts.archived = {each.topic for each in files}
-    facts.rows = sum(each.rows for each in files)
+    facts.rows = (facts.rows or 0) + sum(each.rows for each in files)
     facts.topics = user_topics(sorted(facts.archived))
     facts.kept_since_ms = None
     if not facts.progress:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -9,6 +10,8 @@ from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.report.facts import Facts
 from gantrymq.pipelines.report.request import Request
 from gantrymq.spark.columns import COLUMNS, ddl
+
+PLACE: Final = ("topic", "brokerName", "queueId", "queueOffset")
 
 
 class Sources:
@@ -18,12 +21,21 @@ class Sources:
         self._spark, self._wanted, self._facts = spark, wanted, facts
 
     def messages(self, columns: Sequence[str]) -> DataFrame:
-        """The topics of the report, in its period and a margin around it."""
-        topics = self._facts.topics
-        wanted = self._wanted
-        if wanted.archive is not None:
-            return self._archived(topics, columns, until_ms=wanted.read_until_ms)
-        return self._live(topics, columns, until_ms=wanted.read_until_ms)
+        """The topics of the report, in its period and a margin around it.
+
+        With an archive and a cluster, from both, each message once: what was traced and is not
+        archived yet is not lost.
+        """
+        topics, until_ms = self._facts.topics, self._wanted.read_until_ms
+        if self._wanted.archive is None:
+            return self._live(topics, columns, until_ms=until_ms)
+        hot = sorted(set(topics) & self._facts.live)
+        if not hot:
+            return self._archived(topics, columns, until_ms=until_ms)
+        needed = tuple(dict.fromkeys((*columns, *PLACE)))
+        cold = self._archived(topics, needed, until_ms=until_ms)
+        both = cold.unionByName(self._live(hot, needed, until_ms=until_ms))
+        return both.dropDuplicates([*PLACE]).select(*columns)
 
     def about(self, topics: Collection[str], columns: Sequence[str]) -> DataFrame:
         """Other topics, to their end: what happened later tells of messages in the period, too.
