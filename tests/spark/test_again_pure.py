@@ -352,8 +352,8 @@ def test_a_period_is_not_replaced_from_an_archive_that_lacks_some_of_it(tmp_path
             short,
             "ends at 2 of queue 0 of orders on broker-a, and the table knows it up to 20: archive",
         ),
-        (work, holed, "lacks 2 to 9 of queue 0 of orders on broker-a: choose a period"),
-        (work, cut, "lacks 2 to 19 of queue 0 of orders on broker-a: choose a period"),
+        (work, holed, "lacks some of 2 to 9 of queue 0 of orders on broker-a: choose a period"),
+        (work, cut, "lacks some of 2 to 19 of queue 0 of orders on broker-a: choose a period"),
     ):
         with pytest.raises(ConfigError, match=f"{problem}.*Nothing was replaced"):
             each.again(None, since=when(1), until=when(2), archive=str(archive))
@@ -398,3 +398,23 @@ def test_an_archive_takes_the_options_it_can_and_refuses_others(tmp_path: Path) 
         ArchiveFeed(path, ["orders"], {"sqlFilter": "a >"})
     with pytest.raises(ConfigError, match="unknown option tagz"):
         ArchiveFeed(path, ["orders"], {"tagz": "x"})
+
+
+def test_files_of_a_foreign_hand_are_looked_into(tmp_path: Path) -> None:
+    """
+    Their names tell no queue: what they hold counts all the same, and so does what they lack.
+    """
+    whole = archived(tmp_path / "whole", (5, 6, 0), (7, 9, 0))
+    holed = archived(tmp_path / "holed", (0, 1, 0), (10, 19, 0))
+    for each in (whole, holed):
+        DeltaTable(each).optimize.compact()
+        assert [None] == [file.queue for file in open_table(each).files()]
+    feed, lacking = (ArchiveFeed(str(each), ["orders"]) for each in (whole, holed))
+
+    assert ({ARCHIVED: 5}, {ARCHIVED: 10}) == feed.bounds()
+    assert {"broker-a": NOON} == feed.reaches_back()
+    assert {ARCHIVED: 5} == feed.ends_at(NOON, {ARCHIVED: 10})
+    assert [] == feed.lacks(Span(NOON, None), {ARCHIVED: 10})
+    [problem] = lacking.lacks(Span(NOON, None), {ARCHIVED: 20})
+    assert "lacks some of 0 to 19 of queue 0 of orders" in problem
+    assert [] == lacking.lacks(Span(NOON + DAY, None), {ARCHIVED: 20})

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from deltalake import DeltaTable
 from lakekit import NOON, written
 from sparkkit import BROKER
 
@@ -84,6 +85,19 @@ def test_what_nobody_has_is_named(table: Table) -> None:
     assert ["orders@broker-a:2 0 to 4 is nowhere"] == lookup.gaps(
         "orders", {Queue("orders", "broker-a", 2): 5}
     )
+
+
+def test_gaps_cannot_be_told_of_files_that_others_wrote(tmp_path: Path) -> None:
+    """Their names do not say what they hold: neither "nowhere" nor "complete" would be true."""
+    table = open_table(tmp_path / "f", create=True)
+    for first in (0, 5):
+        files = written(table.root, A, first, first + 4)
+        table.commit(Change(NOON, files, ends={A: first + 5}))
+    DeltaTable(table.root).optimize.compact()
+
+    [problem] = Lookup(open_table(table.root)).gaps("orders", {A: 10})
+
+    assert "whether all of orders is there cannot be told" in problem
 
 
 @pytest.fixture

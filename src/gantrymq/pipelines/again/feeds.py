@@ -1,8 +1,9 @@
 """Where a job's messages come from: topics of a cluster, or an archive of them."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from operator import or_
 from typing import Any, Final, Protocol
 
@@ -10,8 +11,9 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
 from gantrymq.pipelines.again.results import Span
 from gantrymq.pipelines.lake import open_table
-from gantrymq.pipelines.lake.files import DataFile
+from gantrymq.pipelines.lake.files import DataFile, pruned, spans
 from gantrymq.pipelines.lake.files import Span as Hole
+from gantrymq.pipelines.lake.reading import by_queue
 from gantrymq.pipelines.replay.selection import Selection, check_selection, chosen
 from gantrymq.protocol.subscription import ALL
 from gantrymq.spark.option_table import canonical
@@ -117,10 +119,16 @@ class ArchiveFeed:
         self._columns = columns_of(given) if given else ()
         self._table, self._topics = open_table(path), tuple(topics)
 
+    @cached_property
+    def _files(self) -> list[DataFile]:
+        """What there is of the topics, each file as one of each queue that it holds."""
+        files = pruned(self._table.files(), topics=self._topics)
+        return [part for each in files for part in by_queue(self._table.root, each)]
+
     def bounds(self) -> tuple[Offsets, Offsets]:
         found = {q: at for q, at in self._table.positions().items() if q.topic in self._topics}
         lows = dict(found)
-        for each in self._table.files():
+        for each in self._files:
             if each.queue in lows:
                 lows[each.queue] = min(lows[each.queue], each.first)
         return lows, found
@@ -129,7 +137,7 @@ class ArchiveFeed:
         lows, _ = self.bounds()
         gone = {queue.broker_name for queue, low in lows.items() if low > 0}
         firsts: dict[Queue, int] = {}
-        for each in self._table.files():
+        for each in self._files:
             if each.queue in lows and each.queue.broker_name in gone:
                 firsts[each.queue] = min(firsts.get(each.queue, each.since_ms), each.since_ms)
         return oldest(firsts, gone)
@@ -150,16 +158,16 @@ class ArchiveFeed:
             for queue, high in sorted(highs.items())
             if known.get(queue, high) > high and ends[queue] == high
         ]
-        files = [each for each in self._table.files() if each.queue in highs]
+        files = [each for each in self._files if each.queue in highs]
         return found + [
-            f"the archive {self._table.root} lacks {hole.start} to {hole.end - 1} of "
-            f"{named(hole.queue)}: choose a period before or behind"
+            f"the archive {self._table.root} lacks some of {hole.start} to "
+            f"{hole.end - 1} of {named(hole.queue)}: choose a period before or behind"
             for hole in holes(files, highs, span)
         ]
 
     def ends_at(self, until_ms: int, highs: Offsets) -> Offsets:
         found = dict(highs)
-        for each in self._table.files():
+        for each in self._files:
             if each.queue in found and each.until_ms >= until_ms:
                 found[each.queue] = min(found[each.queue], each.first)
         return found
@@ -193,7 +201,8 @@ def holes(files: Iterable[DataFile], highs: Offsets, span: Span) -> list[Hole]:
 
     They were stored no earlier than what lies before them, and no later than what lies behind.
     """
-    found: list[Hole] = []
+    files = list(files)
+    found = _inner_holes(files, span)
     last: dict[Queue, tuple[int, int]] = {}
     known = ((each.queue, each) for each in files if each.queue is not None)
     until = FOR_EVER if span.until_ms is None else span.until_ms
@@ -206,6 +215,29 @@ def holes(files: Iterable[DataFile], highs: Offsets, span: Span) -> list[Hole]:
         Hole(queue, end, highs[queue])
         for queue, (end, ms) in last.items()
         if highs[queue] > end and ms < until
+    ]
+
+
+def _inner_holes(files: Sequence[DataFile], span: Span) -> list[Hole]:
+    """Files of a period that leave offsets out which no other file has: each counts as a hole.
+
+    A foreign hand may have put what was around a gap into one file."""
+    rows = Counter[Queue]()
+    for each in files:
+        if each.queue is not None:
+            rows[each.queue] += each.rows
+    lengths = {
+        queue: sum(part.end - part.start for part in parts) for queue, parts in spans(files).items()
+    }
+    until = FOR_EVER if span.until_ms is None else span.until_ms
+    return [
+        Hole(each.queue, each.first, each.last + 1)
+        for each in files
+        if each.queue is not None
+        and rows[each.queue] < lengths[each.queue]
+        and each.rows <= each.last - each.first
+        and each.since_ms < until
+        and each.until_ms >= span.since_ms
     ]
 
 

@@ -79,7 +79,10 @@ class Lookup:
 
     def gaps(self, topic: str, lows: Offsets) -> list[str]:
         """What neither the archive nor brokers have; `lows` is where the brokers' queues begin."""
-        have = spans(pruned(self._files, topics=[topic]))
+        files = pruned(self._files, topics=[topic])
+        if any(each.queue is None for each in files):
+            return [f"whether all of {topic} is there cannot be told: others wrote files of it"]
+        have = spans(files)
         queues = {queue for queue in (*have, *lows) if queue.topic == topic}
         found = []
         for queue in sorted(queues):

@@ -1,6 +1,7 @@
 """Rows of a table's files, without Spark."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,6 +49,27 @@ def queues_in(root: Path, file: DataFile) -> set[Queue]:
     found = matching(root, [file], None, ("brokerName", "queueId"))
     pairs = found.group_by(["brokerName", "queueId"]).aggregate([]).to_pylist()
     return {Queue(file.topic, row["brokerName"], row["queueId"]) for row in pairs}
+
+
+def by_queue(root: Path, file: DataFile) -> list[DataFile]:
+    """A file as one of each queue it holds; those of a foreign hand must be looked into."""
+    if file.queue is not None:
+        return [file]
+    rows = matching(root, [file], None, ("brokerName", "queueId", "queueOffset", "storeTimestamp"))
+    facts = [(name, kind) for name in ("queueOffset", "storeTimestamp") for kind in ("min", "max")]
+    groups = rows.group_by(["brokerName", "queueId"])
+    return [
+        replace(
+            file,
+            rows=row["queueOffset_count"],
+            queue=Queue(file.topic, row["brokerName"], row["queueId"]),
+            first=row["queueOffset_min"],
+            last=row["queueOffset_max"],
+            since_ms=round(row["storeTimestamp_min"].timestamp() * 1000),
+            until_ms=round(row["storeTimestamp_max"].timestamp() * 1000),
+        )
+        for row in groups.aggregate([*facts, ("queueOffset", "count")]).to_pylist()
+    ]
 
 
 def matching(root: Path, files: Sequence[DataFile], where: Any, columns: Sequence[str]) -> Any:
