@@ -1,13 +1,19 @@
 """What the sink promises before it writes, and what its tasks do with rows: no Spark session."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.client.errors import BrokerUnknown
+from gantrymq.client.errors import BrokerRefused, BrokerUnknown
+from gantrymq.model import Queue
+from gantrymq.protocol import batch
+from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.publishing import WriterState
+from gantrymq.spark.encode import Parcel
+from gantrymq.spark.outlet import Lanes, Street
 from gantrymq.spark.sink import able
 from gantrymq.spark.sink_options import AUTO, EXACTLY_ONCE, SKIP, SinkOptions
 from gantrymq.spark.sink_task import Assignment, write_rows
@@ -48,3 +54,45 @@ def test_bad_rows_are_left_out_when_the_topic_comes_from_a_column(exact: bool) -
             return written.rows, written.refused
 
     assert (2, 1) == asyncio.run(work())
+
+
+class Clumsy(Street):
+    """Notes what would be sent; the first send is refused, for now or for good."""
+
+    def __init__(self, code: ResponseCode) -> None:
+        super().__init__(None, SinkOptions(namesrv="nowhere:1"))  # type: ignore[arg-type]
+        self._code: ResponseCode | None = code
+        self.stored: list[bytes] = []
+
+    async def _send(self, queue: Queue, item: batch.Item | None, body: bytes) -> None:
+        await asyncio.sleep(0.01)
+        if self._code is not None:
+            code, self._code = self._code, None
+            raise BrokerRefused(code, "not this one")
+        self.stored.append(body)
+
+    async def send(self, bodies: Sequence[bytes]) -> None:
+        lanes = Lanes(8)
+        for number, body in enumerate(bodies):
+            parcel = Parcel(0, bytearray(body), 1, f"id{number}")
+            await lanes.start(
+                self.take(Queue("orders", "broker-a", 0), parcel, timed=False, free=False)
+            )
+        await lanes.drain()
+
+
+def test_a_send_that_is_tried_again_stays_in_front_of_those_behind_it() -> None:
+    """Rows of a sharding key keep their order at least once, too, busy broker or not."""
+    sends = Clumsy(ResponseCode.SYSTEM_BUSY)
+    asyncio.run(sends.send([b"first", b"second", b"third"]))
+
+    assert [b"first", b"second", b"third"] == sends.stored
+
+
+def test_behind_a_send_that_failed_for_good_nothing_follows() -> None:
+    """The task fails, and when it is tried again everything comes in its order."""
+    sends = Clumsy(ResponseCode.NO_PERMISSION)
+    with pytest.raises(BrokerRefused):
+        asyncio.run(sends.send([b"first", b"second", b"third"]))
+
+    assert [] == sends.stored

@@ -88,15 +88,32 @@ class Stage:
 
 
 class Street:
-    """Sends straight into topics: at least once, because a send without an answer is repeated."""
+    """Sends straight into topics: at least once, because a send without an answer is repeated.
+
+    What belongs into one queue and no other goes there one send after the other: a send that is
+    tried again would otherwise be stored behind those that follow it.
+    """
 
     def __init__(self, instance: Instance, options: SinkOptions) -> None:
         self._instance, self._options = instance, options
+        self._turns: dict[Queue, asyncio.Lock] = {}
+        self._broken: set[Queue] = set()
+        """Queues where a send failed for good: the task fails, and nothing may follow."""
 
     def take(self, queue: Queue, parcel: Parcel, *, timed: bool, free: bool) -> Callable[
         [], Awaitable[None]
     ]:  # fmt: skip
         async def send() -> None:
+            if free:
+                await pieces()
+                return
+            async with self._turns.setdefault(queue, asyncio.Lock()):
+                if queue not in self._broken:
+                    self._broken.add(queue)
+                    await pieces()
+                    self._broken.remove(queue)
+
+        async def pieces() -> None:
             if timed:
                 for item in batch.decode(bytes(parcel.body)):
                     await self._try(queue, item, item.body, free=free)
