@@ -92,6 +92,13 @@ class ConsumeQueue:
         self.tail += ENTRY.pack(position, size, tag_code)
         self.stop = queue_offset + 1
 
+    def fill_up(self, stop: int) -> None:
+        """Go on at an offset: the records in front of it were deleted with the files they had."""
+        if not self.is_known:
+            self._start_at(stop - 1)
+        self.tail += FILLER * (stop - self.stop)
+        self.stop = stop
+
     def _start_at(self, queue_offset: int) -> None:
         """Begin with the file that holds this offset."""
         per_file = self._file_bytes // ENTRY_BYTES

@@ -19,7 +19,7 @@ from gantrymq.store.checkpoint import Checkpoint
 from gantrymq.store.checkpointer import Checkpointer
 from gantrymq.store.commitlog import CommitLog
 from gantrymq.store.config import StoreConfig
-from gantrymq.store.consumequeue import ConsumeQueue
+from gantrymq.store.consumequeue import ENTRY_BYTES, ConsumeQueue
 from gantrymq.store.dispatch import Dispatcher
 from gantrymq.store.errors import StoreError
 from gantrymq.store.fence import Fence
@@ -27,7 +27,7 @@ from gantrymq.store.keyindex import KeyIndex
 from gantrymq.store.mapped import ENTRY_TYPE
 from gantrymq.store.queues import LEGAL_TOPIC, QueueTable
 from gantrymq.store.recovery import scan
-from gantrymq.store.segment import OpenFiles
+from gantrymq.store.segment import OpenFiles, bases_in, file_name, last_run
 
 WORK: Final = "rebuilding"
 BEFORE: Final = "before"
@@ -101,13 +101,16 @@ class _Rebuild:
             await self._offload.run(delete_tree, disk, self._work)
         for name in ("consumequeue", "index"):
             disk.make_dirs(f"{self._work}/{name}")
+        ends: dict[ConsumeQueue, int] = {}
         if self._log.min > 0:
-            await self._offload.run(self._take_over)
+            ends = await self._offload.run(self._take_over)
+        taken = {queue: queue.stop for queue in ends}
         dispatcher = Dispatcher(
             self._queues, self._index, self._config.delay_levels_ms, self._log.min
         )
         end = await scan(self._log, self._log.min, dispatcher, check=True, offload=self._offload)
         await self._offload.run(self._check_end, end)
+        self._fill_up({queue: ends[queue] for queue, stop in taken.items() if queue.stop == stop})
         if dispatcher.dispatched.value < end:
             dispatcher.dispatched.advance(end)
         await self._queues.write_tails()
@@ -123,8 +126,11 @@ class _Rebuild:
         entries = sum(queue.stop - queue.min_offset for queue in known)
         return Rebuilt(len(known), entries, len(self._index.sealed) + 1, kept)
 
-    def _take_over(self) -> None:
-        """Keep entries of records whose log files were deleted: offsets go on where they were."""
+    def _take_over(self) -> dict[ConsumeQueue, int]:
+        """Keep entries of records whose log files were deleted: offsets go on where they were.
+
+        Returns where the entries of such records ended in the old files, which may be damaged.
+        """
         for topic, queue_id in self._old_queues():
             source = f"{self._root}/consumequeue/{topic}/{queue_id}"
             target = f"{self._work}/consumequeue/{topic}/{queue_id}"
@@ -135,6 +141,30 @@ class _Rebuild:
         for queue in self._queues.known():
             if not _ascends(queue):
                 queue.restart()
+        return {self._queues.at(*each): self._old_end(*each) for each in self._old_queues()}
+
+    def _old_end(self, topic: str, queue_id: int) -> int:
+        """Behind the last old entry of a deleted record, whatever stands in front of it."""
+        source = f"{self._root}/consumequeue/{topic}/{queue_id}"
+        file_bytes = self._config.queue_file_entries * ENTRY_BYTES
+        for base in reversed(last_run(bases_in(self._disk, source), file_bytes)):
+            file = self._disk.open_read(f"{source}/{file_name(base)}")
+            data = file.pread(file_bytes, 0)
+            file.close()
+            entries = np.frombuffer(data, ENTRY_TYPE, len(data) // ENTRY_BYTES)
+            places = entries["position"]
+            there = (entries["size"] > 0) & (places >= 0) & (places < self._log.min)
+            if there.any():
+                return base // ENTRY_BYTES + int(np.flatnonzero(there)[-1]) + 1
+        return 0
+
+    def _fill_up(self, ends: dict[ConsumeQueue, int]) -> None:
+        """Of a queue without a record in the log only its old files know where it goes on."""
+        for queue, end in ends.items():
+            if queue.stop < end:
+                queue.fill_up(end)
+                queue.publish()
+                self._queues.unwritten[queue] = None
 
     def _old_queues(self) -> list[tuple[str, int]]:
         root = f"{self._root}/consumequeue"

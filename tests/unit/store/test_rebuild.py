@@ -123,6 +123,41 @@ def test_a_store_whose_first_files_expired_goes_on_with_its_offsets() -> None:
     run(body)
 
 
+@pytest.mark.parametrize("count", [18, 60])
+@pytest.mark.parametrize("at, size", [(0, 20), (0, 60), (20, 20), (20, 40)])
+def test_a_damaged_queue_without_a_record_in_the_log_keeps_its_end(
+    count: int, at: int, size: int
+) -> None:
+    """Were its offsets to begin again, consumers would take its next messages for old ones."""
+
+    async def body() -> None:
+        clock = ManualClock()
+        disk = await filled(count, clock=clock)
+        clock.ms += 100 * 3_600_000
+        store = await open_store(disk, clock=clock)
+        for number in range(40):
+            await put(store, message("orders", 0, b"new" * 200, unique=f"n{number}"))
+        await store.checkpoint()
+        clock.ms += 100 * 3_600_000
+        while await store.delete_expired():
+            pass
+        ends = {queue: store.max_offset(*queue) for queue in QUEUES}
+        assert store.min_offset("bills", 0) == ends["bills", 0] == count // 3
+        await store.close()
+        for path in [path for path in disk.contents() if "/consumequeue/bills/" in path]:
+            disk.open(path).pwrite(bytes(size), at)
+
+        await rebuilt(disk)
+
+        store = await open_store(disk, clock=clock)
+        assert ends == {queue: store.max_offset(*queue) for queue in QUEUES}
+        await put(store, message("bills", 0, b"next"))
+        assert count // 3 + 1 == store.max_offset("bills", 0)
+        await store.close()
+
+    run(body)
+
+
 def test_a_store_that_is_open_is_refused() -> None:
     """A broker runs on it, or died on it: both know better what to do."""
 
