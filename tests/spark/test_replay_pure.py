@@ -1,13 +1,16 @@
 """Replaying without Spark: what is asked for, how it is cut, what is kept on disk."""
 
+import json
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 from gantrymq.base.disk import LockedError
 from gantrymq.base.errors import ConfigError, GantryError
+from gantrymq.cli.pipeline_replay import replay
 from gantrymq.filter import BadSql
 from gantrymq.model import Queue
 from gantrymq.pipelines.replay.chunks import Chunk, Counted, by_day, chunked
@@ -282,6 +285,23 @@ def test_a_replay_nobody_knows_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "bad" / "plan.json").write_text("{}")
     with pytest.raises(GantryError, match="cannot be read"):
         journal.load("bad")
+
+
+def test_a_dry_run_of_a_known_replay_shows_its_plan_and_sends_nothing(tmp_path: Path) -> None:
+    """
+    Neither Spark nor a broker is asked: the plan is on disk.
+    """
+    journal, plan = Journal(tmp_path), plan_of(asked())
+    journal.save(plan)
+    journal.advance(plan, 1)
+    place = ["-n", "127.0.0.1:1", "--state", str(tmp_path), "-o", "json"]
+
+    ended = CliRunner().invoke(replay, ["--resume", plan.id, "--dry-run", "--rate", "10/s", *place])
+
+    assert (0, []) == (ended.exit_code, json.loads(ended.stdout))
+    assert ended.stderr.startswith("30 messages, 0 bytes would be sent into orders-again")
+    assert "in 3 chunks, 2 s at 10/s, 10 of them are sent already" in ended.stderr
+    assert (1, []) == (journal.done(plan), journal.history())
 
 
 def test_a_plan_comes_back_as_it_was_written() -> None:

@@ -1,6 +1,8 @@
 """Replays with a real Spark: what is chosen, how it is sent, and how it goes on."""
 
 import json
+import os
+import signal
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -288,6 +290,29 @@ def test_the_command_counts_sends_and_remembers(
     assert [("begun", "keys=['k2']"), ("done", "keys=['k2']")] == [
         (row["event"], row["filter"]) for row in history
     ]
+
+
+def test_a_stop_during_the_last_chunk_is_too_late(
+    spark: Any, cluster: Processes, origin: str, target: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """
+    All is sent: nobody is told to give the command again, which would send all of it again.
+    """
+    publish = Sink.publish
+
+    def interrupted(sink: Sink, frame: Any, plan: Plan, number: int) -> None:
+        publish(sink, frame, plan, number)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Sink, "publish", interrupted)
+    words = ["replay", "--from", f"topic:{origin}", "--into", target, "--key", "k2"]
+    place = ["-n", cluster.namesrv, "--state", str(tmp_path), "--quiet", "-o", "json"]
+    ended = CliRunner().invoke(pipeline, [*words, *place])
+
+    assert (0, ["done"]) == (ended.exit_code, [row["result"] for row in json.loads(ended.stdout)])
+    assert "the same command" not in ended.stderr
+    assert 17 == len(sent(spark, cluster, target))
 
 
 @pytest.mark.parametrize(

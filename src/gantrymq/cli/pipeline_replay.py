@@ -73,11 +73,15 @@ def _replay(
     from gantrymq.base.clock import SystemClock
     from gantrymq.pipelines.replay import Replay
     from gantrymq.pipelines.replay.request import check_request, parse_rate
+    from gantrymq.pipelines.replay.run import DONE
     from gantrymq.pipelines.running import stopping
 
     rate = None if words["rate"] is None else parse_rate(words["rate"])
     if request is None:
-        journal.load(words["resume"])
+        plan = journal.load(words["resume"])
+        if words["dry_run"]:
+            _show_plan(plan, rate, output, done=journal.done(plan))
+            return
     else:
         check_request(request, SystemClock().now_ms())
     with run.session("replay") as spark:
@@ -89,10 +93,14 @@ def _replay(
             )  # fmt: skip
             if words["dry_run"] and request is not None:
                 _show_plan(work.preview(request, rate=rate), rate, output)
-            elif request is not None:
-                _show(work.run(request, rate=rate, anew=words["anew"]), output)
+                return
+            if request is not None:
+                report = work.run(request, rate=rate, anew=words["anew"])
             else:
-                _show(work.resume(words["resume"], rate=rate), output)
+                report = work.resume(words["resume"], rate=rate)
+            _show(report, output)
+            if report.result == DONE:
+                stop.asked = False  # it came too late to stop anything
 
 
 def _request(words: dict[str, Any]) -> "Request":
@@ -130,7 +138,8 @@ def _who() -> str:
         return str(os.getuid())
 
 
-def _show_plan(plan: "Plan", rate: int | None, output: str) -> None:
+def _show_plan(plan: "Plan", rate: int | None, output: str, *, done: int = 0) -> None:
+    """All that a replay sends; `done` chunks of it are sent already."""
     from gantrymq.pipelines.moments import describe
 
     zone = plan.request.zone
@@ -148,10 +157,13 @@ def _show_plan(plan: "Plan", rate: int | None, output: str) -> None:
         for day in plan.days
     ]
     print_rows(rows, output)
-    length = f", {plan.messages / rate:.0f} s at {rate}/s" if rate else ""
+    before = sum(chunk.rows for chunk in plan.chunks[:done])
+    length = f", {(plan.messages - before) / rate:.0f} s at {rate}/s" if rate else ""
+    sent = f", {before} of them are sent already" if before else ""
     print(
         f"{plan.messages} messages, {plan.bytes} bytes would be sent into {plan.request.into} "
-        f"({len(plan.queues)} queues) in {len(plan.chunks)} chunks{length}; nothing was sent",
+        f"({len(plan.queues)} queues) in {len(plan.chunks)} chunks{length}{sent}; nothing "
+        "was sent now",
         file=sys.stderr,
     )
 
