@@ -14,6 +14,7 @@ from lakekit import FORMATS, NOON, batch, written
 from gantrymq.base.errors import ConfigError
 from gantrymq.cli.pipeline_compact import compact
 from gantrymq.model import Queue
+from gantrymq.pipelines.again.results import Results
 from gantrymq.pipelines.archive.run import holes
 from gantrymq.pipelines.lake import Change, Conflict, TableError, open_table
 from gantrymq.pipelines.lake.committing import commit
@@ -206,6 +207,29 @@ def test_mistakes_in_the_path_are_told(tmp_path: Path) -> None:
         open_table("s3://bucket/t", create=True)
     with pytest.raises(ConfigError, match="delta, iceberg, parquet, not 'avro'"):
         open_table(tmp_path / "t", "avro")
+
+
+@formats
+def test_a_folder_that_takes_no_table_is_an_error_of_ours(form: str) -> None:
+    """In a line, whatever the format's own library raises."""
+    with pytest.raises(TableError, match="no table can be made in /proc/nope/t: "):
+        open_table("/proc/nope/t", form, create=True)
+
+
+def test_a_delta_table_whose_making_failed_can_be_made_later(tmp_path: Path) -> None:
+    """A full disk leaves an empty log: that is no table yet."""
+    (tmp_path / "t" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "r" / "_delta_log").mkdir(parents=True)
+
+    table = open_table(tmp_path / "t", create=True)
+
+    assert ("delta", []) == (table.format, table.files())
+    assert not Results(tmp_path / "r", "job", "hour").exists
+    table.commit(Change(NOON, written(table.root, A, 0, 9), ends={A: 10}))
+    for path in table.root.glob("_delta_log/*"):
+        path.unlink()
+    with pytest.raises(TableError, match="cannot be read"):
+        open_table(tmp_path / "t", create=True)
 
 
 def test_names_tell_what_a_file_holds() -> None:

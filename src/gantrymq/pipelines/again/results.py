@@ -24,10 +24,10 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
 from gantrymq.pipelines.again.staging import Staged
 from gantrymq.pipelines.lake import Conflict, TableError
+from gantrymq.pipelines.lake.delta import is_made
 from gantrymq.pipelines.moments import describe
 from gantrymq.spark.plan import Offsets
 
-LOG: Final = "_delta_log"
 STAGING: Final = "_staging"
 LOCK: Final = "_lock"
 APP: Final = "gantrymq-job"
@@ -54,7 +54,7 @@ class Results:
         self._table = self._opened()
 
     def _opened(self) -> DeltaTable | None:
-        if not (self.root / LOG).exists():
+        if not is_made(self.root):
             if self.root.is_dir() and any(
                 not each.name.startswith("_") for each in self.root.iterdir()
             ):

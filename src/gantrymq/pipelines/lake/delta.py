@@ -37,7 +37,8 @@ class Delta(Table):
 
     def __init__(self, root: Path, *, create: bool = False) -> None:
         super().__init__(root)
-        if create and not (root / LOG).exists():
+        lost = any(root.glob("topic=*"))  # rows without a log: never begun anew
+        if create and not lost and not is_made(root):
             self._create()
         self._table = self._open()
         missing = check_schema(
@@ -52,7 +53,7 @@ class Delta(Table):
         try:
             DeltaTable.create(self.root, schema=ARROW, mode="ignore", partition_by=[*PARTITIONS])
         except TROUBLE as error:
-            if not (self.root / LOG).exists():  # else somebody else made it just now
+            if not is_made(self.root):  # else somebody else made it just now
                 raise TableError(f"no table can be made in {self.root}: {_line(error)}") from error
 
     def _open(self) -> DeltaTable:
@@ -122,6 +123,12 @@ class Delta(Table):
             self._table.cleanup_metadata()
         except TROUBLE as error:
             raise TableError(f"the log of {self.root} was not shortened: {_line(error)}") from error
+
+
+def is_made(root: Path) -> bool:
+    """Whether a folder has a Delta table: one whose making failed leaves an empty log."""
+    log = root / LOG
+    return (log / "_last_checkpoint").exists() or any(log.glob("*.json"))
 
 
 def _line(error: BaseException) -> str:

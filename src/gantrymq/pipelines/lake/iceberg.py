@@ -44,11 +44,15 @@ class Iceberg(Table):
                 error
             )
         self._uri = f"file://{root}"
-        if create:
-            root.mkdir(parents=True, exist_ok=True)
-        self._catalog = SqlCatalog(
-            "gantrymq", uri=f"sqlite:///{root / CATALOG}", warehouse=self._uri
-        )
+        try:
+            if create:
+                root.mkdir(parents=True, exist_ok=True)
+            self._catalog = SqlCatalog(
+                "gantrymq", uri=f"sqlite:///{root / CATALOG}", warehouse=self._uri
+            )
+        except Exception as error:  # a catalog lets through whatever its database raises
+            what = "no table can be made in" if create else "no catalog can be read in"
+            raise TableError(f"{what} {root}: {str(error).partition(chr(10))[0]}") from error
         if create:
             self._create()
         self.refresh()

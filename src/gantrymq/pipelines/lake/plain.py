@@ -41,7 +41,10 @@ class Plain(Table):
         super().__init__(root)
         self._log = root / LOG
         if create:
-            self._log.mkdir(parents=True, exist_ok=True)
+            try:
+                self._log.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise TableError(f"no table can be made in {root}: {error}") from error
         self._state = _State()
         self.refresh()
 
