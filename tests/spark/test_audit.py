@@ -10,7 +10,7 @@ import pytest
 from storekeeping import TOPIC, StepClock, contents, flip, keep_store, message, patch
 
 from gantrymq.pipelines.audit.audit import Audit, audit_by
-from gantrymq.pipelines.audit.findings import NOTE, WRONG, Finding
+from gantrymq.pipelines.audit.findings import JOINT, NOTE, WRONG, Finding, Ledger
 from gantrymq.pipelines.audit.scope import Scope, Task
 from gantrymq.pipelines.audit.work import audit_task
 from gantrymq.pipelines.progress import Silent
@@ -380,3 +380,20 @@ def test_any_flipped_bit_that_something_guards_is_found(store: Path, seed: int) 
         assert wrong(store), f"byte {place} of {path}"
         flip(path, place)
     assert [] == wrong(store)
+
+
+def test_joints_of_the_log_are_never_dropped(monkeypatch: Any) -> None:
+    """Without one the driver would call good log unreadable; a note stays a note."""
+    monkeypatch.setattr("gantrymq.pipelines.audit.findings.KEPT_MAX", 2)
+    ledger = Ledger()
+    for number in range(4):
+        ledger.add(Finding(WRONG, "entry-missing", offset=2 * number))
+    ledger.add(Finding(NOTE, "times", count=3))
+    ledger.add(Finding(JOINT, "records", position=0, count=64))
+
+    rows = [(row["level"], row["kind"], row["count"]) for row in ledger.batch().to_pylist()]
+
+    wrong = (WRONG, "entry-missing", 1)
+    assert [
+        wrong, wrong, (JOINT, "records", 64), (WRONG, "entry-missing", 2), (NOTE, "times", 3)
+    ] == rows  # fmt: skip

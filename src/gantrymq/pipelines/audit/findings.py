@@ -63,15 +63,16 @@ class Ledger:
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
-        self._dropped: Counter[str] = Counter()
+        self._dropped: Counter[tuple[str, str]] = Counter()
         self._covered: Counter[str] = Counter()
 
     def add(self, finding: Finding) -> None:
-        """Keep a finding; those beyond the limit are counted by kind."""
-        if len(self.findings) < KEPT_MAX:
+        """Keep a finding; those beyond the limit are counted by kind. Joints are all needed: the
+        log would seem to be unreadable between them."""
+        if finding.level == JOINT or len(self.findings) < KEPT_MAX:
             self.findings.append(finding)
         else:
-            self._dropped[finding.kind] += finding.count
+            self._dropped[finding.level, finding.kind] += finding.count
 
     def damaged(self) -> list[tuple[int, int]]:
         """The stretches of the log that hold no good record."""
@@ -89,8 +90,8 @@ class Ledger:
     def batch(self) -> pa.RecordBatch:
         """All of it, as Spark takes it."""
         more = [
-            Finding(WRONG, kind, count=count, text="more of the same in this part of the store")
-            for kind, count in self._dropped.items()
+            Finding(level, kind, count=count, text="more of the same in this part of the store")
+            for (level, kind), count in self._dropped.items()
         ]
         covered = [Finding(COVERED, kind, count=count) for kind, count in self._covered.items()]
         rows = [asdict(each) for each in (*self.findings, *more, *covered)]
