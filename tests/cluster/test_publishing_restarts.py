@@ -457,13 +457,13 @@ def while_copying(cluster: Cluster, fail: Callable[[], OSError | None]) -> Fault
     def fault(operation: str, path: str) -> OSError | None:
         if operation != "pread" or "/commitlog/" not in path:
             return None
-        return fail() if store.max_offset(PUBLISH_TOPIC, 0) == 2 else None
+        return fail() if store.max_offset(PUBLISH_TOPIC, 0) == 3 else None
 
     return fault
 
 
 def only_notes() -> Fault:
-    """A disk that takes the notes of decision and intent, and nothing behind them."""
+    """A disk that takes the notes of preparation, decision and intent, and nothing behind them."""
     writes = 0
 
     def fault(operation: str, path: str) -> OSError | None:
@@ -471,7 +471,7 @@ def only_notes() -> Fault:
         if operation != "pwrite" or "/commitlog/" not in path:
             return None
         writes += 1
-        return OSError(28, "no space left") if writes > 2 else None
+        return OSError(28, "no space left") if writes > 3 else None
 
     return fault
 

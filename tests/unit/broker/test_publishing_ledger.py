@@ -2,9 +2,17 @@
 
 import msgspec
 
-from gantrymq.broker.publishing.ledger import DAY_MS, IDLE_DAYS_MAX, Ledger, Saved
+from gantrymq.broker.publishing.ledger import DAY_MS, HOLD_DAYS_MAX, IDLE_DAYS_MAX, Ledger, Saved
 from gantrymq.broker.publishing.ledger import WRITERS_MAX as MANY
-from gantrymq.broker.publishing.notes import Decided, Enrolled, Intended, Note, Published, encode
+from gantrymq.broker.publishing.notes import (
+    Decided,
+    Enrolled,
+    Intended,
+    Note,
+    Prepared,
+    Published,
+    encode,
+)
 from gantrymq.broker.publishing.notes import note_of as read
 from gantrymq.protocol.publishing import Decision, Stretch, WriterState
 from gantrymq.protocol.record import StoredMessage
@@ -94,7 +102,7 @@ def test_notes_survive_the_log_and_foreign_ones_are_passed_over() -> None:
     """
     notes: list[Note] = [
         decided(1), Enrolled(writer="w", coordinator="b"), Published(writer="w", epoch=1),
-        Intended(writer="w", epoch=1, share=[STRETCH]),
+        Intended(writer="w", epoch=1, share=[STRETCH]), Prepared(writer="w", epoch=1, lowest=9),
     ]  # fmt: skip
     assert notes == [read(stored(encode(note))) for note in notes]
     assert read(stored(b'{"type":"later"}')) is None
@@ -172,3 +180,25 @@ def test_there_is_a_limit_to_how_many_are_remembered() -> None:
     assert MANY == len(ledger.writers)
     assert "0" in ledger.writers
     assert not {"1", "2"} & set(ledger.writers)
+
+
+def test_what_is_prepared_is_held_until_it_is_published_or_given_up() -> None:
+    """
+    From the lowest place that any driver of the epoch needs; a newer epoch takes its place.
+    """
+    ledger = ledger_of(
+        Prepared(writer="w", epoch=3, lowest=700),
+        Prepared(writer="w", epoch=3, lowest=900),
+        Prepared(writer="w", epoch=2, lowest=100),
+    )
+    late = HOLD_DAYS_MAX * DAY_MS + 6
+
+    assert [False, True] == [ledger.is_held(upto, 6) for upto in (700, 701)]
+    assert not ledger.is_held(701, late)
+    ledger.apply(Prepared(writer="w", epoch=3, lowest=950), 3, 0, late)
+    assert [False, True] == [ledger.is_held(upto, late) for upto in (950, 951)]
+    ledger.apply(Prepared(writer="w", epoch=4, lowest=980), 4, 0, late)
+    assert [False, True] == [ledger.is_held(upto, late) for upto in (980, 981)]
+    ledger.apply(Published(writer="w", epoch=4), 5, 0, late)
+    ledger.apply(Prepared(writer="w", epoch=4, lowest=980), 6, 0, late)
+    assert not ledger.is_held(981, late)

@@ -8,7 +8,7 @@ from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, NotPermitted
 from gantrymq.broker.publishing.journal import Journal
 from gantrymq.broker.publishing.ledger import Ledger
-from gantrymq.broker.publishing.notes import Decided, Enrolled
+from gantrymq.broker.publishing.notes import Decided, Enrolled, Prepared
 from gantrymq.broker.publishing.press import Press
 from gantrymq.broker.publishing.staged import check_share
 from gantrymq.broker.registry import Registry
@@ -51,11 +51,15 @@ class PublishHandler:
         """Whether a share can be published; if so, a power cut does not change that."""
         h = self._parsed(command)
         share = read_share(command.body)
-        await check_share(self._store, self._registry.topics, share)
+        lowest = await check_share(self._store, self._registry.topics, share)
         known = self._ledger.find(h.writer).coordinator
         if not known and h.coordinator != self._config.broker_name:
             await self._journal.write(Enrolled(writer=h.writer, coordinator=h.coordinator))
         self._agree(h, self._ledger.find(h.writer).coordinator or h.coordinator)
+        if share and self._ledger.find(h.writer).published < h.epoch:
+            await self._journal.write(Prepared(writer=h.writer, epoch=h.epoch, lowest=lowest))
+            if self._store.log_min > lowest:  # retention was faster than the note
+                await check_share(self._store, self._registry.topics, share)
         await self._journal.durable()
         return response(command)
 

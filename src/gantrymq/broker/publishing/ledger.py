@@ -7,13 +7,15 @@ from typing import Final
 
 import msgspec
 
-from gantrymq.broker.publishing.notes import Decided, Enrolled, Intended, Note, Published
+from gantrymq.broker.publishing.notes import Decided, Enrolled, Intended, Note, Prepared, Published
 from gantrymq.protocol.publishing import ONCE_PREFIX, Decision, Share, WriterState
 
 IDLE_DAYS_MAX: Final = 30
 """A writer that did nothing for so long is forgotten."""
 ONCE_DAYS_MAX: Final = 1
 """The same for writers of one epoch only, when it is complete."""
+HOLD_DAYS_MAX: Final = 7
+"""So long retention leaves alone what is staged for an epoch that is prepared and not published."""
 WRITERS_MAX: Final = 20_000
 """More are not remembered: writers of one epoch go first, then whoever was idle longest."""
 DAY_MS: Final = 86_400_000
@@ -28,6 +30,17 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     """Where the note about it lies in the log: no copy lies in front of it."""
 
 
+class Hold(msgspec.Struct, frozen=True, kw_only=True):
+    """What is staged for an epoch that was prepared: it may be decided by now, elsewhere."""
+
+    epoch: int
+    lowest: int
+    since_ms: int
+
+    def is_over(self, now_ms: int) -> bool:
+        return now_ms - self.since_ms > HOLD_DAYS_MAX * DAY_MS
+
+
 class Writer(msgspec.Struct, kw_only=True):
     """One writer, as this broker knows it."""
 
@@ -38,6 +51,7 @@ class Writer(msgspec.Struct, kw_only=True):
     """Of the decided epoch, for as long as it is not published everywhere."""
     published: int = -1
     intent: Intent | None = None
+    hold: Hold | None = None
 
     @property
     def state(self) -> WriterState:
@@ -85,6 +99,8 @@ class Ledger:
         entry.used_ms = now_ms
         if isinstance(note, Enrolled):
             entry.coordinator = entry.coordinator or note.coordinator
+        elif isinstance(note, Prepared):
+            entry.hold = _held(entry, note, now_ms)
         elif isinstance(note, Decided):
             agreed = entry.coordinator in ("", note.coordinator)
             if note.epoch > entry.decided and agreed:
@@ -97,6 +113,8 @@ class Ledger:
             entry.published = max(entry.published, note.epoch)
             if entry.intent is not None and entry.intent.epoch <= note.epoch:
                 entry.intent = None
+            if entry.hold is not None and entry.hold.epoch <= note.epoch:
+                entry.hold = None
             if note.epoch >= entry.decided:
                 entry.decision = None  # the coordinator is asked last, so this was the whole
 
@@ -115,12 +133,29 @@ class Ledger:
             for name in idle[:over]:
                 del self.writers[name]
 
+    def is_held(self, upto: int, now_ms: int) -> bool:
+        """Whether something that is staged below a log offset may still be published."""
+        holds = [entry.hold for entry in self.writers.values() if entry.hold is not None]
+        return any(hold.lowest < upto and not hold.is_over(now_ms) for hold in holds)
+
     @property
     def intents(self) -> dict[str, Intent]:
         """What is being published, by writer."""
         return {
             name: entry.intent for name, entry in self.writers.items() if entry.intent is not None
         }
+
+
+def _held(entry: Writer, note: Prepared, now_ms: int) -> Hold | None:
+    """What a writer holds behind a note. Of two drivers with one epoch either may have decided, so
+    the lower place counts; the time runs from the first, or failing jobs would hold for ever."""
+    old = entry.hold
+    if note.epoch <= entry.published or (old is not None and note.epoch < old.epoch):
+        return old
+    if old is not None and note.epoch == old.epoch and not old.is_over(now_ms):
+        lowest = min(old.lowest, note.lowest)
+        return Hold(epoch=old.epoch, lowest=lowest, since_ms=old.since_ms)
+    return Hold(epoch=note.epoch, lowest=note.lowest, since_ms=now_ms)
 
 
 def _is_once(writer: str) -> bool:

@@ -22,6 +22,15 @@ class Enrolled(msgspec.Struct, frozen=True, kw_only=True, tag="enrolled"):
     coordinator: str
 
 
+class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag="prepared"):
+    """A share is complete and may be decided at any time: what is staged must stay."""
+
+    writer: str
+    epoch: int
+    lowest: int
+    """The log offset of the first staged message."""
+
+
 class Decided(msgspec.Struct, frozen=True, kw_only=True, tag="decided"):
     """The commit of an epoch: it will be published, and nothing else under its name."""
 
@@ -46,10 +55,11 @@ class Published(msgspec.Struct, frozen=True, kw_only=True, tag="published"):
     epoch: int
 
 
-Note = Enrolled | Decided | Intended | Published
+Note = Enrolled | Prepared | Decided | Intended | Published
 
 PROPERTIES: Final = {
     Enrolled: b"TAGS\x01enrolled\x02",
+    Prepared: b"TAGS\x01prepared\x02",
     Decided: b"TAGS\x01decided\x02",
     Intended: b"TAGS\x01intended\x02",
     Published: b"TAGS\x01published\x02",

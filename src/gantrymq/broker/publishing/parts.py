@@ -72,7 +72,16 @@ def publishing(
         store, ledger, disk=disk, offload=offload, clock=clock, host=host,
         path=f"{config.store_path_root_dir}/config/publishing.json",
     )  # fmt: skip
-    press = Press(store, registry.topics, ledger, journal, rooms, stats)
+    limits = store.config
+
+    def is_disk_full() -> bool:
+        ratio = disk.used_ratio(limits.commit_log_directory)
+        return ratio >= limits.disk_force_ratio and not limits.judge_by_free_bytes
+
+    press = Press(
+        store, registry.topics, ledger, journal, rooms, stats,
+        clock=clock, is_disk_full=is_disk_full,
+    )  # fmt: skip
     store.ask_before_delete(press.may_delete)
     handler = PublishHandler(config, store, registry, ledger, journal, press)
     return Publishing(handler, journal, press, registry.topics)

@@ -3,15 +3,17 @@
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
+from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.broker.errors import BadRequest, Busy
 from gantrymq.broker.publishing.copying import Copying, copies_behind
 from gantrymq.broker.publishing.journal import Journal
 from gantrymq.broker.publishing.ledger import Intent, Ledger
 from gantrymq.broker.publishing.notes import Intended, Published
-from gantrymq.broker.publishing.staged import check_share, lowest_place
+from gantrymq.broker.publishing.staged import StagedGone, check_share, lowest_place
 from gantrymq.broker.registry import Topics
 from gantrymq.broker.rooms import WaitingRooms
 from gantrymq.broker.stats import Stats
@@ -35,9 +37,13 @@ class Press:
         journal: Journal,
         rooms: WaitingRooms,
         stats: Stats,
+        *,
+        clock: WallClock,
+        is_disk_full: Callable[[], bool],
     ) -> None:
         self._store, self._topics, self._ledger, self._journal = store, topics, ledger, journal
         self._rooms, self._stats = rooms, stats
+        self._clock, self._is_disk_full = clock, is_disk_full
         self._running: dict[str, tuple[Copying, asyncio.Task[None]]] = {}
 
     # after a start
@@ -82,7 +88,14 @@ class Press:
         return Progress(done=True)
 
     async def _begin(self, writer: str, epoch: int, share: Share) -> None:
-        lowest = await check_share(self._store, self._topics, share)
+        try:
+            lowest = await check_share(self._store, self._topics, share)
+        except StagedGone as error:
+            raise StagedGone(
+                f"epoch {epoch} of {writer} was decided, and its staged messages are gone since: "
+                "other brokers may have published their part. It cannot be finished: go on with a "
+                "new writer id"
+            ) from error
         entry = self._ledger.find(writer)
         if entry.intent is None and entry.published < epoch:
             await self._journal.write(Intended(writer=writer, epoch=epoch, share=share))
@@ -133,7 +146,10 @@ class Press:
             await asyncio.wait(tasks)
 
     async def may_delete(self, upto: int) -> bool:
-        """Whether log files below an offset may go: not with what is being copied from them."""
+        """Whether log files below an offset may go: not with what is being copied from them, nor
+        with what is prepared, unless the disk is so full that retention takes young files too."""
         if self._journal.needs_saving_below(upto):
             await self._journal.save()
-        return all(copying.lowest >= upto for copying, _ in self._running.values())
+        if any(copying.lowest < upto for copying, _ in self._running.values()):
+            return False
+        return self._is_disk_full() or not self._ledger.is_held(upto, self._clock.now_ms())
