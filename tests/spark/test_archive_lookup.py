@@ -1,5 +1,6 @@
 """One search over what brokers have and what the archive has."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +12,13 @@ from deltalake import DeltaTable
 from lakekit import NOON, written
 from sparkkit import BROKER
 
-from gantrymq import Message, Producer, ProducerOptions, Queue
+from gantrymq import Admin, Message, Producer, ProducerOptions, Queue
 from gantrymq.cli.main import main
+from gantrymq.client.finding import Found
 from gantrymq.pipelines.archive.watch import Watch, watch
 from gantrymq.pipelines.archive.work import copying
 from gantrymq.pipelines.lake import Change, Table, open_table
+from gantrymq.pipelines.lake.hotcold import HotAndCold
 from gantrymq.pipelines.lake.lookup import Lookup
 from gantrymq.spark.plan import Range
 from gantrymq.spark.rows import open_rows, source_options
@@ -155,6 +158,27 @@ def test_find_and_why_look_into_the_archive(cut: GantryCluster, tmp_path: Path) 
     assert {cold} == {event["source"] for event in life["events"]}
     (life,), _ = gantry("why", new["msgId"], "--topic", OLD.topic, *end)
     assert "stored" == life["state"]
+
+
+def test_the_archive_is_searched_when_no_broker_answers(table: Table) -> None:
+    """What brokers would have said is named as missing, and what the archive has is shown."""
+
+    async def look() -> list[Found]:
+        async with Admin("127.0.0.1:1") as admin:
+            both = HotAndCold(admin, Lookup(table))
+            return [
+                await both.at(A, 3),
+                await both.at(A, 500),
+                await both.by_key("orders", "k3", begin_ms=0, end_ms=NOON + 3_600_000, limit=5),
+            ]
+
+    there, nowhere, keyed = asyncio.run(look())
+
+    assert ([(0, 3)], True) == (places(there), there.complete)
+    assert ([], False) == (places(nowhere), nowhere.complete)
+    assert ([(0, 3), (1, 3)], False) == (places(keyed), keyed.complete)
+    for found in (nowhere, keyed):
+        assert "brokers could not be asked: " in found.why
 
 
 def test_a_search_without_the_archive_says_what_is_deleted(

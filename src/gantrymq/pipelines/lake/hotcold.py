@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
+from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.client.admin import Admin
 from gantrymq.client.errors import NoRoute
 from gantrymq.client.finding import Finder, Found
@@ -27,7 +28,12 @@ class HotAndCold:
 
     async def at(self, queue: Queue, offset: int) -> Found:
         hot = await self._hot(lambda: self._finder.at(queue, offset))
-        return hot if hot.messages else self._lookup.at(queue, offset)
+        if hot.messages:
+            return hot
+        cold = self._lookup.at(queue, offset)
+        if cold.messages or not hot.why:
+            return cold
+        return Found([], False, "; ".join(filter(None, (hot.why, cold.why))))
 
     async def by_key(
         self, topic: str, key: str, *, begin_ms: int, end_ms: int, limit: int
@@ -50,18 +56,25 @@ class HotAndCold:
         return _cut(found, slice(limit), limit)
 
     async def _hot(self, search: Callable[[], Awaitable[Found]]) -> Found:
-        """What brokers say; a topic they no longer have is one they have deleted."""
+        """What brokers say; a topic they no longer have is one they have deleted.
+
+        One that is gone or does not answer is what an archive is for.
+        """
         try:
             return await search()
         except NoRoute:
             return Found([])
+        except ConfigError:
+            raise  # a mistake in the question
+        except GantryError as error:
+            return Found([], False, f"brokers could not be asked: {error}")
 
     async def _both(self, topic: str, hot: Found, cold: Found) -> Found:
         """Together, each message once: one that both have comes from the broker."""
         held = {(each.queue, each.offset) for each in hot.messages}
         more = [each for each in cold.messages if (each.queue, each.offset) not in held]
         messages = sorted([*hot.messages, *more], key=_age)
-        gaps = [text for text in hot.why.split("; ") if text and text not in hot.deleted]
+        gaps = _open(hot)
         gaps += [cold.why] if cold.why else []
         gaps += self._lookup.gaps(topic, await self._lows(topic))
         return Found(messages, not gaps, "; ".join(gaps))
@@ -69,7 +82,7 @@ class HotAndCold:
     async def _lows(self, topic: str) -> Offsets:
         try:
             stats = await self._admin.topic_stats(topic)
-        except NoRoute:
+        except GantryError:  # whoever asks has said so
             return {}
         return {queue: max(0, row.min_offset) for queue, row in stats.items()}
 
@@ -87,6 +100,11 @@ class ArchivedCopies:
         hunt.add(found.messages)
         if not found.messages:
             hunt.unknown(f"the {self._lookup.origin} does not have it")
+
+
+def _open(hot: Found) -> list[str]:
+    """What brokers could not tell, besides what they have deleted: that is the archive's."""
+    return [text for text in hot.why.split("; ") if text and text not in hot.deleted]
 
 
 def _cut(found: Found, part: slice, limit: int) -> Found:
