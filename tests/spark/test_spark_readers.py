@@ -2,20 +2,24 @@
 
 import json
 import pickle
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import msgspec
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from sparkkit import BROKER, Processes, numbered
 
-from gantrymq.client.errors import NoNameServer, NoRoute
-from gantrymq.model import Queue
+from gantrymq.client.errors import BrokerUnknown, NoNameServer, NoRoute
+from gantrymq.model import Message, Queue
+from gantrymq.protocol.record import decode_records
 from gantrymq.spark.datasource import BatchReader, Slice, StreamReader
 from gantrymq.spark.fetch import DataLost, Pull, Reader, gathered, skip
 from gantrymq.spark.options import parse_options
 from gantrymq.spark.plan import Range
 from gantrymq.spark.survey import bounds
+from gantrymq.testing.plugin import GantryCluster
 
 ALL = ReadAllAvailable()
 
@@ -173,6 +177,51 @@ def test_messages_that_are_gone_are_an_error_unless_allowed(cluster: Processes, 
         with pytest.raises(DataLost, match=r"messages 10 to 29.*failOnDataLoss"):
             list(reader.replies(wanted))
         assert len(list(reader.replies(wanted, lost=skip))) == 1
+
+
+def test_only_a_master_can_tell_that_messages_are_gone(gantry: GantryCluster, topic: str) -> None:
+    """A slave may lag behind: what it does not have yet is waited for, never left out."""
+    gantry.create_topic(topic, queues=1)
+    queue = Queue(topic, BROKER, 0)
+
+    cluster = gantry.cluster
+
+    async def send(*bodies: str) -> None:
+        async with cluster.producer() as producer:
+            for body in bodies:
+                await producer.send(Message(topic, body), queue=queue)
+
+    async def fall_behind() -> None:
+        """A slave has the store as it was; then its master gets two more messages and stops."""
+        await send("a", "b", "c")
+        await cluster.stop_broker(BROKER)
+        config = cluster._configs[BROKER]
+        copy = f"{config.store_path_root_dir}-slave"
+        shutil.copytree(config.store_path_root_dir, copy)
+        await cluster.start_broker(BROKER)
+        ports = {
+            "listen_port": cluster.network.free_port("127.0.0.1"),
+            "fast_listen_port": cluster.network.free_port("127.0.0.1"),
+        }
+        cluster._disks["slave"] = cluster.disk
+        cluster._configs["slave"] = msgspec.structs.replace(
+            config, broker_id=1, store_path_root_dir=copy, **ports
+        )
+        await cluster.start_broker("slave")
+        await send("d", "e")
+        await cluster.stop_broker(BROKER)
+
+    gantry.call(fall_behind())
+    lost: list[tuple[int, int]] = []
+    with Reader(gantry.namesrv, "tests", patience=0.5) as reader:
+        assert len(list(reader.replies(Range(queue, 0, 3)))) == 1
+        with pytest.raises(BrokerUnknown, match=r"no master now.*no message 3 of"):
+            list(reader.replies(Range(queue, 0, 5), lost=lambda _, *gap: lost.append(gap)))
+        gantry.call(cluster.start_broker(BROKER))
+    with Reader(gantry.namesrv, "tests") as reader:
+        found = b"".join(reader.replies(Range(queue, 0, 5)))
+    assert [b"a", b"b", b"c", b"d", b"e"] == [each.body for each in decode_records(found)]
+    assert [] == lost
 
 
 def test_a_topic_that_does_not_exist_is_said_at_once(cluster: Processes, topic: str) -> None:

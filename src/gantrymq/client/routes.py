@@ -185,6 +185,10 @@ class Routes:
         known = f"it has ids {sorted(addresses)}" if addresses else "no route names it"
         raise BrokerUnknown(f"broker {broker_name!r} has no member {broker_id}: {known}")
 
+    def has_master(self, broker_name: str) -> bool:
+        """Whether a route names a broker's master; if not, a slave is who answers."""
+        return 0 in self._brokers.get(broker_name, {})
+
     def name_at(self, address: str) -> str:
         """The broker that answers at an address; empty if no route names it."""
         found = (name for name, members in self._brokers.items() if address in members.values())

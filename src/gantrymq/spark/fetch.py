@@ -213,14 +213,22 @@ class Reader(Closing):
             lambda instance: self._question(instance, wanted, at, how), BROKER_AWAY, ahead
         )
 
-    def _question(
-        self, instance: Instance, wanted: Range, at: int, how: Pull
-    ) -> Coroutine[Any, Any, Pulled]:
-        return pull_raw(
-            instance, self.group, wanted.queue, at, max_count=min(how.count, wanted.end - at),
-            max_bytes=how.size, timeout=how.timeout,
-            subscription=how.subscription(wanted.queue.topic),
+    async def _question(self, instance: Instance, wanted: Range, at: int, how: Pull) -> Pulled:
+        """Ask once. That messages are gone only a master can tell: a slave may lag behind."""
+        queue = wanted.queue
+        await instance.routes.get(queue.topic)
+        is_master = instance.routes.has_master(queue.broker_name)
+        found = await pull_raw(
+            instance, self.group, queue, at, max_count=min(how.count, wanted.end - at),
+            max_bytes=how.size, timeout=how.timeout, subscription=how.subscription(queue.topic),
         )  # fmt: skip
+        has_passed = found.status is PullStatus.NO_MATCH and found.next_offset > at
+        if not (is_master or has_passed or found.status is PullStatus.FOUND):
+            raise BrokerUnknown(
+                f"broker {queue.broker_name} has no master now, and its slave has no message {at} "
+                f"of {named(queue)}: try again when the master is back"
+            )
+        return found
 
     def _pull_ahead(self, wanted: Range, at: int, how: Pull) -> asyncio.Task[Pulled]:
         """Send the next request, and leave its answer to the operating system for now."""
