@@ -25,7 +25,9 @@ ALL = ReadAllAvailable()
 
 
 @contextmanager
-def stream(cluster: Processes, topic: str, **options: str) -> Iterator[StreamReader]:
+def stream(
+    cluster: Processes | GantryCluster, topic: str, **options: str
+) -> Iterator[StreamReader]:
     given = {"nameServer": cluster.namesrv, "topic": topic, "metadataMaxAge": "0"} | options
     reader = StreamReader(parse_options(given, streaming=True), ("queueId", "queueOffset", "body"))
     yield reader
@@ -217,6 +219,10 @@ def test_only_a_master_can_tell_that_messages_are_gone(gantry: GantryCluster, to
         assert len(list(reader.replies(Range(queue, 0, 3)))) == 1
         with pytest.raises(BrokerUnknown, match=r"no master now.*no message 3 of"):
             list(reader.replies(Range(queue, 0, 5), lost=lambda _, *gap: lost.append(gap)))
+        at = {topic: {BROKER: {"0": 5}}}
+        for allowed in ("true", "false"):
+            with stream(gantry, topic, failOnDataLoss=allowed) as follower:
+                assert at == follower.latestOffset(at, ALL)
         gantry.call(cluster.start_broker(BROKER))
     with Reader(gantry.namesrv, "tests") as reader:
         found = b"".join(reader.replies(Range(queue, 0, 5)))

@@ -238,6 +238,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         cut = {
             queue: low for queue, low in lows.items() if self._highs[queue] < begin.get(queue, 0)
         }
+        if cut:
+            proven = self._open().proven(cut)
+            self._highs |= {queue: begin[queue] for queue in cut if queue not in proven}
+            cut = {queue: low for queue, low in cut.items() if queue in proven}
         self._tell_cut(begin, cut)
         if self._is_last_run and self._target is None:
             self._target = self._highs

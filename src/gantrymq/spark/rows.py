@@ -7,7 +7,7 @@ store. Offsets mean the same in both, so a reader may begin in files and go on a
 import itertools
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -52,6 +52,10 @@ class Rows(Protocol):
 
     def committed(self, queues: Sequence[Queue]) -> Offsets:
         """The progress of the options' group; queues without any are left out."""
+        ...
+
+    def proven(self, queues: Collection[Queue]) -> set[Queue]:
+        """Those of the queues whose end is told by who knows it: a slave may lag behind."""
         ...
 
     def batches(self, wanted: Range, columns: Sequence[str]) -> Iterator[Any]:
@@ -128,6 +132,12 @@ class BrokerRows:
     def committed(self, queues: Sequence[Queue]) -> Offsets:
         group = self._reader.group
         return self._reader.ask(lambda instance: survey.committed(instance, group, queues))
+
+    def proven(self, queues: Collection[Queue]) -> set[Queue]:
+        async def look(instance: Instance) -> set[Queue]:
+            return {each for each in queues if instance.routes.has_master(each.broker_name)}
+
+        return self._reader.ask(look)
 
     def batches(self, wanted: Range, columns: Sequence[str]) -> Iterator[Any]:
         options = self._options

@@ -5,7 +5,7 @@ offsets mean the same in both, so there is neither a gap nor a repeat between th
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -89,6 +89,9 @@ class StoredRows(Closing):
     def committed(self, queues: Sequence[Queue]) -> Offsets:
         raise ConfigError("a group's progress is the broker's to tell: set nameServer as well")
 
+    def proven(self, queues: Collection[Queue]) -> set[Queue]:
+        return set(queues)
+
     def batches(self, wanted: Range, columns: Sequence[str]) -> Iterator[Any]:
         store, sieve = self._of(wanted.queue), Sieve(self._options, columns)
         for batch in store.batches(wanted, sieve.needed, on_loss(self._options)):
@@ -155,6 +158,9 @@ class MixedRows:
 
     def committed(self, queues: Sequence[Queue]) -> Offsets:
         return self._broker.committed(queues)
+
+    def proven(self, queues: Collection[Queue]) -> set[Queue]:
+        return self._broker.proven(queues)
 
     def batches(self, wanted: Range, columns: Sequence[str]) -> Iterator[Any]:
         queue, store = wanted.queue, self._files.stores.get(wanted.queue.broker_name)
