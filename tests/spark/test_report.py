@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from gantrymq.spark.rows import source_options
 pytestmark = pytest.mark.timeout(300)
 
 COUNT = 40
+SAVED_SECONDS_MAX = 15.0
 
 
 @pytest.fixture(scope="module")
@@ -35,19 +37,26 @@ def test_a_store_folder_tells_what_its_broker_tells(
     spark: Any, cluster: Processes, shop: Shop
 ) -> None:
     """Rows, topics, and the progress that the broker keeps beside its log."""
-    told = {}
-    for place in ({"namesrv": cluster.namesrv}, {"store": cluster.store}):
-        wanted = Request(topics=(shop.topic,), **place)  # type: ignore[arg-type]
+
+    def told(**place: Any) -> tuple[list[Any], list[str], set[Any]]:
+        wanted = Request(topics=(shop.topic,), **place)
         facts = gather(wanted, SystemClock())
         found = Sources(spark, wanted, facts).messages(("queueId", "queueOffset", "msgId"))
-        told[wanted.kind] = (
-            sorted(map(tuple, found.collect())), facts.topics,
-            {(row["group"], row["queueId"], row["groupOffset"])
-             for row in facts.progress if row["topic"] == shop.topic},
-        )  # fmt: skip
+        progress = {
+            (row["group"], row["queueId"], row["groupOffset"])
+            for row in facts.progress
+            if row["topic"] == shop.topic
+        }
+        return sorted(map(tuple, found.collect())), facts.topics, progress
 
-    assert told["live topics"] == told["store files"]
-    assert COUNT == len(told["store files"][0])
+    live, give_up = told(namesrv=cluster.namesrv), time.monotonic() + SAVED_SECONDS_MAX
+    stored = told(store=cluster.store)
+    while live != stored and time.monotonic() < give_up:  # progress is saved every few seconds
+        time.sleep(1)
+        stored = told(store=cluster.store)
+
+    assert live == stored
+    assert COUNT == len(stored[0])
 
 
 def test_what_is_not_archived_yet_is_read_from_the_cluster(
