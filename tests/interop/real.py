@@ -88,12 +88,15 @@ def broker_settings(store: Path, port: int, more: Mapping[str, str]) -> dict[str
     }
 
 
+MASTER = re.compile(rb'"brokerAddrs":\{"?0"?:')
+
+
 def wait_until_registered(namesrv: str) -> None:
-    """A broker on a busy machine may say it is up before the name server knows it."""
+    """A broker on a busy machine may say it is up before the name server knows it as a master."""
     end = time.monotonic() + BOOT_SECONDS_MAX
     while time.monotonic() < end:
         with Connection(namesrv) as connection:
-            if b"broker-a" in connection.ask(CLUSTER_INFO).body:
+            if MASTER.search(connection.ask(CLUSTER_INFO).body):
                 return
         time.sleep(0.1)
     raise ProcessFailed("the broker never registered at its name server")
