@@ -2,33 +2,17 @@
 
 import asyncio
 import io
-import re
 from contextlib import redirect_stdout
-from pathlib import Path
 
 import pytest
 
 from gantrymq.testing.cluster import Cluster
+from guidekit import GUIDES, programs
 
-GUIDES = Path(__file__).parents[2] / "docs" / "guides"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SECONDS_MAX = 60
 
 
-def programs() -> list[tuple[str, str, str | None]]:
-    """Each python block that defines `main(namesrv)`, with the text block behind it, if any."""
-    found = []
-    for guide in sorted(GUIDES.glob("*.md")):
-        blocks = BLOCK.findall(guide.read_text())
-        for at, (kind, text) in enumerate(blocks):
-            if kind == "python" and "async def main(namesrv" in text:
-                after = blocks[at + 1] if at + 1 < len(blocks) else ("", "")
-                printed = after[1] if after[0] == "text" else None
-                found.append((f"{guide.stem}-{at}", text, printed))
-    return found
-
-
-PROGRAMS = programs()
+PROGRAMS = programs("*.md", "async def main(namesrv")
 
 
 @pytest.mark.parametrize(

@@ -5,34 +5,18 @@ is what it prints. All of them share one cluster, so each has topics of its own.
 """
 
 import io
-import re
 from contextlib import redirect_stdout
-from pathlib import Path
 from typing import Any
 
 import pytest
 from sparkkit import Processes
 
+from guidekit import GUIDES, programs
+
 pytestmark = pytest.mark.timeout(240)
 
-GUIDES = Path(__file__).parents[2] / "docs" / "guides"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-
-def programs() -> list[tuple[str, str, str | None]]:
-    """Each python block that defines `main(spark, ...)`, with the text block behind it, if any."""
-    found = []
-    for guide in sorted(GUIDES.glob("spark-*.md")):
-        blocks = BLOCK.findall(guide.read_text())
-        for at, (kind, text) in enumerate(blocks):
-            if kind == "python" and "def main(spark" in text:
-                after = blocks[at + 1] if at + 1 < len(blocks) else ("", "")
-                printed = after[1] if after[0] == "text" else None
-                found.append((f"{guide.stem}-{at}", text, printed))
-    return found
-
-
-PROGRAMS = programs()
+PROGRAMS = programs("spark-*.md", "def main(spark")
 
 
 @pytest.mark.parametrize(

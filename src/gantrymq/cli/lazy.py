@@ -29,5 +29,4 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            if self._summaries:
-                formatter.write_dl(list(self._summaries.items()))
+            formatter.write_dl(list(self._summaries.items()))
