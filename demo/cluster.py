@@ -3,14 +3,15 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 import time
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
 from demo.claims import Claim
+from gantrymq.base.network import free_port
+from gantrymq.broker.config import OTHER_PORTS
 
 HOST = "127.0.0.1"
 READY = "gantrymq ready "
@@ -28,7 +29,7 @@ class Cluster:
 
     def __init__(self, data: Path, settings: str = "") -> None:
         self._data, self._settings = data, settings
-        self._namesrv_port, self._broker_port = _free_ports(1)[0], _free_broker_port()
+        self._namesrv_port, self._broker_port = free_port(HOST), free_port(HOST, OTHER_PORTS)
         self.namesrv = f"{HOST}:{self._namesrv_port}"
         self._child: asyncio.subprocess.Process | None = None
         self._crashed: float | None = None
@@ -106,24 +107,3 @@ def _children(pid: int) -> list[int]:
 
 def _command(pid: int) -> str:
     return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-
-
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind((HOST, 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-
-
-def _free_broker_port() -> int:
-    """A port whose neighbours are free too: a broker has three, two of them reckoned from one."""
-    for port in _free_ports(50):
-        with ExitStack() as held:
-            try:
-                for near in (port - 2, port, port + 1):
-                    held.enter_context(socket.socket()).bind((HOST, near))
-            except OSError:
-                continue
-            return port
-    raise ClusterFailed("no free ports")

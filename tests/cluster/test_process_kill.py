@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gantrymq.base.network import TcpNetwork
+from gantrymq.base.network import free_port
+from gantrymq.broker.config import OTHER_PORTS
 from gantrymq.client.producer import Producer
 from gantrymq.client.pull_consumer import PullConsumer
 from gantrymq.client.pulling import PullStatus
@@ -28,9 +29,7 @@ class BrokerProcess:
 
     def __init__(self, root: Path, flush: str) -> None:
         self._root, self._flush = root, flush
-        network = TcpNetwork()
-        self.namesrv_port, self.port = network.free_port(HOST), network.free_port(HOST)
-        self._fast = network.free_port(HOST)
+        self.namesrv_port, self.port = free_port(HOST), free_port(HOST, OTHER_PORTS)
         self._namesrv = self._start(
             "mqnamesrv",
             f"-DbindAddress={HOST}",
@@ -62,7 +61,6 @@ class BrokerProcess:
             f"-DbindAddress={HOST}",
             f"-DbrokerIP1={HOST}",
             f"-DlistenPort={self.port}",
-            f"-DfastListenPort={self._fast}",
             f"-DstorePathRootDir={self._root}/store",
             "-DstoreProfile=dev",
             "-DmappedFileSizeCommitLog=1048576",

@@ -3,9 +3,7 @@
 import contextlib
 import os
 import queue
-import random
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -16,7 +14,6 @@ from types import TracebackType
 STOP_SECONDS_MAX = 60
 LINE_QUEUE_MAX = 1_000_000
 # Below the range from which the kernel takes the ports of outgoing connections.
-PORTS = range(20_000, 32_000)
 
 
 class ProcessFailed(AssertionError):
@@ -128,22 +125,3 @@ class Process:
         # What went wrong inside matters more than how the program ends.
         with contextlib.suppress(ProcessFailed):
             self.stop()
-
-
-def is_free(port: int) -> bool:
-    """Whether a server could listen on this port now."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
-
-def free_port(neighbours: Sequence[int] = ()) -> int:
-    """A port that is free, and whose neighbours at these distances are free too."""
-    for port in random.sample(PORTS, 1000):
-        if all(is_free(port + distance) for distance in (0, *neighbours)):
-            return port
-    raise ProcessFailed("no free port found")

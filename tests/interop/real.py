@@ -12,11 +12,14 @@ from types import TracebackType
 from typing import Self
 
 import toolchain
-from process import Process, ProcessFailed, free_port
+from process import Process, ProcessFailed
 
 sys.path.insert(0, str(toolchain.HERE.parent / "dialogues"))
 
 from wire import Connection
+
+from gantrymq.base.network import free_port
+from gantrymq.broker.config import OTHER_PORTS
 
 BOOT_SECONDS_MAX = 90
 CLUSTER_INFO = 106
@@ -158,7 +161,8 @@ class RealCluster(_Servers):
         self._broker_port = broker_port
 
     def _start(self) -> None:
-        namesrv_port, port = free_port(), self._broker_port or free_port((-2, 1))
+        namesrv_port = free_port("127.0.0.1")
+        port = self._broker_port or free_port("127.0.0.1", OTHER_PORTS)
         self.namesrv, self.broker_addr = f"127.0.0.1:{namesrv_port}", f"127.0.0.1:{port}"
         for part in ("namesrv", "broker"):
             log = self.directory / f"{part}.log"
@@ -249,7 +253,8 @@ class OurServers(_Servers):
         self._broker_port = broker_port
 
     def _start(self) -> None:
-        namesrv_port, port = free_port(), self._broker_port or free_port((-2, 1))
+        namesrv_port = free_port("127.0.0.1")
+        port = self._broker_port or free_port("127.0.0.1", OTHER_PORTS)
         self.namesrv, self.broker_addr = f"127.0.0.1:{namesrv_port}", f"127.0.0.1:{port}"
         namesrv = write_properties(
             self.directory / "namesrv.conf",

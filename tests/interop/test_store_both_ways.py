@@ -9,8 +9,10 @@ import pytest
 import toolchain
 from clients import JavaClient, Line
 from expect import bodies
-from process import free_port
 from real import OurServers, RealCluster
+
+from gantrymq.base.network import free_port
+from gantrymq.broker.config import OTHER_PORTS
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -26,7 +28,7 @@ class Story:
     def __init__(self, store: Path) -> None:
         self.store = store
         # The port is part of each message id, so every broker of this story has the same.
-        self.port = free_port((-2, 1))
+        self.port = free_port("127.0.0.1", OTHER_PORTS)
         self.java = JavaClient("4.9.8")
         self.topic = "StoryTopic"
         self.sent: list[Line] = []

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from process import free_port
 from real import OurServers, RealCluster
 from wire import Connection
 
+from gantrymq.base.network import free_port
+from gantrymq.broker.config import OTHER_PORTS
 from gantrymq.protocol.record import decode_records
 
 pytestmark = pytest.mark.timeout(400)
@@ -61,7 +62,7 @@ class Peer:
 
 class Store:
     def __init__(self, directory: Path) -> None:
-        self._directory, self._port = directory, free_port((-2, 1))
+        self._directory, self._port = directory, free_port("127.0.0.1", OTHER_PORTS)
 
     @contextlib.contextmanager
     def opened_by(self, who: str) -> Iterator[Peer]:

@@ -1,7 +1,7 @@
 """One client's own way into the network: it can be torn out, as when its process dies."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from gantrymq.base.network import ConnectFailed, Listener
@@ -32,8 +32,8 @@ class Uplink:
             self.tear_out()
         return protocol
 
-    def free_port(self, host: str) -> int:
-        return self._network.free_port(host)
+    def free_port(self, host: str, beside: Sequence[int] = ()) -> int:
+        return self._network.free_port(host, beside)
 
     def tear_out(self) -> None:
         """From now on nothing goes out and nothing comes in."""

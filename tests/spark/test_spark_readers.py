@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from sparkkit import BROKER, Processes, numbered
 
+from gantrymq.broker.config import OTHER_PORTS
 from gantrymq.client.errors import BrokerUnknown, NoNameServer, NoRoute
 from gantrymq.model import Message, Queue
 from gantrymq.protocol.record import decode_records
@@ -201,13 +202,10 @@ def test_only_a_master_can_tell_that_messages_are_gone(gantry: GantryCluster, to
         copy = f"{config.store_path_root_dir}-slave"
         shutil.copytree(config.store_path_root_dir, copy)
         await cluster.start_broker(BROKER)
-        ports = {
-            "listen_port": cluster.network.free_port("127.0.0.1"),
-            "fast_listen_port": cluster.network.free_port("127.0.0.1"),
-        }
+        port = cluster.network.free_port("127.0.0.1", OTHER_PORTS)
         cluster._disks["slave"] = cluster.disk
         cluster._configs["slave"] = msgspec.structs.replace(
-            config, broker_id=1, store_path_root_dir=copy, **ports
+            config, broker_id=1, store_path_root_dir=copy, listen_port=port
         )
         await cluster.start_broker("slave")
         await send("d", "e")

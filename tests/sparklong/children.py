@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -60,10 +59,3 @@ def end_child(child: "subprocess.Popen[str]") -> None:
 def python_child(code: str, folder: Path, *words: str) -> Ended:
     """Run a Python program that is given as text."""
     return run_child([sys.executable, "-c", code, *words], folder)
-
-
-def free_port() -> int:
-    """A port that nobody has at the moment."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

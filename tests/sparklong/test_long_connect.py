@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from children import end_child, free_port, run_child, start_child
+from children import end_child, run_child, start_child
 from sparkkit import Processes, numbered
 from standalone import HOME
 
+from gantrymq.base.network import free_port
 from gantrymq.spark.java import find_java
 from gantrymq.spark.session import LOOPBACK, jvm_options
 
@@ -24,7 +25,7 @@ SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
     """The address of a Connect server in a process of its own."""
-    port = free_port()
+    port = free_port(LOOPBACK)
     settings = {
         "spark.master": "local[2]",
         "spark.connect.grpc.binding.port": str(port),

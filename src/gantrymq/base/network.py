@@ -1,14 +1,19 @@
 """The network as a port: asyncio's protocols and transports are the contract on both sides."""
 
 import asyncio
+import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from gantrymq.base.errors import GantryError
 
 P = TypeVar("P", bound=asyncio.Protocol)
 LISTEN_BACKLOG = 1024
+FIRST_FREE_PORT = 10_000
+EPHEMERAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+FIRST_EPHEMERAL_PORT = 32_768
 
 
 class ConnectFailed(GantryError):
@@ -37,8 +42,8 @@ class Network(Protocol):
     async def connect(self, host: str, port: int, factory: Callable[[], P], timeout: float) -> P:
         """Reach a peer or raise ConnectFailed, naming it."""
 
-    def free_port(self, host: str) -> int:
-        """A port nobody listens on, for those who must know it before they listen."""
+    def free_port(self, host: str, beside: Sequence[int] = ()) -> int:
+        """A port to listen on a moment later, as are its neighbours at these distances."""
 
 
 class _TcpListener:
@@ -74,11 +79,41 @@ class TcpNetwork:
             raise ConnectFailed(f"connect to {host}:{port} failed: {error}") from error
         return protocol
 
-    def free_port(self, host: str) -> int:
-        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, 0))
-            return int(probe.getsockname()[1])
+    def free_port(self, host: str, beside: Sequence[int] = ()) -> int:
+        return free_port(host, beside)
+
+
+def free_port(host: str, beside: Sequence[int] = ()) -> int:
+    """A port that nobody has, and whose neighbours at these distances nobody has.
+
+    Never one of those that the system gives to outgoing connections: such a port may be taken
+    between this answer and the moment somebody listens on it, or while a server is restarted.
+    """
+    candidates = range(FIRST_FREE_PORT, _first_ephemeral_port())
+    for port in random.sample(candidates, len(candidates)):
+        if all(_is_free(host, port + distance) for distance in (0, *beside)):
+            return port
+    raise GantryError(
+        f"no free port on {host} from {candidates.start} to {candidates.stop - 1}: name one"
+    )
+
+
+def _first_ephemeral_port() -> int:
+    try:
+        first = int(EPHEMERAL_PORTS.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return FIRST_EPHEMERAL_PORT
+    return first if first > FIRST_FREE_PORT + 1_000 else FIRST_EPHEMERAL_PORT
+
+
+def _is_free(host: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
 
 
 def split_address(address: str, default_port: int | None = None) -> tuple[str, int]:

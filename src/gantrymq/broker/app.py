@@ -18,7 +18,7 @@ from gantrymq.base.disk import OsDisk
 from gantrymq.base.network import Network, TcpNetwork
 from gantrymq.base.offload import ThreadOffload
 from gantrymq.broker.announce import Announcer
-from gantrymq.broker.config import BrokerConfig, local_address
+from gantrymq.broker.config import OTHER_PORTS, BrokerConfig, local_address
 from gantrymq.broker.delay import DelayService
 from gantrymq.broker.filters import FilterTable
 from gantrymq.broker.overrides import with_overrides
@@ -63,20 +63,18 @@ def real_ports() -> Ports:
 def _with_addresses(config: BrokerConfig, network: Network) -> BrokerConfig:
     """Fill in what was left to be found: our own address and free ports."""
     ip = config.broker_ip1 or local_address()
-    any_port = config.listen_port == 0
-    port = config.listen_port or network.free_port(config.bind_address)
+    port = config.listen_port or network.free_port(config.bind_address, OTHER_PORTS)
+    fast, ha = OTHER_PORTS
 
     def other(wanted: int, distance: int) -> int:
-        if wanted >= 0:
-            return wanted
-        return network.free_port(config.bind_address) if any_port else port + distance
+        return wanted if wanted >= 0 else port + distance
 
     return msgspec.structs.replace(
         config,
         broker_ip1=ip,
         listen_port=port,
-        fast_listen_port=other(config.fast_listen_port, -2),
-        ha_listen_port=other(config.ha_listen_port, 1),
+        fast_listen_port=other(config.fast_listen_port, fast),
+        ha_listen_port=other(config.ha_listen_port, ha),
     )
 
 

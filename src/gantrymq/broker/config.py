@@ -21,6 +21,8 @@ _OLD_NAMES = {
 QUEUE_ENTRY_BYTES = 20
 _NOT_BUILT = {"aclEnable": "access control is", "enableDLegerCommitLog": "raft groups are"}
 """Ignoring these would promise what nobody keeps, so they stop the start."""
+OTHER_PORTS = (-2, 1)
+"""How far the fast and the HA port are from the port of a broker that names only that."""
 
 
 class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

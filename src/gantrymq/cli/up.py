@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+
+from gantrymq.base.network import free_port
 
 READY_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 20.0
@@ -77,7 +78,7 @@ async def _supervise(
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stop.set)
     parts: list[Part] = []
-    namesrv_port = namesrv_port or _free_port(host)
+    namesrv_port = namesrv_port or free_port(host)
     namesrv = f"{host}:{namesrv_port}"
     try:
         parts.append(await _start_namesrv(root, host, namesrv_port))
@@ -193,9 +194,3 @@ async def _take_down(parts: list[Part]) -> None:
             print(f"{part.name} did not stop in time, killed", file=sys.stderr)
             part.process.kill()
             await part.process.wait()
-
-
-def _free_port(host: str) -> int:
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])

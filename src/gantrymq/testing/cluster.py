@@ -12,7 +12,7 @@ from gantrymq.base.disk import Disk, OsDisk
 from gantrymq.base.network import Network, TcpNetwork
 from gantrymq.base.offload import InlineOffload
 from gantrymq.broker.app import Broker, Ports, run_broker
-from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.config import OTHER_PORTS, BrokerConfig
 from gantrymq.client.admin import Admin
 from gantrymq.client.consumer import Consumer
 from gantrymq.client.producer import Producer
@@ -114,8 +114,7 @@ class Cluster:
                 "broker_name": name,
                 "broker_ip1": HOST,
                 "bind_address": HOST,
-                "listen_port": self.network.free_port(HOST),
-                "fast_listen_port": self.network.free_port(HOST),
+                "listen_port": self.network.free_port(HOST, OTHER_PORTS),
                 "namesrv_addr": self.namesrv,
                 "store_path_root_dir": f"{self._root}/{name}",
                 **self._settings,

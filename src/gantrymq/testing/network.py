@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from gantrymq.base.errors import GantryError
@@ -161,9 +161,11 @@ class MemoryNetwork:
         protocol.connection_made(near)
         return protocol
 
-    def free_port(self, host: str) -> int:
-        self._next_port += 1
-        return self._next_port
+    def free_port(self, host: str, beside: Sequence[int] = ()) -> int:
+        self._next_port += 1 - min((0, *beside))
+        port = self._next_port
+        self._next_port += max((0, *beside))
+        return port
 
     # what a transport needs
 
