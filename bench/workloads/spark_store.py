@@ -21,7 +21,6 @@ from gantrymq.pipelines.audit.audit import audit as audit_store
 from gantrymq.spark.session import local_session
 
 COUNT: Final = 1_000_000
-TUPLE_COUNT: Final = 250_000
 FOUR: Final = "queueId,queueOffset,storeTimestamp,body"
 STORE_WANTED, FOUR_WANTED, ALL_WANTED, AUDIT_WANTED = 0.6, 3.0, 5.0, 400.0
 SETTINGS: Final = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": "-Xshare:auto"}
@@ -85,7 +84,7 @@ def scan(run: Run) -> list[Row]:
 
 def arrow(run: Run) -> list[Row]:
     """The same rows as Arrow batches and as tuples, one Python object a value."""
-    count, kind = run.scaled(TUPLE_COUNT), "spark-arrow"
+    count, kind = run.scaled(COUNT), "spark-arrow"
     with _spark_and_store(count) as (spark, store, _):
         from pyspark import cloudpickle
 

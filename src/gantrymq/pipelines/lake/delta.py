@@ -40,6 +40,8 @@ class Delta(Table):
         lost = any(root.glob("topic=*"))  # rows without a log: never begun anew
         if create and not lost and not is_made(root):
             self._create()
+        self._known: dict[Queue, int | None] = {}
+        """Positions of this version: delta-rs looks each up in the whole log."""
         self._table = self._open()
         missing = check_schema(
             pa.schema(self._table.schema().to_arrow()),
@@ -77,13 +79,22 @@ class Delta(Table):
         self.refresh()
 
     def refresh(self) -> None:
+        before = self._table.version()
         self._table = self._open()
+        if self._table.version() != before:
+            self._known = {}
 
     def positions(self, queues: Iterable[Queue] | None = None) -> Offsets:
         if queues is None:
             queues = {queue for each in self.files() for queue in queues_in(self.root, each)}
-        found = {queue: self._table.transaction_version(_app(queue)) for queue in queues}
-        return {queue: at for queue, at in found.items() if at is not None}
+        found: Offsets = {}
+        for queue in queues:
+            if queue not in self._known:
+                self._known[queue] = self._table.transaction_version(_app(queue))
+            at = self._known[queue]
+            if at is not None:
+                found[queue] = at
+        return found
 
     def files(self) -> list[DataFile]:
         actions = pa.table(self._table.get_add_actions(flatten=True))
@@ -114,7 +125,10 @@ class Delta(Table):
             if self._table.version() != before:
                 raise Conflict(f"the table {self.root} was changed by somebody else") from error
             raise TableError(f"the table {self.root} takes no commit: {_line(error)}") from error
+        known = self._known | change.ends
         self.refresh()
+        if self._table.version() == before + 1:  # nothing but this change
+            self._known = known
 
     def forget(self, before_ms: int) -> None:
         """The log is shortened by delta-rs itself, by the table's own settings."""
