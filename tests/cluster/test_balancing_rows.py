@@ -252,6 +252,8 @@ class TestMoreMembersThanQueues:
                 async with member(cluster, "m1") as first:
                     first.subscribe("orders")
                     await until(lambda: len(first.assignment) == 1 and not second.assignment)
+                    (only,) = first.assignment
                 await until(lambda: len(second.assignment) == 1)
+                assert {only} == set(second.assignment)
 
         run(work)

@@ -192,6 +192,7 @@ class TestAPullConsumer:
                     two.on_queues_changed("orders", lambda *_: None)
                     await until(lambda: heard[-1] == (4, 2))
                 await until(lambda: heard[-1] == (4, 4))
+            assert [(4, 4), (4, 2), (4, 4)] == heard
 
         run(work)
 

@@ -50,10 +50,11 @@ def test_a_message_whose_verb_is_cut_off_is_delivered_again(run: Run, ordered: b
             consumer.subscribe("T")
             await cut_off(await next_message(consumer), "dead")
             bodies = set()
-            while bodies != {b"1", b"2"}:
+            while len(bodies) < 2:
                 message = await next_message(consumer)
                 bodies.add(message.body)
                 await message.ack()
+            assert {b"1", b"2"} == bodies
 
     run(work)
 

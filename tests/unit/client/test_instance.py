@@ -330,6 +330,6 @@ def test_a_handler_may_close_its_own_client() -> None:
 
         producer.instance.on_request(40, close)
         world.connections_of(producer.instance)[0].oneway(Command(code=40))
-        await asyncio.wait_for(closed.wait(), 10)
+        assert await asyncio.wait_for(closed.wait(), 10)
 
     play(story)
