@@ -1,6 +1,6 @@
 """Every option of the source, once: what is read, what errors name, what the guide lists. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -180,32 +180,31 @@ OPTIONS: Final = (
 )
 """In the order of the guide."""
 
-BY_NAME: Final[Mapping[str, Option]] = {option.name: option for option in OPTIONS}
-_CANONICAL: Final = {
-    spelling.lower(): option.name
-    for option in OPTIONS
-    for spelling in (option.name, *option.aliases)
-}
-
 
 def canonical(options: Mapping[str, str]) -> dict[str, str]:
     """Options by their proper name, aliases resolved; Spark hands them over in lower case."""
     given: dict[str, str] = {}
     for key, value in options.items():
-        name = _CANONICAL.get(key.lower())
-        if name is None:
-            spellings = [each for option in OPTIONS for each in (option.name, *option.aliases)]
-            raise ConfigError(f"unknown option {key}{nearest(key, spellings)}")
+        name = proper_name(key, OPTIONS)
         if name in given and given[name] != value:
             raise ConfigError(f"{name} is given twice, as {given[name]!r} and as {value!r}")
         given[name] = value
     return given
 
 
-def reference() -> str:
+def proper_name(key: str, table: Sequence[Option], of: str = "") -> str:
+    """The name of the option that a key means, in whatever case; `of` says whose options."""
+    names = {word: option.name for option in table for word in (option.name, *option.aliases)}
+    for word, name in names.items():
+        if word.lower() == key.lower():
+            return name
+    raise ConfigError(f"unknown option {key}{of}{nearest(key, names)}")
+
+
+def reference(table: Sequence[Option] = OPTIONS) -> str:
     """The table of the guide."""
     lines = ["| option | default | meaning |", "|---|---|---|"]
-    for option in OPTIONS:
+    for option in table:
         use = "" if option.use == "both" else f" ({option.use} only)"
         also = "".join(f", also `{alias}`" for alias in option.aliases)
         text = option.text.replace("|", "\\|")

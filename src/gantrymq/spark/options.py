@@ -18,6 +18,7 @@ from gantrymq.spark import values
 from gantrymq.spark.columns import COLUMNS, check_columns
 from gantrymq.spark.option_table import OPTIONS, canonical
 from gantrymq.spark.points import (
+    COMMITTED,
     EARLIEST,
     LATEST,
     AtTime,
@@ -135,6 +136,9 @@ class Given:
     def has(self, name: str) -> bool:
         return name in self._given
 
+    def get(self, name: str) -> str | None:
+        return self._given.get(name)
+
     def text(self, name: str, default: str) -> str:
         return self._given.get(name, default)
 
@@ -148,6 +152,13 @@ class Given:
 
     def flag(self, name: str, *, default: bool) -> bool:
         return values.flag(self._given.get(name, str(default)), name)
+
+    def limits(self, what: str) -> tuple[int | None, int | None]:
+        """The least and the most of something, `min...` and `max...`."""
+        least, most = (self.maybe(f"{word}{what}", values.count) for word in ("min", "max"))
+        if least is not None and most is not None and least > most:
+            raise ConfigError(f"min{what} {least} is more than max{what} {most}")
+        return least, most
 
     def one_of(self, *names: str) -> str | None:
         """Which of some options that exclude each other was given."""
@@ -172,7 +183,7 @@ def parse_options(
     group = given.maybe("group", lambda text, _: check_group_name(text))
     commits = given.choice("commitOffsets", BATCH, OFF, default=BATCH if group else OFF) == BATCH
     starting, ending = _starting(given, streaming=streaming), _ending(given)
-    if ((commits and streaming) or starting == "committed") and (not group or not namesrv):
+    if ((commits and streaming) or starting == COMMITTED) and (not group or not namesrv):
         raise ConfigError(
             "progress needs a group, and a nameServer to find it: set the option group"
         )
@@ -187,7 +198,7 @@ def parse_options(
         assigned=assigned,
         queue_ids=given.maybe("queues", values.queue_ids),
         via=via,
-        store_path=given.maybe("storePath", lambda text, _: text),
+        store_path=given.get("storePath"),
         store_access=access,
         tags=_tags(given),
         sql=given.maybe("sqlFilter", _sql),
@@ -197,7 +208,7 @@ def parse_options(
         future_is_latest=given.choice("startingOffsetsByTimestampStrategy", "error", LATEST)
         == LATEST,
         new_queue_start=given.choice("newQueueStart", EARLIEST, LATEST),
-        start_state_path=given.maybe("startStatePath", lambda text, _: text),
+        start_state_path=given.get("startStatePath"),
         group=group or GROUP_DEFAULT,
         commits=commits and streaming,
         rewinds=given.flag("commitRewind", default=False),
@@ -209,22 +220,15 @@ def parse_options(
 
 def _sizes(given: Given, *, streaming: bool) -> dict[str, Any]:
     """The options that are one number each, or one word."""
-    few, many = (
-        given.maybe("minPartitions", values.count),
-        given.maybe("maxPartitions", values.count),
-    )
-    if few is not None and many is not None and few > many:
-        raise ConfigError(f"minPartitions {few} is more than maxPartitions {many}")
-    least, most = (given.maybe(f"{word}OffsetsPerTrigger", values.count) for word in ("min", "max"))
-    if least is not None and most is not None and least > most:
-        raise ConfigError(f"minOffsetsPerTrigger {least} is more than maxOffsetsPerTrigger {most}")
+    tasks_min, tasks_max = given.limits("Partitions")
+    rows_min, rows_max = given.limits("OffsetsPerTrigger")
     found = {
-        "rows_max": most,
-        "rows_min": least,
+        "rows_max": rows_max,
+        "rows_min": rows_min,
         "delay_ms": given.maybe("maxTriggerDelay", values.duration_ms),
         "bytes_max": given.maybe("maxBytesPerTrigger", values.size),
-        "tasks_min": few,
-        "tasks_max": many,
+        "tasks_min": tasks_min,
+        "tasks_max": tasks_max,
         "task_rows_max": given.maybe("maxRecordsPerPartition", values.count),
         "task_bytes_max": given.maybe("maxBytesPerPartition", values.size)
         or (None if streaming else BYTES_OF_A_TASK),
@@ -241,7 +245,7 @@ def _sizes(given: Given, *, streaming: bool) -> dict[str, Any]:
 def _starting(given: Given, *, streaming: bool) -> Point:
     chosen = given.one_of("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp")
     point = _point(given, chosen, LATEST if streaming else EARLIEST, committed=True)
-    if not streaming and point != "committed" and moves(point):
+    if not streaming and point != COMMITTED and moves(point):
         raise ConfigError("a batch that begins at latest has no rows: see startingOffsets")
     return point
 

@@ -9,7 +9,7 @@ from gantrymq.model import GROUP_BYTES_MAX, UNSENDABLE_TOPICS, check_group_name,
 from gantrymq.protocol.publishing import ONCE_PREFIX
 from gantrymq.spark import values
 from gantrymq.spark.columns import nearest
-from gantrymq.spark.option_table import Option
+from gantrymq.spark.option_table import Option, proper_name
 
 AUTO, EXACTLY_ONCE, AT_LEAST_ONCE = "auto", "exactly-once", "at-least-once"
 FAIL, DEAD_LETTER, SKIP = "fail", "dlq", "skip"
@@ -52,11 +52,8 @@ SINK_OPTIONS: Final = (
 )  # fmt: skip
 """In the order of the guide."""
 
-_CANONICAL: Final = {
-    spelling.lower(): option.name
-    for option in SINK_OPTIONS
-    for spelling in (option.name, *option.aliases)
-}
+SPARKS_OWN: Final = ("checkpointlocation", "path")
+"""Options of a write that are Spark's, and none of ours."""
 
 TEXT, BYTES, WHOLE = ("string",), ("binary", "string"), ("tinyint", "smallint", "int", "bigint")
 SINK_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -98,7 +95,11 @@ def parse_sink_options(
     options: Mapping[str, str], *, streaming: bool, namesrv_default: str = ""
 ) -> SinkOptions:
     """Read and check the options of a write."""
-    given = _canonical(options)
+    given = {
+        proper_name(key, SINK_OPTIONS, " of the sink"): value
+        for key, value in options.items()
+        if key.lower() not in SPARKS_OWN
+    }
     namesrv = given.get("nameServer", namesrv_default)
     if not namesrv:
         raise ConfigError("nameServer is missing: the name server's host:port[;host:port]")
@@ -119,24 +120,10 @@ def parse_sink_options(
             values.count(given.get("maxInFlight", "8"), "maxInFlight"), IN_FLIGHT_MAX
         ),
         send_timeout_ms=values.count(given.get("sendTimeoutMs", "10000"), "sendTimeoutMs"),
-        retries=_retries(given.get("retries", "10")),
+        retries=values.number(given.get("retries", "10"), "retries"),
         on_error=on_error,
         dead_topic=_topic(given, "dlqTopic"),
     )
-
-
-def _canonical(options: Mapping[str, str]) -> dict[str, str]:
-    """Options by their proper name; Spark's own path of a stream's checkpoint is none of ours."""
-    given: dict[str, str] = {}
-    for key, value in options.items():
-        if key.lower() in ("checkpointlocation", "path"):
-            continue
-        name = _CANONICAL.get(key.lower())
-        if name is None:
-            spellings = [each for option in SINK_OPTIONS for each in (option.name, *option.aliases)]
-            raise ConfigError(f"unknown option {key} of the sink{nearest(key, spellings)}")
-        given[name] = value
-    return given
 
 
 def _topic(given: Mapping[str, str], option: str) -> str | None:
@@ -168,9 +155,7 @@ def _epoch(given: Mapping[str, str], *, streaming: bool) -> int | None:
         return None
     if (text is None) != ("writerId" not in given):
         raise ConfigError("writerId and epoch belong together: give both or neither")
-    if text is not None and not text.strip().isdecimal():
-        raise ConfigError(f"epoch is a number from 0 on, not {text!r}")
-    return None if text is None else int(text)
+    return None if text is None else values.number(text, "epoch")
 
 
 def _batch_bytes(text: str) -> int:
@@ -178,12 +163,6 @@ def _batch_bytes(text: str) -> int:
     if size > BATCH_BYTES_MAX:
         raise ConfigError(f"sendBatchBytes is at most {BATCH_BYTES_MAX >> 20}m, not {text!r}")
     return size
-
-
-def _retries(text: str) -> int:
-    if not text.strip().isdecimal():
-        raise ConfigError(f"retries is a number from 0 on, not {text!r}")
-    return int(text)
 
 
 def check_sink_columns(types: Mapping[str, str], topic: str | None) -> None:
@@ -203,12 +182,3 @@ def check_sink_columns(types: Mapping[str, str], topic: str | None) -> None:
         raise ConfigError("there is no topic: give the option topic or a column topic")
     if "brokerName" in types and "queueId" not in types:
         raise ConfigError("a column brokerName needs queueId beside it")
-
-
-def sink_reference() -> str:
-    """The table of the guide."""
-    lines = ["| option | default | meaning |", "|---|---|---|"]
-    for option in SINK_OPTIONS:
-        also = "".join(f", also `{alias}`" for alias in option.aliases)
-        lines.append(f"| `{option.name}`{also} | {option.default} | {option.text} |")
-    return "\n".join(lines) + "\n"

@@ -26,6 +26,13 @@ def words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
+def number(text: str, option: str) -> int:
+    """A number, 0 or more."""
+    if not text.strip().isdecimal():
+        raise ConfigError(f"{option} is a number from 0 on, not {text!r}")
+    return int(text)
+
+
 def count(text: str, option: str) -> int:
     """A number of things, 1 or more."""
     if not text.strip().isdecimal() or int(text) < 1:
