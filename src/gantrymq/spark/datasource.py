@@ -84,20 +84,27 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc, unused-ignore]
         if overwrite and not streaming:
             raise ConfigError("a topic is not overwritten: write with mode append")
         options = parse_sink_options(
-            dict(self.options), streaming=streaming,
-            namesrv_default=os.environ.get("NAMESRV_ADDR", ""),
-        )  # fmt: skip
-        types = {field.name: field.dataType.simpleString() for field in schema.fields}
-        return options, is_exact(options, types)
+            dict(self.options), streaming=streaming, namesrv_default=namesrv_default()
+        )
+        return options, is_exact(options, types_of(schema))
 
     def _parsed(self, *, streaming: bool) -> SourceOptions:
-        default = os.environ.get("NAMESRV_ADDR", "")
-        return parse_options(dict(self.options), streaming=streaming, namesrv_default=default)
+        return parse_options(
+            dict(self.options), streaming=streaming, namesrv_default=namesrv_default()
+        )
 
     def _columns(self, schema: StructType) -> tuple[str, ...]:
         """The columns wanted: ours, or some of them by a schema of the user's."""
-        given = {field.name: field.dataType.simpleString() for field in schema.fields}
-        return check_types(given, column_types(dict(self.options)))
+        return check_types(types_of(schema), column_types(dict(self.options)))
+
+
+def namesrv_default() -> str:
+    return os.environ.get("NAMESRV_ADDR", "")
+
+
+def types_of(schema: StructType) -> dict[str, str]:
+    """The columns of a frame and what each is, in Spark's words."""
+    return {field.name: field.dataType.simpleString() for field in schema.fields}
 
 
 class Slice(InputPartition):  # type: ignore[misc, unused-ignore]
@@ -235,14 +242,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             self._end = begin
             return plan.to_json(begin)
         lows, self._highs = self._bounds(begin)
-        cut = {
-            queue: low for queue, low in lows.items() if self._highs[queue] < begin.get(queue, 0)
-        }
-        if cut:
-            proven = self._open().proven(cut)
-            self._highs |= {queue: begin[queue] for queue in cut if queue not in proven}
-            cut = {queue: low for queue, low in cut.items() if queue in proven}
-        self._tell_cut(begin, cut)
+        cut = self._cut(begin, lows)
         if self._is_last_run and self._target is None:
             self._target = self._highs
         highs = plan.capped(self._highs, self._target)
@@ -263,12 +263,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         check_own(self._options, found)
         return found
 
-    def _tell_cut(self, begin: Offsets, cut: Offsets) -> None:
-        """A queue that ends in front of what was read begins anew, if that is allowed."""
-        for queue in cut:
+    def _cut(self, begin: Offsets, lows: Offsets) -> Offsets:
+        """Where queues begin anew that end in front of what was read, if that is allowed.
+
+        A slave's word is no proof: then the queue counts as ending where it was read up to.
+        """
+        short = {queue for queue in lows if self._highs[queue] < begin.get(queue, 0)}
+        if not short:
+            return {}
+        proven = self._open().proven(short)
+        self._highs |= {queue: begin[queue] for queue in short - proven}
+        for queue in sorted(proven):
             if self._options.fail_on_data_loss:
                 raise QueueCut(queue, begin[queue], self._highs[queue])
             on_loss(self._options)(queue, self._highs[queue], begin[queue])
+        return {queue: lows[queue] for queue in proven}
 
     def _rows_max(self, begin: Offsets, highs: Offsets, limit: ReadLimit) -> int | None:
         options = self._options

@@ -24,7 +24,7 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.client.errors import BrokerUnknown
 from gantrymq.client.publishing import Outcome, Publisher
 from gantrymq.protocol.publishing import ONCE_PREFIX, Share, WriterState
-from gantrymq.spark.explain import told
+from gantrymq.spark.explain import plainly
 from gantrymq.spark.sink_options import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,
@@ -123,6 +123,7 @@ async def _publish(namesrv: str, writer: str, epoch: int, shares: Mapping[str, S
 # what Spark calls
 
 
+@plainly
 class BatchSink(DataSourceArrowWriter):  # type: ignore[misc, unused-ignore]
     """`df.write`: one epoch, of a writer that the options name or of a new one."""
 
@@ -135,17 +136,16 @@ class BatchSink(DataSourceArrowWriter):  # type: ignore[misc, unused-ignore]
         context = TaskContext.get()
         part = context.partitionId() if context is not None else 0
         task = Assignment(self._writer, self._epoch, part, self._exact)
-        with told():
-            return TaskWritten(blocking(write_rows(task, self._options, iterator)))
+        return TaskWritten(blocking(write_rows(task, self._options, iterator)))
 
     def commit(self, messages: list[Any]) -> None:
-        with told():
-            commit(self._options.namesrv, messages, self._epoch)
+        commit(self._options.namesrv, messages, self._epoch)
 
     def abort(self, messages: list[Any]) -> None:
         """Nothing to undo: what is staged and never published is left to retention."""
 
 
+@plainly
 class StreamSink(DataSourceStreamArrowWriter):  # type: ignore[misc, unused-ignore]
     """`df.writeStream`: every micro-batch an epoch, of a writer named after the query."""
 
@@ -160,12 +160,10 @@ class StreamSink(DataSourceStreamArrowWriter):  # type: ignore[misc, unused-igno
         assert batch is not None, "a micro-batch has a number"
         writer = self._options.writer_id or f"spark-{query}"
         task = Assignment(writer, int(batch), context.partitionId(), self._exact)
-        with told():
-            return TaskWritten(blocking(write_rows(task, self._options, iterator)))
+        return TaskWritten(blocking(write_rows(task, self._options, iterator)))
 
     def commit(self, messages: list[Any], batchId: int) -> None:
-        with told():
-            commit(self._options.namesrv, messages, batchId)
+        commit(self._options.namesrv, messages, batchId)
 
     def abort(self, messages: list[Any], batchId: int) -> None:
         """Nothing to undo: what is staged and never published is left to retention."""

@@ -22,7 +22,7 @@ class StateFailed(GantryError):
 def read_state(folder: str, name: str) -> bytes | None:
     """The content of a file; None when there is none."""
     try:
-        if _ADDRESS.match(folder) and not _LOCAL.match(folder):
+        if _is_remote(folder):
             files, root = _files(folder)
             with files.open_input_stream(f"{root}/{name}") as stream:
                 return bytes(stream.read())
@@ -36,7 +36,7 @@ def read_state(folder: str, name: str) -> bytes | None:
 def write_state(folder: str, name: str, content: bytes) -> None:
     """Replace a file in one step. When this returns it survives the machine."""
     try:
-        if _ADDRESS.match(folder) and not _LOCAL.match(folder):
+        if _is_remote(folder):
             files, root = _files(folder)
             files.create_dir(f"{root}/{name}".rpartition("/")[0], recursive=True)
             with files.open_output_stream(f"{root}/{name}.tmp") as stream:
@@ -46,6 +46,10 @@ def write_state(folder: str, name: str, content: bytes) -> None:
             _write_local(_path(folder) / name, content)
     except OSError as error:
         raise StateFailed(f"cannot write {name} in startStatePath {folder}: {error}") from error
+
+
+def _is_remote(folder: str) -> bool:
+    return bool(_ADDRESS.match(folder)) and not _LOCAL.match(folder)
 
 
 def _files(folder: str) -> tuple[Any, str]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.kernel import FILLER_SIZE
-from gantrymq.model import DEAD_PREFIX, RETRY_PREFIX, Queue, is_system_topic
+from gantrymq.model import Queue, is_system_topic
 from gantrymq.spark.closing import Closing
 from gantrymq.spark.columns import nearest
 from gantrymq.spark.losses import on_loss
@@ -23,7 +23,7 @@ from gantrymq.spark.plan import Offsets, Range, named
 from gantrymq.spark.rows import Rows
 from gantrymq.spark.sieve import Sieve
 from gantrymq.spark.store_rows import StoreRows, Wanted
-from gantrymq.spark.survey import SAMPLE_MESSAGES, Sample
+from gantrymq.spark.survey import SAMPLE_MESSAGES, Sample, fitting
 from gantrymq.store.folder import StoreFolder
 
 _NAMED = re.compile(r"([^=/]+)=(.+)\Z")
@@ -60,12 +60,7 @@ class StoredRows(Closing):
         known = sorted({name for store in self.stores.values() for name in store.folder.topics()})
         pattern = self._options.pattern
         if pattern is not None:
-            private = () if "%" in pattern else (RETRY_PREFIX, DEAD_PREFIX)
-            return [
-                name for name in known
-                if re.fullmatch(pattern, name)
-                and not is_system_topic(name) and not name.startswith(private)
-            ]  # fmt: skip
+            return fitting(known, pattern)
         for topic in self._options.topics:
             if topic not in known:
                 folders = ", ".join(store.folder.directory for store in self.stores.values())

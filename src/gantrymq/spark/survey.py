@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -30,13 +30,18 @@ SAMPLE_BYTES: Final = 256 * 1024
 
 
 async def matching_topics(instance: Instance, pattern: str) -> list[str]:
-    """The topics whose whole name fits. Retries and dead letters only if the pattern says `%`."""
+    """The topics of a cluster whose names fit."""
     _, answer = await instance.call_namesrv(calls.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, Nothing())
     names = fastjson.load_as(answer.body, TopicList).topic_list if answer.body else []
+    return fitting(names or (), pattern)
+
+
+def fitting(names: Iterable[str], pattern: str) -> list[str]:
+    """The topics whose whole name fits. Retries and dead letters only if the pattern says `%`."""
     private = () if "%" in pattern else (RETRY_PREFIX, DEAD_PREFIX)
     return sorted(
         name
-        for name in names or ()
+        for name in names
         if re.fullmatch(pattern, name)
         and not is_system_topic(name)
         and not name.startswith(private)
