@@ -37,6 +37,8 @@ class Ours:
         self._settings, self._profile = settings or {}, profile
         self._environment = os.environ | ({"GANTRY_PURE": "1"} if pure else {})
         self.directory = Path(tempfile.mkdtemp(prefix="gantrymq-bench-"))
+        self.store = self.directory / "data" / "broker-a" / "store"
+        """Where the broker keeps its files; what lies there before the start is served."""
         self.namesrv = self.broker = ""
         self.started_in = 0.0
         """Seconds from the start to the ready line."""

@@ -20,21 +20,32 @@ QUEUES, TURN = 4, 200
 BODY_BYTES = 1024
 HOST = bytes((127, 0, 0, 1, 0, 0, 0x2A, 0x9F))
 TEXT_BYTES = 1 << 20
+SEGMENT_BYTES, INDEX_SLOTS, INDEX_ENTRIES = 256 * MIB, 500_000, 4_000_000
+SERVED = {
+    "mappedFileSizeCommitLog": str(SEGMENT_BYTES),
+    "maxHashSlotNum": str(INDEX_SLOTS),
+    "maxIndexNum": str(INDEX_ENTRIES),
+}
+"""The settings of a broker that opens such a store."""
 
 
 def make_store(directory: Path, count: int) -> int:
     """A clean store of `count` orders of 1 KiB over four queues; returns the bytes of its log."""
     size = asyncio.run(_fill(directory, count))
-    topics = {BROKER: {"perm": 7, "readQueueNums": 1, "writeQueueNums": 1}}
-    path = directory / "config" / "topics.json"  # where a store tells its broker's name
+    counts = {BROKER: 1, TOPIC: QUEUES}  # a store tells its broker's name by a topic
+    topics = {
+        name: {"topicName": name, "perm": 7, "readQueueNums": count, "writeQueueNums": count}
+        for name, count in counts.items()
+    }
+    path = directory / "config" / "topics.json"
     path.write_text(json.dumps({"topicConfigTable": topics}))
     return size
 
 
 async def _fill(directory: Path, count: int) -> int:
     config = msgspec.structs.replace(
-        StoreConfig.dev(str(directory)), segment_bytes=256 * MIB,
-        index_slots=500_000, index_entries=4_000_000,
+        StoreConfig.dev(str(directory)), segment_bytes=SEGMENT_BYTES,
+        index_slots=INDEX_SLOTS, index_entries=INDEX_ENTRIES,
     )  # fmt: skip
     store = await Store.open(
         config, disk=OsDisk(), clock=SystemClock(), offload=ThreadOffload(),

@@ -5,20 +5,17 @@ archive never pass the JVM; those of Spark's writer do, one by one.
 """
 
 import itertools
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench import programs
 from bench.rows import Row
 from bench.servers import Ours
-from bench.stores import TOPIC, make_store
+from bench.stores import SERVED, TOPIC, make_store
 from bench.workloads import Run
 from gantrymq.base.clock import SystemClock
-from gantrymq.model import BENCHMARK_TOPIC
 from gantrymq.pipelines.archive.run import Archive, Job
 from gantrymq.pipelines.lake import open_table
 from gantrymq.spark.rows import source_options
@@ -32,30 +29,25 @@ BATCH_WANTED, STREAM_WANTED = 2.5, 1.5
 
 
 def archive(run: Run) -> list[Row]:
-    """1 KiB messages, all columns, zstd on both sides: from store files, and from a broker."""
+    """1 KiB messages, all columns, zstd on both sides: from store files, and from their broker."""
     count = run.scaled(COUNT)
-    folder = Path(tempfile.mkdtemp(prefix="gantrymq-bench-"))
     settings = {"spark.driver.memory": "1g", "spark.sql.parquet.compression.codec": "zstd"}
     spark = local_session("bench", master="local[2]", settings=settings)
+    cluster = Ours(profile=run.profile, settings=SERVED)
     try:
-        make_store(folder / "store", count)
-        stored = {"via": "store", "storePath": str(folder / "store"), "topic": TOPIC}
-        rows = _compared(spark, "via store", stored, count, folder)
-        shutil.rmtree(folder / "store")
-        with Ours(profile=run.profile) as cluster:
-            loaded = programs.load(cluster.broker, "--count", count, "--codec", "binary")
-            pulled = {"nameServer": cluster.namesrv, "topic": BENCHMARK_TOPIC}
-            rows += _compared(spark, "via broker", pulled, int(loaded["count"]), folder)
+        make_store(cluster.store, count)
+        stored = {"via": "store", "storePath": str(cluster.store), "topic": TOPIC}
+        rows = _compared(spark, "via store", stored, count)
+        with cluster:
+            pulled = {"nameServer": cluster.namesrv, "topic": TOPIC}
+            rows += _compared(spark, "via broker", pulled, count)
     finally:
         spark.stop()
-        shutil.rmtree(folder)
     return rows
 
 
-def _compared(
-    spark: Any, name: str, source: Mapping[str, str], count: int, folder: Path
-) -> list[Row]:
-    work = _Work(spark, source, count, folder)
+def _compared(spark: Any, name: str, source: Mapping[str, str], count: int) -> list[Row]:
+    work = _Work(spark, source, count)
     peer, ours = _best(work.spark_batch, count), _best(work.archive_batch, count)
     peer_stream, ours_stream = (
         _best(work.spark_stream, count),
@@ -86,9 +78,9 @@ def _best(work: Callable[[Path], None], count: int) -> float:
 class _Work:
     """The same rows to Parquet, in four ways."""
 
-    def __init__(self, spark: Any, source: Mapping[str, str], count: int, folder: Path) -> None:
+    def __init__(self, spark: Any, source: Mapping[str, str], count: int) -> None:
         self._spark, self._source, self._count = spark, source, count
-        self._folder, self._number = folder, itertools.count()
+        self._number = itertools.count()
 
     def spark_batch(self, path: Path) -> None:
         table = self._spark.read.format("rocketmq").options(**self._source).load()

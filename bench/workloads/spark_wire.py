@@ -6,12 +6,12 @@ import tempfile
 import time
 from typing import Any
 
-from bench import programs
 from bench.rows import Row
 from bench.servers import Ours
+from bench.stores import SERVED, make_store
+from bench.stores import TOPIC as STORED_TOPIC
 from bench.workloads import Run
 from gantrymq import Admin, Message, Producer
-from gantrymq.model import BENCHMARK_TOPIC
 from gantrymq.spark.session import local_session
 
 COUNT = 1_000_000
@@ -31,9 +31,10 @@ def session() -> Any:
 
 def scan(run: Run) -> list[Row]:
     """1 KiB messages of a broker on this machine, bodies and all, into nothing."""
-    with Ours(profile=run.profile) as cluster:
-        wanted = QUICK if run.quick else COUNT
-        count = int(programs.load(cluster.broker, "--count", wanted, "--codec", "binary")["count"])
+    count = QUICK if run.quick else COUNT
+    cluster = Ours(profile=run.profile, settings=SERVED)
+    make_store(cluster.store, count)
+    with cluster:
         spark = session()
         try:
             body = _rate(spark, cluster.namesrv, count, columns=BODY)
@@ -51,7 +52,7 @@ def _rate(spark: Any, namesrv: str, count: int, **options: str) -> float:
     best = 0.0
     for _ in range(SCANS):
         table = spark.read.format("rocketmq")
-        table = table.options(nameServer=namesrv, topic=BENCHMARK_TOPIC, **options).load()
+        table = table.options(nameServer=namesrv, topic=STORED_TOPIC, **options).load()
         began = time.perf_counter()
         found = table.count()
         best = max(best, found / (time.perf_counter() - began))

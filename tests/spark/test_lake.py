@@ -73,6 +73,27 @@ def test_one_of_two_writers_loses_and_can_go_on(form: str, tmp_path: Path) -> No
 
 
 @formats
+def test_positions_that_were_asked_before_are_not_taken_for_the_present(
+    form: str, tmp_path: Path
+) -> None:
+    """Others move them; so does a commit of one's own, whether or not they were asked before."""
+    mine, other = (open_table(tmp_path / "t", form, create=True) for _ in range(2))
+    assert {} == mine.positions([A, B])
+    other.commit(Change(NOON, ends={A: 10}))
+    with pytest.raises(Conflict):
+        mine.commit(Change(NOON, ends={A: 5}))
+    mine.refresh()
+    assert {A: 10} == mine.positions([A, B])
+
+    mine.commit(Change(NOON, ends={B: 3}))
+    assert {A: 10, B: 3} == mine.positions([A, B])
+    other.refresh()
+    other.commit(Change(NOON, ends={A: 11, B: 4}))
+    mine.refresh()
+    assert {A: 11, B: 4} == mine.positions([A, B])
+
+
+@formats
 def test_positions_can_move_without_files(form: str, tmp_path: Path) -> None:
     """A queue that is archived from now on has a position before it has a row."""
     table = open_table(tmp_path / "t", form, create=True)

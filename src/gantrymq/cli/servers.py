@@ -15,6 +15,7 @@ import msgspec
 
 from gantrymq.base.config import as_text, format_properties, parse_properties, settings
 from gantrymq.base.errors import ConfigError, GantryError
+from gantrymq.base.memory import keep_freed_memory
 from gantrymq.base.telemetry import start_logging
 
 GC_THRESHOLD = 50_000
@@ -58,6 +59,7 @@ def _leaves(group: BaseExceptionGroup) -> list[BaseException]:
 
 
 def _run(main: Main) -> None:
+    keep_freed_memory()
     try:
         import uvloop
     except ImportError:

@@ -28,6 +28,8 @@ FRAMES_PER_TURN_MAX: Final = 256
 """About 3 ms of ordinary sends, so that one busy peer cannot hold the loop."""
 WRITE_BUFFER_BYTES_MAX: Final = 4 * 1024 * 1024
 """Above it the peer is slow: nothing more is read from it until it has caught up."""
+JOINED_BYTES_MAX: Final = 16 * 1024
+"""What is written in a turn goes out as one piece, unless copying would cost more than a write."""
 TURN_SECONDS_LOUD: Final = 0.05
 """Requests that hold the loop longer than this are named in the log."""
 TLS_FIRST_BYTE: Final = 0x16
@@ -255,7 +257,12 @@ class Connection(asyncio.Protocol):
         out, self._out = self._out, []
         if out and self.open:
             self.last_active = self.loop.time()
-            self.transport.write(out[0] if len(out) == 1 else b"".join(out))
+            if len(out) == 1:
+                self.transport.write(out[0])
+            elif len(max(out, key=len)) > JOINED_BYTES_MAX:
+                self.transport.writelines(out)
+            else:
+                self.transport.write(b"".join(out))
 
     # calling the peer
 
