@@ -26,7 +26,7 @@ def run(target: str, namesrv: str | None, output: str, run: Run) -> None:
     """
     with run.ending():
         job = find_job(target)
-        with run.session(f"run {job.name}") as spark:
+        with run.session(f"run {job.name}") as spark, run.watched(spark, run.progress()):
             outcome = job.run(spark, _address(namesrv))
         print_rows([_row(job, outcome)], output)
 
@@ -56,7 +56,7 @@ def again(
         job = find_job(target)
         for note in job.notes(since, until, zone):
             print(note, file=sys.stderr)
-        with run.session(f"again {job.name}") as spark:
+        with run.session(f"again {job.name}") as spark, run.watched(spark, run.progress()):
             outcome = job.again(
                 spark, _address(namesrv), since=since, until=until, zone=zone, archive=archive,
                 commit_progress=commit_progress, dry_run=dry_run,

@@ -193,7 +193,11 @@ def _archive(asked: Asked, run: Run) -> Row:
     watcher = _watcher(asked, job.options, progress)
     with open_rows(job.options) as rows:
         rows.bounds()  # a topic that is not there is told before Spark starts
-    with run.session("archive") as spark, stopping() as stop:
+    with (
+        run.session("archive") as spark,
+        run.watched(spark, progress),
+        stopping() as stop,
+    ):
         worker = Archive(
             spark, table, job, run=token, clock=clock, progress=progress,
             report=_report(asked, job.options), watcher=watcher,
@@ -224,7 +228,7 @@ def _again(asked: Asked, run: Run) -> Row:
         print(note, file=sys.stderr)
     options, table = asked.options(), asked.table()
     report = _report(asked, options) if asked.commit_progress else None
-    with run.session("archive") as spark:
+    with run.session("archive") as spark, run.watched(spark, run.progress()):
         found = again(
             spark, table, options, period, run=secrets.token_hex(4), clock=clock, report=report
         )

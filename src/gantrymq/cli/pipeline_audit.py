@@ -41,10 +41,11 @@ def audit(store: Path, rebuilds: bool, report: Path | None, output: str, run: Ru
             print(f"rebuilt {made.queues} queues with {made.entries:,} entries and "
                   f"{made.index_files} index files; before: {', '.join(made.kept) or 'nothing'}",
                   file=sys.stderr)  # fmt: skip
-    with run.session("audit") as spark:
+    progress = run.progress()
+    with run.session("audit") as spark, run.watched(spark, progress):
         from gantrymq.pipelines.audit.audit import audit as check
 
-        found = check(spark, str(store), run.progress())
+        found = check(spark, str(store), progress)
     if report is not None:
         from gantrymq.pipelines.audit.page import page
 

@@ -37,7 +37,7 @@ def compact(run: Run, table: str, vacuum_hours: float, output: str) -> None:  # 
         from gantrymq.pipelines.lake import open_table
 
         archive, clock = open_table(table), SystemClock()
-        with run.session("compact") as spark:
+        with run.session("compact") as spark, run.watched(spark, run.progress()):
             before, after = join(spark, archive, run=secrets.token_hex(4), clock=clock)
         swept = sweep(archive, now_ms=clock.now_ms(), age_ms=int(vacuum_hours * HOUR_MS))
         print_rows([{"joined": before, "into": after, "deleted": swept}], output)

@@ -84,20 +84,24 @@ def _replay(
             return
     else:
         check_request(request, SystemClock().now_ms())
+    progress = run.progress()
     with run.session("replay") as spark:
         note = "stopping after this chunk; once more to stop now"
         with stopping(note) as stop:
             work = Replay(
-                spark, namesrv, journal, who=_who(), progress=run.progress(), stop=stop,
+                spark, namesrv, journal, who=_who(), progress=progress, stop=stop,
                 chunk_rows=words["chunk"],
             )  # fmt: skip
             if words["dry_run"] and request is not None:
-                _show_plan(work.preview(request, rate=rate), rate, output)
+                with run.watched(spark, progress):
+                    plan = work.preview(request, rate=rate)
+                _show_plan(plan, rate, output)
                 return
-            if request is not None:
-                report = work.run(request, rate=rate, anew=words["anew"])
-            else:
-                report = work.resume(words["resume"], rate=rate)
+            with run.watched(spark, progress):
+                if request is not None:
+                    report = work.run(request, rate=rate, anew=words["anew"])
+                else:
+                    report = work.resume(words["resume"], rate=rate)
             _show(report, output)
             if report.result == DONE:
                 stop.asked = False  # it came too late to stop anything

@@ -52,14 +52,15 @@ def report(
             topics, groups, since, until, zone, by,
             namesrv=namesrv, archive=archive, store=store, trace_topic=trace_topic,
         )  # fmt: skip
-    with run.session("report") as spark:
+    progress = run.progress()
+    with run.session("report") as spark, run.watched(spark, progress):
         from gantrymq.base.clock import SystemClock
         from gantrymq.pipelines.report.build import build
         from gantrymq.pipelines.report.writing import write
 
         made = build(
             spark, wanted, clock=SystemClock(), history=history or folder / "history",
-            told=run.progress(),
+            told=progress,
         )  # fmt: skip
         page = write(made, folder)
     _say(made, page, output)

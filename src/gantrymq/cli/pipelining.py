@@ -45,6 +45,14 @@ class Run:
                 yield spark
 
     @contextmanager
+    def watched(self, spark: Any, progress: "Progress") -> Iterator[None]:
+        """Show how far Spark's own jobs are while a block runs; with it the progress ends."""
+        from gantrymq.pipelines.watching import watching
+
+        with watching(spark, progress):
+            yield
+
+    @contextmanager
     def ending(self) -> Iterator[None]:
         """One line and exit code 1 for what failed, 130 for Ctrl-C."""
         try:
