@@ -212,13 +212,10 @@ class Job:
         *,
         is_trial: bool = False,
     ) -> Outcome:
-        from pyspark.sql import functions as f
+        from gantrymq.pipelines.staging.messages import ms_of, within
 
         found = feed.frame(spark, span, starts, ends)
-        stored = f.unix_millis("storeTimestamp")
-        inside = stored >= span.since_ms
-        if span.until_ms is not None:
-            inside &= stored < span.until_ms
+        inside = within(ms_of("storeTimestamp"), span.since_ms, span.until_ms)
         with results.staging() as folder:
             staged = stage(self.work(found.where(inside)), folder, self.time)
             self._check_inside(staged, span)
@@ -231,20 +228,20 @@ class Job:
 
     def _check_inside(self, staged: Staged, span: Span) -> None:
         """Rows of other periods would be added to what is there already."""
-        since, until = span.since_ms * 1000, span.until_ms
-        wrong = [at for at in (staged.first_us,) if at is not None and at < since]
-        wrong += [
-            at
-            for at in (staged.last_us,)
-            if at is not None and until is not None and at >= until * 1000
-        ]
-        if not wrong and not staged.blank:
+        since, until = span.since_ms, span.until_ms
+        first, last = staged.first_us, staged.last_us
+        if first is not None and first < since * 1000:
+            example = self._said(first // 1000)
+        elif last is not None and until is not None and last >= until * 1000:
+            example = self._said(last // 1000)
+        elif staged.blank:
+            example = "none"
+        else:
             return
         end = "on" if until is None else f"to {self._said(until)}"
-        example = self._said(wrong[0] // 1000) if wrong else "none"
         raise ConfigError(
             f"the job {self.name} makes rows whose {self.time} is not in its period (from "
-            f"{self._said(span.since_ms)} {end}), for instance {example}: nothing was written. "
+            f"{self._said(since)} {end}), for instance {example}: nothing was written. "
             f"Take {self.time} from storeTimestamp, or a longer step than {self.every}"
         )
 

@@ -2,10 +2,11 @@
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from gantrymq.pipelines.marts.mart import Field, Mart
+from gantrymq.pipelines.marts.frames import foremost
+from gantrymq.pipelines.marts.mart import GROUP, Field, Mart, tally
 
 NOT_NOTED: Final = "(no cause was noted)"
 LISTED_MAX: Final = 1_000
@@ -18,8 +19,8 @@ CAUSES: Final = Mart(
     about="Letters with the same fingerprint failed with the same error in the same code. "
     "Consumers of other makes note no cause.",
     fields=(
-        Field("group", "string", "Group"),
-        Field("letters", "bigint", "Letters", "messages"),
+        GROUP,
+        tally("letters", "Letters"),
         Field("error", "string", "Error", null=True),
         Field("text", "string", "Example text", null=True),
         Field("reason", "string", "Reason", null=True),
@@ -47,14 +48,7 @@ def causes(dead: DataFrame, limit: int = LISTED_MAX) -> DataFrame:
         fn.timestamp_millis(fn.min("diedMs")).alias("firstTime"),
         fn.timestamp_millis(fn.max("diedMs")).alias("lastTime"),
     )
-    order = Window.partitionBy("group").orderBy(fn.desc("letters"), "cause")
-    return (
-        found.withColumn("at", fn.row_number().over(order))
-        .where(fn.col("at") <= limit)
-        .select(
-            "group", "letters", fn.col("newest.error").alias("error"),
-            fn.col("newest.text").alias("text"), fn.col("newest.reason").alias("reason"),
-            "topics", "tries", "firstTime", "lastTime", "cause",
-            fn.col("newest.deadId").alias("exampleId"),
-        )
+    return foremost(found, limit, of=["group"], by=[fn.desc("letters"), "cause"]).select(
+        "group", "letters", "newest.error", "newest.text", "newest.reason", "topics", "tries",
+        "firstTime", "lastTime", "cause", fn.col("newest.deadId").alias("exampleId"),
     )  # fmt: skip

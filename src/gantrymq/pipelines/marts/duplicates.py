@@ -2,10 +2,11 @@
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from gantrymq.pipelines.marts.mart import Field, Mart
+from gantrymq.pipelines.marts.frames import foremost, nothing
+from gantrymq.pipelines.marts.mart import SOME_GROUP, TOPIC, Field, Mart, tally
 
 BY_ID: Final = "same id"
 BY_KEY: Final = "same key and body"
@@ -20,11 +21,11 @@ TOTALS: Final = Mart(
     "look alike, as an application sends that asks twice. Acknowledged again: a group was done "
     "with a message more than once (needs trace).",
     fields=(
-        Field("topic", "string", "Topic"),
-        Field("group", "string", "Group", null=True),
+        TOPIC,
+        SOME_GROUP,
         Field("kind", "string", "Kind"),
         Field("values", "bigint", "Different ones", "values"),
-        Field("extra", "bigint", "Further copies", "messages"),
+        tally("extra", "Further copies"),
     ),
     key=("topic", "group", "kind"),
 )
@@ -33,12 +34,12 @@ LISTED: Final = Mart(
     title="Duplicates, one by one",
     about=f"Up to {LISTED_MAX} of each kind, those with the most copies first.",
     fields=(
-        Field("topic", "string", "Topic"),
-        Field("group", "string", "Group", null=True),
+        TOPIC,
+        SOME_GROUP,
         Field("kind", "string", "Kind"),
         Field("value", "string", "Id or key"),
         Field("crc", "int", "Body checksum", null=True),
-        Field("copies", "bigint", "Copies", "messages"),
+        tally("copies", "Copies"),
         Field("firstTime", "timestamp", "First", null=True),
         Field("lastTime", "timestamp", "Last", null=True),
         Field("firstPlace", "string", "First place"),
@@ -53,30 +54,30 @@ def repeats(messages: DataFrame, standing: DataFrame) -> DataFrame:
     inside = messages.where("inside")
     place = fn.concat_ws(":", "brokerName", "queueId", "queueOffset")
     at = fn.struct("storedMs", place.alias("place"))
-    nobody = fn.lit(None).cast("string").alias("group")
+    ends = [fn.min(at).alias("first"), fn.max(at).alias("last")]
     by_id = inside.groupBy("topic", fn.col("msgId").alias("value")).agg(
-        fn.count("*").alias("copies"), fn.min(at).alias("first"), fn.max(at).alias("last")
+        fn.count("*").alias("copies"), *ends
     )
-    keyed = inside.select("topic", "msgId", "crc", "storedMs", "brokerName", "queueId",
-                          "queueOffset", _keys().alias("value"))  # fmt: skip
+    keyed = inside.select(
+        "topic", "msgId", "crc", "storedMs", "brokerName", "queueId", "queueOffset",
+        fn.explode(fn.split("keys", " ")).alias("value"),
+    )  # fmt: skip
     by_key = (
         keyed.where("value <> ''")
         .groupBy("topic", "value", "crc")
-        .agg(fn.countDistinct("msgId").alias("copies"), fn.min(at).alias("first"),
-             fn.max(at).alias("last"))
-    )  # fmt: skip
+        .agg(fn.countDistinct("msgId").alias("copies"), *ends)
+    )
     by_ack = standing.where("acks > 1").select(
         "topic", "group", fn.lit(BY_ACK).alias("kind"), fn.col("msgId").alias("value"),
-        fn.lit(None).cast("int").alias("crc"), fn.col("acks").alias("copies"),
-        at.alias("first"), at.alias("last"),
+        nothing("crc", "int"), fn.col("acks").alias("copies"), at.alias("first"), at.alias("last"),
     )  # fmt: skip
     columns = ["copies", "first", "last"]
     return (
         by_id.where("copies > 1")
-        .select("topic", nobody, fn.lit(BY_ID).alias("kind"), "value",
-                fn.lit(None).cast("int").alias("crc"), *columns)
+        .select("topic", nothing("group"), fn.lit(BY_ID).alias("kind"), "value",
+                nothing("crc", "int"), *columns)
         .unionByName(by_key.where("copies > 1").select(
-            "topic", nobody, fn.lit(BY_KEY).alias("kind"), "value", "crc", *columns))
+            "topic", nothing("group"), fn.lit(BY_KEY).alias("kind"), "value", "crc", *columns))
         .unionByName(by_ack)
     )  # fmt: skip
 
@@ -88,18 +89,10 @@ def totals(found: DataFrame) -> DataFrame:
 
 
 def listed(found: DataFrame, limit: int = LISTED_MAX) -> DataFrame:
-    order = Window.partitionBy("topic", "group", "kind").orderBy(fn.desc("copies"), "value", "crc")
-    return (
-        found.withColumn("at", fn.row_number().over(order))
-        .where(fn.col("at") <= limit)
-        .select(
-            "topic", "group", "kind", "value", "crc", "copies",
-            fn.timestamp_millis("first.storedMs").alias("firstTime"),
-            fn.timestamp_millis("last.storedMs").alias("lastTime"),
-            fn.col("first.place").alias("firstPlace"), fn.col("last.place").alias("lastPlace"),
-        )
+    kind = ["topic", "group", "kind"]
+    return foremost(found, limit, of=kind, by=[fn.desc("copies"), "value", "crc"]).select(
+        "topic", "group", "kind", "value", "crc", "copies",
+        fn.timestamp_millis("first.storedMs").alias("firstTime"),
+        fn.timestamp_millis("last.storedMs").alias("lastTime"),
+        fn.col("first.place").alias("firstPlace"), fn.col("last.place").alias("lastPlace"),
     )  # fmt: skip
-
-
-def _keys() -> Column:
-    return fn.explode(fn.split(fn.col("keys"), " "))

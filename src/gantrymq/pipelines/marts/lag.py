@@ -5,7 +5,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from gantrymq.pipelines.marts.mart import Field, Mart
+from gantrymq.pipelines.marts.mart import GROUP, TOPIC, Field, Mart, tally
 
 LAG: Final = Mart(
     name="lag",
@@ -13,11 +13,11 @@ LAG: Final = Mart(
     about="Unread messages by group and topic, one row each time a report was made. Seconds "
     "behind: the age of what the slowest queue with unread messages read last.",
     fields=(
-        Field("group", "string", "Group"),
-        Field("topic", "string", "Topic"),
-        Field("lag", "bigint", "Unread", "messages"),
+        GROUP,
+        TOPIC,
+        tally("lag", "Unread"),
         Field("behindSeconds", "double", "Seconds behind", "s", null=True),
-        Field("maxLag", "bigint", "In one queue", "messages"),
+        tally("maxLag", "In one queue"),
         Field("queues", "bigint", "Queues", "queues"),
         Field("time", "timestamp", "At"),
     ),

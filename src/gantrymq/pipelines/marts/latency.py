@@ -5,7 +5,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from gantrymq.pipelines.marts.mart import Field, Mart
+from gantrymq.pipelines.marts.frames import nothing
+from gantrymq.pipelines.marts.mart import SOME_GROUP, TOPIC, Field, Mart, tally
 
 PERCENTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 BORN_TO_STORED: Final = "born to stored"
@@ -20,10 +21,10 @@ LATENCY: Final = Mart(
     "the consumer's: clocks that differ show as latency. All but the first need consumers that "
     "trace.",
     fields=(
-        Field("topic", "string", "Topic"),
-        Field("group", "string", "Group", null=True),
+        TOPIC,
+        SOME_GROUP,
         Field("span", "string", "From and to"),
-        Field("messages", "bigint", "Messages", "messages"),
+        tally("messages", "Messages"),
         *(Field(name, "bigint", name, "ms") for name in PERCENTILES),
         Field("maxMs", "bigint", "Longest", "ms"),
     ),
@@ -34,8 +35,7 @@ LATENCY: Final = Mart(
 def latency(messages: DataFrame, standing: DataFrame) -> DataFrame:
     """Percentiles by topic, and by topic and group where trace tells."""
     born = messages.where("inside").select(
-        "topic", fn.lit(None).cast("string").alias("group"),
-        fn.lit(BORN_TO_STORED).alias("span"),
+        "topic", nothing("group"), fn.lit(BORN_TO_STORED).alias("span"),
         (fn.col("storedMs") - fn.col("bornMs")).alias("ms"),
     )  # fmt: skip
     spans = {

@@ -3,11 +3,22 @@
 from collections.abc import Collection
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from gantrymq.pipelines.marts import standing as st
-from gantrymq.pipelines.marts.mart import Field, Mart, Table, check_agree
+from gantrymq.pipelines.marts.frames import foremost, nothing
+from gantrymq.pipelines.marts.mart import (
+    GROUP,
+    SOME_GROUP,
+    TOPIC,
+    Field,
+    Mart,
+    Table,
+    check_agree,
+    tally,
+)
+from gantrymq.pipelines.staging.messages import within
 from gantrymq.protocol.trace import MessageType
 
 LOST: Final = "lost"
@@ -32,7 +43,19 @@ UNEXPLAINED: Final = (LOST, DOUBLED, *st.UNEXPLAINED)
 LISTED_MAX: Final = 1_000
 """Differences that are listed message by message, of each topic, group and kind."""
 
-_COUNT: Final = "messages"
+_BECAME: Final = {
+    "delayed": DELAYED, "half": HALF, "rolledBack": ROLLED_BACK, "calledBack": CALLED_BACK,
+    "expired": EXPIRED, "lost": LOST,
+}  # fmt: skip
+"""The columns for what was sent and is not stored."""
+_STATES: Final = {
+    "acknowledged": st.ACKNOWLEDGED, "dead": st.DEAD, "retrying": st.RETRYING,
+    "waiting": st.WAITING, "inHand": st.IN_HAND, "unwanted": st.UNWANTED, "earlier": st.EARLIER,
+    "unknown": st.UNKNOWN, "passedBy": st.PASSED_BY, "unfinished": st.UNFINISHED,
+    "dropped": st.DROPPED,
+}  # fmt: skip
+"""The columns for where a message stands with a group: each message is in one of them."""
+
 TOPICS: Final = Mart(
     name="ledger_topics",
     title="Ledger: sent and stored",
@@ -40,19 +63,19 @@ TOPICS: Final = Mart(
     "counted once by their id; a second copy is doubled, unless a mark says it was put there again "
     "on purpose.",
     fields=(
-        Field("topic", "string", "Topic"),
-        Field("sent", "bigint", "Sent", _COUNT, null=True),
-        Field("stored", "bigint", "Stored", _COUNT),
-        Field("messages", "bigint", "Different messages", _COUNT),
-        Field("untraced", "bigint", "Without a sender's trace", _COUNT),
-        Field("again", "bigint", "Again on purpose", _COUNT),
-        Field("delayed", "bigint", "Delayed", _COUNT),
-        Field("half", "bigint", "Undecided", _COUNT),
-        Field("rolledBack", "bigint", "Rolled back", _COUNT),
-        Field("calledBack", "bigint", "Called back", _COUNT),
-        Field("expired", "bigint", "Expired", _COUNT),
-        Field("lost", "bigint", "Lost", _COUNT),
-        Field("doubled", "bigint", "Doubled", _COUNT),
+        TOPIC,
+        tally("sent", "Sent", null=True),
+        tally("stored", "Stored"),
+        tally("messages", "Different messages"),
+        tally("untraced", "Without a sender's trace"),
+        tally("again", "Again on purpose"),
+        tally("delayed", "Delayed"),
+        tally("half", "Undecided"),
+        tally("rolledBack", "Rolled back"),
+        tally("calledBack", "Called back"),
+        tally("expired", "Expired"),
+        tally("lost", "Lost"),
+        tally("doubled", "Doubled"),
     ),
     key=("topic",),
 )
@@ -62,22 +85,22 @@ GROUPS: Final = Mart(
     about="Each message of a topic, in the one state it is in for each group that reads it. By "
     "trace: consumers wrote it down. By offset: the group's progress is all that is known.",
     fields=(
-        Field("topic", "string", "Topic"),
-        Field("group", "string", "Group"),
+        TOPIC,
+        GROUP,
         Field("basis", "string", "Known by"),
-        Field("messages", "bigint", "Messages", _COUNT),
-        Field("delivered", "bigint", "Delivered", _COUNT),
-        Field("acknowledged", "bigint", "Acknowledged", _COUNT),
-        Field("dead", "bigint", "Dead", _COUNT),
-        Field("retrying", "bigint", "Retrying", _COUNT),
-        Field("waiting", "bigint", "Waiting", _COUNT),
-        Field("inHand", "bigint", "In hand", _COUNT),
-        Field("unwanted", "bigint", "Unwanted", _COUNT),
-        Field("earlier", "bigint", "Before its begin", _COUNT),
-        Field("unknown", "bigint", "Unknown", _COUNT),
-        Field("passedBy", "bigint", "Passed by", _COUNT),
-        Field("unfinished", "bigint", "Unfinished", _COUNT),
-        Field("dropped", "bigint", "Dropped", _COUNT),
+        tally("messages", "Messages"),
+        tally("delivered", "Delivered"),
+        tally("acknowledged", "Acknowledged"),
+        tally("dead", "Dead"),
+        tally("retrying", "Retrying"),
+        tally("waiting", "Waiting"),
+        tally("inHand", "In hand"),
+        tally("unwanted", "Unwanted"),
+        tally("earlier", "Before its begin"),
+        tally("unknown", "Unknown"),
+        tally("passedBy", "Passed by"),
+        tally("unfinished", "Unfinished"),
+        tally("dropped", "Dropped"),
     ),
     key=("topic", "group"),
 )
@@ -86,11 +109,11 @@ KINDS: Final = Mart(
     title="Differences by kind",
     about=f"How many differences there are; up to {LISTED_MAX} of each kind are listed.",
     fields=(
-        Field("topic", "string", "Topic"),
-        Field("group", "string", "Group", null=True),
+        TOPIC,
+        SOME_GROUP,
         Field("what", "string", "What"),
-        Field("messages", "bigint", "Messages", _COUNT),
-        Field("listed", "bigint", "Listed", _COUNT),
+        tally("messages", "Messages"),
+        tally("listed", "Listed"),
         Field("explained", "boolean", "Explained"),
     ),
     key=("topic", "group", "what"),
@@ -100,15 +123,15 @@ DIFFERENCES: Final = Mart(
     title="Differences, message by message",
     about="Messages that are not simply stored once and acknowledged, dead or waiting.",
     fields=(
-        Field("topic", "string", "Topic"),
-        Field("group", "string", "Group", null=True),
+        TOPIC,
+        SOME_GROUP,
         Field("what", "string", "What"),
         Field("explained", "boolean", "Explained"),
         Field("msgId", "string", "Message"),
         Field("brokerName", "string", "Broker", null=True),
         Field("queueId", "int", "Queue", null=True),
         Field("queueOffset", "bigint", "Offset", null=True),
-        Field("copies", "bigint", "Copies", _COUNT),
+        tally("copies", "Copies"),
         Field("atTime", "timestamp", "Stored or sent"),
         Field("detail", "string", "Meaning"),
     ),
@@ -131,12 +154,8 @@ def sent(
     sent at its edge is not taken for lost. A topic of `topics` may have none at all.
     """
     stored = messages.groupBy("topic", "msgId").agg(fn.max("inside").alias("inside"))
-    in_time = fn.col("sentMs").isNotNull()
-    if since_ms is not None:
-        in_time = in_time & (fn.col("sentMs") >= since_ms)
-    if until_ms is not None:
-        in_time = in_time & (fn.col("sentMs") < until_ms)
-    missing = fn.col("inside").isNull() & in_time
+    sent_ms = fn.col("sentMs")
+    missing = fn.col("inside").isNull() & sent_ms.isNotNull() & within(sent_ms, since_ms, until_ms)
     kept = fn.lit(False) if kept_since_ms is None else fn.col("sentMs") < kept_since_ms
     kind = fn.col("messageType")
     transaction = kind.isin(int(MessageType.HALF), int(MessageType.COMMIT))
@@ -175,55 +194,37 @@ def topic_ledger(singles: DataFrame, sent: DataFrame) -> DataFrame:
             fn.sum(doubled).alias("doubled"),
         )
     )
-    kinds = {
-        "delayed": DELAYED, "half": HALF, "rolledBack": ROLLED_BACK, "calledBack": CALLED_BACK,
-        "expired": EXPIRED, "lost": LOST,
-    }  # fmt: skip
     told = sent.groupBy("topic").agg(
         fn.count("*").alias("sent"),
-        *(fn.count_if(fn.col("what") == word).alias(name) for name, word in kinds.items()),
+        *(fn.count_if(fn.col("what") == word).alias(name) for name, word in _BECAME.items()),
     )
-    nothing = fn.lit(0).cast("bigint")
-    counted = {"stored", "messages", "untraced", "again", "doubled", *kinds}
-    return stored.join(told, "topic", "full").select(
-        *(
-            fn.coalesce(fn.col(each.name), nothing).alias(each.name)
-            if each.name in counted
-            else fn.col(each.name)
-            for each in TOPICS.fields
-        )
-    )
+    names = [each.name for each in TOPICS.fields]
+    counts = [name for name in names if name not in ("topic", "sent")]
+    return stored.join(told, "topic", "full").na.fill(0, counts).select(*names)
 
 
 def group_ledger(standing: DataFrame) -> DataFrame:
     """Messages by state, a row a topic and group."""
-    names = {
-        "acknowledged": st.ACKNOWLEDGED, "dead": st.DEAD, "retrying": st.RETRYING,
-        "waiting": st.WAITING, "inHand": st.IN_HAND, "unwanted": st.UNWANTED, "earlier": st.EARLIER,
-        "unknown": st.UNKNOWN, "passedBy": st.PASSED_BY, "unfinished": st.UNFINISHED,
-        "dropped": st.DROPPED,
-    }  # fmt: skip
     state = fn.col("state")
     reached = (fn.col("attempts") > 0) | state.isin(st.ACKNOWLEDGED, st.DEAD, st.RETRYING)
     return standing.groupBy("topic", "group", "basis").agg(
         fn.count("*").alias("messages"),
         fn.count_if(reached).alias("delivered"),
-        *(fn.count_if(state == word).alias(name) for name, word in names.items()),
+        *(fn.count_if(state == word).alias(name) for name, word in _STATES.items()),
     )
 
 
 def differences(singles: DataFrame, sent: DataFrame, standing: DataFrame) -> DataFrame:
     """Every message that is not simply where it should be; not yet cut to what is listed."""
-    nobody, nowhere = fn.lit(None).cast("string"), fn.lit(None)
     missing = sent.where("what <> 'stored'").select(
-        "topic", nobody.alias("group"), "what", "msgId", nobody.alias("brokerName"),
-        nowhere.cast("int").alias("queueId"), nowhere.cast("bigint").alias("queueOffset"),
+        "topic", nothing("group"), "what", "msgId", nothing("brokerName"),
+        nothing("queueId", "int"), nothing("queueOffset", "bigint"),
         fn.lit(0).cast("bigint").alias("copies"), fn.col("sentMs").alias("atMs"),
     )  # fmt: skip
     unmarked = fn.col("copies") - fn.col("marked")
     place = ["brokerName", "queueId", "queueOffset"]
     copied = singles.where("copies > 1").select(
-        "topic", nobody.alias("group"),
+        "topic", nothing("group"),
         fn.when(unmarked > 1, DOUBLED).otherwise(fn.col("origin")).alias("what"),
         "msgId", *place, "copies", fn.col("storedMs").alias("atMs"),
     )  # fmt: skip
@@ -240,9 +241,7 @@ def differences(singles: DataFrame, sent: DataFrame, standing: DataFrame) -> Dat
 
 def listed(found: DataFrame, limit: int = LISTED_MAX) -> DataFrame:
     """The first differences of each kind, by time."""
-    order = Window.partitionBy("topic", "group", "what").orderBy("atTime", "msgId")
-    numbered = found.withColumn("at", fn.row_number().over(order))
-    return numbered.where(fn.col("at") <= limit).drop("at")
+    return foremost(found, limit, of=["topic", "group", "what"], by=["atTime", "msgId"])
 
 
 def kinds(found: DataFrame, limit: int = LISTED_MAX) -> DataFrame:
@@ -273,12 +272,11 @@ def check_topics(table: Table) -> None:
         {topic: row["stored"] for topic, row in rows.items()},
         {topic: row["messages"] + row["again"] + row["doubled"] for topic, row in rows.items()},
     )  # fmt: skip
-    ways = ("delayed", "half", "rolledBack", "calledBack", "expired", "lost")
     told = {topic: row for topic, row in rows.items() if row["sent"] is not None}
     check_agree(
         table.mart, "sent, and what became of it",
         {topic: row["sent"] for topic, row in told.items()},
-        {topic: row["messages"] - row["untraced"] + sum(row[way] for way in ways)
+        {topic: row["messages"] - row["untraced"] + sum(row[way] for way in _BECAME)
          for topic, row in told.items()},
     )  # fmt: skip
 
@@ -286,10 +284,9 @@ def check_topics(table: Table) -> None:
 def check_groups(table: Table, topics: Table) -> None:
     """A group's states are the messages of the topic, each one once."""
     stored = {row["topic"]: row["messages"] for row in topics.rows}
-    states = [each.name for each in table.mart.fields[5:]]
     pairs = {(row["topic"], row["group"]): row for row in table.rows}
     check_agree(
         table.mart, "messages of a topic, and its messages by state",
         {pair: stored[pair[0]] for pair in pairs},
-        {pair: sum(row[state] for state in states) for pair, row in pairs.items()},
+        {pair: sum(row[state] for state in _STATES) for pair, row in pairs.items()},
     )  # fmt: skip

@@ -33,6 +33,17 @@ class Field:
     """Whether a row may have none."""
 
 
+TOPIC: Final = Field("topic", "string", "Topic")
+GROUP: Final = Field("group", "string", "Group")
+SOME_GROUP: Final = Field("group", "string", "Group", null=True)
+"""The group, in marts that also have rows of a topic as a whole."""
+
+
+def tally(name: str, title: str, *, null: bool = False) -> Field:
+    """A number of messages."""
+    return Field(name, "bigint", title, "messages", null)
+
+
 @dataclass(frozen=True, slots=True)
 class Mart:
     """The promise."""

@@ -5,10 +5,18 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from gantrymq.pipelines.marts.mart import Field, Mart
+from gantrymq.pipelines.marts.frames import foremost
+from gantrymq.pipelines.marts.mart import TOPIC, Field, Mart, tally
 
 KEYS_MAX: Final = 20
 """Keys that are listed, a topic."""
+
+_QUEUE: Final = (
+    TOPIC,
+    Field("brokerName", "string", "Broker"),
+    Field("queueId", "int", "Queue"),
+)
+_PLACE: Final = tuple(each.name for each in _QUEUE)
 
 KEYS: Final = Mart(
     name="hot_keys",
@@ -16,9 +24,9 @@ KEYS: Final = Mart(
     about=f"The {KEYS_MAX} keys of each topic that most messages carry, with their share of all "
     "its messages. A message may have several keys.",
     fields=(
-        Field("topic", "string", "Topic"),
+        TOPIC,
         Field("key", "string", "Key"),
-        Field("messages", "bigint", "Messages", "messages"),
+        tally("messages", "Messages"),
         Field("share", "double", "Share", "share"),
         Field("bytes", "bigint", "Bytes", "bytes"),
         Field("queues", "bigint", "Queues", "queues"),
@@ -30,31 +38,26 @@ QUEUES: Final = Mart(
     title="Load of queues",
     about="Messages by queue. The ratio is against the mean of the topic's queues: 1 is even.",
     fields=(
-        Field("topic", "string", "Topic"),
-        Field("brokerName", "string", "Broker"),
-        Field("queueId", "int", "Queue"),
-        Field("messages", "bigint", "Messages", "messages"),
+        *_QUEUE,
+        tally("messages", "Messages"),
         Field("bytes", "bigint", "Bytes", "bytes"),
         Field("share", "double", "Share", "share"),
         Field("ratio", "double", "Against the mean", "times"),
     ),
-    key=("topic", "brokerName", "queueId"),
+    key=_PLACE,
 )
 LOAD: Final = Mart(
     name="queue_load",
     title="Load of queues over time",
     about="Messages stored by queue and time.",
     fields=(
-        Field("topic", "string", "Topic"),
-        Field("brokerName", "string", "Broker"),
-        Field("queueId", "int", "Queue"),
+        *_QUEUE,
         Field("startTime", "timestamp", "From"),
-        Field("messages", "bigint", "Messages", "messages"),
+        tally("messages", "Messages"),
     ),
-    key=("topic", "brokerName", "queueId", "startTime"),
+    key=(*_PLACE, "startTime"),
 )
 QUEUES_SCHEMA: Final = "topic string, brokerName string, queueId int"
-_PLACE: Final = ("topic", "brokerName", "queueId")
 
 
 def hot_keys(messages: DataFrame, limit: int = KEYS_MAX) -> DataFrame:
@@ -74,10 +77,8 @@ def hot_keys(messages: DataFrame, limit: int = KEYS_MAX) -> DataFrame:
             fn.countDistinct("brokerName", "queueId").alias("queues"),
         )
     )
-    order = Window.partitionBy("topic").orderBy(fn.desc("messages"), "key")
     return (
-        counted.withColumn("at", fn.row_number().over(order))
-        .where(fn.col("at") <= limit)
+        foremost(counted, limit, of=["topic"], by=[fn.desc("messages"), "key"])
         .join(fn.broadcast(totals), "topic")
         .select("topic", "key", "messages",
                 fn.round(fn.col("messages") / fn.col("all"), 6).alias("share"), "bytes", "queues")

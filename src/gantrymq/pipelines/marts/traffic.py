@@ -5,10 +5,10 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from gantrymq.pipelines.marts.mart import Field, Mart
+from gantrymq.pipelines.marts.frames import nothing
+from gantrymq.pipelines.marts.mart import SOME_GROUP, TOPIC, Field, Mart, tally
 
 IN, OUT = "in", "out"
-BY_TRACE, BY_OFFSET = "trace", "offset"
 
 TOTALS: Final = Mart(
     name="totals",
@@ -16,11 +16,11 @@ TOTALS: Final = Mart(
     about="Stored in each topic, and acknowledged by each group. By trace: acknowledgements that "
     "consumers wrote down. By offset: messages below the group's progress.",
     fields=(
-        Field("topic", "string", "Topic"),
-        Field("group", "string", "Group", null=True),
+        TOPIC,
+        SOME_GROUP,
         Field("direction", "string", "Direction"),
         Field("basis", "string", "Counted by"),
-        Field("messages", "bigint", "Messages", "messages"),
+        tally("messages", "Messages"),
         Field("bytes", "bigint", "Bytes", "bytes"),
         Field("firstTime", "timestamp", "First", null=True),
         Field("lastTime", "timestamp", "Last", null=True),
@@ -33,11 +33,11 @@ TRAFFIC: Final = Mart(
     title="Traffic over time",
     about="Messages stored (in) and, where consumers trace, acknowledged (out) by time.",
     fields=(
-        Field("topic", "string", "Topic"),
-        Field("group", "string", "Group", null=True),
+        TOPIC,
+        SOME_GROUP,
         Field("direction", "string", "Direction"),
         Field("startTime", "timestamp", "From"),
-        Field("messages", "bigint", "Messages", "messages"),
+        tally("messages", "Messages"),
         Field("bytes", "bigint", "Bytes", "bytes"),
         Field("perSecond", "double", "Rate", "messages/s"),
     ),
@@ -52,13 +52,9 @@ def flows(messages: DataFrame, acknowledged: DataFrame) -> DataFrame:
     """
     inside = messages.where("inside")
     stored = inside.select(
-        "topic",
-        fn.lit(None).cast("string").alias("group"),
-        fn.lit(IN).alias("direction"),
-        fn.lit("store").alias("basis"),
-        "bytes",
-        fn.col("storedMs").alias("atMs"),
-    )
+        "topic", nothing("group"), fn.lit(IN).alias("direction"), fn.lit("store").alias("basis"),
+        "bytes", fn.col("storedMs").alias("atMs"),
+    )  # fmt: skip
     done = acknowledged.select(
         "topic", "group", fn.lit(OUT).alias("direction"), "basis", "bytes",
         fn.col("ackedMs").alias("atMs"),

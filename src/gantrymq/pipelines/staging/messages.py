@@ -34,11 +34,6 @@ def messages(
 ) -> DataFrame:
     """The messages of plain topics."""
     stored = ms_of("storeTimestamp")
-    inside = fn.lit(True)
-    if since_ms is not None:
-        inside = inside & (stored >= since_ms)
-    if until_ms is not None:
-        inside = inside & (stored < until_ms)
     return rows.select(
         "topic",
         "brokerName",
@@ -54,7 +49,7 @@ def messages(
         ms_of("bornTimestamp").alias("bornMs"),
         stored.alias("storedMs"),
         origin_of().alias("origin"),
-        inside.alias("inside"),
+        within(stored, since_ms, until_ms).alias("inside"),
     )
 
 
@@ -64,6 +59,16 @@ def origin_of() -> Column:
     for name, word in ORIGIN_MARKS.items():
         found = fn.when(property_of(name).isNotNull(), fn.lit(word)).otherwise(found)
     return found
+
+
+def within(ms: Column, since_ms: int | None, until_ms: int | None) -> Column:
+    """Whether a time lies in [since, until); None is no limit."""
+    inside = fn.lit(True)
+    if since_ms is not None:
+        inside = inside & (ms >= since_ms)
+    if until_ms is not None:
+        inside = inside & (ms < until_ms)
+    return inside
 
 
 def property_of(name: str) -> Column:
