@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from gantrymq.base.errors import ConfigError
 
 REPORT: Final = "path string, rows bigint, blank bigint, first bigint, last bigint"
-UTC_MICROS: Final = pa.timestamp("us", "UTC")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ no longer has is never given up: then nothing is replaced.
 """
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from gantrymq.pipelines.archive.work import Report, Work, done
 from gantrymq.pipelines.lake import Change, DataFile, Table, TableError
 from gantrymq.pipelines.lake.files import Span, pruned, spans
 from gantrymq.pipelines.lake.reading import batches, within
-from gantrymq.pipelines.lake.writing import FileWriter, remove
+from gantrymq.pipelines.lake.writing import FileWriter, remove, runs
 from gantrymq.pipelines.moments import Period
 from gantrymq.spark.columns import COLUMNS
 from gantrymq.spark.options import SourceOptions
@@ -185,38 +185,30 @@ def _copied(
     root: Path, options: SourceOptions, wanted: Range, period: Period, token: str
 ) -> Report:
     """The rows of a range that belong to the period, in new files."""
-    writer = FileWriter(root, wanted.queue, token)
-    try:
-        with open_rows(options) as rows:
-            for batch in rows.batches(wanted, tuple(COLUMNS)):
-                kept = batch.filter(within(batch, period.since_ms, period.until_ms))
-                if kept.num_rows:
-                    writer.add(kept)
+    with FileWriter(root, wanted.queue, token) as writer, open_rows(options) as rows:
+        for batch in rows.batches(wanted, tuple(COLUMNS)):
+            kept = batch.filter(within(batch, period.since_ms, period.until_ms))
+            if kept.num_rows:
+                writer.add(kept)
         return Report(files=writer.close())
-    except BaseException:
-        writer.drop()
-        raise
 
 
 def _cut(root: Path, file: DataFile, period: Period, token: str) -> Report:
     """The rows of a file that do not belong to the period, in new files; which others it had."""
     writers: dict[Queue, FileWriter] = {}
     dropped: dict[Queue, list[Ints]] = {}
-    try:
+    with ExitStack() as opened:
         for batch in batches(root, file):
             inside = within(batch, period.since_ms, period.until_ms)
             for queue, part in _by_queue(batch.filter(pc.invert(inside)), file):
                 if queue not in writers:
-                    writers[queue] = FileWriter(root, queue, f"{token}k{len(writers)}")
+                    writer = FileWriter(root, queue, f"{token}k{len(writers)}")
+                    writers[queue] = opened.enter_context(writer)
                 writers[queue].add(part)
             for queue, part in _by_queue(batch.filter(inside), file):
                 dropped.setdefault(queue, []).append(part.column("queueOffset").to_numpy())
         files = [each for writer in writers.values() for each in writer.close()]
-    except BaseException:
-        for writer in writers.values():
-            writer.drop()
-        raise
-    gone = [span for queue, parts in dropped.items() for span in runs(queue, parts)]
+    gone = [span for queue, parts in dropped.items() for span in _spans(queue, parts)]
     return Report(kept=files, dropped=gone)
 
 
@@ -234,11 +226,10 @@ def _by_queue(batch: Any, file: DataFile) -> list[tuple[Queue, Any]]:
     return found
 
 
-def runs(queue: Queue, parts: list[Ints]) -> list[Span]:
+def _spans(queue: Queue, parts: list[Ints]) -> list[Span]:
     """Offsets as spans."""
     offsets = np.unique(np.concatenate(parts))
-    cuts = [0, *(np.flatnonzero(np.diff(offsets) != 1) + 1).tolist(), offsets.size]
     return [
         Span(queue, int(offsets[first]), int(offsets[last - 1]) + 1)
-        for first, last in pairwise(cuts)
+        for first, last in runs(offsets)
     ]

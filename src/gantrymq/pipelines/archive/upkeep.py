@@ -49,17 +49,13 @@ def joining(root: Path) -> Work:
     def join(group: tuple[DataFile, ...], token: str) -> Report:
         queue = group[0].queue
         assert queue is not None
-        writer = FileWriter(root, queue, token)
-        try:
+        with FileWriter(root, queue, token) as writer:
             for each in group:
                 for batch in batches(root, each):
                     writer.add(batch)
             files = writer.close()
             if sum(each.rows for each in files) != sum(each.rows for each in group):
                 raise TableError(f"{group[0].path} and its neighbours have lost rows")
-        except BaseException:
-            writer.drop()
-            raise
         return Report(files=files)
 
     return join

@@ -13,8 +13,6 @@ from gantrymq.spark.rows import Rows
 from gantrymq.spark.survey import Sample
 
 HOUR_MS: Final = 3_600_000
-ALARM_HOURS: Final = 12.0
-"""Below this many hours left it is an alarm."""
 LOOK_MS: Final = 60_000
 QUEUES_MAX: Final = 256
 """So many queues are asked for the age of their next message."""

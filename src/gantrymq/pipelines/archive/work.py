@@ -8,6 +8,7 @@ driver knows better than a retry what to do about it.
 import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -94,17 +95,13 @@ def copying(root: Path, options: SourceOptions) -> Work:
     """Copies ranges of queues into files."""
 
     def copy(ranges: tuple[Range, ...], token: str) -> Report:
-        writers: list[FileWriter] = []
-        try:
-            with open_rows(options) as rows:
-                for number, wanted in enumerate(ranges):
-                    writers.append(FileWriter(root, wanted.queue, f"{token}r{number}"))
-                    copy_range(rows, wanted, writers[-1], strict=options.fail_on_data_loss)
-        except BaseException:
-            for writer in writers:
-                writer.drop()
-            raise
-        return Report(files=[each for writer in writers for each in writer.done])
+        files: list[DataFile] = []
+        with ExitStack() as opened, open_rows(options) as rows:
+            for number, wanted in enumerate(ranges):
+                writer = opened.enter_context(FileWriter(root, wanted.queue, f"{token}r{number}"))
+                copy_range(rows, wanted, writer, strict=options.fail_on_data_loss)
+                files += writer.done
+        return Report(files=files)
 
     return copy
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from gantrymq.pipelines.arrow import arrow_schema
 from gantrymq.store.mapped import Ints
 
 WRONG: Final = "wrong"
@@ -51,11 +52,7 @@ SCHEMA: Final = (
     "level string, kind string, file string, at bigint, position bigint, topic string, "
     "queue_id int, offset bigint, count bigint, text string"
 )
-_ARROW = pa.schema(
-    [("level", pa.string()), ("kind", pa.string()), ("file", pa.string()), ("at", pa.int64()),
-     ("position", pa.int64()), ("topic", pa.string()), ("queue_id", pa.int32()),
-     ("offset", pa.int64()), ("count", pa.int64()), ("text", pa.string())]
-)  # fmt: skip
+_ARROW: Final = arrow_schema(SCHEMA)
 
 
 class Ledger:

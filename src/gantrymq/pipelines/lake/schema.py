@@ -6,20 +6,13 @@ from typing import Final
 import pyarrow as pa
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.pipelines.arrow import arrow_schema
 from gantrymq.spark.columns import COLUMNS, ddl
 
 DAY: Final = "dt"
 PARTITIONS: Final = ("topic", DAY)
 
-_TYPES: Final = {
-    "string": pa.string(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "binary": pa.binary(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "map<string,string>": pa.map_(pa.string(), pa.string()),
-}
-MESSAGE: Final = pa.schema([(name, _TYPES[kind]) for name, kind in COLUMNS.items()])
+MESSAGE: Final = arrow_schema(ddl(COLUMNS))
 ARROW: Final = MESSAGE.append(pa.field(DAY, pa.date32()))
 DDL: Final = f"{ddl(COLUMNS)}, {DAY} date"
 """The same for Spark."""

@@ -10,9 +10,11 @@ from contextlib import suppress
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -42,13 +44,25 @@ class FileWriter:
     """Writes rows of one queue, which come in order of offset.
 
     A new file is begun for every day and behind every gap, so that a file has all offsets from its
-    first to its last.
+    first to its last. What was written in a `with` block that fails is taken back.
     """
 
     def __init__(self, root: Path, queue: Queue, token: str) -> None:
         self._root, self._queue, self._token = root, queue, token
         self.done: list[DataFile] = []
         self._open: _OpenFile | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.drop()
 
     def add(self, batch: Any) -> None:
         """Rows with the columns of a message."""
@@ -154,10 +168,14 @@ def _ends(table: Any, column: str) -> tuple[int, int]:
 
 def _runs(batch: Any) -> Iterator[Any]:
     """The batch, cut where offsets are missing."""
-    offsets = batch.column("queueOffset").to_numpy()
-    cuts = [0, *(np.flatnonzero(np.diff(offsets) != 1) + 1).tolist(), batch.num_rows]
-    for first, last in pairwise(cuts):
+    for first, last in runs(batch.column("queueOffset").to_numpy()):
         yield batch.slice(first, last - first)
+
+
+def runs(offsets: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Where offsets follow each other: from one index up to but not including another."""
+    edges = np.flatnonzero(np.diff(offsets) != 1) + 1
+    return pairwise([0, *edges.tolist(), offsets.size])
 
 
 def _by_day(batch: Any) -> Iterator[tuple[date, Any]]:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.model import Queue
+from gantrymq.pipelines.arrow import arrow_schema
 from gantrymq.protocol import fastjson
 
 SCHEMA: Final = (
@@ -18,13 +19,7 @@ SCHEMA: Final = (
     "brokerOffset bigint, groupOffset bigint, lastMs bigint"
 )
 """`lastMs`: when the last message that the group has read was stored; null if it read none."""
-_ARROW: Final = pa.schema(
-    [
-        ("atMs", pa.int64()), ("group", pa.string()), ("topic", pa.string()),
-        ("brokerName", pa.string()), ("queueId", pa.int32()), ("brokerOffset", pa.int64()),
-        ("groupOffset", pa.int64()), ("lastMs", pa.int64()),
-    ]
-)  # fmt: skip
+_ARROW: Final = arrow_schema(SCHEMA)
 PREFIX: Final = "lag-"
 FILES_MAX: Final = 200
 """Snapshots that stay files of their own; then they are merged into one."""

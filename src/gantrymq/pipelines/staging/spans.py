@@ -4,9 +4,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 from zlib import crc32
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from gantrymq.pipelines.arrow import arrow_schema
 from gantrymq.protocol import trace
 
 COLUMNS: Final = ("body",)
@@ -33,20 +35,14 @@ def spans(rows: DataFrame) -> DataFrame:
     """All records in the bodies of trace messages, each one once."""
 
     def read(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa  # where Spark runs it, which may be another machine
-
+        schema = arrow_schema(SPANS)
         for batch in batches:
             names = batch.schema.names
             bodies = batch.column(names.index("body")).to_pylist()
-            yield pa.RecordBatch.from_pylist(list(_rows(bodies)), schema=_arrow(pa))
+            yield pa.RecordBatch.from_pylist(list(_rows(bodies)), schema=schema)
 
     # A trace message may be stored twice, by a retry of its producer.
     return rows.select("body").mapInArrow(read, SPANS).dropDuplicates()
-
-
-def _arrow(pa: Any) -> Any:
-    kinds = {"string": pa.string(), "bigint": pa.int64(), "int": pa.int32(), "boolean": pa.bool_()}
-    return pa.schema([(name, kinds[kind]) for name, kind in map(str.split, SPANS.split(", "))])
 
 
 def _rows(bodies: Iterable[bytes | None]) -> Iterator[dict[str, Any]]:
