@@ -7,12 +7,15 @@ ours: what passes there is a fact about RocketMQ, not a wish of ours.
 import itertools
 import os
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import toolchain
 from clients import JavaClient
 from clusters import AGAINST, EVERYWHERE, OURS, Cluster, Clusters
 from our_client import Scene
+
+from gantrymq.spark.session import local_session
 
 _numbers = itertools.count(1)
 
@@ -92,3 +95,11 @@ def scene(clusters: Clusters, where: str, topic: str, group: str) -> Scene:
     """A cluster for our own client, alone or among foreign ones."""
     cluster = clusters.of(where)
     return Scene(cluster.namesrv, cluster.broker_addr, topic, group)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A Spark for all tests of a half; it takes seconds to start."""
+    session = local_session("interop", master="local[2]", settings={"spark.driver.memory": "1g"})
+    yield session
+    session.stop()

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,11 @@ from clients import JavaClient
 from our_client import NEW_JAVA, Scene, with_java
 
 from gantrymq import Message, SendResult
-from gantrymq.spark.session import local_session
 
 pytestmark = pytest.mark.timeout(300)
 
 END_SECONDS_MAX, REPORT_SECONDS_MAX = 120, 15.0
 QUEUES, COUNT = 2, 40
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    session = local_session("interop", master="local[2]", settings={"spark.driver.memory": "1g"})
-    yield session
-    session.stop()
 
 
 def messages(topic: str, count: int = COUNT) -> list[Message]:
