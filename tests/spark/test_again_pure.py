@@ -44,8 +44,9 @@ def test_a_step_begins_where_the_length_says() -> None:
 
     assert NOON == quarter.floor(NOON + 899_999)
     assert (NOON, NOON + 900_000) == (quarter.ceil(NOON), quarter.ceil(NOON + 1))
-    assert [1000, 60_000, HOUR] == [
-        parse_grain(text, "UTC").length_ms for text in ("1s", "1 minute", "1 hour")
+    assert [10, 1000, 60_000, HOUR, 2 * HOUR] == [
+        parse_grain(text, "UTC").length_ms
+        for text in ("10ms", "1s", "1 minute", "1 hour", "2 hours")
     ]
 
 

@@ -13,7 +13,7 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.pipelines.moments import UNITS, describe, find_zone, parse_moment
 
 DAY_MS: Final = 86_400_000
-_LENGTH: Final = re.compile(r"(\d{1,8})\s*([a-z]+?)s?")
+_LENGTH: Final = re.compile(r"(\d{1,8})\s*([a-z]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def parse_grain(every: str, zone: str) -> Grain:
     """`1s`, `15min`, `1h`, `1d` and the like."""
     find_zone(zone)
     found = _LENGTH.fullmatch(every.strip().lower())
-    unit = None if found is None else UNITS.get(found[2]) or UNITS.get(f"{found[2]}s")
+    unit = None if found is None else UNITS.get(found[2]) or UNITS.get(found[2].removesuffix("s"))
     length = 0 if found is None or unit is None else int(found[1]) * unit
     if not 0 < length <= DAY_MS or DAY_MS % length:
         raise ConfigError(f"every is 1s, 15min, 1h, 1d or another part of a day, not {every!r}")
