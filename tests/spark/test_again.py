@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from lakekit import NOON, written
+from lakekit import NOON, Here, written
 from pyspark.sql import functions as f
 from sparkkit import BROKER, Processes
 
@@ -19,9 +19,12 @@ from gantrymq.cli.pipeline import pipeline
 from gantrymq.model import Queue
 from gantrymq.pipelines.again.feeds import FOR_EVER, ArchiveFeed, TopicFeed
 from gantrymq.pipelines.again.results import Span
+from gantrymq.pipelines.archive.run import Archive
+from gantrymq.pipelines.archive.run import Job as ArchiveJob
 from gantrymq.pipelines.job import Job, Outcome
 from gantrymq.pipelines.lake import Change, open_table
 from gantrymq.pipelines.moments import describe, parse_moment
+from gantrymq.spark.rows import source_options
 from gantrymq.testing.plugin import GantryCluster
 
 pytestmark = pytest.mark.timeout(240)
@@ -278,6 +281,73 @@ def test_the_commands_run_a_job_and_run_it_again(
     assert trial["since"].endswith((" 00:00:00.000+01:00", " 00:00:00.000+02:00"))
     done = gantry("again", target, "--since", "yesterday", "--zone", "Europe/Berlin")
     assert first["version"] + 1 == done["version"]
+
+
+ARCHIVED_MODULE = """
+from gantrymq.pipelines.job import job
+from pyspark.sql import functions as f
+
+@job(topic={topic!r}, table={table!r}, time="second", every="1s", archive={archive!r})
+def said(messages):
+    said = f.concat(f.lit("{word} "), f.col("body").cast("string")).alias("said")
+    return messages.select(f.date_trunc("second", "storeTimestamp").alias("second"), said)
+"""
+
+
+def archived(cluster: Processes, topic: str, folder: Path) -> None:
+    """Let the archive go on to the end of the topic."""
+    job = ArchiveJob(options=source_options({"nameServer": cluster.namesrv, "topic": topic}))
+    table = open_table(folder, create=True)
+    Archive(Here(), table, job, run=str(time.time_ns()), clock=SystemClock()).run()
+
+
+def test_the_commands_run_a_job_on_an_archive_and_run_it_again(
+    spark: Any, cluster: Processes, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    No broker is needed: the topic is deleted, and no name server named. The job goes on where its
+    table is, and a period of it is replaced from the archive as from a topic.
+    """
+    lake, table = tmp_path / "lake", tmp_path / "t"
+    for word, archive in (("wrong", lake), ("right", lake), ("live", None)):
+        place = None if archive is None else str(archive)
+        text = ARCHIVED_MODULE.format(topic=topic, table=str(table), archive=place, word=word)
+        (tmp_path / f"{word}_archive_jobs.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+
+    def gantry(*words: str) -> Any:
+        done = CliRunner().invoke(pipeline, [*words, "-o", "json", "--quiet"])
+        assert (0, None) == (done.exit_code, done.exception), done.output
+        return json.loads(done.stdout)[0]
+
+    def rows() -> list[str]:
+        return bodies(job_of(topic, table, says("x")).results().frame(spark))
+
+    cluster.create_topic(topic, 2)
+    send(cluster, topic, "a", "b")
+    archived(cluster, topic, lake)
+    first = gantry("run", "wrong_archive_jobs:said")
+    since, until = send(cluster, topic, "c"), send(cluster, topic, "d")
+    unseen = gantry("run", "wrong_archive_jobs:said")
+    archived(cluster, topic, lake)
+    asyncio.run(_delete(cluster.namesrv, topic))
+    second = gantry("run", "wrong_archive_jobs:said")
+
+    assert (2, None, 2) == (first["rows"], unseen["version"], second["rows"])
+    assert ["wrong a", "wrong b", "wrong c", "wrong d"] == rows()
+    period = ["--since", describe(since, "UTC"), "--until", describe(until, "UTC")]
+    done = gantry("again", "right_archive_jobs:said", *period)
+    assert (1, 1) == (done["rowsBefore"], done["rows"])
+    assert ["right c", "wrong a", "wrong b", "wrong d"] == rows()
+    assert None is gantry("run", "right_archive_jobs:said")["version"]
+    gantry("again", "live_archive_jobs:said", "--since", period[3], "--archive", str(lake))
+    assert ["live d", "right c", "wrong a", "wrong b"] == rows()
+
+
+async def _delete(namesrv: str, topic: str) -> None:
+    async with Admin(namesrv) as admin:
+        await admin.delete_topic(topic)
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,8 @@ def test_what_is_not_archived_yet_is_read_from_the_cluster(
         found = Sources(spark, wanted, gather(wanted, SystemClock()))
         rows = found.messages(("queueId", "queueOffset")).collect()
         told[namesrv] = sorted(map(tuple, rows))
+        beside = found.about((topic,), ("queueId", "queueOffset")).collect()  # as trace is read
+        assert set(told[namesrv]) == set(map(tuple, beside))
 
     second = [(1, offset) for offset in range(3)]
     assert [(0, offset) for offset in range(5)] + second == told[None]
