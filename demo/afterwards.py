@@ -16,7 +16,7 @@ from gantrymq.pipelines.replay.run import Replay
 from gantrymq.pipelines.report.build import build
 from gantrymq.pipelines.report.request import Request as Wanted
 from gantrymq.pipelines.report.writing import write
-from gantrymq.spark.session import local_session
+from gantrymq.pipelines.running import spark_run
 
 Say = Callable[[str], None]
 
@@ -85,16 +85,14 @@ class Afterwards:
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.sql.shuffle.partitions": "2",
         }
-        spark = local_session("gantrymq-demo", master="local[2]", settings=settings)
-        try:
+        # What Spark and its workers have to say is not the story: it is told if something fails.
+        with spark_run("gantrymq-demo", master="local[2]", settings=settings) as spark:
             archive = prove(spark, self._namesrv, books, topic, folder)
             rows = ", ".join(f"{found.rows:,} {name}" for name, found in archive.topics.items())
             self._say(f"archived in a Delta table and compared: {rows}")
             again = self._again(spark, topic, into)
             self._say(f"the last hour of {topic} is in {into} as well, {again.rows:,} messages")
             told = self._report(spark, tuple(books), pages, archive.total("repeats"))
-        finally:
-            spark.stop()
         return archive, again, told
 
     def _again(self, spark: Any, topic: str, into: str) -> Again:
