@@ -8,6 +8,8 @@ from typing import Any, Final, Protocol, TextIO
 
 LINE_SECONDS: Final = 10.0
 """How often a run that nobody watches says where it is."""
+BETWEEN: Final = "working"
+"""What is shown between two jobs where nothing is counted."""
 
 
 class Progress(Protocol):
@@ -146,7 +148,7 @@ class Bar:
             if self._bar is not None and self._counts:
                 self._bar.update(self._task, beside=text)
             elif self._bar is not None:
-                self._bar.update(self._task, description=text, completed=share)
+                self._bar.update(self._task, description=text or BETWEEN, completed=share)
             elif text:
                 self._work_alone(text, share)
 

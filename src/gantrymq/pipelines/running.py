@@ -195,7 +195,8 @@ def stopping(note: str = "stopping after this step; once more to stop now") -> I
         if stop.asked:
             raise KeyboardInterrupt
         stop.asked = True
-        os.write(2, f"{note}\n".encode())
+        below = "\n" if os.isatty(2) else ""  # the line may have a bar on it
+        os.write(2, f"{below}{note}\n".encode())
 
     signals = (signal.SIGINT, signal.SIGTERM) if _is_main() else ()
     before = {each: signal.signal(each, asked) for each in signals}
