@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.pipelines.arrow import arrow_schema
 
 REPORT: Final = "path string, rows bigint, blank bigint, first bigint, last bigint"
 
@@ -75,10 +76,11 @@ def write_part(
         bounds += [end for end in ends.values() if end is not None]
     if writer is not None:
         writer.close()
-        report = [[path], [rows], [blank], [min(bounds, default=None)], [max(bounds, default=None)]]
-        kinds = [pa.string(), *[pa.int64()] * 4]
-        arrays = [pa.array(value, kind) for value, kind in zip(report, kinds, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, ["path", "rows", "blank", "first", "last"])
+        report = {
+            "path": path, "rows": rows, "blank": blank,
+            "first": min(bounds, default=None), "last": max(bounds, default=None),
+        }  # fmt: skip
+        yield pa.RecordBatch.from_pylist([report], arrow_schema(REPORT))
 
 
 def _check_time(frame: Any, time: str) -> None:

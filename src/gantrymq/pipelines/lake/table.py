@@ -107,14 +107,19 @@ class Table(ABC):
         Rows stored from `since_ms` up to but not including `until_ms`; only files that may hold
         some are opened.
         """
-        from pyspark.sql import functions as f  # only who asks for frames needs Spark
-
         wanted = pruned(self.files(), topics=topics, since_ms=since_ms, until_ms=until_ms)
         if not wanted:
             return spark.createDataFrame([], DDL)
-        found = self._read(spark, wanted)
-        if since_ms is not None:
-            found = found.where(f.col("storeTimestamp") >= f.timestamp_millis(f.lit(since_ms)))
-        if until_ms is not None:
-            found = found.where(f.col("storeTimestamp") < f.timestamp_millis(f.lit(until_ms)))
-        return found
+        return stored_in(self._read(spark, wanted), since_ms, until_ms)
+
+
+def stored_in(frame: Any, since_ms: int | None, until_ms: int | None) -> Any:
+    """The rows of a frame of messages that were stored in [since, until); None is no limit."""
+    from pyspark.sql import functions as f  # only who has a frame has Spark
+
+    stored = f.col("storeTimestamp")
+    if since_ms is not None:
+        frame = frame.where(stored >= f.timestamp_millis(f.lit(since_ms)))
+    if until_ms is not None:
+        frame = frame.where(stored < f.timestamp_millis(f.lit(until_ms)))
+    return frame

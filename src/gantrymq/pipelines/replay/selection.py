@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.filter import condition
+from gantrymq.pipelines.lake.table import stored_in
 from gantrymq.protocol.properties import ENTRY_END, NAME_END
 from gantrymq.protocol.subscription import ALL, parse_tags
 
@@ -53,13 +54,7 @@ def chosen(frame: Any, selection: Selection) -> Any:
     """The rows of a frame of messages that are meant."""
     from pyspark.sql import functions as f
 
-    found = frame
-    if selection.since_ms is not None:
-        begin = f.timestamp_millis(f.lit(selection.since_ms))
-        found = found.where(f.col("storeTimestamp") >= begin)
-    if selection.until_ms is not None:
-        end = f.timestamp_millis(f.lit(selection.until_ms))
-        found = found.where(f.col("storeTimestamp") < end)
+    found = stored_in(frame, selection.since_ms, selection.until_ms)
     tags = parse_tags(selection.tags)
     if tags:
         found = found.where(f.col("tags").isin(*tags))

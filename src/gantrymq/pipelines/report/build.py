@@ -154,7 +154,7 @@ class _Making:
         unreadable = kinds.pop(spans.UNREADABLE, 0)
         self.report.traced = bool(kinds)
         notes = self.report.notes
-        if not self._sources.has(self._wanted.trace_topic):
+        if self._wanted.trace_topic not in self._facts.known:
             notes.append(f"there is no trace ({self._wanted.trace_topic}): what was sent is not "
                          "known, and deliveries are told by offset")  # fmt: skip
         elif not kinds:
@@ -164,15 +164,14 @@ class _Making:
             notes.append(f"{unreadable} trace records could not be read and are left out")
 
     def _names(self, prefix: str) -> list[str]:
-        every = self._facts.live | self._facts.archived
-        return sorted(name for name in every if name.startswith(prefix))
+        return sorted(name for name in self._facts.known if name.startswith(prefix))
 
     def _retries(self) -> DataFrame:
         names = [SCHEDULE_TOPIC, TIMER_TOPIC, *self._names(RETRY_PREFIX)]
         found = self._sources.about(names, copies.COLUMNS)
         owners = copies.owners_of(self._facts.groups, self._facts.topics)
-        every = self._facts.live | self._facts.archived
-        known = {name: group for name, group in owners.items() if name in every}
+        there = self._facts.known
+        known = {name: group for name, group in owners.items() if name in there}
         return self._of_groups(copies.retries(found, known))
 
     def _dead(self) -> DataFrame:
@@ -250,8 +249,9 @@ class _Making:
 
     @property
     def _copies_known(self) -> bool:
-        """Whether retries that wait can be seen: their waiting room is rarely archived."""
-        return SCHEDULE_TOPIC in self._facts.live | self._facts.archived
+        """Whether retries that wait can be seen: their waiting room is rarely archived. In a store
+        it appears with the first message that waits."""
+        return self._wanted.kind == STORE or SCHEDULE_TOPIC in self._facts.known
 
     def _named(self, rows: progress.Snapshot) -> progress.Snapshot:
         """Progress in a store's folder does not name the broker, but its rows do."""
@@ -298,14 +298,15 @@ class _Making:
         self._add(lag.LAG, lag.lag(progress.progress(self._spark, chosen)))
 
     def _causes(self, dead: DataFrame) -> None:
-        until = self._wanted.period.until_ms
-        since = self._wanted.period.since_ms
-        died = dead
-        if since is not None:
-            died = died.where(fn.col("diedMs") >= since)
-        if until is not None:
-            died = died.where(fn.col("diedMs") < until)
+        period = self._wanted.period
+        died = dead.where(messages.within(fn.col("diedMs"), period.since_ms, period.until_ms))
         found = self._add(causes.CAUSES, causes.causes(died))
+        silent = sum(row["letters"] for row in found.rows if row["cause"] == causes.NOT_NOTED)
+        if silent:
+            self.report.notes.append(
+                f"no cause is noted for {silent} dead letters: only GantryMQ's consumers on its "
+                "own brokers note one"
+            )
         if len(found.rows) < causes.LISTED_MAX:
             check_agree(
                 found.mart, "letters by cause, and all letters",

@@ -56,6 +56,11 @@ class Facts:
     notes: list[str] = field(default_factory=list)
     """What could not be found out, for the reader of the report."""
 
+    @property
+    def known(self) -> set[str]:
+        """Every topic that is anywhere."""
+        return self.live | self.archived
+
     def choose(self, wanted: Request) -> None:
         """Keep to the topics and groups that were asked for; say which there are not."""
         names = self.live if wanted.archive is None else self.archived

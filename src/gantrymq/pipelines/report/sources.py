@@ -56,9 +56,6 @@ class Sources:
     def _nothing(self, columns: Sequence[str]) -> DataFrame:
         return self._spark.createDataFrame([], ddl({name: COLUMNS[name] for name in columns}))
 
-    def has(self, topic: str) -> bool:
-        return topic in self._facts.live or topic in self._facts.archived
-
     def _live(
         self, topics: Sequence[str], columns: Sequence[str], *, until_ms: int | None = None
     ) -> DataFrame:
