@@ -38,6 +38,7 @@ SHOW_CURSOR = "\x1b[?25h"
     [
         ([], ("", 0.0)),
         ([Stage(0, 0)], ("", 0.0)),
+        ([Stage(1, 0)], ("Spark: 0 of 1 task", 0.0)),
         ([Stage(8, 0)], ("Spark: 0 of 8 tasks", 0.0)),
         ([Stage(8, 2)], ("Spark: 2 of 8 tasks", 0.25)),
         ([Stage(3000, 1500), Stage(1000, 500)], ("Spark: 2,000 of 4,000 tasks", 0.5)),

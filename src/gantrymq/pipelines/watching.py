@@ -39,7 +39,8 @@ def told(stages: Iterable[Stage]) -> tuple[str, float]:
     done = sum(min(each.done, each.tasks) for each in known)  # a task may have been run twice
     failed = sum(each.failed for each in known)
     trouble = f", {failed:,} failed" if failed else ""
-    return f"Spark: {done:,} of {tasks:,} tasks{trouble}", done / tasks
+    unit = "task" if tasks == 1 else "tasks"
+    return f"Spark: {done:,} of {tasks:,} {unit}{trouble}", done / tasks
 
 
 @contextmanager
