@@ -26,6 +26,7 @@ QUEUES = [Queue("t", broker, number) for broker in ("a", "b") for number in rang
     [
         ({}, False, "nameServer is missing"),
         ({"nameserver": "x", "topik": "t"}, False, "unknown option topik .*did you mean topic?"),
+        ({"nameserver": "x", "namesrvaddr": "y"}, False, "nameServer is given twice, as 'x' and"),
         ({"nameserver": "x", "delivery": "twice"}, False, "delivery is auto, exactly-once or"),
         ({"nameserver": "x", "writerid": "w"}, False, "writerId and epoch belong together"),
         ({"nameserver": "x", "epoch": "1"}, True, "a stream counts its batches itself"),

@@ -181,11 +181,13 @@ OPTIONS: Final = (
 """In the order of the guide."""
 
 
-def canonical(options: Mapping[str, str]) -> dict[str, str]:
+def canonical(
+    options: Mapping[str, str], table: Sequence[Option] = OPTIONS, of: str = ""
+) -> dict[str, str]:
     """Options by their proper name, aliases resolved; Spark hands them over in lower case."""
     given: dict[str, str] = {}
     for key, value in options.items():
-        name = proper_name(key, OPTIONS)
+        name = proper_name(key, table, of)
         if name in given and given[name] != value:
             raise ConfigError(f"{name} is given twice, as {given[name]!r} and as {value!r}")
         given[name] = value

@@ -9,7 +9,7 @@ from gantrymq.model import GROUP_BYTES_MAX, UNSENDABLE_TOPICS, check_group_name,
 from gantrymq.protocol.publishing import ONCE_PREFIX
 from gantrymq.spark import values
 from gantrymq.spark.columns import nearest
-from gantrymq.spark.option_table import Option, proper_name
+from gantrymq.spark.option_table import Option, canonical
 
 AUTO, EXACTLY_ONCE, AT_LEAST_ONCE = "auto", "exactly-once", "at-least-once"
 FAIL, DEAD_LETTER, SKIP = "fail", "dlq", "skip"
@@ -95,11 +95,8 @@ def parse_sink_options(
     options: Mapping[str, str], *, streaming: bool, namesrv_default: str = ""
 ) -> SinkOptions:
     """Read and check the options of a write."""
-    given = {
-        proper_name(key, SINK_OPTIONS, " of the sink"): value
-        for key, value in options.items()
-        if key.lower() not in SPARKS_OWN
-    }
+    own = {key: value for key, value in options.items() if key.lower() not in SPARKS_OWN}
+    given = canonical(own, SINK_OPTIONS, " of the sink")
     namesrv = given.get("nameServer", namesrv_default)
     if not namesrv:
         raise ConfigError("nameServer is missing: the name server's host:port[;host:port]")
