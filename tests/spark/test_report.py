@@ -11,11 +11,14 @@ from click.testing import CliRunner
 from lakekit import Here
 from shopkit import Shop, double, lose, open_shop, pass_by
 from sparkkit import Processes
+from storekeeping import BROKER, TOPIC, keep_store, message
 
 from gantrymq.base.clock import SystemClock
 from gantrymq.cli.pipeline_report import report as command
 from gantrymq.pipelines.archive.run import Archive, Job
 from gantrymq.pipelines.lake import open_table
+from gantrymq.pipelines.marts import ledger
+from gantrymq.pipelines.report.build import build
 from gantrymq.pipelines.report.facts import gather
 from gantrymq.pipelines.report.request import Request
 from gantrymq.pipelines.report.sources import Sources
@@ -81,6 +84,23 @@ def test_what_is_not_archived_yet_is_read_from_the_cluster(
     second = [(1, offset) for offset in range(3)]
     assert [(0, offset) for offset in range(5)] + second == told[None]
     assert [(0, offset) for offset in range(9)] + second == told[cluster.namesrv]
+
+
+def test_a_store_where_nothing_ever_waited_says_what_is_done(
+    spark: Any, uncompiled: None, tmp_path: Path
+) -> None:
+    """No waiting room is no retry that waits: what a group is past is done, not unknown."""
+    store = tmp_path / "store"
+    keep_store(store, [message(0, f"{at}", unique=f"{at:032X}") for at in range(5)])
+    topics = {BROKER: {"perm": 7, "readQueueNums": 1, "writeQueueNums": 1}}
+    progress = {"offsetTable": {f"{TOPIC}@billing": {"0": 3}}}
+    (store / "config").mkdir(exist_ok=True)
+    (store / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": topics}))
+    (store / "config" / "consumerOffset.json").write_text(json.dumps(progress))
+    made = build(spark, Request(store=store), clock=SystemClock())
+
+    (group,) = made.table(ledger.GROUPS).rows
+    assert {"acknowledged": 3, "waiting": 2, "unknown": 0}.items() <= group.items()
 
 
 def test_what_is_lost_doubled_or_passed_by_is_found_and_named(
