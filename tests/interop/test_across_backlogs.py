@@ -8,6 +8,7 @@ from expect import bodies
 from our_client import (
     Scene,
     eventually,
+    long_story,
     on_real_servers,
     story,
     with_java,
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.timeout(240)
 
 class TestLag:
     @with_java
-    @story
+    @long_story
     async def test_a_queue_is_in_the_hands_of_a_java_member(
         self, scene: Scene, where: str, java: JavaClient
     ) -> None:
@@ -32,7 +33,9 @@ class TestLag:
         await scene.send(*bodies(4))
         async with (
             scene.admin() as admin,
-            scene.beside(java, "consume-concurrently", expected=5, persistMs=500, timeout=60) as it,
+            scene.beside(
+                java, "consume-concurrently", expected=5, persistMs=500, timeout=120
+            ) as it,
         ):
             backlog = Backlog(admin)
 

@@ -11,11 +11,17 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.consumer.store.OffsetStore;
+import org.apache.rocketmq.client.consumer.store.ReadOffsetType;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
 
 /** The verbs of the push consumer: they end when the expected number of messages has arrived. */
 final class Consumes {
+    private static final int SETTLE_MS = 100;
+    private static final int SETTLE_TRIES = 50;
+
     private Consumes() {
     }
 
@@ -47,10 +53,34 @@ final class Consumes {
         Lines.ready();
         boolean complete = tally.await();
         Thread.sleep(args.number("lingerMs", 0));
+        if (!broadcast) {
+            settle(consumer);
+        }
         consumer.shutdown();
         Lines.done(tally.count());
         if (!complete) {
             throw new IllegalStateException("only " + tally.count() + " messages arrived in time");
+        }
+    }
+
+    /**
+     * Wait until the broker knows how far this consumer is. On its way out a consumer of 5.x says so once more, but
+     * its good-bye may overtake that, and whoever takes its queues over then begins where it began.
+     */
+    private static void settle(DefaultMQPushConsumer consumer) throws Exception {
+        Thread.sleep(SETTLE_MS); // the last listener is about to return
+        OffsetStore store = consumer.getDefaultMQPushConsumerImpl().getOffsetStore();
+        for (MessageQueue queue : consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable().keySet()) {
+            long reached = store.readOffset(queue, ReadOffsetType.READ_FROM_MEMORY);
+            for (int tries = 0; reached >= 0 && tries < SETTLE_TRIES; tries++) {
+                store.persist(queue);
+                Thread.sleep(SETTLE_MS);
+                boolean known = store.readOffset(queue, ReadOffsetType.READ_FROM_STORE) >= reached;
+                store.updateOffset(queue, reached, true); // what was read took its place
+                if (known) {
+                    break;
+                }
+            }
         }
     }
 
