@@ -10,7 +10,7 @@ import msgspec
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.disk import OsDisk
 from gantrymq.base.offload import ThreadOffload
-from gantrymq.store.append import Append
+from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.config import MIB, StoreConfig
 from gantrymq.store.engine import Store
 from gantrymq.store.syncer import InlineSyncer
@@ -27,6 +27,7 @@ SERVED = {
     "maxIndexNum": str(INDEX_ENTRIES),
 }
 """The settings of a broker that opens such a store."""
+FINE = (PutStatus.PUT_OK, PutStatus.PAGECACHE_BUSY)
 
 
 def make_store(directory: Path, count: int) -> int:
@@ -53,12 +54,27 @@ async def _fill(directory: Path, count: int) -> int:
     )  # fmt: skip
     rng = random.Random(7)
     text = rng.randbytes(TEXT_BYTES // 2).hex()
-    for number in range(count):
-        store.put(_order(number, text, rng.randrange(TEXT_BYTES - BODY_BYTES)))
-        if number % TURN == 0:
-            await asyncio.sleep(0)
+    for first in range(0, count, TURN):
+        await _put(store, [
+            _order(number, text, rng.randrange(TEXT_BYTES - BODY_BYTES))
+            for number in range(first, min(count, first + TURN))
+        ])  # fmt: skip
     await store.close()
     return store.log_max
+
+
+async def _put(store: Store, orders: list[Append]) -> None:
+    """Store all of them, those again that were refused while the next log file is being made."""
+    while orders:
+        answered: asyncio.Queue[Append] = asyncio.Queue()
+        for order in orders:
+            order.reply = answered.put_nowait
+            store.put(order)
+        answers = [await answered.get() for _ in orders]
+        orders = [each for each in answers if each.status is PutStatus.PAGECACHE_BUSY]
+        bad = next((each for each in answers if each.status not in FINE), None)
+        if bad is not None:
+            raise OSError(f"a store was not filled: {bad.status.name} {bad.error}")
 
 
 def _order(number: int, text: str, at: int) -> Append:

@@ -53,8 +53,10 @@ def _best(work: Callable[[], Any], count: int, times: int = TIMES) -> float:
     best = 0.0
     for _ in range(times):
         began = time.perf_counter()
-        work()
+        found = work()
         best = max(best, count / (time.perf_counter() - began))
+        if found not in (None, count):
+            raise AssertionError(f"{found} rows of {count}")
     return best
 
 
