@@ -10,7 +10,6 @@ from contextlib import suppress
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 import numpy as np
@@ -55,12 +54,7 @@ class FileWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         if kind is not None:
             self.drop()
 
