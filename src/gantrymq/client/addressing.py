@@ -20,7 +20,8 @@ ENVIRONMENT: Final = "NAMESRV_ADDR"
 PAGE_BYTES_MAX: Final = 64 * 1024
 
 _NO_ADDRESS = (
-    "no name server address. Give one of: the address in code, Producer('host:9876'); "
+    "no name server address. Give one of: the address in code, Producer('host:9876'), or "
+    "on the command line, --namesrv host:9876; "
     f"the process option, python -X {PROCESS_OPTION}=host:9876; "
     f"the environment variable, {ENVIRONMENT}=host:9876; "
     "or the host of an HTTP address server, ClientOptions(address_server_host=...)"
