@@ -18,6 +18,8 @@ READ, WRITE, INHERIT, PRIORITY = 4, 2, 1, 8
 RETRY_PREFIX, DEAD_PREFIX = "%RETRY%", "%DLQ%"
 REPLY_SUFFIX = "_REPLY_TOPIC"
 TOPIC_BYTES_MAX, GROUP_BYTES_MAX = 127, 255
+STORED_TOPIC_BYTES_MAX = 255
+"""Of the topics that a broker makes from groups and topics: each is a directory."""
 NAME_PATTERN = re.compile(r"[%|a-zA-Z0-9_-]+\Z")
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"

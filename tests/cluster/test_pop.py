@@ -9,7 +9,7 @@ from popper import Lent, Popper
 
 from gantrymq.broker.pop import revive_log
 from gantrymq.model import GroupConfig
-from gantrymq.protocol import fastjson
+from gantrymq.protocol import batch, fastjson
 from gantrymq.store.append import Append
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
@@ -320,7 +320,7 @@ def test_bad_requests_are_told_what_is_wrong(run: Run) -> None:
 
     async def work(cluster: Cluster) -> None:
         member = await popper(cluster, sent=1)
-        long_name = Popper(member.peer, group="g" * 120)
+        long_name = Popper(member.peer, group="g" * 250)
 
         assert 29 == (await member.ask(33)).code
         assert 29 == (await member.ask(queue=2)).code
@@ -333,6 +333,57 @@ def test_bad_requests_are_told_what_is_wrong(run: Run) -> None:
         )
         assert 1 == wrong.code
         assert 1 == len(await member.pop())
+
+    run(work)
+
+
+@pytest.mark.parametrize("v2", [False, True])
+@pytest.mark.parametrize("size", [119, 120, 121, 207])
+def test_what_long_names_popped_comes_back_and_outlives_a_restart(size: int, v2: bool) -> None:
+    """
+    A retry topic of more than 127 characters makes version 2 records, as RocketMQ's broker does.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        member = await popper(cluster, queues=1, sent=2, group="g" * size)
+        first = await member.pop(invisible=1_000)
+        again = await member.pop(wait=5_000, invisible=1_000)
+        await cluster.stop_broker()
+        await cluster.start_broker()
+        later = Popper(await Peer.to(cluster), group=member.group)
+        last = await later.pop(wait=5_000)
+
+        assert [b"0", b"1"] == bodies(first) == bodies(again) == bodies(last)
+        assert ["orders"] * 2 == [lent.message.topic for lent in last]
+        assert [2, 2] == [lent.message.reconsume_times for lent in last]
+        assert {0} == {(await later.ack(lent)).code for lent in last}
+        assert [[], []] == [await later.pop(wait=35_000) for _ in range(2)]
+
+    in_memory(work, enable_retry_topic_v2=v2)
+
+
+def test_a_popped_message_that_is_sent_on_is_a_new_one(run: Run) -> None:
+    """
+    Its receipt is not stored again: who pops the copy gets a receipt of the copy.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        member = await popper(cluster, queues=1, sent=1)
+        await cluster.create_topic("onward", queues=1)
+        (lent,) = await member.pop()
+        receipt = f"POP_CK\x01{lent.handle}\x02TAGS\x01a\x02"
+        await member.peer.send("onward", b"quick", props=receipt)
+        await member.peer.send("onward", b"delayed", props=f"{receipt}DELAY\x011\x02")
+        items = [batch.Item(0, b"batch", receipt.encode())]
+        whole = {"b": "onward", "e": 0, "f": 0, "g": 1, "h": 0, "i": "", "m": "true"}
+        await member.peer.call(320, batch.encode(items), a="p", c="TBW102", d=4, **whole)
+        onward = Popper(member.peer, "onward")
+
+        found = [*await onward.pop(wait=5_000), *await onward.pop(wait=5_000)]
+
+        assert [b"batch", b"delayed", b"quick"] == bodies(found)
+        assert not any("POP_CK" in one.message.properties for one in found)
+        assert {"a"} == {one.message.properties["TAGS"] for one in found}
 
     run(work)
 

@@ -487,7 +487,7 @@ class TestRecall:
 
     def test_a_recall_that_is_refused_says_why(self, run: Run) -> None:
         """
-        Delivered, unknown, of another topic or broker, or no handle at all.
+        Delivered, of another topic or broker, or no handle at all.
         """
 
         async def work(cluster: Cluster) -> None:
@@ -509,15 +509,36 @@ class TestRecall:
                 return code
 
             handle = sent.ext["recallHandle"]
-            unknown = RecallHandle("orders", "broker-a", now + 600_000, "nobody").encode()
             abroad = RecallHandle("orders", "broker-z", now + 600_000, "waits").encode()
             assert 604 == await code_of("orders", gone.ext["recallHandle"], "already delivered")
-            assert 604 == await code_of("orders", unknown, "no message nobody")
             assert 604 == await code_of("orders", abroad, "broker-z")
             assert 604 == await code_of("others", handle, "topic not match")
             assert 604 == await code_of("orders", "%%%", "invalid")
             assert 17 == await code_of("nowhere", handle, "not exist")
             assert 0 == (await peer.call(370, topic="orders", recallHandle=handle)).code
+
+        run(work)
+
+    def test_what_does_not_wait_is_recalled_with_success_as_rocketmq_does(self, run: Run) -> None:
+        """
+        The code is RocketMQ's; a field of our own tells whether there was anything to recall.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            peer = await Peer.to(cluster)
+            due = cluster.clock.now_ms() + 600_000
+            sent = await at(peer, due, b"waits")
+            unknown = RecallHandle("orders", "broker-a", due, "nobody").encode()
+            before = cluster.broker().store.max_offset("rmq_sys_wheel_timer", 0)
+
+            nothing = await peer.call(370, topic="orders", recallHandle=unknown)
+            after = cluster.broker().store.max_offset("rmq_sys_wheel_timer", 0)
+            good = await peer.call(370, topic="orders", recallHandle=sent.ext["recallHandle"])
+
+            assert (0, "nobody") == (nothing.code, nothing.ext["msgId"])
+            assert "NOT_WAITING" == nothing.ext["recallState"]
+            assert before == after
+            assert (0, "RECALLED") == (good.code, good.ext["recallState"])
 
         run(work)
 

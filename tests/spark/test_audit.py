@@ -58,6 +58,20 @@ def store(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_records_of_long_topics_are_looked_at_as_well(tmp_path: Path) -> None:
+    """Version 2 of a record: where the topic's length has two bytes."""
+    keep_store(tmp_path, [*orders(6), *(message(0, "x", topic="t" * 200) for _ in range(4))])
+
+    found = audited(tmp_path)
+    (log_file(tmp_path, 0)).write_bytes(
+        log_file(tmp_path, 0).read_bytes().replace(b"t" * 200, b"t" * 199 + b"u", 1)
+    )
+
+    assert [] == found.findings
+    assert 10 == found.covered["records with their queue entry"]
+    assert [] != wrong(tmp_path)
+
+
 def log_file(store: Path, number: int) -> Path:
     return sorted((store / "commitlog").iterdir())[number]
 

@@ -40,7 +40,8 @@ def items(draw: st.DrawFn) -> RecordItem:
     text += draw(st.sampled_from(["", "\x02", "\x02alone", "\x02\x02"]))
     raw = text.encode() + draw(st.sampled_from([b"", b"\xff\xfe"]))
     return (
-        b"orders", 2, draw(st.integers(0, 2**40)), draw(st.integers(-5, 5)), sys_flag,
+        draw(st.sampled_from([b"orders", b"o" * 127, b"o" * 128, b"o" * 255])), 2,
+        draw(st.integers(0, 2**40)), draw(st.integers(-5, 5)), sys_flag,
         draw(st.integers(0, NOW_MS)), draw(st.sampled_from([HOST, HOST_V6])),
         draw(st.integers(0, 9)), draw(st.integers(0, 2**40)), body, raw,
     )  # fmt: skip

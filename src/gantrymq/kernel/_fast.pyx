@@ -51,6 +51,7 @@ gq_prepare()
 
 # The numbers of protocol/record.py, as C constants.
 cdef enum:
+    V1_TOPIC_BYTES_MAX = 127
     MAGIC_V1 = -626843481
     MAGIC_V2 = -626843477
     MAGIC_BLANK = -875286124

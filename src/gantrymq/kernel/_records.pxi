@@ -38,12 +38,17 @@ cdef inline Py_ssize_t _host_size(bytes host) except -1:
 
 cdef Py_ssize_t _record_size(tuple item, Py_ssize_t store_size) except -1:
     cdef bytes topic = item[0], born_host = item[6], body = item[9], properties = item[10]
-    if len(topic) > 255 or len(properties) > 65535:
+    if len(topic) > 65535 or len(properties) > 65535:
         raise OverflowError("a topic or properties too long for a record")
     return (
         HEAD_BYTES - 16 + _host_size(born_host) + store_size
-        + len(body) + 3 + len(topic) + len(properties)
+        + len(body) + _length_bytes(topic) + len(topic) + 2 + len(properties)
     )
+
+
+cdef inline Py_ssize_t _length_bytes(bytes topic) except -1:
+    """One byte tells a topic's length in version 1 of a record, two in version 2."""
+    return 1 if len(topic) <= V1_TOPIC_BYTES_MAX else 2
 
 
 cdef inline uint8_t *_put_host(uint8_t *at, bytes host, Py_ssize_t size) except NULL:
@@ -66,7 +71,8 @@ cdef Py_ssize_t _encode_record(
     cdef uint8_t *at = start
     cdef int32_t host_bits = BORN_V6 * (born_size == 20) | STORE_V6 * (store_size == 20)
     cdef const uint8_t *body_at = <const uint8_t *>PyBytes_AS_STRING(body)
-    gq_store32(at + 4, <uint32_t>MAGIC_V1)
+    cdef Py_ssize_t length_bytes = _length_bytes(topic)
+    gq_store32(at + 4, <uint32_t>(MAGIC_V1 if length_bytes == 1 else MAGIC_V2))
     gq_store32(at + 8, gq_crc32(body_at, body_size) & 0x7FFFFFFF)
     gq_store32(at + 12, queue_id)
     gq_store32(at + 16, flag)
@@ -82,9 +88,12 @@ cdef Py_ssize_t _encode_record(
     gq_store32(at + 12, body_size)
     memcpy(at + 16, body_at, body_size)
     at += 16 + body_size
-    at[0] = len(topic)
-    memcpy(at + 1, PyBytes_AS_STRING(topic), len(topic))
-    at += 1 + len(topic)
+    if length_bytes == 1:
+        at[0] = len(topic)
+    else:
+        gq_store16(at, len(topic))
+    memcpy(at + length_bytes, PyBytes_AS_STRING(topic), len(topic))
+    at += length_bytes + len(topic)
     gq_store16(at, len(properties))
     memcpy(at + 2, PyBytes_AS_STRING(properties), len(properties))
     at += 2 + len(properties)

@@ -91,7 +91,7 @@ def read_send(dict ext not None, bytes tail not None):
 
 
 cdef tuple _stored_properties(const char *text, Py_ssize_t size, bytes tail):
-    """The properties without WAIT, the client's message id, whether the sender waits."""
+    """The properties as they are stored, the client's message id, whether the sender waits."""
     cdef char space[PROPERTIES_BYTES]
     cdef Out out
     cdef const char *at = text
@@ -106,10 +106,10 @@ cdef tuple _stored_properties(const char *text, Py_ssize_t size, bytes tail):
         stop = <const char *>memchr(at, 2, end - at) if end > at else NULL
         is_last = stop == NULL
         length = (end if is_last else stop) - at
-        if length >= 5 and memcmp(at, b"WAIT\x01", 5) == 0:
-            waits = length != 10 or memcmp(at + 5, b"false", 5) != 0
-        elif length:
-            if not unique and length >= 9 and memcmp(at, b"UNIQ_KEY\x01", 9) == 0:
+        if length and not (length >= 7 and memcmp(at, b"POP_CK\x01", 7) == 0):
+            if length >= 5 and memcmp(at, b"WAIT\x01", 5) == 0:
+                waits = length != 10 or memcmp(at + 5, b"false", 5) != 0
+            elif not unique and length >= 9 and memcmp(at, b"UNIQ_KEY\x01", 9) == 0:
                 unique = PyUnicode_DecodeUTF8(at + 9, length - 9, NULL)
             _put(&out, at, length)
             _put(&out, b"\x02", 1)

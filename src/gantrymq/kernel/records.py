@@ -20,6 +20,7 @@ from gantrymq.protocol.record import (
     MAGIC_V2,
     RECORD_BYTES_MIN,
     STORE_V6,
+    version_of,
 )
 
 Buffer = bytes | bytearray | memoryview
@@ -63,10 +64,11 @@ def encode_records(
         host_bits = store_bit | (BORN_V6 if len(born_host) == 20 else 0)
         layout = LAYOUTS[host_bits]
         count = len(properties)
-        size = layout.size + len(body) + 3 + len(topic) + count
+        magic, width = version_of(topic)
+        size = layout.size + len(body) + width + len(topic) + 2 + count
         head = layout.pack(
             size,
-            MAGIC_V1,
+            magic,
             crc32(body) & 0x7FFFFFFF,
             queue_id,
             flag,
@@ -82,7 +84,7 @@ def encode_records(
             len(body),
         )
         length = _U16[count] if count < 1024 else count.to_bytes(2, "big")
-        parts += (head, body, b"%c%b" % (len(topic), topic), length, properties)
+        parts += (head, body, len(topic).to_bytes(width, "big"), topic, length, properties)
         sizes.append(size)
         at += size
     return b"".join(parts), sizes

@@ -56,15 +56,16 @@ def _number(text: str | None, high: int = 0x7FFFFFFF) -> int | None:
 
 
 def _stored_properties(text: str) -> tuple[bytes, str, bool]:
-    """WAIT is a word to the broker and goes, and so does nothing between two separators."""
+    """All entries but a receipt of a pop: this message is a new one, and was never popped."""
     stored, unique, waits = "", "", True
     for entry in text.split("\x02"):
+        if not entry or entry.startswith("POP_CK\x01"):
+            continue
+        stored += entry + "\x02"
         if entry.startswith("WAIT\x01"):
             waits = entry != "WAIT\x01false"
-        elif entry:
-            stored += entry + "\x02"
-            if not unique and entry.startswith("UNIQ_KEY\x01"):
-                unique = entry[len("UNIQ_KEY\x01") :]
+        elif not unique and entry.startswith("UNIQ_KEY\x01"):
+            unique = entry[len("UNIQ_KEY\x01") :]
     return stored.encode(), unique, waits
 
 

@@ -114,3 +114,13 @@ def decode(text: str | bytes) -> dict[str, str]:
         if mark and name and value:
             found[name] = value
     return found
+
+
+def value_of(text: str, name: str) -> str:
+    """One property of the stored form, without decoding the rest; empty if it is not there."""
+    start = f"{ENTRY_END}{text}".find(f"{ENTRY_END}{name}{NAME_END}")
+    if start < 0:
+        return ""
+    start += len(name) + 1
+    end = text.find(ENTRY_END, start)
+    return text[start : end if end >= 0 else None]

@@ -2,12 +2,12 @@
 
 A record is a fixed head, then body, topic and properties, each behind its length:
 
-    head (88 bytes with IPv4 hosts) | body | i8 topic length | topic | i16 length | properties
+    head (88 bytes with IPv4 hosts) | body | topic length | topic | i16 length | properties
 
 The head is declared once, in `RecordHead`; everything else that knows positions derives them from
 it. Two bits of `sys_flag` say whether a host is IPv4 (8 bytes with its port) or IPv6 (20 bytes),
-which makes four layouts. Version 2, which only RocketMQ 5 writes and only for topics of more than
-127 bytes, has a topic length of two bytes and is read, never written.
+which makes four layouts. A topic's length has one byte in version 1 of the record and two in
+version 2, which is written for topics of more than 127 bytes: retry topics of long group names.
 """
 
 import struct
@@ -33,7 +33,7 @@ MAGIC_BLANK = -875286124
 """Marks the unused end of a log file; the size in front of it spans the rest of the file."""
 
 BLANK_BYTES = 8
-TOPIC_BYTES_MAX = 127
+V1_TOPIC_BYTES_MAX = 127
 PROPERTIES_BYTES_MAX = 32767
 
 COMPRESSED = 0x1
@@ -93,10 +93,15 @@ I16_LEN = struct.Struct(">h")
 I32_LEN = struct.Struct(">i")
 
 
+def version_of(topic: bytes) -> tuple[int, int]:
+    """The version of a topic's records: its magic number, and how many bytes tell the length."""
+    return (MAGIC_V1, 1) if len(topic) <= V1_TOPIC_BYTES_MAX else (MAGIC_V2, 2)
+
+
 def record_size(topic: int, body: int, properties: int, sys_flag: int = 0) -> int:
-    """Bytes of a version 1 record, given the lengths of its three variable parts."""
+    """Bytes of a record, given the lengths of its three variable parts."""
     head = LAYOUTS[sys_flag & (BORN_V6 | STORE_V6)].size
-    return head + body + 1 + topic + 2 + properties
+    return head + body + (1 if topic <= V1_TOPIC_BYTES_MAX else 2) + topic + 2 + properties
 
 
 def body_crc(body: bytes | memoryview) -> int:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from gantrymq.base.disk import Disk, File, delete_tree
 from gantrymq.base.watermark import Watermark
 from gantrymq.kernel import ENTRY, FILLER_SIZE
+from gantrymq.protocol.record import record_size
 from gantrymq.store.errors import LayoutError
 from gantrymq.store.queueext import QueueExt, is_address
 from gantrymq.store.segment import OpenFiles, bases_in, file_name, last_run
@@ -41,6 +42,7 @@ class ConsumeQueue:
         "tail_start",
         "topic",
         "topic_bytes",
+        "topic_extra_bytes",
     )
 
     def __init__(
@@ -48,6 +50,8 @@ class ConsumeQueue:
     ) -> None:
         self._files, self.directory = files, directory
         self.topic, self.topic_bytes, self.queue_id = topic, topic.encode(), queue_id
+        self.topic_extra_bytes = record_size(len(self.topic_bytes), 0, 0) - record_size(0, 0, 0)
+        """What the topic adds to the size of each record."""
         self._file_bytes = file_entries * ENTRY_BYTES
         self._bases: list[int] = []
         self.ext: QueueExt | None = None

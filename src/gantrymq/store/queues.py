@@ -12,9 +12,9 @@ from gantrymq.store.segment import OpenFiles
 
 log = logging.getLogger(__name__)
 
-LEGAL_TOPIC = re.compile(r"[%|a-zA-Z0-9_+-]{1,127}\Z")
+LEGAL_TOPIC = re.compile(r"[%|a-zA-Z0-9_+-]{1,255}\Z")
 """RocketMQ's characters for names, and the + of its newer retry topics; none of them can leave
-the store's directory."""
+the store's directory, and a directory's name has 255 bytes at most."""
 
 SLICE_SECONDS = 0.004
 """How long work on many queues holds the loop before it lets others run."""
@@ -121,18 +121,18 @@ class QueueTable:
             self.unwritten.pop(queue, None)
         # Units first: entries without them are read all the same.
         directories = [f"{self._ext_directory}/{topic}", f"{self.directory}/{topic}"]
-        return [self._bury(directory, topic) for directory in directories if self._has(directory)]
+        return [self._bury(directory) for directory in directories if self._has(directory)]
 
     def _has(self, directory: str) -> bool:
         return self._files.disk.exists(directory)
 
-    def _bury(self, directory: str, topic: str) -> str:
+    def _bury(self, directory: str) -> str:
         disk = self._files.disk
         self._files.drop_below(directory)
         # One rename takes all of it away at once, so that no crash leaves half a queue. The next
         # checkpoint makes it durable; should it be undone before, the queue is simply there again.
         disk.make_dirs(self._trash)
         self._trashed += 1
-        grave = f"{self._trash}/{topic}.{self._trashed}"
+        grave = f"{self._trash}/{self._trashed}"
         disk.rename(directory, grave)
         return grave

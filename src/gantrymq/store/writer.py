@@ -83,7 +83,7 @@ class Writer:
         self._store_host, self._refusal = store_host, refusal
         bits = STORE_V6 if len(store_host) == 20 else 0
         self._fixed_bytes = record_size(0, 0, 0, bits), record_size(0, 0, 0, bits | BORN_V6)
-        """Of a record without its three variable parts, by whether its sender has IPv6."""
+        """Of a version 1 record without its variable parts, by whether its sender has IPv6."""
         self._record_bytes_max = config.record_bytes_max
         self._body_bytes_max = config.max_message_bytes
         self._waits_for_flush = config.flush == "SYNC_FLUSH"
@@ -151,7 +151,7 @@ class Writer:
             queue = self._queues.at(append.topic, append.queue_id)
         except TopicNameError as error:
             return self._reject(append, PutStatus.MESSAGE_ILLEGAL, str(error))
-        fixed = self._fixed_bytes[len(append.born_host) == 20] + len(queue.topic_bytes)
+        fixed = self._fixed_bytes[len(append.born_host) == 20] + queue.topic_extra_bytes
         if append.batch is None:
             fault = self._fault(append.body, append.properties)
             total = fixed + len(append.body) + len(append.properties)

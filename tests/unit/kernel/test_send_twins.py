@@ -19,6 +19,7 @@ topics = st.one_of(
     st.text("SRTOax_X%1", max_size=8), st.text(max_size=5),
 )  # fmt: skip
 entries = st.one_of(
+    st.sampled_from(["POP_CK\x011 2", "POP_CK\x01", "POP_CK"]),
     st.sampled_from(["WAIT\x01true", "WAIT\x01false", "WAIT\x01", "XWAIT\x01true", "UNIQ_KEY\x01A1",
                      "UNIQ_KEY\x01", "UNIQ_KEY\x01é", "TAGS\x01a", "DELAY\x013", "XDELAY\x011",
                      "TRAN_MSG\x01true", "TRAN_MSG\x01false", "TRAN_MSG\x01tru",
@@ -67,10 +68,19 @@ def test_properties_are_stored_alike(text: str) -> None:
 
 def test_an_ordinary_send_is_read() -> None:
     text = "UNIQ_KEY\x017F01\x02WAIT\x01false\x02TAGS\x01a"
-    stored = b"UNIQ_KEY\x017F01\x02TAGS\x01a\x02" + TAIL
+    stored = b"UNIQ_KEY\x017F01\x02WAIT\x01false\x02TAGS\x01a\x02" + TAIL
     expected = ("orders", 3, 0, 0, 1700000000000, 0, stored, "7F01", False)
 
     assert both(ORDINARY | {"i": text}) == expected
+
+
+def test_the_receipt_of_a_pop_is_not_stored_again() -> None:
+    text = "POP_CK\x010 1 2 3 0 b 0 0\x02TAGS\x01a\x02XPOP_CK\x01kept"
+
+    found = both(ORDINARY | {"i": text})
+
+    assert found is not None
+    assert found[6] == b"TAGS\x01a\x02XPOP_CK\x01kept\x02" + TAIL
 
 
 def test_what_needs_a_closer_look_is_left_to_it() -> None:

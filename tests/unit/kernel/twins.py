@@ -57,7 +57,7 @@ hosts = st.one_of(st.binary(min_size=8, max_size=8), st.binary(min_size=20, max_
 @st.composite
 def record_items(draw: st.DrawFn) -> records.RecordItem:
     """One message on its way into the log."""
-    topic = draw(st.one_of(st.sampled_from([b"orders", b"t"]), st.binary(max_size=127)))
+    topic = draw(st.one_of(st.sampled_from([b"orders", b"t", b"l" * 128]), st.binary(max_size=255)))
     body = draw(st.one_of(st.binary(max_size=300), st.just(bytes(70)), st.just(b"")))
     return (
         topic, draw(I32), draw(I64), draw(I32), draw(I32), draw(I64), draw(hosts),

@@ -91,6 +91,27 @@ def test_a_killed_process_loses_nothing_in_any_mode() -> None:
     run(body)
 
 
+def test_topics_with_long_names_are_recovered() -> None:
+    """Their records are of version 2, in one log with those of version 1."""
+    names = [f"%RETRY%{'g' * 120}{'+' * size}" for size in (0, 1, 100, 128)]
+
+    async def body() -> None:
+        disk = MemoryDisk()
+        store = await open_store(disk, ASYNC)
+        for number, name in enumerate(names):
+            await put(store, message(name, 0, b"%d" % number, unique=f"u{number}"))
+        again = await open_store(disk.after_kill(), ASYNC)
+        for number, name in enumerate(names):
+            (found,) = await read_queue(again, name, 0)
+            assert (found.topic, found.body) == (name, b"%d" % number)
+            assert len((await again.query(name, f"u{number}", 9, 0, FOREVER)).records) == 1
+        again.delete_topic(names[-1])
+        assert await read_queue(again, names[-1], 0) == []
+        await again.close()
+
+    run(body)
+
+
 def test_a_clean_stop_is_opened_without_reading_the_log() -> None:
     async def body() -> None:
         disk = MemoryDisk()

@@ -37,8 +37,7 @@ from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.engine import Store
 
 PREPARED, IPV6_BORN = 0x4, 0x10
-_WAIT_MARK = "WAIT\x01"
-_UNIQ_MARK = "UNIQ_KEY\x01"
+_POP_MARK = f"{properties.POP_CHECKPOINT}\x01".encode()
 _HALF_FLAGS = {str(flag | PREPARED): str(flag) for flag in (0, 1)}
 """Flags of prepared messages, compressed or not, and what remains of them."""
 
@@ -247,8 +246,7 @@ class SendHandler:
             raise MessageRefused("a batch takes no delay: send such messages one by one")
         items = []
         for flag, inner, props in batch.decode(body):
-            separator = b"" if not props or props.endswith(b"\x02") else b"\x02"
-            items.append((flag, inner, props + separator + self._tail))
+            items.append((flag, inner, _stored_form(props) + self._tail))
         if not items:
             raise MessageRefused("batch without a message")
         return items
@@ -266,12 +264,10 @@ class SendHandler:
         return queue_id
 
     def _cleaned(self, message: Sent, text: str) -> str:
-        """Take out what is meant for the broker, and what the answer needs."""
-        if _WAIT_MARK in text:
-            text, message.wait = _without_wait(text)
-        if text and text[-1] != "\x02":
-            text += "\x02"
-        message.uniq_key = _uniq_key(text)
+        """The properties without a receipt of a pop; what the answer needs is taken over."""
+        text = _stored_form(text.encode()).decode()
+        message.wait = properties.value_of(text, properties.WAIT) != "false"
+        message.uniq_key = properties.value_of(text, properties.UNIQ_KEY)
         return text
 
     def _fill(self, message: Sent, text: str) -> None:
@@ -340,17 +336,13 @@ class SendHandler:
         message.connection.reply_frame(answer)
 
 
-def _without_wait(text: str) -> tuple[str, bool]:
-    """WAIT is a word to the broker, not part of the message."""
-    found = properties.decode(text)
-    wait = found.pop(properties.WAIT, "true") != "false"
-    return properties.encode(found), wait
+def _stored_form(given: bytes) -> bytes:
+    """Properties with their last separator and without the receipt of a pop.
 
-
-def _uniq_key(text: str) -> str:
-    """The client's own message id, without decoding the rest."""
-    start = text.find(_UNIQ_MARK)
-    if start < 0 or (start and text[start - 1] != "\x02"):
-        return ""
-    start += len(_UNIQ_MARK)
-    return text[start : text.find("\x02", start)]
+    A popped message that is sent on is a new one, and the receipt would settle the old one.
+    RocketMQ 5.3.3 deletes it from the request's properties, but not from those inside a batch.
+    """
+    if _POP_MARK in given:
+        entries = given.split(b"\x02")
+        return b"".join(e + b"\x02" for e in entries if e and not e.startswith(_POP_MARK))
+    return given if not given or given.endswith(b"\x02") else given + b"\x02"

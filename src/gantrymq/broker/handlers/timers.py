@@ -66,12 +66,14 @@ class TimerHandler:
             if handle is None:
                 refusal = ResponseCode.ILLEGAL_OPERATION, invalid
             else:
-                refusal = self._misfit(h.topic, handle) or await self._missing(handle)
-        if refusal is None and handle is not None:
+                refusal = self._misfit(h.topic, handle)
+        waits = handle is not None and refusal is None and await self._waits(handle)
+        if waits and handle is not None:
             refusal = await self._store_recall(connection, h, handle)
         if refusal is not None:
             return response(command, refusal[0], ext=ext, remark=refusal[1])
         assert handle is not None
+        ext["recallState"] = "RECALLED" if waits else "NOT_WAITING"
         return response(command, ext=ext | c.RECALL_MESSAGE.response(msg_id=handle.msg_id).to_ext())
 
     def _forbidden(self, topic: str) -> Refusal | None:
@@ -97,10 +99,14 @@ class TimerHandler:
             return ResponseCode.ILLEGAL_OPERATION, text
         return None
 
-    async def _missing(self, handle: RecallHandle) -> Refusal | None:
-        """RocketMQ recalls whatever it is asked to; we say so when there is no such message."""
+    async def _waits(self, handle: RecallHandle) -> bool:
+        """Whether there is such a message.
+
+        RocketMQ answers success in either case, and its clients rely on it: the answer has the
+        state in a field of its own.
+        """
         if not self._config.message_index_enable:
-            return None
+            return True
         now_ms = self._clock.now_ms()
         query = await self._store.query(TIMER_TOPIC, handle.msg_id, QUERY_MAX, 0, now_ms)
         for record in waiting_records(b"".join(query.records)):
@@ -108,9 +114,8 @@ class TimerHandler:
             due = due_ms(found, record.head.store_ms, self._config.timer_precision_ms)
             is_recall = find_property(found, b"TIMER_DEL_UNIQKEY") is not None
             if not is_recall and destination(found)[0] == handle.topic and (due or 0) > now_ms:
-                return None
-        text = f"recall failed, no message {handle.msg_id} of {handle.topic} waits here"
-        return ResponseCode.ILLEGAL_OPERATION, text
+                return True
+        return False
 
     async def _store_recall(
         self, connection: Connection, h: RecallRequest, handle: RecallHandle

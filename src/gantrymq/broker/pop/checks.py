@@ -4,7 +4,7 @@ from gantrymq.base.errors import GantryError
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import InvalidParameter, NotPermitted
 from gantrymq.broker.policy import Policy
-from gantrymq.model import READ, TOPIC_BYTES_MAX, TopicConfig
+from gantrymq.model import READ, STORED_TOPIC_BYTES_MAX, TopicConfig
 from gantrymq.protocol.command import Command
 from gantrymq.protocol.headers.base import Header
 from gantrymq.protocol.pop import pop_retry_topic
@@ -38,10 +38,10 @@ class PopChecks:
     def retryable(self, topic: str, group: str) -> None:
         """What is popped must have a place to come back to."""
         name = pop_retry_topic(group, topic, self._config.enable_retry_topic_v2)
-        if len(name) > TOPIC_BYTES_MAX:
+        if len(name) > STORED_TOPIC_BYTES_MAX:
             raise InvalidParameter(
                 f"group[{group}] cannot pop topic[{topic}]: its retry topic {name} would have "
-                f"{len(name)} characters, {TOPIC_BYTES_MAX} is the most"
+                f"{len(name)} characters, {STORED_TOPIC_BYTES_MAX} is the most"
             )
 
 

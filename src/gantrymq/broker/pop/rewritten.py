@@ -5,9 +5,9 @@ import struct
 from gantrymq.kernel import cut_records, find_property
 from gantrymq.protocol import properties
 from gantrymq.protocol.pop import Handle
-from gantrymq.protocol.record import MAGIC_V1, PROPERTIES_BYTES_MAX, decode_record
+from gantrymq.protocol.record import PROPERTIES_BYTES_MAX, decode_record, version_of
 
-_SIZE = struct.Struct(">i")
+_FRONT = struct.Struct(">ii")
 _PROPERTIES_SIZE = struct.Struct(">h")
 _POP_CHECKPOINT = properties.POP_CHECKPOINT.encode()
 _ENTRY_END = properties.ENTRY_END.encode()
@@ -21,6 +21,7 @@ def under_own_topic(records: bytes, topic: str, handle: Handle) -> bytes:
     """
     cuts, _ = cut_records(records)
     name = topic.encode()
+    magic, width = version_of(name)
     parts = []
     for at, body_at, head in cuts:
         record = decode_record(records, at)
@@ -30,12 +31,12 @@ def under_own_topic(records: bytes, topic: str, handle: Handle) -> bytes:
             end = b"" if not encoded or encoded.endswith(_ENTRY_END) else _ENTRY_END
             encoded += end + properties.encode(own).encode()
         body_end = body_at + head.body_size
-        if len(encoded) > PROPERTIES_BYTES_MAX or head.magic != MAGIC_V1:
+        if len(encoded) > PROPERTIES_BYTES_MAX:
             parts.append(records[at : at + head.total_size])
             continue
-        size = body_end - at + 1 + len(name) + 2 + len(encoded)
+        size = body_end - at + width + len(name) + 2 + len(encoded)
         parts += [
-            _SIZE.pack(size), records[at + 4 : body_end], bytes([len(name)]), name,
-            _PROPERTIES_SIZE.pack(len(encoded)), encoded,
+            _FRONT.pack(size, magic), records[at + _FRONT.size : body_end],
+            len(name).to_bytes(width), name, _PROPERTIES_SIZE.pack(len(encoded)), encoded,
         ]  # fmt: skip
     return b"".join(parts)

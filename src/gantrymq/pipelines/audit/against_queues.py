@@ -8,7 +8,7 @@ from gantrymq.base.disk import OsDisk
 from gantrymq.kernel import FILLER_SIZE
 from gantrymq.pipelines.audit.findings import WRONG, Finding, Ledger, runs
 from gantrymq.pipelines.audit.scope import Scope
-from gantrymq.protocol.record import BORN_V6, MAGIC_V2, STORE_V6
+from gantrymq.protocol.record import BORN_V6, STORE_V6, version_of
 from gantrymq.store.folder import StoreFolder
 from gantrymq.store.mapped import (
     Bools,
@@ -124,12 +124,15 @@ def _is_topic(view: Bytes, starts: Ints, sizes: Ints, topic: bytes) -> Bools:
     rest = gather(view, starts + _AT_FLAGS, _REST_TYPE)
     flags = rest["flags"].astype(np.int64)
     plain = (flags & (BORN_V6 | STORE_V6)) == 0
-    is_v2 = gather(view, starts + 4, ">i4") == MAGIC_V2
+    magic, width = version_of(topic)
+    is_version = gather(view, starts + 4, ">i4") == magic
     at = starts + 88 + rest["body_size"].astype(np.int64)
-    inside = plain & ~is_v2 & (at >= starts) & (at + 1 + len(topic) <= starts + sizes)
-    same: Bools = ~plain | is_v2  # the rare layouts are left to the walk through the log
+    end = at + width + len(topic)
+    inside = plain & is_version & (at >= starts) & (end <= starts + sizes)
+    same: Bools = ~plain  # the rare layouts are left to the walk through the log
     rows = np.flatnonzero(inside)
-    match = view[at[rows]] == len(topic)
-    names = gather(view, at[rows] + 1, f"V{len(topic)}").view(np.uint8).reshape(-1, len(topic))
+    match = gather(view, at[rows], f">u{width}") == len(topic)
+    names = gather(view, end[rows] - len(topic), f"V{len(topic)}")
+    names = names.view(np.uint8).reshape(-1, len(topic))
     same[rows] = match & (names == np.frombuffer(topic, np.uint8)).all(axis=1)
     return same
