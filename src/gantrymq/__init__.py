@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gantrymq.app import App
-    from gantrymq.base.errors import ConfigError, GantryError, ProtocolError
+    from gantrymq.base.errors import (
+        ConfigError,
+        GantryError,
+        ProtocolError,
+        WrongType,
+        WrongValue,
+    )
     from gantrymq.client.admin import Admin
     from gantrymq.client.checks import Unfinished
     from gantrymq.client.consumer import Consumer
@@ -111,6 +117,8 @@ __all__ = [
     "Transaction",
     "Unfinished",
     "WindowFull",
+    "WrongType",
+    "WrongValue",
     "ack_first",
     "by_keys",
     "by_message_id",
@@ -119,7 +127,9 @@ __all__ = [
 
 _HOMES = {
     "gantrymq.app": ("App",),
-    "gantrymq.base.errors": ("ConfigError", "GantryError", "ProtocolError"),
+    "gantrymq.base.errors": (
+        "ConfigError", "GantryError", "ProtocolError", "WrongType", "WrongValue",
+    ),
     "gantrymq.client.admin": ("Admin",),
     "gantrymq.client.checks": ("Unfinished",),
     "gantrymq.client.consumer": ("Consumer",),

@@ -3,7 +3,6 @@
 Structs that also travel as JSON carry RocketMQ's wire names by `rename`; the Python names are ours.
 """
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from gantrymq import message_fields
 from gantrymq.base.errors import GantryError
 
 READ, WRITE, INHERIT, PRIORITY = 4, 2, 1, 8
@@ -66,7 +66,7 @@ UNSENDABLE_TOPICS = frozenset(
 """Topics that clients may read but never send to."""
 
 
-class NameRefused(GantryError):
+class NameRefused(GantryError, ValueError):
     """A topic or group name that RocketMQ would not take."""
 
 
@@ -97,6 +97,8 @@ def check_group_name(group: str) -> str:
 
 
 def _checked(kind: str, name: str, size_max: int) -> str:
+    if not isinstance(name, str):
+        raise message_fields.wrong_type(f"a {kind}", "named by a string", name)
     if not name or not name.strip():
         raise NameRefused(f"The specified {kind} is blank.")
     if len(name) > size_max:
@@ -214,30 +216,33 @@ class Route(msgspec.Struct, kw_only=True, rename="camel"):
     queue_datas: list[QueueData] = []
 
 
-DELIVER_MS, DELAY_MS = "TIMER_DELIVER_MS", "TIMER_DELAY_MS"
+_NO_KEYS: tuple[str, ...] = ()
+_NAMED_TOPICS_MAX = 4_096
+_named_topics: set[str] = set()
+"""Topic names that were looked at already, so that the next message to one costs a look-up."""
 
 
-def _timer(
-    deliver_at: datetime | int | None, delay: timedelta | float | None, delay_level: int
-) -> tuple[str, str] | None:
-    """The property that asks for a time, and its value; a time of day without a zone is local."""
-    if (deliver_at is not None) + (delay is not None) + (delay_level > 0) > 1:
-        raise ValueError("a message waits for a time, for a while or for a level: give only one")
-    if isinstance(deliver_at, datetime):
-        deliver_at = round(deliver_at.timestamp() * 1000)
-    if deliver_at is not None:
-        return DELIVER_MS, str(deliver_at)
-    seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay or 0.0
-    if not 0 <= seconds < math.inf:
-        raise ValueError(f"a delay of {seconds} s: time goes forward only, and comes to an end")
-    return (DELAY_MS, str(round(seconds * 1000))) if seconds else None
+def _message_topic(topic: Any) -> str:
+    """A name that a message may be sent to; group names inside may be longer than topic names."""
+    if not isinstance(topic, str):
+        raise message_fields.wrong_type("topic", "a string", topic)
+    plain = str.__str__(topic)
+    if plain.startswith(RETRY_PREFIX) and len(plain) <= GROUP_BYTES_MAX:
+        check_group_name(plain)
+    else:
+        check_topic_name(plain)
+    if len(_named_topics) >= _NAMED_TOPICS_MAX:
+        _named_topics.clear()
+    _named_topics.add(plain)
+    return plain
 
 
 class Message:
     """A message to send. One tag, any number of keys, your own properties.
 
     It can wait at the broker: until a time (`deliver_at`, a datetime or milliseconds since 1970),
-    for a while (`delay`, a timedelta or seconds), or for one of the broker's levels.
+    for a while (`delay`, a timedelta or seconds), or for one of the broker's levels. A wrong type
+    or value is refused here, by an error that says what is right.
     """
 
     __slots__ = ("body", "delay_level", "flag", "keys", "properties", "sharding_key", "tags",
@@ -246,9 +251,9 @@ class Message:
     def __init__(
         self,
         topic: str,
-        body: bytes | str,
+        body: bytes | bytearray | memoryview | str,
         tags: str | None = None,
-        keys: Iterable[str] | str = (),
+        keys: Iterable[str] | str = _NO_KEYS,
         *,
         properties: Mapping[str, str] | None = None,
         flag: int = 0,
@@ -258,17 +263,32 @@ class Message:
         wait_store_ok: bool = True,
         sharding_key: str | None = None,
     ) -> None:
+        # Made for every send: the plain cases are told apart by `type` and `is`, which is cheap.
+        if type(topic) is not str or topic not in _named_topics:
+            topic = _message_topic(topic)
         self.topic = topic
-        self.body = body.encode() if isinstance(body, str) else bytes(body)
+        self.body = body if type(body) is bytes else message_fields.body(body)
+        if tags is not None and (type(tags) is not str or not tags.isalnum()):
+            tags = message_fields.tag(tags)
         self.tags = tags
-        self.keys = (keys,) if isinstance(keys, str) else tuple(keys)
-        self.properties = dict(properties or {})
+        self.keys: tuple[str, ...] = () if keys is _NO_KEYS else message_fields.keys(keys)
+        self.properties: dict[str, str] = (
+            {} if properties is None else message_fields.properties(properties)
+        )
+        if flag or type(flag) is not int:
+            flag = message_fields.flag(flag)
         self.flag = flag
+        if delay_level or type(delay_level) is not int:
+            delay_level = message_fields.delay_level(delay_level)
         self.delay_level = delay_level
         self.timer: tuple[str, str] | None = None
         if deliver_at is not None or delay is not None:
-            self.timer = _timer(deliver_at, delay, delay_level)
+            self.timer = message_fields.timer(deliver_at, delay, delay_level)
+        if wait_store_ok is not True:
+            message_fields.yes_or_no("wait_store_ok", wait_store_ok)
         self.wait_store_ok = wait_store_ok
+        if sharding_key is not None:
+            sharding_key = message_fields.text("sharding_key", sharding_key)
         self.sharding_key = sharding_key
 
     def __repr__(self) -> str:

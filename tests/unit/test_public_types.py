@@ -47,6 +47,10 @@ async def begin() -> None:
 
 
 
+ConsumerOptions(consume_from_where="FIRST")  # type: ignore[arg-type]
+ConsumerOptions(message_model="clustering")  # type: ignore[arg-type]
+
+
 async def produce() -> None:
     async with Producer("localhost:9876", group="p") as producer:
         result = await producer.send(Message("T", b"x", keys=["k"], delay=timedelta(seconds=5)))

@@ -16,3 +16,11 @@ class ProtocolError(GantryError):
 
 class ConfigError(GantryError):
     """A setting that cannot be used; the text says what to change."""
+
+
+class WrongType(GantryError, TypeError):
+    """An argument of a type that it cannot have; the text says which is right."""
+
+
+class WrongValue(GantryError, ValueError):
+    """An argument of the right type, with a value that it cannot have; the text says which can."""

@@ -22,7 +22,7 @@ from gantrymq.client.instance import Hook, Instance
 from gantrymq.client.offset_store import OffsetStore
 from gantrymq.client.once.guard import Once
 from gantrymq.client.once.hosts import check_one_host
-from gantrymq.client.options import ClientOptions, ConsumerOptions
+from gantrymq.client.options import ClientOptions, ConsumerOptions, chosen
 from gantrymq.client.producer import with_namesrv
 from gantrymq.client.queue_offsets import timestamp_of
 from gantrymq.client.rebalance import Rebalancing
@@ -39,6 +39,7 @@ from gantrymq.client.setup import (
 from gantrymq.client.subscribing import Subscribing
 from gantrymq.client.tracing import Tracing
 from gantrymq.client.workers import BatchHandler, Handler, Work, Workers
+from gantrymq.message_fields import yes_or_no
 from gantrymq.model import RETRY_PREFIX, Queue
 from gantrymq.protocol.bodies import ConsumerData
 
@@ -86,14 +87,17 @@ class Consumer:
         hooks: Sequence[Hook] = (),
     ) -> None:
         self.group = check_group(group)
-        self.ordered = ordered
-        options = options or ConsumerOptions()
-        if broadcast:
+        self.ordered = yes_or_no("ordered", ordered)
+        options = chosen(ConsumerOptions, options)
+        if yes_or_no("broadcast", broadcast):
             options = msgspec.structs.replace(options, message_model=BROADCASTING)
         if concurrency is not None:
             options = msgspec.structs.replace(options, consume_thread_max=concurrency)
-        self.options, self._client = options, with_namesrv(client, namesrv)
-        self._max_retries = options.max_reconsume_times if max_retries == -1 else max_retries
+        self._client = with_namesrv(client, namesrv)
+        if max_retries is not None and max_retries != FROM_OPTIONS:
+            options = msgspec.structs.replace(options, max_reconsume_times=max_retries)
+        self.options = options
+        self._max_retries = None if max_retries is None else options.max_reconsume_times
         self._strategy = strategy or strategy_named(options.allocate_strategy)
         self._own_offsets, self._close_grace = offsets, close_grace
         self._once = once

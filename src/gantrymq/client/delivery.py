@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from gantrymq import message_fields
 from gantrymq.client.consumer_errors import AlreadyFinished
 from gantrymq.client.failures import Failure, because
 from gantrymq.client.received import Received
@@ -67,6 +68,7 @@ class Delivery(Received):
         An ordered queue tries again in place, after its pause, because nothing may overtake it.
         The reason is kept with the message, for whoever looks at the dead letters.
         """
+        delay_level = message_fields.delay_level(delay_level)
         self._finish("retry")
         self.failure = because(reason) or self.failure
         await self._keeper.sent_back(self, delay_level)

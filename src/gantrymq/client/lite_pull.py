@@ -19,7 +19,7 @@ from gantrymq.client.errors import Closed, NotStarted
 from gantrymq.client.handout import Handout, HandoutClosed
 from gantrymq.client.instance import Hook, Instance
 from gantrymq.client.offset_store import OffsetStore
-from gantrymq.client.options import ClientOptions, ConsumerOptions, PullOptions
+from gantrymq.client.options import ClientOptions, ConsumerOptions, PullOptions, chosen
 from gantrymq.client.producer import with_namesrv
 from gantrymq.client.queue_offsets import timestamp_of
 from gantrymq.client.rebalance import Rebalancing, my_queues
@@ -57,7 +57,7 @@ class LitePullConsumer:
         rng: random.Random | None = None,
     ) -> None:
         self.group = check_group(group)
-        self.options = options or PullOptions()
+        self.options = chosen(PullOptions, options)
         self._client = with_namesrv(client, namesrv)
         self._strategy = strategy or strategy_named(self.options.allocate_strategy)
         self._own_offsets, self._hooks = offsets, tuple(hooks)

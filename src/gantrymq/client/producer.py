@@ -16,7 +16,7 @@ from gantrymq.base.network import Network
 from gantrymq.client.checks import CheckHandler, Checks
 from gantrymq.client.errors import Closed, NotStarted, WindowFull
 from gantrymq.client.instance import Hook, Instance, shared_instance
-from gantrymq.client.options import ClientOptions, ProducerOptions
+from gantrymq.client.options import ClientOptions, ProducerOptions, chosen
 from gantrymq.client.outbox import Outbox, Pending, Selector
 from gantrymq.client.outgoing import Prepared, check_topic, prepare, prepare_batch
 from gantrymq.client.recall import recall_message
@@ -50,7 +50,7 @@ def check_producer_group(group: str) -> str:
 
 def with_namesrv(options: ClientOptions | None, namesrv: str | None) -> ClientOptions:
     """The options with the address given as an argument, which is the strongest."""
-    options = options or ClientOptions()
+    options = chosen(ClientOptions, options, "client")
     if namesrv is None:
         return options
     fields = {name: getattr(options, name) for name in options.__struct_fields__}
@@ -74,7 +74,7 @@ class Producer:
         rng: random.Random | None = None,
     ) -> None:
         self.group = check_producer_group(group)
-        self.options = options or ProducerOptions()
+        self.options = chosen(ProducerOptions, options)
         self._client = with_namesrv(client, namesrv)
         self._hooks = tuple(hooks)
         self._network, self._clock, self._rng = network, clock, rng

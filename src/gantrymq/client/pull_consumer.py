@@ -16,7 +16,7 @@ from gantrymq.client.delivery import BROKER_LEVEL
 from gantrymq.client.errors import Closed, NotStarted
 from gantrymq.client.instance import Hook, Instance
 from gantrymq.client.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
-from gantrymq.client.options import ClientOptions, PullOptions
+from gantrymq.client.options import ClientOptions, PullOptions, chosen
 from gantrymq.client.producer import with_namesrv
 from gantrymq.client.pulling import Pulled, PullStatus, pull_raw
 from gantrymq.client.rebalance import Rebalancing, my_queues
@@ -74,7 +74,7 @@ class PullConsumer:
         rng: random.Random | None = None,
     ) -> None:
         self.group = check_group(group)
-        self.options = options or PullOptions()
+        self.options = chosen(PullOptions, options)
         self._client = with_namesrv(client, namesrv)
         self._strategy = strategy or strategy_named(self.options.allocate_strategy)
         self._own_offsets, self._hooks = offsets, tuple(hooks)

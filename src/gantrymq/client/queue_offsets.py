@@ -6,6 +6,7 @@ from typing import Final
 from gantrymq.base.errors import ConfigError
 from gantrymq.client.instance import Instance
 from gantrymq.client.offset_store import OffsetStore
+from gantrymq.client.options import TIMESTAMP_FORMAT
 from gantrymq.model import RETRY_PREFIX, Queue
 from gantrymq.protocol import calls
 from gantrymq.protocol.headers.messages import QueueRequest, SearchOffsetRequest
@@ -13,7 +14,6 @@ from gantrymq.protocol.headers.messages import QueueRequest, SearchOffsetRequest
 FROM_LAST: Final = "CONSUME_FROM_LAST_OFFSET"
 FROM_FIRST: Final = "CONSUME_FROM_FIRST_OFFSET"
 FROM_TIMESTAMP: Final = "CONSUME_FROM_TIMESTAMP"
-TIMESTAMP_FORMAT: Final = "%Y%m%d%H%M%S"
 TIMESTAMP_DEFAULT_MS_AGO: Final = 30 * 60_000
 
 

@@ -212,8 +212,9 @@ def reply_to(
         p.MESSAGE_TYPE: REPLY_TYPE,
         p.CORRELATION_ID: found[p.CORRELATION_ID],
         p.REPLY_TO_CLIENT: found[p.REPLY_TO_CLIENT],
-        p.TIME_TO_LIVE: found.get(p.TIME_TO_LIVE, ""),
     }
+    if found.get(p.TIME_TO_LIVE):
+        own[p.TIME_TO_LIVE] = found[p.TIME_TO_LIVE]
     return Message(
         reply_topic(found[p.CLUSTER]), body, tags, keys,
         properties={**(properties or {}), **own},

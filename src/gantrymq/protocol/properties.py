@@ -80,12 +80,13 @@ RESERVED = frozenset(
 
 def encode(properties: Mapping[str, str]) -> str:
     """The stored form. Separators inside a name or value would change its meaning: refused."""
-    parts = []
+    parts: list[str] = []
     for name, value in properties.items():
         if NAME_END in name or ENTRY_END in name or NAME_END in value or ENTRY_END in value:
             raise ProtocolError(f"property {name!r} contains a separator (0x01 or 0x02)")
         if name and value:
-            parts.append(f"{name}{NAME_END}{value}{ENTRY_END}")
+            # Joined, not formatted: of an enum's string member that takes the value, not its name.
+            parts += (name, NAME_END, value, ENTRY_END)
     return "".join(parts)
 
 

@@ -46,13 +46,19 @@ def decoded(frame: bytes) -> Command:
 TEXT = st.text(st.characters(blacklist_characters="\x01\x02", blacklist_categories=["Cs"]))
 
 
+TAG = TEXT.map(str.strip).filter(lambda tag: "||" not in tag)
+KEY = TEXT.map(lambda key: key.replace(" ", "_")).filter(bool)
+
+
 @given(
     topic=st.from_regex(r"[%|a-zA-Z0-9_-]{1,40}", fullmatch=True),
     group=st.from_regex(r"[%|a-zA-Z0-9_-]{1,40}", fullmatch=True),
     body=st.binary(min_size=1, max_size=200),
-    tags=TEXT,
-    keys=st.lists(TEXT, max_size=3),
-    own=st.dictionaries(TEXT.filter(lambda name: name not in properties.RESERVED), TEXT),
+    tags=TAG,
+    keys=st.lists(KEY, max_size=3),
+    own=st.dictionaries(
+        TEXT.filter(lambda name: name and name not in properties.RESERVED), TEXT.filter(bool)
+    ),
     flag=st.integers(-(2**31), 2**31 - 1),
     opaque=st.integers(0, 2**31 - 1),
 )
@@ -127,10 +133,14 @@ def test_what_the_client_refuses_says_that_the_client_refused() -> None:
         prepare(Message("T", "x" * 11), ids(), small)
     with pytest.raises(MessageRefused, match="length is zero"):
         prepare(Message("T", ""), ids(), OPTIONS)
+    changed = Message("T", "x")
+    changed.tags = "a\x01b"
     with pytest.raises(MessageRefused, match="separator"):
-        prepare(Message("T", "x", tags="a\x01b"), ids(), OPTIONS)
+        prepare(changed, ids(), OPTIONS)
+    changed = Message("T", "x")
+    changed.properties["n"] = "a\x02b"
     with pytest.raises(MessageRefused, match="separator"):
-        prepare(Message("T", "x", properties={"n": "a\x02b"}), ids(), OPTIONS)
+        prepare(changed, ids(), OPTIONS)
     with pytest.raises(MessageRefused, match="properties need"):
         prepare(Message("T", "x", properties={"n": "y" * 40_000}), ids(), OPTIONS)
 

@@ -1,0 +1,151 @@
+"""A wrong type or value never becomes a message: it is refused where the message is made."""
+
+import enum
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from gantrymq import (
+    ConfigError,
+    Consumer,
+    ConsumerOptions,
+    GantryError,
+    Message,
+    Producer,
+    ProducerOptions,
+    PullOptions,
+)
+from gantrymq.base.clock import SystemClock
+from gantrymq.client.identity import MessageIds
+from gantrymq.client.outgoing import prepare
+
+
+class Tag(str, enum.Enum):  # noqa: UP042  # the older kind, whose text is not its value
+    PAID = "paid"
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        ({"topic": 5}, "topic is a string"),
+        ({"topic": "a b"}, "illegal characters"),
+        ({"topic": ""}, "blank"),
+        ({"body": 5}, "body is bytes or a string"),
+        ({"body": None}, "body is bytes or a string"),
+        ({"body": {"id": 1}}, "json.dumps"),
+        ({"tags": ["a", "b"]}, "one tag"),
+        ({"tags": "a || b"}, "one tag"),
+        ({"tags": " a"}, "blanks around"),
+        ({"tags": "a\x01"}, "separator"),
+        ({"keys": ["a b"]}, "no space"),
+        ({"keys": "a b"}, r'keys=\["a", "b"\]'),
+        ({"keys": [""]}, "not empty"),
+        ({"keys": [7]}, "a key is a string"),
+        ({"keys": 7}, "keys is a string or a list"),
+        ({"keys": b"k"}, "keys is a string or a list"),
+        ({"keys": {"k": 1}}, "keys is a string or a list"),
+        ({"keys": ["a\x02"]}, "separator"),
+        ({"properties": {"a": 1}}, "property a is a string"),
+        ({"properties": {1: "a"}}, "name is a string"),
+        ({"properties": {"a": ""}}, "not empty"),
+        ({"properties": {"a": "\x01"}}, "separator"),
+        ({"properties": [("a", "b")]}, "mapping"),
+        ({"flag": "1"}, "flag is a whole number"),
+        ({"flag": 2**31}, "32 bits"),
+        ({"flag": False}, "flag is a whole number"),
+        ({"delay_level": 19}, r"1 \(1 s\) to 18 \(2 h\)"),
+        ({"delay_level": -1}, "delay_level is 1"),
+        ({"delay_level": "3"}, "whole number"),
+        ({"delay_level": True}, "whole number"),
+        ({"deliver_at": 1_700_000_000}, "looks like seconds"),
+        ({"deliver_at": int(time.time())}, "looks like seconds"),
+        ({"deliver_at": time.time()}, "datetime or whole milliseconds"),
+        ({"deliver_at": time.time_ns()}, "microseconds or nanoseconds"),
+        ({"deliver_at": "2026-01-31"}, "datetime or whole milliseconds"),
+        ({"delay": "5s"}, "timedelta or a number of seconds"),
+        ({"delay": -1}, "forward only"),
+        ({"delay": float("nan")}, "forward only"),
+        ({"delay": 1, "delay_level": 1}, "only one"),
+        ({"delay": 1, "deliver_at": datetime.now(UTC)}, "only one"),
+        ({"wait_store_ok": "no"}, "True or False"),
+        ({"sharding_key": 7}, "sharding_key is a string"),
+    ],
+)
+def test_it_is_refused_with_what_is_right(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(GantryError, match=words) as caught:
+        Message(**{"topic": "T", "body": b"x", **wrong})
+    assert isinstance(caught.value, TypeError | ValueError)
+
+
+def test_what_is_right_is_kept_as_it_was_said() -> None:
+    message = Message(
+        "T", bytearray(b"x"), "order-paid", ["k1", "ключ"], properties={"note": "two\nlines"},
+        flag=-1, deliver_at=1_700_000_000_000, sharding_key="s",
+    )  # fmt: skip
+
+    assert (b"x", "order-paid", ("k1", "ключ")) == (message.body, message.tags, message.keys)
+    assert ({"note": "two\nlines"}, -1, "s") == (
+        message.properties, message.flag, message.sharding_key,
+    )  # fmt: skip
+    assert ("TIMER_DELIVER_MS", "1700000000000") == message.timer
+    assert ("TIMER_DELAY_MS", "1500") == Message("T", "x", delay=timedelta(seconds=1.5)).timer
+    assert () == Message("T", "x", keys="").keys
+    assert b"abc" == Message("T", memoryview(b"abc")).body
+    assert "%RETRY%" + "g" * 200 == Message("%RETRY%" + "g" * 200, b"x").topic
+
+
+def test_a_member_of_an_enum_is_its_value() -> None:
+    """
+    Formatting one gives its name, which no subscription asks for.
+    """
+    message = Message("T", b"x", Tag.PAID, [Tag.PAID], properties={"state": Tag.PAID})
+    ids = MessageIds("10.0.0.2", 4711, 0xABCD, SystemClock())
+
+    text = prepare(message, ids, ProducerOptions()).properties
+
+    assert "Tag" not in text
+    assert 3 == text.count("paid")
+
+
+@pytest.mark.parametrize(
+    "kind, wrong, words",
+    [
+        (ConsumerOptions, {"consume_from_where": "FIRST"}, "'CONSUME_FROM_FIRST_OFFSET'"),
+        (ConsumerOptions, {"message_model": "clustering"}, "'CLUSTERING', 'BROADCASTING'"),
+        (ConsumerOptions, {"consume_timestamp": "2026-01-31"}, "yyyyMMddHHmmss"),
+        (ConsumerOptions, {"consume_thread_max": 0}, "consume_thread_max must be int >= 1, not 0"),
+        (ConsumerOptions, {"pull_batch_size": "32"}, "pull_batch_size must be int, not '32'"),
+        (ConsumerOptions, {"offset_dir": 5}, "offset_dir must be str | None, not 5"),
+        (PullOptions, {"auto_commit": "no"}, "auto_commit must be bool"),
+        (PullOptions, {"consume_from_where": "LAST"}, "'CONSUME_FROM_LAST_OFFSET'"),
+        (ProducerOptions, {"compression": "gzip"}, "'zlib', 'lz4', 'zstd'"),
+        (ProducerOptions, {"compression_level": 12}, "0 to 9"),
+        (ProducerOptions, {"send_timeout_ms": 1.5}, "send_timeout_ms must be int"),
+    ],
+)
+def test_an_option_is_refused_with_what_is_right(
+    kind: Any, wrong: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        kind(**wrong)
+    assert words in str(caught.value)
+
+
+def test_arguments_of_clients_are_refused_as_well() -> None:
+    wrong: Any
+    for wrong, words in [
+        ({"concurrency": 0}, "consume_thread_max"),
+        ({"max_retries": "3"}, "max_reconsume_times"),
+        ({"ordered": "yes"}, "ordered is True or False"),
+        ({"broadcast": 1}, "broadcast is True or False"),
+        ({"options": ProducerOptions()}, "options must be ConsumerOptions"),
+        ({"client": ConsumerOptions()}, "client must be ClientOptions"),
+        ({"namesrv": 9876}, "namesrv must be str"),
+    ]:
+        with pytest.raises(GantryError) as caught:
+            Consumer(group="g", **wrong)
+        assert words in str(caught.value)
+    with pytest.raises(GantryError, match="a group is named by a string"):
+        Producer(group=5)  # type: ignore[arg-type]
