@@ -10,7 +10,7 @@ import click
 from gantrymq.base.errors import GantryError
 from gantrymq.cli.output import fail, namesrv_option, output_option, print_line, print_table
 from gantrymq.client.producer import Producer
-from gantrymq.model import Message, SendResult
+from gantrymq.model import Message, NameRefused, SendResult
 
 GROUP = "gantry-cli"
 
@@ -46,6 +46,8 @@ def send(
             topic, data, tags=tag, keys=keys, properties=properties, delay_level=delay_level,
             delay=delay, deliver_at=datetime.fromisoformat(deliver_at) if deliver_at else None,
         )  # fmt: skip
+    except NameRefused as error:
+        fail(error)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     try:
