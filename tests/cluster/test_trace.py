@@ -2,20 +2,23 @@
 
 import asyncio
 import logging
+from collections import Counter
 from typing import Any
 
 import pytest
 from peer import Peer, Run, messages
 
 from gantrymq import ConsumerOptions, Delivery, Message, Producer
+from gantrymq.client import tracing
 from gantrymq.client.trace_query import Trace, trace_of
 from gantrymq.client.tracing import QUEUE_MAX
 from gantrymq.model import TRACE_TOPIC, dead_topic, reply_topic
 from gantrymq.protocol import trace
 from gantrymq.protocol.command import Command
-from gantrymq.protocol.trace import MessageType, Outcome, Pub, SubAfter, SubBefore
+from gantrymq.protocol.trace import MessageType, Outcome, Pub, SubAfter, SubBefore, TraceCount
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
+from gantrymq.testing.network import MemoryNetwork
 
 FIRST = ConsumerOptions(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
 
@@ -271,18 +274,101 @@ def test_a_full_queue_drops_trace_and_counts_it() -> None:
             await cluster.create_topic("T")
             async with cluster.producer("shop", trace=True) as producer:
                 await producer.send(Message("T", b"x"))
-                tracing = producer.tracing
-                assert tracing is not None
+                notes = producer.tracing
+                assert notes is not None
                 sent = await producer.send(Message("T", b"y"))
                 for _ in range(QUEUE_MAX + 7):
-                    tracing.recalled("T", sent.msg_id, ok=True)
-                dropped = tracing.dropped
-            return dropped, tracing.dropped, tracing.lost
+                    notes.recalled("T", sent.msg_id, ok=True)
+                dropped = notes.dropped
+            return dropped, notes.dropped, notes.lost
 
     before, after, lost = simulate(main)
 
     assert (before, 0) == (after, lost)
     assert 7 <= before <= 9
+
+
+async def bodies(cluster: Cluster) -> list[bytes]:
+    """All trace messages."""
+    async with cluster.consumer("auditor", options=FIRST) as consumer:
+        consumer.subscribe(TRACE_TOPIC)
+        found = []
+        while True:
+            try:
+                async with asyncio.timeout(2):
+                    message = await anext(consumer)
+            except TimeoutError:
+                return found
+            found.append(message.body)
+            await message.ack()
+
+
+def numbered(found: list[bytes], side: str) -> list[TraceCount]:
+    """The counts of the only writer of a side, in its order."""
+    counts = [count for body in found for count in trace.decode_counts(body)]
+    return sorted((each for each in counts if each.side == side), key=lambda each: each.first)
+
+
+def test_twenty_thousand_messages_in_a_second_are_traced_to_the_last() -> None:
+    """
+    Sent and consumed in a burst over a network that takes its time, nothing is dropped; the numbers
+    of records follow each other without a hole, and the last one is marked.
+    """
+    count = 20_000
+
+    async def main() -> tuple[int, list[bytes]]:
+        async with Cluster(memory=True, trace_topic_enable=True) as cluster:
+            assert isinstance(cluster.network, MemoryNetwork)
+            cluster.network.set_delay(0.005, 0.01)
+            await cluster.create_topic("T")
+            async with cluster.producer("shop", trace=True) as producer:
+                sent = []
+                for _ in range(count):
+                    await producer.room()
+                    sent.append(producer.submit(Message("T", b"x")))
+                await asyncio.gather(*sent)
+            async with cluster.consumer("billing", trace=True, options=FIRST) as consumer:
+                consumer.subscribe("T")
+                for _ in range(count):
+                    await (await anext(consumer)).ack()
+            assert producer.tracing is not None
+            assert consumer.tracing is not None
+            dropped = producer.tracing.dropped + consumer.tracing.dropped
+            return dropped, await bodies(cluster)
+
+    dropped, found = simulate(main)
+
+    told = Counter(type(record) for body in found for record in trace.decode(body).records)
+    assert ({Pub: count, SubBefore: count, SubAfter: count}, 0) == (told, dropped)
+    for side, records in (("PRODUCE", count), ("CONSUME", 2 * count)):
+        counts = numbered(found, side)
+        ends = [each.first + each.records for each in counts]
+        assert [0, *ends[:-1]] == [each.first for each in counts]
+        assert (records, True, 0) == (ends[-1], counts[-1].closed, counts[-1].waiting)
+        assert not any(each.closed for each in counts[:-1])
+
+
+def test_trace_messages_tell_what_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    The number is in the records themselves, for whoever reads them later.
+    """
+    monkeypatch.setattr(tracing, "QUEUE_MAX", 5)
+
+    async def main() -> tuple[int, list[bytes]]:
+        async with Cluster(memory=True, trace_topic_enable=True) as cluster:
+            await cluster.create_topic("T")
+            async with cluster.producer("shop", trace=True) as producer:
+                await asyncio.gather(*(producer.send(Message("T", b"x")) for _ in range(12)))
+            assert producer.tracing is not None
+            return producer.tracing.dropped, await bodies(cluster)
+
+    dropped, found = simulate(main)
+    counts = numbered(found, "PRODUCE")
+
+    assert dropped > 0
+    assert (dropped, 12) == (
+        counts[-1].dropped, counts[-1].dropped + sum(each.records for each in counts),
+    )  # fmt: skip
 
 
 def test_trace_that_cannot_be_stored_is_counted_and_said_once(

@@ -123,7 +123,37 @@ def test_every_message_is_in_one_state_by_trace(spark: Any) -> None:
     assert counted.rows == [
         {"topic": "orders", "group": "billing", "basis": "trace", "messages": 10, "delivered": 7,
          "acknowledged": 2, "dead": 1, "retrying": 1, "waiting": 1, "inHand": 1, "unwanted": 1,
-         "earlier": 0, "unknown": 0, "passedBy": 1, "unfinished": 1, "dropped": 1}
+         "earlier": 0, "unknown": 0, "passedBy": 1, "unfinished": 1, "dropped": 1,
+         "untraced": 0}
+    ]  # fmt: skip
+
+
+def test_what_is_missing_in_an_incomplete_trace_is_not_known(spark: Any) -> None:
+    """From the time on when the trace has no more gaps, what is missing counts again."""
+    rows = messages_frame(spark, [message(n) for n in range(4)])
+    found = stand(
+        spark, rows, tries=[("billing", "m0", True), ("billing", "m1", None)],
+        progress=[{"groupOffset": 4}],
+    )  # fmt: skip
+    assert {"billing": 5} == standing.missing_records(found)
+
+    until = spark.createDataFrame([("billing", NOON + 3000), ("other", None)], standing.GAPS)
+    excused = standing.excuse(found, until)
+    excused.cache()
+
+    assert states(excused) == {
+        "m0": standing.ACKNOWLEDGED, "m1": standing.UNTRACED, "m2": standing.UNTRACED,
+        "m3": standing.PASSED_BY,
+    }  # fmt: skip
+    empty = messages_frame(spark, []), pubs_frame(spark, [])
+    sent = ledger.sent(
+        empty[1], empty[0], topics=["orders"], since_ms=None, until_ms=None, kept_since_ms=None
+    )
+    kinds = table(
+        ledger.KINDS, ledger.kinds(ledger.differences(standing.distinct(rows), sent, excused))
+    )
+    assert shown(kinds, "what", "explained", "messages") == [
+        ("passed by", False, 1), ("trace missing", None, 2),
     ]  # fmt: skip
 
 

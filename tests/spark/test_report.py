@@ -15,6 +15,7 @@ from storekeeping import BROKER, TOPIC, keep_store, message
 
 from gantrymq.base.clock import SystemClock
 from gantrymq.cli.pipeline_report import report as command
+from gantrymq.client import tracing
 from gantrymq.pipelines.archive.run import Archive, Job
 from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.marts import ledger
@@ -130,6 +131,32 @@ def test_what_is_lost_doubled_or_passed_by_is_found_and_named(
     assert all(msg_id in text for msg_id in (shop.lost, shop.doubled, *unseen))
     assert 1 == len(list((into / "history").iterdir()))
     check_books(told, shop, len(unseen))
+
+
+def test_with_dropped_trace_the_verdict_is_not_known(
+    spark: Any, cluster: Processes, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every message was handled; how many trace records are missing is said, and the exit code is
+    0."""
+    monkeypatch.setattr(tracing, "QUEUE_MAX", 9)
+    shop = asyncio.run(open_shop(cluster.namesrv, topic, COUNT))
+
+    ended = CliRunner().invoke(
+        command,
+        ["--into", str(tmp_path / "r"), "-n", cluster.namesrv, "--topic", shop.topic,
+         "--group", shop.billing, "--quiet", "--zone", "UTC", "-o", "json"],
+    )  # fmt: skip
+
+    assert (0, None) == (ended.exit_code, ended.exception), ended.output
+    told = json.loads(ended.stdout)
+    (group,) = told["groups"]
+    assert (0, 0, 0) == tuple(group[name] for name in ("passedBy", "unfinished", "dropped"))
+    assert group["untraced"] > 0
+    assert (None, 0) == (told["verdict"]["balanced"], told["unexplained"])
+    assert f"Not known for {group['untraced']} messages: " in told["verdict"]["text"]
+    (note,) = [note for note in told["notes"] if "is not complete" in note]
+    assert "trace records were dropped by its consumers" in note
+    assert note in told["verdict"]["basis"]
 
 
 def check_books(told: dict[str, Any], shop: Shop, unseen: int) -> None:

@@ -9,7 +9,7 @@ from martkit import NOON, frame
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
-from gantrymq.pipelines.staging import copies, messages, progress, spans
+from gantrymq.pipelines.staging import copies, coverage, messages, progress, spans
 from gantrymq.protocol import trace
 from gantrymq.spark.columns import COLUMNS
 
@@ -102,6 +102,65 @@ def test_copies_know_their_group_their_topic_and_their_message(spark: Any) -> No
     assert [(row.group, row.topic, row.msgId, row.tries, row.reason) for row in letters] == [
         ("a_b", "orders", "m5", 3, "closed")
     ]
+
+
+# whether trace is complete
+
+
+def count(first: int, records: int, **given: Any) -> trace.TraceCount:
+    plain = {"at_ms": NOON + first, "group": "billing", "side": "CONSUME", "client_id": "c1",
+             "begun_ms": 1, "first": first, "records": records}  # fmt: skip
+    return trace.TraceCount(**plain | given)
+
+
+COVERED: dict[str, tuple[list[trace.TraceCount], int, set[tuple[str, str]], dict[str, Any]]] = {
+    "all there, and closed": ([count(0, 2), count(2, 3, closed=True)], 5, set(), {}),
+    "all there, and still running": ([count(0, 2)], 2, {("billing", "c1")}, {}),
+    "some dropped": (
+        [count(0, 2, dropped=4), count(2, 3, dropped=7), count(5, 1, dropped=7, closed=True)],
+        6, set(), {"dropped": 7, "until_ms": NOON + 2 + coverage.CLOCK_SLACK_MS},
+    ),
+    "a message is not there": (
+        [count(0, 2), count(9, 3, closed=True)], 5, set(),
+        {"absent": 7, "until_ms": NOON + 9 + coverage.CLOCK_SLACK_MS},
+    ),
+    "its begin has expired": (
+        [count(50, 2, closed=True)], 2, set(),
+        {"absent": 50, "until_ms": NOON + 50 + coverage.CLOCK_SLACK_MS},
+    ),
+    "killed": ([count(0, 2)], 2, set(), {"cut_off": 1}),
+    "behind with its writing": ([count(0, 2, waiting=8)], 2, {("billing", "c1")}, {"waiting": 8}),
+    "a member that does not trace": (
+        [count(0, 2)], 2, {("billing", "c1"), ("billing", "c2")}, {"silent": 1},
+    ),
+    "also written by RocketMQ's clients": ([count(0, 2, closed=True)], 6, set(), {"uncounted": 4}),
+    "written by RocketMQ's clients": ([], 6, set(), {"uncounted": 6}),
+    "another side and another group": (
+        [count(0, 2, closed=True), count(7, 1, side="PRODUCE"), count(7, 1, group="x")], 2, set(),
+        {},
+    ),
+}  # fmt: skip
+
+
+def test_what_is_missing_of_a_groups_trace_is_known_by_number(spark: Any) -> None:
+    """A gap ends the time for which nothing can be said; what may be missing has no end."""
+    wanted, found = {}, {}
+    for case, (counts, records, online, gaps) in COVERED.items():
+        bodies = [{"body": trace.encode(each).encode()} for each in counts] * 2
+        told = spans.spans(raw(spark, ("body",), bodies))
+        found[case] = coverage.coverage(told, {"billing": records}, online)
+        wanted[case] = [coverage.Coverage(group="billing", **gaps)] if gaps else []
+
+    assert wanted == found
+
+
+def test_a_gap_says_what_to_do() -> None:
+    """How much is missing, why, and how to have it."""
+    said = coverage.Coverage(group="g", dropped=56_062, cut_off=1).why()
+
+    assert "the trace of group g is not complete: 56,062 trace records were dropped by" in said
+    assert "run more consumers" in said
+    assert "1 of its consumers ended without" in said
 
 
 # the history of lags

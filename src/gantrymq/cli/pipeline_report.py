@@ -43,7 +43,7 @@ def report(
 
     Reads live topics, or --store, or --archive; with an archive and a name server the groups'
     progress and what is not archived yet come from the cluster. The exit code is 1 when messages
-    are not accounted for.
+    are not accounted for, and 0 when that is not known because trace is missing.
     """
     if namesrv is None and store is None:
         namesrv = os.environ.get("NAMESRV_ADDR") or None

@@ -2,9 +2,14 @@
 
 Fields are joined by 0x01 and a record ends with 0x02. A missing text is written as `null`. Writers
 of different ages leave fields out or add some at the end; the reader takes what is there.
+
+GantryMQ's clients end each trace message with a `TraceCount`, a record that RocketMQ's readers do
+not know and pass over: it numbers the records of one writer, so that a reader can tell how many are
+missing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
@@ -12,6 +17,7 @@ import msgspec
 
 FIELD_END, RECORD_END = "\x01", "\x02"
 NULL: Final = "null"
+COUNT_NAME: Final = "TraceCount"
 DEFAULT_REGION: Final = "DefaultRegion"
 
 STATES: Final = {
@@ -42,7 +48,7 @@ class Outcome(IntEnum):
     FAILED = 4
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What all records tell; empty texts are unknown."""
 
     msg_id: str
@@ -53,7 +59,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """The message's keys, separated by spaces."""
 
 
-class Pub(Record, frozen=True, kw_only=True):
+class Pub(Record, frozen=True, kw_only=True, gc=False):
     """A message was sent. `ok` is False when it was stored less safely than asked for."""
 
     topic: str
@@ -68,14 +74,14 @@ class Pub(Record, frozen=True, kw_only=True):
     """Only older writers name it."""
 
 
-class SubBefore(Record, frozen=True, kw_only=True):
+class SubBefore(Record, frozen=True, kw_only=True, gc=False):
     """A message was handed to a consumer. `request_id` leads to the record of its end."""
 
     request_id: str
     retry_times: int = 0
 
 
-class SubAfter(Record, frozen=True, kw_only=True):
+class SubAfter(Record, frozen=True, kw_only=True, gc=False):
     """A consumer is done with a message. The clouds' writers leave out time and group."""
 
     request_id: str
@@ -84,7 +90,7 @@ class SubAfter(Record, frozen=True, kw_only=True):
     outcome: int = Outcome.SUCCESS
 
 
-class EndTransaction(Record, frozen=True, kw_only=True):
+class EndTransaction(Record, frozen=True, kw_only=True, gc=False):
     """A producer decided on a half message."""
 
     topic: str
@@ -97,11 +103,37 @@ class EndTransaction(Record, frozen=True, kw_only=True):
     from_check: bool = False
 
 
-class Recall(Record, frozen=True, kw_only=True):
+class Recall(Record, frozen=True, kw_only=True, gc=False):
     """A delayed message was called back."""
 
     topic: str
     ok: bool = True
+
+
+class TraceCount(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Which records of a writer are in this trace message, and which never will be in any.
+
+    The messages of one writer follow each other without a hole in `first` and `records`; a hole is
+    a trace message that was not stored, or is no longer there.
+    """
+
+    at_ms: int
+    group: str
+    side: str
+    """PRODUCE or CONSUME."""
+    client_id: str
+    begun_ms: int
+    """When the writer began; with side and client id it tells writers apart."""
+    first: int
+    """How many records this writer wrote into earlier messages."""
+    records: int
+    """Those of this message."""
+    dropped: int = 0
+    """Records dropped since the writer began, because too many waited."""
+    waiting: int = 0
+    """Records that were to follow when this message was written."""
+    closed: bool = False
+    """Nothing follows: the writer was closed in order."""
 
 
 class Decoded(NamedTuple):
@@ -111,10 +143,9 @@ class Decoded(NamedTuple):
     unreadable: int
 
 
-def encode(record: Record) -> str:
+def encode(record: Record | TraceCount) -> str:
     """One record as RocketMQ's clients write it."""
-    name, fields = type(record).__name__, _WRITERS[type(record)](record)
-    return FIELD_END.join((name, *map(_text, fields))) + RECORD_END
+    return _WRITERS[type(record)](record)
 
 
 def index_keys(records: Sequence[Record]) -> list[str]:
@@ -128,53 +159,91 @@ def index_keys(records: Sequence[Record]) -> list[str]:
 def decode(body: bytes) -> Decoded:
     """All records of a trace message; what no writer known writes is counted and left out."""
     records, unreadable = [], 0
-    for line in body.decode("utf-8", "replace").split(RECORD_END):
-        if not line:
-            continue
-        name, *fields = line.split(FIELD_END)
+    for name, fields in _lines(body):
         read = _READERS.get(name)
         try:
             if read is None:
                 raise ValueError(name)
             records.append(read([("" if field == NULL else field) for field in fields]))
         except (ValueError, IndexError):
-            unreadable += 1
+            if name != COUNT_NAME:
+                unreadable += 1
     return Decoded(records, unreadable)
 
 
-# the order of the fields, once for writing and once for reading
+def decode_counts(body: bytes) -> list[TraceCount]:
+    """What the writer of a trace message tells about its records; RocketMQ's clients tell
+    nothing."""
+    if COUNT_NAME.encode() not in body:
+        return []
+    found = []
+    for name, fields in _lines(body):
+        if name == COUNT_NAME:
+            with suppress(ValueError, IndexError):
+                found.append(_read_count(fields))
+    return found
 
 
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(int(value)) if isinstance(value, int) else str(value) or NULL
+def _lines(body: bytes) -> Iterator[tuple[str, list[str]]]:
+    for line in body.decode("utf-8", "replace").split(RECORD_END):
+        if line:
+            name, *fields = line.split(FIELD_END)
+            yield name, fields
 
 
-def _write_pub(r: Pub) -> tuple[object, ...]:
+# The order of the fields, once for writing and once for reading. Writing is one formatted text for
+# each kind, because busy clients write tens of thousands of records a second.
+
+
+def _write_pub(r: Pub) -> str:
     return (
-        r.at_ms, r.region, r.group, r.topic, r.msg_id, r.tags, r.keys, r.store_host, r.body_bytes,
-        r.cost_ms, r.message_type, r.offset_msg_id, r.ok,
-    )  # fmt: skip
+        f"Pub\x01{r.at_ms}\x01{r.region or NULL}\x01{r.group or NULL}\x01{r.topic or NULL}\x01"
+        f"{r.msg_id or NULL}\x01{r.tags or NULL}\x01{r.keys or NULL}\x01{r.store_host or NULL}\x01"
+        f"{r.body_bytes}\x01{r.cost_ms}\x01{int(r.message_type)}\x01{r.offset_msg_id or NULL}\x01"
+        f"{_word(r.ok)}\x02"
+    )
 
 
-def _write_before(r: SubBefore) -> tuple[object, ...]:
-    return r.at_ms, r.region, r.group, r.request_id, r.msg_id, r.retry_times, r.keys
-
-
-def _write_after(r: SubAfter) -> tuple[object, ...]:
-    return r.request_id, r.msg_id, r.cost_ms, r.ok, r.keys, r.outcome, r.at_ms, r.group
-
-
-def _write_end(r: EndTransaction) -> tuple[object, ...]:
+def _write_before(r: SubBefore) -> str:
     return (
-        r.at_ms, r.region, r.group, r.topic, r.msg_id, r.tags, r.keys, r.store_host,
-        r.message_type, r.transaction_id, r.state, r.from_check,
-    )  # fmt: skip
+        f"SubBefore\x01{r.at_ms}\x01{r.region or NULL}\x01{r.group or NULL}\x01"
+        f"{r.request_id or NULL}\x01{r.msg_id or NULL}\x01{r.retry_times}\x01{r.keys or NULL}\x02"
+    )
 
 
-def _write_recall(r: Recall) -> tuple[object, ...]:
-    return r.at_ms, r.region, r.group, r.topic, r.msg_id, r.ok
+def _write_after(r: SubAfter) -> str:
+    return (
+        f"SubAfter\x01{r.request_id or NULL}\x01{r.msg_id or NULL}\x01{r.cost_ms}\x01"
+        f"{_word(r.ok)}\x01{r.keys or NULL}\x01{int(r.outcome)}\x01{r.at_ms}\x01"
+        f"{r.group or NULL}\x02"
+    )
+
+
+def _write_end(r: EndTransaction) -> str:
+    return (
+        f"EndTransaction\x01{r.at_ms}\x01{r.region or NULL}\x01{r.group or NULL}\x01"
+        f"{r.topic or NULL}\x01{r.msg_id or NULL}\x01{r.tags or NULL}\x01{r.keys or NULL}\x01"
+        f"{r.store_host or NULL}\x01{int(r.message_type)}\x01{r.transaction_id or NULL}\x01"
+        f"{r.state or NULL}\x01{_word(r.from_check)}\x02"
+    )
+
+
+def _write_recall(r: Recall) -> str:
+    return (
+        f"Recall\x01{r.at_ms}\x01{r.region or NULL}\x01{r.group or NULL}\x01{r.topic or NULL}\x01"
+        f"{r.msg_id or NULL}\x01{_word(r.ok)}\x02"
+    )
+
+
+def _write_count(r: TraceCount) -> str:
+    return (
+        f"TraceCount\x01{r.at_ms}\x01{r.group}\x01{r.side}\x01{r.client_id}\x01{r.begun_ms}\x01"
+        f"{r.first}\x01{r.records}\x01{r.dropped}\x01{r.waiting}\x01{_word(r.closed)}\x02"
+    )
+
+
+def _word(truth: bool) -> str:
+    return "true" if truth else "false"
 
 
 def _read_pub(f: list[str]) -> Pub:
@@ -217,6 +286,14 @@ def _read_recall(f: list[str]) -> Recall:
     )
 
 
+def _read_count(f: list[str]) -> TraceCount:
+    return TraceCount(
+        at_ms=int(f[0]), group=f[1], side=f[2], client_id=f[3], begun_ms=int(f[4]),
+        first=int(f[5]), records=int(f[6]), dropped=int(f[7]), waiting=int(f[8]),
+        closed=_truth(f[9]),
+    )  # fmt: skip
+
+
 def _optional(fields: list[str], at: int) -> str:
     return fields[at] if at < len(fields) else ""
 
@@ -225,12 +302,13 @@ def _truth(text: str) -> bool:
     return text.lower() == "true"
 
 
-_WRITERS: dict[type[Record], Callable[[Any], tuple[object, ...]]] = {
+_WRITERS: dict[type[Record | TraceCount], Callable[[Any], str]] = {
     Pub: _write_pub,
     SubBefore: _write_before,
     SubAfter: _write_after,
     EndTransaction: _write_end,
     Recall: _write_recall,
+    TraceCount: _write_count,
 }
 _READERS: dict[str, Callable[[list[str]], Record]] = {
     "Pub": _read_pub,

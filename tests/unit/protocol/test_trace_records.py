@@ -159,3 +159,26 @@ def test_a_trace_message_is_found_by_ids_and_keys() -> None:
     records = GOLDEN["handed out"][1]
 
     assert [ONE, TWO, "order-1"] == trace.index_keys(records)
+
+
+COUNT = trace.TraceCount(
+    at_ms=AT_MS, group="shop", side="CONSUME", client_id="10.0.0.1@7", begun_ms=5, first=300,
+    records=2, dropped=9, waiting=1, closed=True,
+)  # fmt: skip
+
+
+def test_a_writers_count_is_a_line_that_readers_of_records_pass_over() -> None:
+    """
+    RocketMQ's reader takes the kinds that it knows by name and no others; so does ours.
+    """
+    golden, records = GOLDEN["handed out"]
+    line = trace.encode(COUNT).encode()
+    body = golden + line
+
+    assert (
+        b"TraceCount\x011700000000123\x01shop\x01CONSUME\x0110.0.0.1@7\x015\x01300\x012\x019\x011"
+        b"\x01true\x02"
+    ) == line
+    assert trace.Decoded(records, 0) == trace.decode(body)
+    assert [COUNT] == trace.decode_counts(body)
+    assert [] == trace.decode_counts(golden) == trace.decode_counts(b"TraceCount\x01x\x02")

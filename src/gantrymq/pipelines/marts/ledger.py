@@ -52,7 +52,7 @@ _STATES: Final = {
     "acknowledged": st.ACKNOWLEDGED, "dead": st.DEAD, "retrying": st.RETRYING,
     "waiting": st.WAITING, "inHand": st.IN_HAND, "unwanted": st.UNWANTED, "earlier": st.EARLIER,
     "unknown": st.UNKNOWN, "passedBy": st.PASSED_BY, "unfinished": st.UNFINISHED,
-    "dropped": st.DROPPED,
+    "dropped": st.DROPPED, "untraced": st.UNTRACED,
 }  # fmt: skip
 """The columns for where a message stands with a group: each message is in one of them."""
 
@@ -101,6 +101,7 @@ GROUPS: Final = Mart(
         tally("passedBy", "Passed by"),
         tally("unfinished", "Unfinished"),
         tally("dropped", "Dropped"),
+        tally("untraced", "Trace missing"),
     ),
     key=("topic", "group"),
 )
@@ -114,7 +115,7 @@ KINDS: Final = Mart(
         Field("what", "string", "What"),
         tally("messages", "Messages"),
         tally("listed", "Listed"),
-        Field("explained", "boolean", "Explained"),
+        Field("explained", "boolean", "Explained", null=True),
     ),
     key=("topic", "group", "what"),
 )
@@ -126,7 +127,7 @@ DIFFERENCES: Final = Mart(
         TOPIC,
         SOME_GROUP,
         Field("what", "string", "What"),
-        Field("explained", "boolean", "Explained"),
+        Field("explained", "boolean", "Explained", null=True),
         Field("msgId", "string", "Message"),
         Field("brokerName", "string", "Broker", null=True),
         Field("queueId", "int", "Queue", null=True),
@@ -228,7 +229,7 @@ def differences(singles: DataFrame, sent: DataFrame, standing: DataFrame) -> Dat
         fn.when(unmarked > 1, DOUBLED).otherwise(fn.col("origin")).alias("what"),
         "msgId", *place, "copies", fn.col("storedMs").alias("atMs"),
     )  # fmt: skip
-    astray = standing.where(fn.col("state").isin(*st.UNEXPLAINED)).select(
+    astray = standing.where(fn.col("state").isin(*st.UNEXPLAINED, st.UNTRACED)).select(
         "topic", "group", fn.col("state").alias("what"), "msgId", *place,
         fn.lit(1).cast("bigint").alias("copies"), fn.col("storedMs").alias("atMs"),
     )  # fmt: skip
@@ -254,7 +255,9 @@ def kinds(found: DataFrame, limit: int = LISTED_MAX) -> DataFrame:
 
 
 def _explained() -> Column:
-    return ~fn.col("what").isin(*UNEXPLAINED)
+    """Null is not known: trace would tell, and some of it is missing."""
+    what = fn.col("what")
+    return fn.when(what != st.UNTRACED, ~what.isin(*UNEXPLAINED))
 
 
 def _detail() -> Column:

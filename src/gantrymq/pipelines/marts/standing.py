@@ -20,6 +20,7 @@ EARLIER: Final = "earlier"
 PASSED_BY: Final = "passed by"
 UNFINISHED: Final = "unfinished"
 DROPPED: Final = "dropped"
+UNTRACED: Final = "trace missing"
 
 MEANING: Final = {
     ACKNOWLEDGED: "a consumer is done with it",
@@ -33,11 +34,13 @@ MEANING: Final = {
     PASSED_BY: "the group's progress is past it, and no consumer wrote down that it got it",
     UNFINISHED: "the group's progress is past it, and no end of its handling was written down",
     DROPPED: "it failed, and is neither waiting for a retry nor among the dead letters",
+    UNTRACED: "the group's progress is past it, and the trace that would tell more is not complete",
 }
 """Every state that a message can be in, and what it means."""
 UNEXPLAINED: Final = (PASSED_BY, UNFINISHED, DROPPED)
 
 READERS: Final = "topic string, group string, traced boolean, hasProgress boolean"
+GAPS: Final = "group string, untilMs bigint"
 SUBSCRIPTIONS: Final = "group string, topic string, wanted array<string>, judged boolean"
 """`wanted`: tags that are let through, null for all; not `judged`: a filter not known here."""
 
@@ -124,6 +127,34 @@ def standing(
         fn.coalesce("attempts", fn.lit(0)).alias("attempts"),
         fn.coalesce("acks", fn.lit(0)).alias("acks"), "beganMs", "ackedMs", "costMs",
     )  # fmt: skip
+
+
+def excuse(found: DataFrame, gaps: DataFrame) -> DataFrame:
+    """A record that is missing means nothing where trace is known to be incomplete.
+
+    `gaps` has a group and the time from which on its trace is complete, or null.
+    """
+    absent = fn.col("state").isin(*UNEXPLAINED)
+    within = fn.col("gapped") & (
+        fn.col("untilMs").isNull() | (fn.col("storedMs") < fn.col("untilMs"))
+    )
+    return (
+        found.join(fn.broadcast(gaps.withColumn("gapped", fn.lit(True))), "group", "left")
+        .withColumn("state", fn.when(absent & within, UNTRACED).otherwise(fn.col("state")))
+        .select(*found.columns)
+    )
+
+
+def missing_records(found: DataFrame) -> dict[str, int]:
+    """How many trace records would explain all that is unexplained, group by group."""
+    needed = fn.when(fn.col("state") == UNFINISHED, 1).otherwise(2)
+    rows = (
+        found.where(fn.col("state").isin(*UNEXPLAINED))
+        .groupBy("group")
+        .agg(fn.sum(needed).alias("needed"))
+        .collect()
+    )
+    return {row["group"]: row["needed"] for row in rows}
 
 
 def _first_offsets(singles: DataFrame, tries: DataFrame) -> DataFrame:

@@ -21,6 +21,8 @@ from gantrymq.pipelines.report.request import STORE, Request
 from gantrymq.pipelines.report.sources import Sources
 from gantrymq.pipelines.report.steps import step_for
 from gantrymq.pipelines.staging import copies, messages, progress, spans
+from gantrymq.pipelines.staging.coverage import Coverage, coverage
+from gantrymq.protocol.trace import COUNT_NAME
 
 SETTLE_SECONDS: Final = 2.0
 """Time between the look at progress and the reading of trace: clients hold it back for half a
@@ -49,6 +51,8 @@ class Report:
     tables: dict[str, Table] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     traced: bool = False
+    gaps: list[Coverage] = field(default_factory=list)
+    """Groups with messages whose fate is not known, because trace is missing."""
 
     def table(self, mart: Mart) -> Table:
         return self.tables[mart.name]
@@ -57,7 +61,12 @@ class Report:
     def unexplained(self) -> int:
         """Messages whose fate nothing explains."""
         rows = self.table(ledger.KINDS).rows
-        return sum(row["messages"] for row in rows if not row["explained"])
+        return sum(row["messages"] for row in rows if row["explained"] is False)
+
+    @property
+    def untraced(self) -> int:
+        """Messages whose fate is not known, because trace is missing."""
+        return self.table(ledger.GROUPS).total("untraced")
 
 
 def build(
@@ -110,6 +119,8 @@ class _Making:
         self._spark, self._wanted, self._facts, self._told = spark, wanted, facts, told
         self._sources = Sources(spark, wanted, facts)
         self._kept: list[DataFrame] = []
+        self._told_of: dict[str, int] = {}
+        """Trace records of consumptions, by group."""
         self.report = Report(
             wanted=wanted, made_ms=now_ms, step_ms=wanted.step_ms or 0, notes=facts.notes
         )
@@ -150,7 +161,13 @@ class _Making:
         return spans.spans(self._sources.about([self._wanted.trace_topic], spans.COLUMNS))
 
     def _note_trace(self, found: DataFrame) -> None:
-        kinds = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
+        counted = found.groupBy("kind", "group").count().collect()
+        kinds: dict[str, int] = {}
+        for row in counted:
+            kinds[row["kind"]] = kinds.get(row["kind"], 0) + row["count"]
+            if row["kind"] in spans.CONSUMPTIONS and row["group"] is not None:
+                self._told_of[row["group"]] = self._told_of.get(row["group"], 0) + row["count"]
+        kinds.pop(COUNT_NAME, None)
         unreadable = kinds.pop(spans.UNREADABLE, 0)
         self.report.traced = bool(kinds)
         notes = self.report.notes
@@ -222,12 +239,13 @@ class _Making:
         now = progress.progress(self._spark, self._named(facts.progress))
         subscriptions = self._spark.createDataFrame(list(facts.subscriptions), st.SUBSCRIPTIONS)
         readers = st.readers(singles, tries, dead, retries, now)
-        self._standing = self._keep(
+        stands = self._keep(
             st.standing(
                 singles, readers, tries, dead, retries, now, subscriptions,
                 copies_known=self._copies_known,
             )
         )  # fmt: skip
+        self._standing = self._excused(stands, found)
         sent = self._keep(
             ledger.sent(
                 spans.pubs(found), self._stored, topics=facts.topics,
@@ -246,6 +264,24 @@ class _Making:
             listed.mart, "listed differences, and their count by kind",
             {"listed": len(listed.rows)}, {"listed": kinds.total("listed")},
         )  # fmt: skip
+
+    def _excused(self, stands: DataFrame, found: DataFrame) -> DataFrame:
+        """Not known instead of unexplained, as far as missing trace can be the reason."""
+        needed = st.missing_records(stands)
+        told_of = {group: count for group, count in self._told_of.items() if group in needed}
+        if not told_of:
+            return stands
+        gaps = [
+            each
+            for each in coverage(found, told_of, self._facts.online)
+            if not each.bounded or needed[each.group] <= each.missing
+        ]
+        if not gaps:
+            return stands
+        self.report.gaps = gaps
+        self.report.notes += [each.why() for each in gaps]
+        times = self._spark.createDataFrame([(each.group, each.until_ms) for each in gaps], st.GAPS)
+        return st.excuse(stands, times)
 
     @property
     def _copies_known(self) -> bool:

@@ -48,6 +48,8 @@ class Facts:
     groups: list[str] = field(default_factory=list)
     progress: Snapshot = field(default_factory=list)
     subscriptions: list[Subscribed] = field(default_factory=list)
+    online: set[tuple[str, str]] = field(default_factory=set)
+    """Groups and client ids of consumers that are connected."""
     queues: list[Queue] = field(default_factory=list)
     rows: int | None = None
     """About how many messages the topics have; None where nobody counts."""
@@ -138,6 +140,7 @@ async def _ask_group(facts: Facts, admin: Admin, group: str) -> None:
     except GantryError as error:
         facts.notes.append(f"group {group} could not be asked: {error}")
         return
+    facts.online |= {(group, each.client_id) for each in online.connection_set}
     if online.message_model == "BROADCASTING":
         facts.notes.append(f"group {group} broadcasts: its members keep their own progress")
     else:

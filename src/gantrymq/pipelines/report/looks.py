@@ -4,9 +4,11 @@ from typing import Final
 
 CSS: Final = """
 :root{color-scheme:light dark;--bg:#f6f7f9;--card:#fff;--text:#1d2530;--muted:#5f6b7a;
---line:#e3e7ed;--accent:#2b6cdf;--ok:#167a4a;--ok-bg:#e4f5ec;--no:#b3261e;--no-bg:#fdeceb}
+--line:#e3e7ed;--accent:#2b6cdf;--ok:#167a4a;--ok-bg:#e4f5ec;--no:#b3261e;--no-bg:#fdeceb;
+--un:#7a5200;--un-bg:#fdf3da}
 @media (prefers-color-scheme:dark){:root{--bg:#11161c;--card:#1a212a;--text:#e7ebf1;--muted:#9aa7b6;
---line:#2c3642;--accent:#6ea3ff;--ok:#6ddba3;--ok-bg:#15301f;--no:#ff9c94;--no-bg:#3a1a19}}
+--line:#2c3642;--accent:#6ea3ff;--ok:#6ddba3;--ok-bg:#15301f;--no:#ff9c94;--no-bg:#3a1a19;
+--un:#f0c36a;--un-bg:#33270f}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--bg);color:var(--text);font:15px/1.5 system-ui,-apple-system,
 "Segoe UI",Roboto,sans-serif;overflow-wrap:anywhere}
@@ -22,6 +24,7 @@ nav a{text-decoration:none}nav a:hover{text-decoration:underline}
 .verdict{margin:20px 0 0;padding:14px 18px;border-radius:10px;border-left:5px solid;font-weight:600}
 .verdict span{display:block;font-weight:400}
 .fine{background:var(--ok-bg);border-color:var(--ok);color:var(--ok)}
+.unsure{background:var(--un-bg);border-color:var(--un);color:var(--un)}
 .off{background:var(--no-bg);border-color:var(--no);color:var(--no)}
 .tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:12px;
 margin:16px 0 0;padding:0;list-style:none}

@@ -23,6 +23,7 @@ POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsa
 """Whatever text a stranger puts into a key, the page fetches nothing."""
 _IDS: Final = ("msgId", "value", "cause", "exampleId", "firstPlace", "lastPlace")
 _ALARMS: Final = ("lost", "doubled", "passedBy", "unfinished", "dropped")
+_STANDS: Final = {True: "fine", False: "off", None: "unsure"}
 _LONG: Final = ("detail", "text", "reason")
 
 
@@ -106,7 +107,7 @@ def _about(report: Report, zone: ZoneInfo) -> str:
 def _verdict(report: Report) -> str:
     fine, first, second = verdict(report)
     return (
-        f'<div class="verdict {"fine" if fine else "off"}" role="status">{escape(first)}'
+        f'<div class="verdict {_STANDS[fine]}" role="status">{escape(first)}'
         f"<span>{escape(second)}</span></div>"
     )
 
@@ -192,7 +193,7 @@ def _worth(field: Field, table: Table, mart: Mart) -> bool:
 
 def _rank(mart: Mart, row: Mapping[str, Any]) -> tuple[Any, ...]:
     if mart is ledger.DIFFERENCES or mart is ledger.KINDS:
-        return (row["explained"],)
+        return ({False: 0, None: 1, True: 2}[row["explained"]],)
     return tuple(-_number(row[name]) for name in _FIRST.get(mart.name, ()))
 
 

@@ -25,7 +25,7 @@ STATES: Final = (
     ("unwanted", "unwanted", "idle"), ("earlier", "before its begin", "idle"),
     ("unknown", "unknown", "c7"),
     ("passedBy", "passed by", "bad"), ("unfinished", "unfinished", "bad"),
-    ("dropped", "dropped", "bad"),
+    ("dropped", "dropped", "bad"), ("untraced", "trace missing", "warn"),
 )  # fmt: skip
 
 

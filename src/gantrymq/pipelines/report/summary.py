@@ -1,7 +1,7 @@
 """A report in a few numbers and one sentence. Pure."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gantrymq.pipelines.marts import causes, duplicates, latency, ledger
 from gantrymq.pipelines.report import words
@@ -17,6 +17,15 @@ class Figure:
     value: float | None
     unit: str
     text: str
+
+
+class Verdict(NamedTuple):
+    """What a report comes to."""
+
+    fine: bool | None
+    """None: not known, because trace is missing."""
+    text: str
+    basis: str
 
 
 def figures(report: Report) -> list[Figure]:
@@ -44,12 +53,14 @@ def figures(report: Report) -> list[Figure]:
         ("unexplained", "unexplained", report.unexplained, "messages"),
         ("p99", "p99, born to acknowledged", max(slowest, default=None), "ms"),
     ]  # fmt: skip
+    if report.untraced:
+        found.append(("untraced", "not known, trace missing", report.untraced, "messages"))
     return [
         Figure(name, title, value, unit, _text(value, unit)) for name, title, value, unit in found
     ]
 
 
-def verdict(report: Report) -> tuple[bool, str, str]:
+def verdict(report: Report) -> Verdict:
     """Whether all is well, a sentence that says so, and what it rests on."""
     count = report.unexplained
     stored = report.table(ledger.TOPICS).total("messages")
@@ -63,15 +74,29 @@ def verdict(report: Report) -> tuple[bool, str, str]:
     if count:
         kinds: dict[str, int] = {}
         for row in report.table(ledger.KINDS).rows:
-            if not row["explained"]:
+            if row["explained"] is False:
                 kinds[row["what"]] = kinds.get(row["what"], 0) + row["messages"]
         listed = ", ".join(f"{words.number(number)} {what}" for what, number in kinds.items())
         plural = "message is" if count == 1 else "messages are"
-        return False, f"{words.number(count)} {plural} not accounted for: {listed}.", basis
+        return Verdict(False, f"{words.number(count)} {plural} not accounted for: {listed}.", basis)
+    if report.untraced:
+        return _not_known(report)
     if not stored:
-        return True, "There is nothing to account for.", basis
+        return Verdict(True, "There is nothing to account for.", basis)
     plural = "message is" if stored == 1 else "messages are"
-    return True, f"The books balance: {words.number(stored)} {plural} accounted for.", basis
+    return Verdict(
+        True, f"The books balance: {words.number(stored)} {plural} accounted for.", basis
+    )
+
+
+def _not_known(report: Report) -> Verdict:
+    count = report.untraced
+    plural = "message" if count == 1 else "messages"
+    missing = sum(each.missing for each in report.gaps)
+    much = f"{words.number(missing)} trace records are" if missing else "trace is"
+    text = f"Not known for {words.number(count)} {plural}: {much} missing."
+    basis = "By their offsets the groups are past them, and nothing else is unexplained. "
+    return Verdict(None, text, basis + "; ".join(each.why() for each in report.gaps) + ".")
 
 
 def summary(report: Report) -> dict[str, Any]:

@@ -14,8 +14,12 @@ from gantrymq.protocol import trace
 COLUMNS: Final = ("body",)
 SPANS: Final = (
     "kind string, msgId string, topic string, group string, atMs bigint, costMs bigint, "
-    "ok boolean, requestId string, messageType int, outcome int, state string"
+    "ok boolean, requestId string, messageType int, outcome int, state string, clientId string, "
+    "begunMs bigint, first bigint, records bigint, dropped bigint, waiting bigint"
 )
+"""The columns from `clientId` on are those of writers' counts: their side is the `state`, and `ok`
+says that the writer was closed."""
+CONSUMPTIONS: Final = ("SubBefore", "SubAfter")
 UNREADABLE: Final = "unreadable"
 """The kind of a row that stands for a record that nobody can read."""
 
@@ -53,6 +57,8 @@ def _rows(bodies: Iterable[bytes | None]) -> Iterator[dict[str, Any]]:
             # A batch of RocketMQ's is one record with all its ids.
             for msg_id in record.msg_id.split(","):
                 yield told | {"msgId": msg_id}
+        for count in trace.decode_counts(body or b""):
+            yield _counted(count)
         for number in range(unreadable):
             yield {"kind": UNREADABLE, "costMs": number, "requestId": str(crc32(body or b""))}
 
@@ -76,6 +82,15 @@ def _told(record: trace.Record) -> dict[str, Any]:
     elif isinstance(record, trace.Recall):
         told |= {"topic": record.topic, "ok": record.ok}
     return told
+
+
+def _counted(count: trace.TraceCount) -> dict[str, Any]:
+    return {
+        "kind": trace.COUNT_NAME, "group": count.group, "atMs": count.at_ms, "ok": count.closed,
+        "state": count.side, "clientId": count.client_id, "begunMs": count.begun_ms,
+        "first": count.first, "records": count.records, "dropped": count.dropped,
+        "waiting": count.waiting,
+    }  # fmt: skip
 
 
 def deliveries(found: DataFrame) -> DataFrame:
