@@ -1,9 +1,22 @@
 """Settings changed over the wire."""
 
+import asyncio
+import random
+import time
+from typing import Any
+
 from peer import Peer, Run
 
 from gantrymq.base.config import parse_properties
-from gantrymq.testing.cluster import Cluster
+from gantrymq.base.files import load_text
+from gantrymq.nameserver.app import run_nameserver
+from gantrymq.nameserver.config import NameServerConfig
+from gantrymq.protocol.command import Command
+from gantrymq.remoting.connection import Connection
+from gantrymq.testing.cluster import HOST, Cluster
+from gantrymq.testing.disk import MemoryDisk
+from gantrymq.testing.loop import simulate
+from gantrymq.testing.network import MemoryNetwork
 
 
 async def settings_of(peer: Peer) -> dict[str, str]:
@@ -11,14 +24,18 @@ async def settings_of(peer: Peer) -> dict[str, str]:
 
 
 class TestBroker:
-    def test_a_change_is_in_force_after_the_next_start(self, run: Run) -> None:
+    def test_a_change_is_in_force_at_once_and_after_every_start(self, run: Run) -> None:
         """
-        The answer says that it takes one, and the change outlives several.
+        Nothing is said about a later start, and the change outlives several.
         """
 
         async def work(cluster: Cluster) -> None:
-            answer = await (await Peer.to(cluster)).call(25, b"autoCreateTopicEnable=false\n")
-            assert (0, True) == (answer.code, "next start" in (answer.remark or ""))
+            peer = await Peer.to(cluster)
+            assert 0 == (await peer.send("before", b"x")).code
+            answer = await peer.call(25, b"autoCreateTopicEnable=false\n")
+            assert (0, None) == (answer.code, answer.remark)
+            assert "false" == (await settings_of(peer))["autoCreateTopicEnable"]
+            assert 17 == (await peer.send("fresh", b"x")).code
             for _ in range(2):
                 await cluster.stop_broker()
                 await cluster.start_broker()
@@ -28,9 +45,105 @@ class TestBroker:
 
         run(work)
 
+    def test_limits_of_the_store_and_of_transactions_change_at_once(self, run: Run) -> None:
+        """
+        A body that fitted is too large, half messages are refused; then both fit again.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            peer = await Peer.to(cluster)
+            assert 0 == (await peer.send("t", b"x" * 2000)).code
+            await peer.call(25, b"maxMessageSize=1000\nsendThreadPoolQueueCapacity=77\n")
+            assert 13 == (await peer.send("t", b"x" * 2000)).code
+            await peer.call(25, b"maxMessageSize=4000\n")
+            assert 0 == (await peer.send("t", b"x" * 2000)).code
+            assert "77" == (await settings_of(peer))["sendThreadPoolQueueCapacity"]
+
+        run(work)
+
+    def test_what_waits_for_the_next_start_is_not_said_to_be_in_force(self, run: Run) -> None:
+        """
+        The answer names it; settings tell what is in force at the moment.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            peer = await Peer.to(cluster)
+            answer = await peer.call(25, b"flushDiskType=SYNC_FLUSH\nsendMessageThreadPoolNums=4\n")
+            assert 0 == answer.code
+            assert (
+                "in force from the next start of this broker: flushDiskType; "
+                "no effect here: sendMessageThreadPoolNums" == answer.remark
+            )
+            assert "ASYNC_FLUSH" == (await settings_of(peer))["flushDiskType"]
+            await cluster.stop_broker()
+            await cluster.start_broker()
+            assert "SYNC_FLUSH" == (await settings_of(await Peer.to(cluster)))["flushDiskType"]
+
+        run(work)
+
+    def test_a_permission_reaches_routes_at_once(self, run: Run) -> None:
+        """
+        Pulls are refused, and name servers tell clients to go elsewhere.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            await cluster.create_topic("orders")
+            peer, namesrv = await Peer.to(cluster), await Peer.to_namesrv(cluster)
+            assert b'"perm":6' in (await namesrv.call(105, topic="orders")).body
+            assert 0 == (await peer.call(25, b"brokerPermission=2\n")).code
+            assert 16 == (await peer.pull("orders", 0)).code
+            deadline = time.monotonic() + 10
+            while b'"perm":2' not in (await namesrv.call(105, topic="orders")).body:
+                assert time.monotonic() < deadline
+                await asyncio.sleep(0.02)
+
+        run(work)
+
+    def test_a_topic_that_a_setting_asks_for_is_made(self, run: Run) -> None:
+        """
+        Turned on while running, topics are made on first use as after a start.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            peer = await Peer.to(cluster)
+            assert 17 == (await peer.send("fresh", b"x")).code
+            await peer.call(25, b"autoCreateTopicEnable=true\n")
+            assert 0 == (await peer.send("fresh", b"x")).code
+
+        run(work, auto_create_topic_enable=False)
+
+    def test_the_brokers_own_file_keeps_its_lines_and_has_a_backup(self, run: Run) -> None:
+        """
+        Only what changed is written.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            peer = await Peer.to(cluster)
+            await peer.call(25, b"fileReservedTime=50\n")
+            await peer.call(25, b"fileReservedTime=60\ndeleteWhen=03\n")
+            path = f"{(await settings_of(peer))['storePathRootDir']}/config/broker.properties"
+            assert "fileReservedTime=60\ndeleteWhen=03\n" == load_text(cluster.disk, path)
+            assert "fileReservedTime=50\n" == load_text(cluster.disk, f"{path}.bak")
+
+        run(work)
+
+    def test_a_key_that_nobody_knows_is_passed_over(self, run: Run) -> None:
+        """
+        As RocketMQ's broker does, which answers success; ours says so as well.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            peer = await Peer.to(cluster)
+            answer = await peer.call(25, b"fileReservedTiem=1\nfileReservedTime=9\n")
+            assert (0, "unknown, passed over: fileReservedTiem") == (answer.code, answer.remark)
+            found = await settings_of(peer)
+            assert ("9", False) == (found["fileReservedTime"], "fileReservedTiem" in found)
+
+        run(work)
+
     def test_what_cannot_be_is_refused_whole(self, run: Run) -> None:
         """
-        A value that fits no setting, a key nobody knows, a setting that is not for a call.
+        A value that fits no setting, a role that cannot be, a setting that is not for a call.
         """
 
         async def work(cluster: Cluster) -> None:
@@ -38,7 +151,7 @@ class TestBroker:
             before = await settings_of(peer)
             for body, code in (
                 (b"fileReservedTime=soon\nmaxMessageSize=5\n", 1),
-                (b"fileReservedTiem=1\n", 1),
+                (b"maxMessageSize=5\nbrokerRole=SLAVE\n", 1),
                 (b"listenPort=1\nfileReservedTime=1\n", 16),
                 (b"messageDelayLevel=1x\n", 1),
             ):
@@ -66,3 +179,30 @@ class TestNameServer:
             assert 1 == (await peer.call(318, b"listenPort=x\n")).code
 
         run(work)
+
+    def test_a_change_outlives_a_restart(self) -> None:
+        """
+        It is written to the name server's own file; what the command line says stands above it.
+        """
+
+        async def main() -> None:
+            network, disk = MemoryNetwork(random.Random(1)), MemoryDisk()
+
+            async def settings(body: bytes = b"", **options: Any) -> dict[str, str]:
+                config = NameServerConfig(
+                    listen_port=9876, bind_address=HOST, config_store_path="/n/own.properties"
+                )
+                async with run_nameserver(config, network=network, disk=disk, **options):
+                    connection = await network.connect(HOST, 9876, Connection, 3)
+                    if body:
+                        assert 0 == (await connection.call(Command(code=318, body=body), 3)).code
+                    answer = await connection.call(Command(code=319), 3)
+                    return parse_properties(answer.body.decode())
+
+            found = await settings(b"orderMessageEnable=true\nnoSuch=1\n")
+            assert ("true", False) == (found["orderMessageEnable"], "noSuch" in found)
+            assert "true" == (await settings())["orderMessageEnable"]
+            given = await settings(stronger=["orderMessageEnable"])
+            assert "false" == given["orderMessageEnable"]
+
+        simulate(main)

@@ -1,13 +1,17 @@
-"""Settings: one frozen struct a component, read from RocketMQ's property files.
+"""Settings: one struct a component, read from RocketMQ's property files.
 
 A key is honoured, or known to RocketMQ but without meaning here (one warning), or unknown: then the
-start stops and names the nearest key.
+start stops and names the nearest key. Every error names the file and the line, or the option, that
+the setting stands in.
 """
 
 import difflib
 import logging
+import re
 from collections.abc import Collection, Mapping
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -22,16 +26,92 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 def parse_properties(text: str) -> dict[str, str]:
     """java.util.Properties: `key=value` or `key:value`, `#` comments, lines going on after `\\`."""
-    found = {}
-    lines = iter(text.splitlines())
-    for raw in lines:
-        line = raw.lstrip(" \t\f")
+    return {key: value for key, value, _ in _entries(text)}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Settings as somebody wrote them, and where each of them stands."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def in_text(cls, text: str, path: str) -> Self:
+        """The settings in the text of a property file."""
+        if text.lstrip().startswith("{"):
+            raise ConfigError(f"{path}, line 1: this is JSON; write a line key=value a setting")
+        entries = list(_entries(text))
+        return cls(
+            {key: value for key, value, _ in entries},
+            {key: f"{path}, line {line}" for key, _, line in entries},
+        )
+
+    @classmethod
+    def in_file(cls, path: str) -> Self:
+        try:
+            return cls.in_text(Path(path).read_text(), path)
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise ConfigError(f"cannot read {path}: {why}") from error
+
+    def __or__(self, later: "Written") -> "Written":
+        """Both; what stands in the later one wins."""
+        return Written(self.values | later.values, self.places | later.places)
+
+    def quote(self, key: str) -> str:
+        """A setting and where it stands, for an error."""
+        return quoted(key, self.values[key].strip(), self.places)
+
+
+def quoted(key: str, value: str, places: Mapping[str, str]) -> str:
+    """`key=value`, and where that stands if it is known."""
+    return f"{key}={value} ({places[key]})" if key in places else f"{key}={value}"
+
+
+def replace_properties(text: str, changes: Mapping[str, str]) -> str:
+    """The text of a property file with some settings changed and everything else as it was."""
+    lines = text.splitlines()
+    left = {key: escape_value(value) for key, value in changes.items()}
+    stale: set[int] = set()
+    for key, _, first, last in reversed(list(_spans(text))):
+        if key not in changes or first - 1 in stale:
+            continue
+        stale.update(range(first - 1, last))
+        if key in left:  # the last line of a key is the one that counts
+            lines[first - 1] = f"{key}={left.pop(key)}"
+            stale.discard(first - 1)
+    kept = [line for at, line in enumerate(lines) if at not in stale]
+    return "".join(f"{line}\n" for line in [*kept, *(f"{k}={v}" for k, v in left.items())])
+
+
+def escape_value(value: str) -> str:
+    """A value that reads back as it is."""
+    plain = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return f"\\{plain}" if plain[:1] in (" ", "\t", "\f") else plain
+
+
+def _entries(text: str) -> list[tuple[str, str, int]]:
+    """Key, value and number of the line it begins in, in the order of the text."""
+    return [(key, value, first) for key, value, first, _ in _spans(text)]
+
+
+def _spans(text: str) -> list[tuple[str, str, int, int]]:
+    found = []
+    lines = text.splitlines()
+    at = 0
+    while at < len(lines):
+        first = at + 1
+        line = lines[at].lstrip(" \t\f")
+        at += 1
         if not line or line[0] in "#!":
             continue
         while _continues(line):
-            line = line[:-1] + next(lines, "").lstrip(" \t\f")
+            following = lines[at] if at < len(lines) else ""
+            line = line[:-1] + following.lstrip(" \t\f")
+            at += 1
         key, value = _split(line)
-        found[_unescape(key)] = _unescape(value)
+        found.append((_unescape(key), _unescape(value), first, min(at, len(lines))))
     return found
 
 
@@ -75,10 +155,16 @@ def _unescape(text: str) -> str:
 
 
 def settings(
-    kind: type[T], values: Mapping[str, str], *, ignored: Collection[str] = (), **fixed: Any
+    kind: type[T],
+    values: Mapping[str, str],
+    *,
+    ignored: Collection[str] = (),
+    places: Mapping[str, str] | None = None,
+    **fixed: Any,
 ) -> T:
     """Build a component's settings from text; an unknown key is an error that names the nearest."""
     known = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
+    places = places or {}
     chosen: dict[str, Any] = {}
     for key, value in values.items():
         if key in known:
@@ -86,19 +172,51 @@ def settings(
         elif key in ignored:
             log.warning("setting %s has no effect here", key)
         else:
-            raise ConfigError(unknown_key(key, [*known, *ignored]))
+            advice = "remove it; -p prints the settings that exist"
+            raise ConfigError(unknown_key(key, [*known, *ignored], places.get(key, ""), advice))
     chosen |= {kind.__struct_encode_fields__[kind.__struct_fields__.index(k)]: v
                for k, v in fixed.items()}  # fmt: skip
+    return convert(kind, chosen, places)
+
+
+def convert(kind: type[T], values: Mapping[str, Any], places: Mapping[str, str]) -> T:
+    """A struct from text; an error says which value, where it stands and what would be right."""
     try:
-        return msgspec.convert(chosen, kind, strict=False)
-    except (msgspec.ValidationError, ValueError) as error:
-        raise ConfigError(f"{kind.__name__}: {error}") from error
+        return msgspec.convert(dict(values), kind, strict=False)
+    except msgspec.ValidationError as error:
+        found = re.search(r"`\$\.(\w+)`", str(error))
+        if found is None:
+            raise ConfigError(_placed(str(error), places)) from error
+        key = found[1]
+        wanted = _wanted(kind, key)
+        raise ConfigError(f"{quoted(key, values[key], places)}: write {wanted}") from error
+    except ConfigError as error:
+        raise ConfigError(_placed(str(error), places)) from error
 
 
-def unknown_key(key: str, known: Collection[str]) -> str:
+def _placed(text: str, places: Mapping[str, str]) -> str:
+    """An error about a setting, with the place of the first setting that it names."""
+    at = next((places[word] for word in re.findall(r"\w+", text) if word in places), None)
+    return f"{text} ({at})" if at else text
+
+
+def _wanted(kind: type[msgspec.Struct], key: str) -> str:
+    """What a setting may be, in words."""
+    name = kind.__struct_fields__[kind.__struct_encode_fields__.index(key)]
+    hint = get_type_hints(kind)[name]
+    if get_origin(hint) is Literal:
+        return " or ".join(map(str, get_args(hint)))
+    return {int: "a whole number", bool: "true or false", float: "a number"}.get(hint, str(hint))
+
+
+def unknown_key(
+    key: str, known: Collection[str], place: str = "", otherwise: str = "remove it"
+) -> str:
+    """Where the setting stands, and the one that was meant; `otherwise` when none comes near."""
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return f"unknown setting {key}{hint}"
+    hint = f"did you mean {near[0]}?" if near else otherwise
+    at = f" ({place})" if place else ""
+    return f"unknown setting {key}{at}; {hint}"
 
 
 def as_text(config: msgspec.Struct) -> dict[str, str]:

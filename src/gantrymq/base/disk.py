@@ -211,10 +211,9 @@ class OsLock:
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
         except OSError as error:
-            holder = re.search(rb"lock (\d+)", os.pread(self._file, 64, 0))
+            locked = _locked(path, self._file)
             os.close(self._file)
-            who = f"process {int(holder[1])}" if holder else "another process"
-            raise LockedError(f"{path} is locked by {who}") from error
+            raise locked from error
         _locked_here.add(self._identity)
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, b"lock %d\n" % os.getpid(), 0)
@@ -223,6 +222,28 @@ class OsLock:
         if self._identity in _locked_here:
             _locked_here.discard(self._identity)
             os.close(self._file)
+
+
+def check_unlocked(path: str) -> None:
+    """LockedError when another process holds this lock. The file is not made and not changed."""
+    import fcntl
+
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+    except OSError as error:
+        raise _locked(path, file) from error
+    finally:
+        os.close(file)
+
+
+def _locked(path: str, file: int) -> LockedError:
+    holder = re.search(rb"lock (\d+)", os.pread(file, 64, 0))
+    who = f"process {int(holder[1])}" if holder else "another process"
+    return LockedError(f"{path} is locked by {who}")
 
 
 class OsDisk:

@@ -68,9 +68,10 @@ class Announcer:
 
     def _lost(self, connection: Connection) -> None:
         # Not at once: one that hangs up on everybody would be asked without end.
-        asyncio.get_running_loop().call_later(LOST_SECONDS, self._announce_all)
+        asyncio.get_running_loop().call_later(LOST_SECONDS, self.announce_all)
 
-    def _announce_all(self) -> None:
+    def announce_all(self) -> None:
+        """Announce everything soon."""
         self._forgotten = True
         self._wake.set()
 

@@ -7,7 +7,7 @@ answered, what was accepted is answered, the store is flushed and closed, the ta
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ from gantrymq.broker.announce import Announcer
 from gantrymq.broker.config import OTHER_PORTS, BrokerConfig, local_address
 from gantrymq.broker.delay import DelayService
 from gantrymq.broker.filters import FilterTable
-from gantrymq.broker.overrides import with_overrides
+from gantrymq.broker.live_settings import with_own_file
 from gantrymq.broker.parts import Ports, Shared, assemble
 from gantrymq.broker.policy import SYSTEM_GROUPS, Policy, boot_topics
 from gantrymq.broker.registry import Registry
@@ -79,10 +79,12 @@ def _with_addresses(config: BrokerConfig, network: Network) -> BrokerConfig:
 
 
 @asynccontextmanager
-async def run_broker(config: BrokerConfig, ports: Ports | None = None) -> AsyncIterator[Broker]:
-    """Serve until the block is left."""
+async def run_broker(
+    config: BrokerConfig, ports: Ports | None = None, *, stronger: Collection[str] = ()
+) -> AsyncIterator[Broker]:
+    """Serve until the block is left; `stronger` settings stand above what was changed by calls."""
     ports = ports or real_ports()
-    config = _with_addresses(with_overrides(config, ports.disk), ports.network)
+    config = _with_addresses(with_own_file(config, ports.disk, stronger), ports.network)
     address = f"{config.broker_ip1}:{config.listen_port}"
     host = encode_host(config.broker_ip1, config.listen_port)
     conditions = FilterTable(config, ports.disk, ports.offload, ports.clock)
@@ -104,7 +106,7 @@ async def run_broker(config: BrokerConfig, ports: Ports | None = None) -> AsyncI
         stack.push_async_callback(registry.save)
         ha_address = f"{config.broker_ip1}:{config.ha_listen_port}"
         announcer = Announcer(config, address, ha_address, registry.topics, ports.network)
-        policy = Policy(config, registry, announcer.topic_changed)
+        policy = Policy(config, registry, announcer.topic_changed, announcer.announce_all)
         stats = Stats(ports.clock.now_ms())
         parts = assemble(Shared(config, ports, store, registry, policy, stats, conditions, host))
         routes = broker_routes(parts.handlers)

@@ -3,11 +3,12 @@
 import os.path
 import re
 import socket
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 
-from gantrymq.base.config import settings
+from gantrymq.base.config import Written, settings
 from gantrymq.base.errors import ConfigError
 from gantrymq.broker.rocketmq_keys import IGNORED_KEYS
 from gantrymq.store.config import StoreConfig
@@ -19,17 +20,50 @@ _OLD_NAMES = {
     "mapedFileSizeConsumeQueue": "mappedFileSizeConsumeQueue",
 }
 QUEUE_ENTRY_BYTES = 20
-_NOT_BUILT = {"aclEnable": "access control is", "enableDLegerCommitLog": "raft groups are"}
-"""Ignoring these would promise what nobody keeps, so they stop the start."""
+_NO_SLAVES = "copies on slaves are not built; run a master: brokerRole=ASYNC_MASTER, brokerId=0"
+_NO_RAFT = "raft groups are not built; remove the line and run a single master"
+_NO_CONTROLLER = "brokers that a controller elects are not built; remove the line, run a master"
+_NO_CONTAINER = "one process runs one broker: start mqbroker -c for each of these files"
+_NO_ACCESS_CONTROL = "access control is not built; remove the line, and keep strangers out"
+_NO_LIGHT_QUEUES = "light queues (LMQ) are not built; remove the line"
+_NOT_BUILT: dict[str, tuple[Callable[[str], bool], str]] = {
+    "enableControllerMode": (lambda value: value == "true", _NO_CONTROLLER),
+    "enableDLegerCommitLog": (lambda value: value == "true", _NO_RAFT),
+    "brokerConfigPaths": (bool, _NO_CONTAINER),
+    "brokerRole": (lambda value: value in ("sync_master", "slave"), _NO_SLAVES),
+    "brokerId": (lambda value: value != "0", _NO_SLAVES),
+    "aclEnable": (lambda value: value == "true", _NO_ACCESS_CONTROL),
+    "authenticationEnabled": (lambda value: value == "true", _NO_ACCESS_CONTROL),
+    "authorizationEnabled": (lambda value: value == "true", _NO_ACCESS_CONTROL),
+    "useTLS": (
+        lambda value: value == "true",
+        "encrypted connections are not built; remove the line, and use a tunnel between machines",
+    ),
+    "storeType": (
+        lambda value: value != "default",
+        "only the store of files is built; write storeType=default, or remove the line",
+    ),
+    "messageStorePlugIn": (bool, "plug-ins in Java cannot be loaded; remove the line"),
+    "enableLmq": (lambda value: value == "true", _NO_LIGHT_QUEUES),
+    "enableMultiDispatch": (lambda value: value == "true", _NO_LIGHT_QUEUES),
+}
+"""Ignoring these would promise what nobody keeps, so they stop the start: when, and what to do."""
+_HARMLESS = {"brokerId": "0", "storeType": "default"}
+"""What those mean that are not written down."""
 OTHER_PORTS = (-2, 1)
 """How far the fast and the HA port are from the port of a broker that names only that."""
 
 
-class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
+    """What a broker is told. All its parts share one, and read it when they need it.
+
+    Only `LiveSettings` changes one, and only what is in its list `LIVE`.
+    """
+
     broker_name: str = "broker-a"
     broker_cluster_name: str = "DefaultCluster"
     broker_id: int = 0
-    """0 is the master; a slave has its own id above 0."""
+    """0 is the master; slaves, whose ids are above 0, are not built yet."""
     broker_ip1: str = msgspec.field(name="brokerIP1", default="")
     """The address clients are told; found by itself when empty."""
     broker_ip2: str = msgspec.field(name="brokerIP2", default="")
@@ -130,19 +164,30 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     sync_flush_timeout: int = 5_000
     file_reserved_time: int = 72
     delete_when: str = "04"
+    """Hours of the day at which files past their time are deleted, as `04` or `02;04`."""
+    delete_file_batch_max: int = 10
+    """Most files that one look deletes."""
     disk_max_used_space_ratio: int = 75
+    """A disk this full (percent) has files past their time deleted at any hour."""
+    disk_space_clean_forcibly_ratio: int = 85
+    """A disk this full loses its oldest files even before their time."""
+    disk_space_warning_level_ratio: int = 90
+    """A disk fuller than this takes no more messages."""
     clean_resource_interval: int = 10_000
     max_message_size: int = 4 * 1024 * 1024
     check_crc_on_recover: bool = msgspec.field(name="checkCRCOnRecover", default=True)
     message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+    broker_config_path: str = ""
+    """The file that changes of a running broker are written to: that of `-c`; when empty,
+    `config/broker.properties` below storePathRootDir."""
     log_directory: str = f"{_HOME}/logs/rocketmqlogs"
     """Where broker.log goes; empty writes none."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.listen_port <= 65535:
             raise ConfigError(f"listenPort {self.listen_port} is no port")
-        if self.broker_id < 0:
-            raise ConfigError("brokerId must not be negative")
+        if self.broker_id != 0:
+            raise ConfigError(f"brokerId={self.broker_id}: {_NO_SLAVES}")
         parse_delay_levels(self.message_delay_level)
         if self.timer_precision_ms < 1 or self.timer_max_delay_sec < 1:
             raise ConfigError("timerPrecisionMs and timerMaxDelaySec must be at least 1")
@@ -183,7 +228,10 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             append_busy_ms=self.os_page_cache_busy_time_out_mills,
             retention_hours=self.file_reserved_time,
             delete_when=self.delete_when,
+            delete_batch_max=self.delete_file_batch_max,
             disk_clean_ratio=self.disk_max_used_space_ratio / 100,
+            disk_force_ratio=self.disk_space_clean_forcibly_ratio / 100,
+            disk_refuse_ratio=self.disk_space_warning_level_ratio / 100,
             clean_interval_ms=self.clean_resource_interval,
             max_message_bytes=self.max_message_size,
             check_crc_on_recover=self.check_crc_on_recover,
@@ -206,13 +254,19 @@ def parse_delay_levels(text: str) -> tuple[int, ...]:
     return tuple(levels)
 
 
-def broker_config(values: dict[str, str], **fixed: object) -> BrokerConfig:
-    """Settings from a property file and from the command line (`fixed`, which wins)."""
-    for key, what in _NOT_BUILT.items():
-        if values.get(key, "false").strip().lower() == "true":
-            raise ConfigError(f"{key}=true: {what} not available yet; remove the line to start")
-    renamed = {_OLD_NAMES.get(key, key): value for key, value in values.items()}
-    return settings(BrokerConfig, renamed, ignored=IGNORED_KEYS, **fixed)
+def broker_config(written: Written) -> BrokerConfig:
+    """The settings that stand in a property file and on the command line."""
+    renamed = Written(
+        {_OLD_NAMES.get(key, key): value for key, value in written.values.items()},
+        {_OLD_NAMES.get(key, key): place for key, place in written.places.items()},
+    )
+    for key, (is_refused, advice) in _NOT_BUILT.items():
+        if is_refused(renamed.values.get(key, _HARMLESS.get(key, "")).strip().lower()):
+            raise ConfigError(f"{renamed.quote(key)}: {advice}")
+    return settings(
+        BrokerConfig, renamed.values, ignored=IGNORED_KEYS | _NOT_BUILT.keys(),
+        places=renamed.places,
+    )  # fmt: skip
 
 
 def local_address() -> str:

@@ -25,8 +25,8 @@ from gantrymq.broker.handlers.resets import ResetHandler
 from gantrymq.broker.handlers.send import SendHandler
 from gantrymq.broker.handlers.sendback import SendBackHandler
 from gantrymq.broker.handlers.topics import TopicHandler
+from gantrymq.broker.live_settings import LiveSettings
 from gantrymq.broker.locks import QueueLocks
-from gantrymq.broker.overrides import Overrides
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.pop.assembly import Popping, popping
 from gantrymq.broker.publishing.journal import SAVE_SECONDS as JOURNAL_SECONDS
@@ -39,6 +39,7 @@ from gantrymq.broker.sessions import SCAN_SECONDS, Sessions
 from gantrymq.broker.stats import SAMPLE_SECONDS, Stats
 from gantrymq.broker.timer.parts import timing
 from gantrymq.broker.timer.service import TimerService
+from gantrymq.broker.transactions.ledger import Ledger
 from gantrymq.broker.transactions.parts import transacting
 from gantrymq.broker.wanted import Filters
 from gantrymq.remoting.connection import Connection
@@ -103,7 +104,7 @@ def assemble(shared: Shared) -> Parts:
     filters = Filters(config, sessions, shared.conditions)
     pull = PullHandler(config, store, resets, policy, sessions, filters, stats)
     clients = ClientHandler(policy, sessions, filters, shared.conditions, locks, stats, config)
-    overrides = Overrides(config, ports.disk, ports.offload)
+    live = LiveSettings(config, ports.disk, ports.offload)
     timers = timing(
         config, store, registry, rooms, disk=ports.disk, offload=ports.offload, clock=clock,
         host=shared.host,
@@ -139,11 +140,12 @@ def assemble(shared: Shared) -> Parts:
             relays=RelayHandler(config, store, sessions),
             timers=timers.handler,
             publishing=epochs.handler,
-            admin=AdminHandler(overrides, store, stats, pull, timers.service, clock),
+            admin=AdminHandler(live, store, stats, pull, timers.service, clock),
         ),
         timers.delays,
         timers.service,
     )
+    _follow_changes(live, shared, trade.ledger)
     parts.opening.append(trade.checker.recover)
     parts.on_lost += [pull.forget, clients.forget]
     parts.on_stop.append(pull.release_all)
@@ -162,6 +164,18 @@ def assemble(shared: Shared) -> Parts:
     _let_pop(parts, pop, config.flush_consumer_offset_interval / 1000)
     _let_publish(parts, epochs)
     return parts
+
+
+def _follow_changes(live: LiveSettings, shared: Shared, ledger: Ledger) -> None:
+    """Tell those who keep copies of settings when one of them changed."""
+    config = shared.config
+    live.changed += [
+        lambda keys: shared.store.reconfigure(config.store),
+        lambda keys: ledger.set_times(
+            config.transaction_time_out, config.transaction_check_interval
+        ),
+        shared.policy.settings_changed,
+    ]
 
 
 def _popping(shared: Shared, sessions: Sessions, filters: Filters) -> Popping:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 import msgspec
 
@@ -79,9 +79,23 @@ class Policy:
         config: BrokerConfig,
         registry: Registry,
         announce_topic: Callable[[TopicConfig], None],
+        announce_all: Callable[[], None],
     ) -> None:
         self._config, self._registry, self._announce = config, registry, announce_topic
+        self._announce_all = announce_all
         self._saves: dict[asyncio.Task[None], None] = {}
+
+    # settings
+
+    def settings_changed(self, keys: Collection[str]) -> None:
+        """Make the topics that a new setting asks for, and announce what the broker allows now."""
+        if not {"autoCreateTopicEnable", "traceTopicEnable"}.isdisjoint(keys):
+            for topic in boot_topics(self._config):
+                if self._registry.topics.get(topic.topic_name) is None:
+                    self.put_topic(topic)
+        if "brokerPermission" in keys:
+            self._registry.topics.renew_version()
+            self._announce_all()
 
     # topics
 

@@ -81,6 +81,10 @@ class SavedTable(Generic[C]):
     def put(self, name: str, config: C) -> None:
         """Add or replace in memory; `save` makes it durable."""
         self.table[name] = config
+        self.renew_version()
+
+    def renew_version(self) -> None:
+        """Count a change that is not in the table itself, so that name servers look at it."""
         self.version = self.version.next(self._clock.now_ms())
 
     async def change(self, name: str, config: C | None) -> None:
@@ -96,7 +100,7 @@ class SavedTable(Generic[C]):
     def _set(self, name: str, config: C | None) -> None:
         if config is None:
             self.table.pop(name, None)
-            self.version = self.version.next(self._clock.now_ms())
+            self.renew_version()
         else:
             self.put(name, config)
 

@@ -8,7 +8,7 @@ IGNORED_KEYS = frozenset(
     allowRecallWhenBrokerNotWriteable appendAckAsync appendCkAsync asyncLearner asyncSendEnable
     autoDeleteUnusedStats autoMessageVersionOnTopicLen batchDispatchRequestThreadPoolNums
     bitMapLengthConsumeQueueExt bottomMostCompressionTypeForConsumeQueueStore
-    broadcastOffsetExpireMaxSecond broadcastOffsetExpireSecond brokerConfigPath
+    broadcastOffsetExpireMaxSecond broadcastOffsetExpireSecond
     brokerElectionPriority brokerHeartbeatInterval brokerNotActiveTimeoutMillis
     cgColdReadThreshold channelExpiredTimeout channelNotActiveInterval checkSyncStateSetPeriod
     cleanFileForciblyEnable cleanOfflineBrokerInterval cleanRocksDBDirtyCQIntervalMin
@@ -28,10 +28,10 @@ IGNORED_KEYS = frozenset(
     controllerHeartBeatTimeoutMills correctLogicMinOffsetForceInterval
     correctLogicMinOffsetSleepInterval dLegerGroup dLegerPeers dLegerSelfId dataReadAheadEnable
     debugLockEnable delayOffsetUpdateVersionStep deleteCommitLogFilesInterval
-    deleteConsumeQueueFilesInterval deleteFileBatchMax destroyMapedFileIntervalForcibly
+    deleteConsumeQueueFilesInterval destroyMapedFileIntervalForcibly
     disableCallbackExecutor disableConsumeIfConsumerReadSlowly disableNettyWorkerGroup
-    disappearTimeAfterStart diskFallRecorded diskSpaceCleanForciblyRatio
-    diskSpaceWarningLevelRatio dispatchCqCacheNum dispatchCqThreads dispatchFromSenderThread
+    disappearTimeAfterStart diskFallRecorded
+    dispatchCqCacheNum dispatchCqThreads dispatchFromSenderThread
     duplicationEnable enableAsyncReput enableAutoInSyncReplicas enableBatchPush
     enableBroadcastOffsetStore enableBuildConsumeQueueConcurrently enableCleanExpiredOffset
     enableCompaction enableControllerMode enableCreateSysGroup enableDLegerCommitLog

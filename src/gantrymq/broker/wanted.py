@@ -44,7 +44,7 @@ class Filters:
     """Reads subscriptions. A condition that cannot be read never lets everything pass."""
 
     def __init__(self, config: BrokerConfig, sessions: Sessions, table: FilterTable) -> None:
-        self._enabled, self._retries = config.enable_property_filter, config.filter_support_retry
+        self._config = config
         self._sessions, self._table = sessions, table
 
     def of_request(self, group: str, topic: str, kind: str | None, expression: str) -> Wanted:
@@ -78,7 +78,7 @@ class Filters:
             self._condition(wanted.expression_type, wanted.sub_string)
 
     def _condition(self, kind: str, expression: str) -> Condition:
-        if not self._enabled:
+        if not self._config.enable_property_filter:
             raise BadRequest(
                 f"The broker does not support consumer to filter message by {kind} "
                 "(enablePropertyFilter is off)"
@@ -90,7 +90,7 @@ class Filters:
     def _sieve(self, group: str, topic: str, kind: str, expression: str) -> Sieve:
         made = self._condition(kind, expression)
         matches = made.matches
-        if self._retries and topic.startswith(RETRY_PREFIX):
+        if self._config.filter_support_retry and topic.startswith(RETRY_PREFIX):
             matches = self._by_origin(group)
         entries = SIFT_WEIGHT // made.weight
         return Sieve(matches, max(SIFT_ENTRIES_MIN, min(SIFT_ENTRIES_MAX, entries)))

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from gantrymq.cli.guard import guarded
+
 
 class LazyGroup(click.Group):
     """Knows its commands by name, place (`module:name`) and summary."""
@@ -15,6 +17,10 @@ class LazyGroup(click.Group):
     ) -> None:
         super().__init__(*args, **settings)
         self._places, self._summaries = places, summaries
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with guarded():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._places)

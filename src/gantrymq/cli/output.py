@@ -5,11 +5,12 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.cli.guard import report
 from gantrymq.client.received import Received
 
 FORMATS = click.Choice(["table", "json", "jsonl"])
@@ -113,7 +114,6 @@ def _visible(char: str) -> str:
     return char if char.isprintable() else ascii(char)[1:-1]
 
 
-def fail(error: Exception) -> None:
+def fail(error: Exception) -> NoReturn:
     """One clear line on stderr, exit code 1."""
-    print(f"error: {error}", file=sys.stderr)
-    raise SystemExit(1)
+    raise SystemExit(report(error))

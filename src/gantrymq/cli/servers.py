@@ -7,16 +7,17 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
-from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
-from gantrymq.base.config import as_text, format_properties, parse_properties, settings
+from gantrymq.base.config import Written, as_text, format_properties
+from gantrymq.base.disk import OsDisk, check_unlocked
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.memory import keep_freed_memory
+from gantrymq.base.own_file import with_saved
 from gantrymq.base.telemetry import start_logging
+from gantrymq.cli.guard import GuardedCommand, describe, leaves_of
 
 GC_THRESHOLD = 50_000
 """Requests make short-lived containers and no cycles worth a frequent look."""
@@ -24,6 +25,8 @@ GC_THRESHOLD = 50_000
 
 ANNOUNCED_SECONDS_MAX = 3.0
 """How long the start-up line waits for the first name server."""
+
+HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 Main = Callable[[], Coroutine[Any, Any, None]]
 
@@ -45,17 +48,10 @@ def run_until_stopped(serve: Callable[[asyncio.Event], Awaitable[None]]) -> int:
     try:
         _run(main)
     except* (GantryError, OSError) as group:
-        failures = _leaves(group)
+        failures = leaves_of(group)
     for failure in failures:
-        print(f"error: {failure}", file=sys.stderr)
+        print(f"error: {describe(failure)}", file=sys.stderr)
     return 1 if failures else 0
-
-
-def _leaves(group: BaseExceptionGroup) -> list[BaseException]:
-    found: list[BaseException] = []
-    for error in group.exceptions:
-        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
-    return found
 
 
 def _run(main: Main) -> None:
@@ -68,39 +64,39 @@ def _run(main: Main) -> None:
         uvloop.run(main())
 
 
-def _properties_of(path: str | None) -> dict[str, str]:
-    if path is None:
-        return {}
-    try:
-        return parse_properties(Path(path).read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {path}: {error}") from error
-
-
 def _say(line: str) -> None:
     with contextlib.suppress(BrokenPipeError):
         print(line, flush=True)
 
 
-def _fail(error: GantryError) -> None:
-    print(f"error: {error}", file=sys.stderr)
-    raise SystemExit(1)
+def _written(config_file: str | None, overrides: tuple[str, ...]) -> tuple[Written, Written]:
+    """What stands in the file, and what stands on the command line."""
+    pairs = _pairs(overrides)
+    given = Written(pairs, dict.fromkeys(pairs, "-D"))
+    return Written.in_file(config_file) if config_file else Written(), given
 
 
-@click.command("mqnamesrv")
+@click.command("mqnamesrv", cls=GuardedCommand, context_settings=HELP_OPTIONS)
 @click.option("-c", "--configFile", "config_file", metavar="FILE", help="Property file.")
 @click.option("-p", "--printConfigItem", "show", is_flag=True, help="Print all settings and end.")
-@click.option("-D", "overrides", multiple=True, metavar="KEY=VALUE", help="One setting.")
+@click.option("-D", "overrides", multiple=True, metavar="KEY=VALUE",
+              help="One setting, above the file's; repeatable.")  # fmt: skip
 def mqnamesrv(config_file: str | None, show: bool, overrides: tuple[str, ...]) -> None:
-    """Run a name server."""
-    from gantrymq.nameserver.app import run_nameserver
-    from gantrymq.nameserver.config import IGNORED_KEYS, NameServerConfig
+    """Run a name server until SIGTERM or Ctrl-C.
 
-    try:
-        values = _properties_of(config_file) | _pairs(overrides)
-        config = settings(NameServerConfig, values, ignored=IGNORED_KEYS)
-    except GantryError as error:
-        _fail(error)
+    Settings changed by a call (mqadmin updateNamesrvConfig) are written to FILE, or without one to
+    the file that configStorePath names.
+    """
+    from gantrymq.nameserver.app import run_nameserver
+    from gantrymq.nameserver.config import UNCHANGEABLE, nameserver_config
+
+    written, given = _written(config_file, overrides)
+    config = nameserver_config(written | given)
+    if config_file is not None:
+        config.config_store_path = os.path.abspath(config_file)
+    config = with_saved(
+        config, OsDisk(), config.config_store_path, fixed=UNCHANGEABLE, stronger=given.values
+    )
     if show:
         print(format_properties(as_text(config)), end="")
         return
@@ -109,7 +105,7 @@ def mqnamesrv(config_file: str | None, show: bool, overrides: tuple[str, ...]) -
     async def serve(stop: asyncio.Event) -> None:
         import logging
 
-        async with run_nameserver(config) as server:
+        async with run_nameserver(config, stronger=given.values) as server:
             line = "The Name Server boot success. serializeType=JSON"
             logging.getLogger(__name__).info("%s, port %d", line, server.port)
             _say(line)
@@ -122,38 +118,51 @@ def mqnamesrv(config_file: str | None, show: bool, overrides: tuple[str, ...]) -
     raise SystemExit(code)
 
 
-@click.command("mqbroker")
+@click.command("mqbroker", cls=GuardedCommand, context_settings=HELP_OPTIONS)
 @click.option("-n", "--namesrvAddr", "namesrv", metavar="ADDR;ADDR", help="Name servers.")
-@click.option("-c", "--configFile", "config_file", metavar="FILE", help="Property file.")
+@click.option("-c", "--configFile", "config_files", metavar="FILE", multiple=True,
+              help="Property file; of several the later ones win.")  # fmt: skip
 @click.option("-p", "--printConfigItem", "show", is_flag=True, help="Print all settings and end.")
 @click.option("-m", "--printImportantConfig", "important", is_flag=True, hidden=True)
-@click.option("-D", "overrides", multiple=True, metavar="KEY=VALUE", help="One setting.")
+@click.option("-D", "overrides", multiple=True, metavar="KEY=VALUE",
+              help="One setting, above the files'; repeatable.")  # fmt: skip
 def mqbroker(
     namesrv: str | None,
-    config_file: str | None,
+    config_files: tuple[str, ...],
     show: bool,
     important: bool,
     overrides: tuple[str, ...],
 ) -> None:
-    """Run a broker."""
+    """Run a broker until SIGTERM or Ctrl-C.
+
+    Settings changed by a call (mqadmin updateBrokerConfig) are written to the first FILE, or
+    without one to config/broker.properties below storePathRootDir.
+    """
     from gantrymq.broker.app import run_broker
     from gantrymq.broker.config import broker_config
+    from gantrymq.broker.live_settings import with_own_file
 
-    try:
-        config = broker_config(_properties_of(config_file) | _pairs(overrides))
-        address = namesrv or config.namesrv_addr or os.environ.get("NAMESRV_ADDR", "")
-        config = msgspec.structs.replace(config, namesrv_addr=address)
-    except GantryError as error:
-        _fail(error)
+    own, *others = config_files or (None,)
+    written, given = _written(own, overrides)
+    for other in others:
+        written |= _written(other, ())[0]
+    if namesrv:
+        given |= Written({"namesrvAddr": namesrv}, {"namesrvAddr": "-n"})
+    config = broker_config(written | given)
+    config.namesrv_addr = config.namesrv_addr or os.environ.get("NAMESRV_ADDR", "")
+    if own is not None:
+        config.broker_config_path = os.path.abspath(own)
+    config = with_own_file(config, OsDisk(), given.values)
     if show or important:
         print(format_properties(as_text(config)), end="")
         return
+    check_unlocked(f"{config.store_path_root_dir}/lock")  # before anything of it is touched
     listener = start_logging(config.log_directory, "broker.log")
 
     async def serve(stop: asyncio.Event) -> None:
         import logging
 
-        async with run_broker(config) as broker:
+        async with run_broker(config, stronger=given.values) as broker:
             known = await _announced(broker.announced, stop) if config.namesrv_addr else False
             line = (
                 f"The broker[{broker.config.broker_name}, {broker.address}] boot success. "

@@ -11,13 +11,18 @@ from typing import Any
 
 import click
 
+from gantrymq.base.config import Written
+from gantrymq.base.disk import Lock, LockedError, OsDisk, check_unlocked
+from gantrymq.base.errors import ConfigError
 from gantrymq.base.network import free_port
+from gantrymq.cli.guard import GuardedCommand
 
 READY_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 20.0
 DEFAULTS = "traceTopicEnable=true\n"
-"""What differs from RocketMQ's defaults, so that `gantry why` has something to tell; a property
-file may say otherwise."""
+"""What a broker's own file says at first, so that `gantry why` has something to tell. It is the
+operator's from then on, and settings changed by a call are written to it; files given with --config
+stand above it."""
 
 
 @dataclass
@@ -33,7 +38,7 @@ class PartDied(Exception):
     """A process ended that should not have."""
 
 
-@click.command("up")
+@click.command("up", cls=GuardedCommand)
 @click.option("--data", default="./data", show_default=True, help="Where everything is kept.")
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address to bind and announce."
@@ -56,22 +61,55 @@ def up(
 ) -> None:
     """Run a name server and brokers on embedded storage until Ctrl-C or SIGTERM."""
     root = Path(data).resolve()
-    root.mkdir(parents=True, exist_ok=True)
+    names = [_broker_name(number) for number in range(brokers)]
+    _check_settings(config)
+    lock = _claim(root, names)
     try:
-        settings = _merged(config)
+        code = asyncio.run(_supervise(root, host, namesrv_port, broker_port, names, config))
+    finally:
+        lock.release()
+    raise SystemExit(code)
+
+
+def _check_settings(files: tuple[str, ...]) -> None:
+    """ConfigError for what a broker would refuse, before anything is touched."""
+    from gantrymq.broker.config import broker_config
+
+    written = Written()
+    for name in files:
+        written |= Written.in_file(name)
+    broker_config(written)
+
+
+def _claim(root: Path, names: list[str]) -> Lock:
+    """The folder for us alone; what is in use is refused before anything in it is touched."""
+    if root.exists() and not root.is_dir():
+        raise ConfigError(f"--data {root} is a file; name a folder")
+    if root.is_dir():
+        for name in names:
+            check_unlocked(f"{root}/{name}/store/lock")
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        return OsDisk().lock(f"{root}/lock")
+    except LockedError as error:
+        raise LockedError(f"{error}: stop that one first, or name another folder") from error
     except OSError as error:
-        raise click.UsageError(f"cannot read {error.filename}: {error.strerror}") from error
-    raise SystemExit(
-        asyncio.run(_supervise(root, host, namesrv_port, broker_port, brokers, settings))
-    )
+        raise ConfigError(
+            f"--data {root} cannot be used: {error.strerror}; name a folder that can be written to"
+        ) from error
 
 
-def _merged(files: tuple[str, ...]) -> str:
-    return "\n".join(Path(name).read_text() for name in files)
+def _broker_name(number: int) -> str:
+    return f"broker-{chr(ord('a') + number)}" if number < 26 else f"broker-{number}"
 
 
 async def _supervise(
-    root: Path, host: str, namesrv_port: int, broker_port: int, brokers: int, settings: str
+    root: Path,
+    host: str,
+    namesrv_port: int,
+    broker_port: int,
+    names: list[str],
+    files: tuple[str, ...],
 ) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -82,9 +120,9 @@ async def _supervise(
     namesrv = f"{host}:{namesrv_port}"
     try:
         parts.append(await _start_namesrv(root, host, namesrv_port))
-        for number in range(brokers):
+        for number, name in enumerate(names):
             port = broker_port + 20 * number if broker_port else 0
-            parts.append(await _start_broker(root, host, port, number, namesrv, settings))
+            parts.append(await _start_broker(root, host, port, name, namesrv, files))
         ready = asyncio.gather(*(_await_port(part) for part in parts))
         if await _first(ready, stop, READY_SECONDS_MAX):
             addresses = ",".join(f"{host}:{part.port}" for part in parts[1:])
@@ -133,22 +171,24 @@ async def _start_namesrv(root: Path, host: str, port: int) -> Part:
         f"-DbindAddress={host}",
         f"-DlistenPort={port}",
         f"-DkvConfigPath={root}/namesrv/kvConfig.json",
+        f"-DconfigStorePath={root}/namesrv/namesrv.properties",
         f"-DlogDirectory={root}/logs",
     )
 
 
 async def _start_broker(
-    root: Path, host: str, port: int, number: int, namesrv: str, settings: str
+    root: Path, host: str, port: int, name: str, namesrv: str, files: tuple[str, ...]
 ) -> Part:
-    name = f"broker-{chr(ord('a') + number)}" if number < 26 else f"broker-{number}"
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "broker.conf"
-    file.write_text(DEFAULTS + settings)
+    own = folder / "broker.conf"
+    if not own.exists():
+        own.write_text(DEFAULTS)
+    given = [argument for file in files for argument in ("-c", file)]
     return await _start(
         "mqbroker",
         "-n", namesrv,
-        "-c", str(file),
+        "-c", str(own), *given,
         f"-DbrokerName={name}",
         f"-DbrokerIP1={host}",
         f"-DbindAddress={host}",

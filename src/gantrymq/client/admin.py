@@ -163,9 +163,11 @@ class Admin:
         _, answer = await self.instance.call(address, calls.GET_BROKER_CONFIG, Nothing())
         return parse_properties(answer.body.decode("utf-8", "replace"))
 
-    async def update_broker_config(self, address: str, changes: Mapping[str, str]) -> None:
+    async def update_broker_config(self, address: str, changes: Mapping[str, str]) -> str | None:
+        """Change settings of a running broker; returns what it says about those not in force."""
         body = format_properties(changes).encode()
-        await self.instance.call(address, calls.UPDATE_BROKER_CONFIG, Nothing(), body)
+        _, answer = await self.instance.call(address, calls.UPDATE_BROKER_CONFIG, Nothing(), body)
+        return answer.remark
 
     # topics
 

@@ -2,16 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.disk import Disk, OsDisk
 from gantrymq.base.network import Network, TcpNetwork
-from gantrymq.nameserver.config import NameServerConfig
+from gantrymq.base.own_file import with_saved
+from gantrymq.nameserver.config import UNCHANGEABLE, NameServerConfig
 from gantrymq.nameserver.handlers import Handlers
 from gantrymq.nameserver.kv import KvConfig
+from gantrymq.nameserver.live_settings import LiveSettings
 from gantrymq.nameserver.table import RouteTable
 from gantrymq.remoting.connection import Connection
 from gantrymq.remoting.server import Server
@@ -35,12 +37,16 @@ async def run_nameserver(
     network: Network | None = None,
     disk: Disk | None = None,
     clock: WallClock | None = None,
+    stronger: Collection[str] = (),
 ) -> AsyncIterator[NameServer]:
-    """Serve until the block is left."""
-    clock = clock or SystemClock()
+    """Serve until the block is left; `stronger` settings stand above what calls changed."""
+    clock, disk = clock or SystemClock(), disk or OsDisk()
+    config = with_saved(
+        config, disk, config.config_store_path, fixed=UNCHANGEABLE, stronger=stronger
+    )
     table = RouteTable()
-    kv = KvConfig(disk or OsDisk(), config.kv_config_path)
-    handlers = Handlers(table, kv, config, clock)
+    kv = KvConfig(disk, config.kv_config_path)
+    handlers = Handlers(table, kv, LiveSettings(config, disk), config, clock)
 
     def forget(connection: Connection) -> None:
         for address in table.drop_connection(connection):

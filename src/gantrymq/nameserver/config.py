@@ -4,14 +4,20 @@ import os.path
 
 import msgspec
 
+from gantrymq.base.config import Written, settings
+from gantrymq.base.errors import ConfigError
+
 _HOME = os.path.expanduser("~")
 
 
-class NameServerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class NameServerConfig(msgspec.Struct, kw_only=True, rename="camel"):
+    """What a name server is told; only its handler of changed settings writes to it."""
+
     listen_port: int = 9876
     bind_address: str = "0.0.0.0"
     kv_config_path: str = f"{_HOME}/namesrv/kvConfig.json"
     config_store_path: str = f"{_HOME}/namesrv/namesrv.properties"
+    """The file that changes of a running name server are written to; with `-c` it is that one."""
     rocketmq_home: str = ""
     order_message_enable: bool = False
     """Answer routes of ordered topics with their fixed queue list from the KV config."""
@@ -30,7 +36,7 @@ IGNORED_KEYS = frozenset(
         "serverChannelMaxIdleTimeSeconds", "serverSocketSndBufSize", "serverSocketRcvBufSize",
         "serverPooledByteBufAllocatorEnable", "useEpollNativeSelector", "productEnvName",
         "clusterTest", "enableTopicList", "notifyMinBrokerIdChanged", "supportActingMaster",
-        "enableControllerInNamesrv", "needWaitForService", "waitSecondsForService",
+        "needWaitForService", "waitSecondsForService",
         "deleteTopicWithBrokerRegistration", "clientRequestThreadPoolNums",
         "defaultThreadPoolNums", "configBlackList", "writeBufferHighWaterMark",
         "writeBufferLowWaterMark", "serverSocketBacklog", "returnOrderTopicConfigToBroker",
@@ -39,3 +45,24 @@ IGNORED_KEYS = frozenset(
     }
 )  # fmt: skip
 """Keys of RocketMQ's name server that have no meaning here."""
+
+UNCHANGEABLE = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
+"""Never changed by a call."""
+NEXT_START = frozenset({"listenPort", "bindAddress", "logDirectory"})
+"""Changed by a call, in force from the next start."""
+
+_NO_CONTROLLER = (
+    "controllers are not built; remove every line with `controller` in it and run masters"
+)
+
+
+def nameserver_config(written: Written) -> NameServerConfig:
+    """The settings that stand in a property file and on the command line."""
+    for key, value in written.values.items():
+        embedded = key == "enableControllerInNamesrv" and value.strip().lower() == "true"
+        if embedded or key.startswith("controller"):
+            raise ConfigError(f"{written.quote(key)}: {_NO_CONTROLLER}")
+    return settings(
+        NameServerConfig, written.values, places=written.places,
+        ignored=IGNORED_KEYS | {"enableControllerInNamesrv"},
+    )  # fmt: skip

@@ -4,14 +4,13 @@ import zlib
 from collections.abc import Callable
 from typing import TypeVar
 
-import msgspec
-
 from gantrymq.base.clock import WallClock
-from gantrymq.base.config import as_text, format_properties, parse_properties
+from gantrymq.base.config import format_properties, parse_properties
 from gantrymq.base.errors import GantryError, ProtocolError
 from gantrymq.model import DataVersion, Route
 from gantrymq.nameserver.config import NameServerConfig
 from gantrymq.nameserver.kv import ORDER_NAMESPACE, KvConfig
+from gantrymq.nameserver.live_settings import LiveSettings
 from gantrymq.nameserver.registration import decode_body
 from gantrymq.nameserver.table import (
     UNIT_FLAG,
@@ -33,7 +32,6 @@ from gantrymq.remoting.server import Hot, Routes
 
 NO_ROUTE = "No topic route info in name server for the topic: "
 FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
-UNCHANGEABLE = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
 
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
@@ -48,19 +46,19 @@ class TopicMissing(GantryError):
     code = ResponseCode.TOPIC_NOT_EXIST
 
 
-class NotChangeable(GantryError):
-    code = ResponseCode.NO_PERMISSION
-
-
 class Handlers:
     """The conversations of a name server over its two tables."""
 
     def __init__(
-        self, table: RouteTable, kv: KvConfig, config: NameServerConfig, clock: WallClock
+        self,
+        table: RouteTable,
+        kv: KvConfig,
+        live: LiveSettings,
+        config: NameServerConfig,
+        clock: WallClock,
     ) -> None:
         self._table, self._kv, self._config, self._clock = table, kv, config, clock
-        self._ignored: dict[str, str] = {}
-        """Settings without a meaning here, kept so that they read back."""
+        self._live = live
 
     def routes(self) -> Routes:
         """Everything a name server answers, on one screen."""
@@ -233,22 +231,11 @@ class Handlers:
         return response(request, body=fastjson.dumps(KvTable(table=table)))
 
     def _update_config(self, peer: Connection, request: Command, h: Header) -> Answer:
-        changes = parse_properties(request.body.decode("utf-8", "replace"))
-        refused = sorted(UNCHANGEABLE & changes.keys())
-        if refused:
-            raise NotChangeable(f"Can not update config in black list: {', '.join(refused)}")
-        known = {k: v for k, v in changes.items() if k in self._config.__struct_encode_fields__}
-        try:
-            self._config = msgspec.convert(
-                as_text(self._config) | known, NameServerConfig, strict=False
-            )
-        except msgspec.ValidationError as error:
-            raise ProtocolError(f"not changed: {error}") from error
-        self._ignored |= {key: value for key, value in changes.items() if key not in known}
+        self._live.change(parse_properties(request.body.decode("utf-8", "replace")))
         return response(request)
 
     def _get_config(self, peer: Connection, request: Command, h: Header) -> Answer:
-        text = format_properties(as_text(self._config) | self._ignored)
+        text = format_properties(self._live.in_force)
         return response(request, body=text.encode())
 
 

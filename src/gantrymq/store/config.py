@@ -16,8 +16,20 @@ DELAY_LEVELS_MS = (
 """RocketMQ's eighteen delays; level 1 is the first."""
 
 
-class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a store lays out its files and when it flushes, cleans and refuses."""
+CHANGEABLE = (
+    "flush_interval_ms", "flush_least_pages", "flush_thorough_ms", "sync_flush_timeout_ms",
+    "queue_wait_max_ms", "append_busy_ms", "retention_hours", "delete_when", "clean_interval_ms",
+    "delete_batch_max", "disk_clean_ratio", "disk_force_ratio", "disk_refuse_ratio",
+    "max_message_bytes",
+)  # fmt: skip
+"""What may change while a store is open; its parts read these when they need them."""
+
+
+class StoreConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """How a store lays out its files and when it flushes, cleans and refuses.
+
+    All parts of a store share one; only `Store.reconfigure` changes it.
+    """
 
     directory: str
     log_directory: str = ""

@@ -15,7 +15,7 @@ from gantrymq.base.disk import Disk, Lock, delete_tree
 from gantrymq.base.offload import Offload
 from gantrymq.base.watermark import Watermark
 from gantrymq.store.append import Append, Pulled, PutStatus, QueryResult
-from gantrymq.store.config import StoreConfig
+from gantrymq.store.config import CHANGEABLE, StoreConfig
 from gantrymq.store.consumequeue import ConsumeQueue
 from gantrymq.store.dispatch import Marker
 from gantrymq.store.fence import Fence
@@ -121,22 +121,29 @@ class Store:
     def _start(self) -> None:
         self._writer.make_spare()
         config = self.config
-        work: list[tuple[Callable[[], Awaitable[None]], int]] = [
-            (self._keep_derived, config.queue_write_interval_ms),
-            (self._clean, config.clean_interval_ms),
+        work: list[tuple[Callable[[], Awaitable[None]], Callable[[], int]]] = [
+            (self._keep_derived, lambda: config.queue_write_interval_ms),
+            (self._clean, lambda: config.clean_interval_ms),
         ]
         if config.flush == "ASYNC_FLUSH":
-            work.append((self._flush_some, config.flush_interval_ms))
+            work.append((self._flush_some, lambda: config.flush_interval_ms))
         loop = asyncio.get_running_loop()
         self._flushed_at = self._checkpoint_at = loop.time()
         for what, interval_ms in work:
-            self._tasks.append(loop.create_task(self._every(interval_ms / 1000, what)))
+            self._tasks.append(loop.create_task(self._every(interval_ms, what)))
 
-    async def _every(self, seconds: float, what: Callable[[], Awaitable[None]]) -> None:
+    def reconfigure(self, wanted: StoreConfig) -> None:
+        """Take over the settings that can change while the store is open."""
+        for name in CHANGEABLE:
+            setattr(self.config, name, getattr(wanted, name))
+
+    async def _every(
+        self, interval_ms: Callable[[], int], what: Callable[[], Awaitable[None]]
+    ) -> None:
         """Do something again and again until the store closes; a failure is logged, not final."""
         while not self._stop.is_set():
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), seconds)
+                await asyncio.wait_for(self._stop.wait(), interval_ms() / 1000)
                 return
             try:
                 await what()

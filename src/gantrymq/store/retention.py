@@ -88,10 +88,10 @@ class Cleaner:
         free = self._disk.free_bytes(self._config.directory)
         if free < FREE_BYTES_WARN and not self._config.judge_by_free_bytes:
             log.warning(
-                "only %d MiB are free; writes are refused above disk_refuse_ratio %.2f, "
-                "unless judge_by_free_bytes is set",
+                "only %d MiB are free; writes are refused above diskSpaceWarningLevelRatio=%d, "
+                "unless storeProfile=dev",
                 free >> 20,
-                self._config.disk_refuse_ratio,
+                round(self._config.disk_refuse_ratio * 100),
             )
 
     def _ratio(self) -> float:

@@ -102,6 +102,7 @@ class Cluster:
             listen_port=0,
             bind_address=HOST,
             kv_config_path=f"{self._root}/namesrv-{number}/kvConfig.json",
+            config_store_path=f"{self._root}/namesrv-{number}/namesrv.properties",
         )
         disk = MemoryDisk() if self._own_disks else self.disk
         server = run_nameserver(config, network=self.network, disk=disk, clock=self._clock)

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from gantrymq.base.config import format_properties, parse_properties
+from gantrymq.base.config import Written, format_properties, parse_properties
 from gantrymq.base.errors import ConfigError
 from gantrymq.broker.config import broker_config, parse_delay_levels
 from gantrymq.broker.locks import QueueLocks
@@ -115,7 +115,9 @@ class TestSettings:
         Known keys are honoured, keys without a meaning here are accepted.
         """
         config = broker_config(
-            parse_properties("brokerName = b\nfileReservedTime=48\n# x\ntransferMsgByHeap=true\n")
+            Written.in_text(
+                "brokerName = b\nfileReservedTime=48\n# x\ntransferMsgByHeap=true\n", "b.conf"
+            )
         )
 
         assert (config.broker_name, config.store.retention_hours) == ("b", 48)
@@ -125,7 +127,7 @@ class TestSettings:
         RocketMQ would have ignored it.
         """
         with pytest.raises(ConfigError, match="flushDiskTpye; did you mean flushDiskType"):
-            broker_config({"flushDiskTpye": "SYNC_FLUSH"})
+            broker_config(Written({"flushDiskTpye": "SYNC_FLUSH"}))
 
     @pytest.mark.parametrize(
         "key, value",
@@ -143,7 +145,7 @@ class TestSettings:
         The error names the key or what is wrong with it.
         """
         with pytest.raises(ConfigError):
-            broker_config({key: value})
+            broker_config(Written({key: value}))
 
     def test_delay_levels_have_units(self) -> None:
         """

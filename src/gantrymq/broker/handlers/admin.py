@@ -3,7 +3,7 @@
 from gantrymq.base.clock import WallClock
 from gantrymq.base.config import format_properties, parse_properties
 from gantrymq.broker.handlers.pull import PullHandler
-from gantrymq.broker.overrides import Overrides
+from gantrymq.broker.live_settings import LiveSettings
 from gantrymq.broker.stats import Stats
 from gantrymq.broker.timer.service import TimerService
 from gantrymq.model import DataVersion
@@ -21,30 +21,30 @@ class AdminHandler:
 
     def __init__(
         self,
-        overrides: Overrides,
+        live: LiveSettings,
         store: Store,
         stats: Stats,
         pulls: PullHandler,
         timers: TimerService,
         clock: WallClock,
     ) -> None:
-        self._overrides, self._store, self._stats = overrides, store, stats
+        self._live, self._store, self._stats = live, store, stats
         self._pulls, self._timers, self._clock = pulls, timers, clock
         self._version = DataVersion()
 
     async def get_config(self, connection: Connection, command: Command) -> Command:
-        text = format_properties(self._overrides.settings)
+        text = format_properties(self._live.in_force)
         ext = {"version": fastjson.dumps(self._version).decode()}
         return response(command, ext=ext, body=text.encode())
 
     async def update_config(self, connection: Connection, command: Command) -> Command:
-        """Keep the changes for the next start, and say that it takes one."""
+        """Change what can change now, keep the rest for the next start, and say which is which."""
         wanted = parse_properties(command.body.decode("utf-8", "replace"))
-        if wanted:
-            await self._overrides.change(wanted)
-            self._version = self._version.next(self._clock.now_ms())
-        remark = "saved, in force from the next start of this broker" if wanted else None
-        return response(command, remark=remark)
+        if not wanted:
+            return response(command)
+        outcome = await self._live.change(wanted)
+        self._version = self._version.next(self._clock.now_ms())
+        return response(command, remark=outcome.remark)
 
     async def runtime(self, connection: Connection, command: Command) -> Command:
         first = await self._store.message_at(self._store.log_min)

@@ -53,9 +53,7 @@ class ClientHandler:
     ) -> None:
         self._policy, self._sessions, self._locks = policy, sessions, locks
         self._filters, self._table, self._stats = filters, table, stats
-        self._notify = config.notify_consumer_ids_changed_enable
-        self._strict = config.strict_subscriptions
-        self._grace = config.strict_subscriptions_grace_mills / 1000
+        self._config = config
 
     # membership
 
@@ -90,9 +88,10 @@ class ClientHandler:
     def _objection(
         self, data: ConsumerData, connection: Connection, client: Client
     ) -> Conflict | None:
-        if not self._strict:
+        if not self._config.strict_subscriptions:
             return None
-        return self._sessions.objection(data, connection, client, self._grace)
+        grace = self._config.strict_subscriptions_grace_mills / 1000
+        return self._sessions.objection(data, connection, client, grace)
 
     def _remember(self, group: str) -> None:
         """Conditions are asked while messages are stored for as long as somebody wants that."""
@@ -142,7 +141,8 @@ class ClientHandler:
         members = self._sessions.consumers.get(group)
         if members is None:
             self._table.leave(group)
-        if members is None or not self._notify or members.message_model == "BROADCASTING":
+        notify = self._config.notify_consumer_ids_changed_enable
+        if members is None or not notify or members.message_model == "BROADCASTING":
             return
         if not self._policy.group(group).notify_consumer_ids_changed_enable:
             return

@@ -101,7 +101,7 @@ class SendHandler:
         self._policy, self._rooms, self._stats, self._rng = policy, rooms, stats, rng
         self._topics = registry.topics.table
         self._store_host = store_host
-        self._waiting, self._waiting_max = 0, config.send_thread_pool_queue_capacity
+        self._waiting = 0
         self._tail = properties.encode(
             {
                 # RocketMQ's consumers from 5.x on trace nothing that came without a region.
@@ -111,7 +111,6 @@ class SendHandler:
             }
         ).encode()
         self._half_tail = self._tail + HALF_MARK.encode()
-        self._rejects_halves = config.reject_transaction_message
 
     # the two header forms
 
@@ -149,7 +148,12 @@ class SendHandler:
         ext = command.ext
         text = ext.get("i", "")
         bare, group = without_half_mark(text), producer_group(text)
-        if bare is None or not group or self._ledger.full or self._rejects_halves:
+        if (
+            bare is None
+            or not group
+            or self._ledger.full
+            or self._config.reject_transaction_message
+        ):
             return False
         plain = read_send({**ext, "f": _HALF_FLAGS[ext["f"]], "i": bare}, self._half_tail)
         topic = self._topics.get(plain[0]) if plain is not None else None
@@ -194,7 +198,7 @@ class SendHandler:
 
     def _put_half(self, message: Sent, text: str, h: SendRequest | SendRequestV2) -> None:
         """The first half of a transaction goes where no consumer reads, until it is decided."""
-        if self._rejects_halves:
+        if self._config.reject_transaction_message:
             address = self._config.broker_ip1
             raise NotPermitted(f"the broker[{address}] sending transaction message is forbidden")
         if h.batch:
@@ -278,10 +282,10 @@ class SendHandler:
         message.properties = text.encode() + self._tail
 
     def _put(self, message: Sent, reply: Callable[[Sent], None] | None = None) -> None:
-        if self._waiting >= self._waiting_max:
+        if self._waiting >= self._config.send_thread_pool_queue_capacity:
             raise Busy(
                 f"[OVERLOAD]system busy: {self._waiting} sends wait for the disk, "
-                f"sendThreadPoolQueueCapacity is {self._waiting_max}"
+                f"sendThreadPoolQueueCapacity is {self._config.send_thread_pool_queue_capacity}"
             )
         message.reply = reply or self._answer  # type: ignore[assignment]
         self._waiting += 1

@@ -62,7 +62,6 @@ class Checker:
         self._policy, self._sessions, self._ledger = policy, sessions, ledger
         self._decisions, self._clock, self._rng = decisions, clock, rng
         self._store_host = store_host
-        self._interval = config.transaction_check_interval / 1000
         self._seen: tuple[int, int, int] | None = None
         """Half offset, op offset and the log's end when everything before them was decided."""
 
@@ -182,7 +181,7 @@ class Checker:
         copy = await self._renew(entry, asks)
         if copy is None:
             return
-        entry.due = now + self._interval
+        entry.due = now + self._config.transaction_check_interval / 1000
         if asks:
             entry.checks += 1
             entry.check_at = entry.due

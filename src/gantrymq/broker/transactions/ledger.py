@@ -65,7 +65,7 @@ class Ledger:
     """Every undecided half message, and when somebody must look at the next one."""
 
     def __init__(self, timeout_ms: int, interval_ms: int) -> None:
-        self._timeout, self._interval = timeout_ms / 1000, interval_ms / 1000
+        self.set_times(timeout_ms, interval_ms)
         self._loop = asyncio.get_running_loop()
         self._table: dict[int, Undecided] = {}
         self._moved: dict[int, Undecided] = {}
@@ -75,6 +75,10 @@ class Ledger:
         self.next_due = float("inf")
         self.sooner = asyncio.Event()
         """Set when `next_due` came nearer."""
+
+    def set_times(self, timeout_ms: int, interval_ms: int) -> None:
+        """How long producers have time to decide, and how long between two questions."""
+        self._timeout, self._interval = timeout_ms / 1000, interval_ms / 1000
 
     def __len__(self) -> int:
         return len(self._table)

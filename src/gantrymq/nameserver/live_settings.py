@@ -1,0 +1,46 @@
+"""Settings of a running name server: what is in force, and what a call may change."""
+
+from gantrymq.base.config import as_text, convert, replace_properties
+from gantrymq.base.disk import Disk
+from gantrymq.base.errors import ConfigError, GantryError, ProtocolError
+from gantrymq.base.files import load_text, save_text
+from gantrymq.base.own_file import take_over
+from gantrymq.nameserver.config import NEXT_START, UNCHANGEABLE, NameServerConfig
+from gantrymq.protocol.codes import ResponseCode
+
+
+class NotChangeable(GantryError):
+    code = ResponseCode.NO_PERMISSION
+
+
+class LiveSettings:
+    """The settings of one running name server; a change is on disk before it is answered."""
+
+    def __init__(self, config: NameServerConfig, disk: Disk) -> None:
+        self._config, self._disk = config, disk
+
+    @property
+    def in_force(self) -> dict[str, str]:
+        """All settings as they are at this moment."""
+        return as_text(self._config)
+
+    def change(self, wanted: dict[str, str]) -> None:
+        """Check all and keep all, or refuse all; keys that nobody knows are passed over."""
+        if UNCHANGEABLE & wanted.keys():
+            raise NotChangeable("Can not update config in black list.")
+        known = {key: value.strip() for key, value in wanted.items() if key in self.in_force}
+        if not known:
+            return
+        try:
+            new = convert(NameServerConfig, self.in_force | known, {})
+        except ConfigError as error:
+            raise ProtocolError(f"not changed: {error}") from error
+        path = self._config.config_store_path
+        try:
+            before = load_text(self._disk, path) or ""
+            save_text(self._disk, path, replace_properties(before, known))
+        except OSError as error:
+            raise ProtocolError(
+                f"not changed: {path} cannot be written: {error.strerror}"
+            ) from error
+        take_over(self._config, new, known.keys() - NEXT_START)

@@ -1,0 +1,187 @@
+"""Settings as they stand in files: where errors point, and what a change leaves alone."""
+
+from pathlib import Path
+
+import pytest
+
+from gantrymq.base.config import Written, parse_properties, replace_properties
+from gantrymq.base.errors import ConfigError
+from gantrymq.broker.config import BrokerConfig, broker_config
+from gantrymq.nameserver.config import nameserver_config
+
+MASTER = "brokerClusterName={0}\nbrokerName={1}\nbrokerId=0\ndeleteWhen=04\nfileReservedTime=48\n"
+SLAVE = "brokerName=broker-a\nbrokerId=1\ndeleteWhen=04\nbrokerRole=SLAVE\n"
+RAFT = (
+    "brokerName=RaftNode00\nlistenPort=30911\nenableDLegerCommitLog=true\ndLegerGroup=RaftNode00\n"
+)
+ELECTED = "brokerName=broker-a\nbrokerId=-1\nbrokerRole=SLAVE\nenableControllerMode = true\n"
+IN_CONTAINER = "brokerId=0\nbrokerRole=SYNC_MASTER\ntotalReplicas=2\nenableSlaveActingMaster=true\n"
+CONTAINER = "listenPort=10811\nbrokerConfigPaths=/a/broker-a.conf:/a/broker-b.conf\n"
+CONTROLLER = "controllerDLegerGroup = group1\ncontrollerDLegerSelfId = n0\n"
+COMMENTED = "<!--\n  Licensed under some terms\n-->\nenableControllerInNamesrv = true\n"
+
+
+class TestRocketmqsSampleFiles:
+    """What the files in RocketMQ's `distribution/conf` say, of 4.9.7 and 5.3.3."""
+
+    @pytest.mark.parametrize(
+        "role",
+        ["brokerRole=ASYNC_MASTER\nflushDiskType=ASYNC_FLUSH\n", "brokerRole = ASYNC_MASTER\n"],
+    )
+    @pytest.mark.parametrize("name", ["broker-a", "broker-b", "broker-trace"])
+    def test_masters_start(self, name: str, role: str) -> None:
+        """
+        broker.conf, 2m-noslave and the masters of 2m-2s-async.
+        """
+        found = broker_config(Written.in_text(MASTER.format("DefaultCluster", name) + role, "b"))
+
+        assert (name, 48, 0) == (found.broker_name, found.file_reserved_time, found.broker_id)
+
+    @pytest.mark.parametrize(
+        "text, setting, line, advice",
+        [
+            (SLAVE, "brokerRole=SLAVE", 4, "brokerRole=ASYNC_MASTER, brokerId=0"),
+            ("brokerId=0\nbrokerRole=SYNC_MASTER\n", "brokerRole=SYNC_MASTER", 2, "ASYNC_MASTER"),
+            (IN_CONTAINER, "brokerRole=SYNC_MASTER", 2, "ASYNC_MASTER"),
+            (RAFT, "enableDLegerCommitLog=true", 3, "remove the line"),
+            (ELECTED, "enableControllerMode=true", 4, "remove the line"),
+            (CONTAINER, "brokerConfigPaths=", 2, "start mqbroker -c for each"),
+            ("accessKey: rocketmq2\n", "unknown setting accessKey", 1, "remove it"),
+            (
+                "globalWhiteRemoteAddresses:\n  - 10.*\n",
+                "unknown setting globalWhite",
+                1,
+                "remove it",
+            ),
+        ],
+    )
+    def test_what_no_broker_can_be_is_refused_by_a_line(
+        self, text: str, setting: str, line: int, advice: str
+    ) -> None:
+        """
+        Slaves, synchronous masters, raft groups, elected brokers, containers, files of tools.
+        """
+        with pytest.raises(ConfigError) as refused:
+            broker_config(Written.in_text(text, "conf/x.conf"))
+        said = str(refused.value)
+
+        assert said.startswith(setting)
+        assert f"(conf/x.conf, line {line})" in said
+        assert advice in said
+        assert "\n" not in said
+
+    @pytest.mark.parametrize(
+        "text, setting, line",
+        [
+            (CONTROLLER, "controllerDLegerGroup=group1", 1),
+            ("enableControllerInNamesrv = true\n" + CONTROLLER, "enableControllerInNamesrv", 1),
+            (COMMENTED, "enableControllerInNamesrv=true", 4),
+        ],
+    )
+    def test_a_name_server_is_no_controller(self, text: str, setting: str, line: int) -> None:
+        """
+        The files of `controller`, one of which has a comment that is none.
+        """
+        with pytest.raises(ConfigError, match=rf"{setting}.*\(n.conf, line {line}\).*remove"):
+            nameserver_config(Written.in_text(text, "n.conf"))
+
+    def test_a_name_server_beside_containers_starts(self) -> None:
+        """
+        `supportActingMaster=true` asks for nothing that a cluster of masters needs.
+        """
+        assert (
+            9876
+            == nameserver_config(Written.in_text("supportActingMaster=true\n", "n")).listen_port
+        )
+
+    def test_the_proxys_file_is_said_to_be_json(self) -> None:
+        """
+        Instead of an unknown setting called `{`.
+        """
+        with pytest.raises(
+            ConfigError, match=r"rmq-proxy.json, line 1: this is JSON; write a line"
+        ):
+            Written.in_text('{\n  "rocketMQClusterName": "DefaultCluster"\n}\n', "rmq-proxy.json")
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        "text, said",
+        [
+            ("a=1\n", "unknown setting a (b.conf, line 1); remove it"),
+            ("#\n\nflushDiskTpye=X", "(b.conf, line 3); did you mean flushDiskType?"),
+            ("\nlistenPort=x", "listenPort=x (b.conf, line 2): write a whole number"),
+            ("listenPort=70000", "listenPort 70000 is no port (b.conf, line 1)"),
+            ("flushDiskType=NEVER", "(b.conf, line 1): write ASYNC_FLUSH or SYNC_FLUSH"),
+            ("longPollingEnable=2", "longPollingEnable=2 (b.conf, line 1): write true or false"),
+            ("brokerName=a\\\n b\nmessageDelayLevel=1x", "'1x' is not a number"),
+            ("brokerName=a\\\n b\nmessageDelayLevel=1x", "(b.conf, line 3)"),
+            ("brokerId=3", "brokerId=3 (b.conf, line 1): copies on slaves are not built"),
+            ("useTLS=true", "useTLS=true (b.conf, line 1): encrypted connections are not built"),
+            ("storeType=defaultRocksDB", "storeType=defaultRocksDB (b.conf, line 1)"),
+        ],
+    )
+    def test_name_the_file_the_line_and_what_to_write(self, text: str, said: str) -> None:
+        """
+        Lines are counted as an editor counts them.
+        """
+        with pytest.raises(ConfigError) as refused:
+            broker_config(Written.in_text(text, "b.conf"))
+
+        assert said in str(refused.value)
+
+    def test_a_file_that_cannot_be_read_is_named(self, tmp_path: Path) -> None:
+        """
+        Missing, a folder, or no text.
+        """
+        (tmp_path / "binary").write_bytes(b"\xff\xfe")
+        for name in ("missing", ".", "binary"):
+            with pytest.raises(ConfigError, match=f"cannot read {tmp_path}/{name}"):
+                Written.in_file(f"{tmp_path}/{name}")
+
+    def test_the_command_line_stands_above_the_file(self) -> None:
+        """
+        And an error names it.
+        """
+        file = Written.in_text("listenPort=1\nbrokerName=b\n", "b.conf")
+        both = file | Written({"listenPort": "x"}, {"listenPort": "-D"})
+
+        with pytest.raises(ConfigError, match=r"listenPort=x \(-D\)"):
+            broker_config(both)
+
+
+class TestChangedFiles:
+    def test_only_the_named_lines_change(self) -> None:
+        """
+        Comments, order and everything else stay; a new setting goes to the end.
+        """
+        before = "# mine\nfileReservedTime = 48\n\ndeleteWhen=04\n"
+        after = replace_properties(before, {"fileReservedTime": "72", "maxMessageSize": "9"})
+
+        assert "# mine\nfileReservedTime=72\n\ndeleteWhen=04\nmaxMessageSize=9\n" == after
+
+    @pytest.mark.parametrize("value", ["a\\b", " leading", "x=y:z", "#", "a\nb", ""])
+    def test_every_value_reads_back(self, value: str) -> None:
+        """
+        Also where the setting stands twice, or over several lines.
+        """
+        after = replace_properties("key=1\nother=2\nkey=a\\\n  b\\\n  c\n", {"key": value})
+
+        assert {"other": "2", "key": value} == parse_properties(after)
+        assert 2 == len(after.splitlines())
+
+    def test_low_disk_rules_have_keys(self) -> None:
+        """
+        RocketMQ's names, in percent.
+        """
+        text = "diskMaxUsedSpaceRatio=50\ndiskSpaceCleanForciblyRatio=60\ndeleteFileBatchMax=3\n"
+        found = broker_config(Written.in_text(f"{text}diskSpaceWarningLevelRatio=70\n", "b")).store
+
+        assert (0.5, 0.6, 0.7, 3) == (
+            found.disk_clean_ratio, found.disk_force_ratio, found.disk_refuse_ratio,
+            found.delete_batch_max,
+        )  # fmt: skip
+        assert (0.75, 0.85, 0.9) == (
+            BrokerConfig().store.disk_clean_ratio, BrokerConfig().store.disk_force_ratio,
+            BrokerConfig().store.disk_refuse_ratio,
+        )  # fmt: skip
