@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from gantrymq.client.admin import Admin
     from gantrymq.client.checks import Unfinished
+    from gantrymq.client.consume_status import ConsumeStatus
     from gantrymq.client.consumer import Consumer
     from gantrymq.client.dead_letters import DeadLetters
     from gantrymq.client.delivery import Delivery
@@ -50,10 +51,12 @@ if TYPE_CHECKING:
         ProducerOptions,
         PullOptions,
     )
+    from gantrymq.client.payloads import HandlerRefused
     from gantrymq.client.popping import LoanOver, Popped, PopUnsupported
     from gantrymq.client.producer import Producer
     from gantrymq.client.publishing import Publisher
     from gantrymq.client.pull_consumer import PullConsumer
+    from gantrymq.client.readiness import NotReady
     from gantrymq.client.recall import RecallRefused
     from gantrymq.client.received import Received
     from gantrymq.client.request_reply import NotARequest, Reply, RequestTimeout, reply_to
@@ -71,6 +74,7 @@ __all__ = [
     "ClientOptions",
     "Closed",
     "ConfigError",
+    "ConsumeStatus",
     "Consumer",
     "ConsumerOptions",
     "DeadLetters",
@@ -83,6 +87,7 @@ __all__ = [
     "GantryError",
     "GroupConfig",
     "HalfNotSafe",
+    "HandlerRefused",
     "HookFailed",
     "LitePullConsumer",
     "LoanOver",
@@ -92,6 +97,7 @@ __all__ = [
     "NoNameServer",
     "NoRoute",
     "NotARequest",
+    "NotReady",
     "NotStarted",
     "Once",
     "PopUnsupported",
@@ -132,7 +138,10 @@ _HOMES = {
     ),
     "gantrymq.client.admin": ("Admin",),
     "gantrymq.client.checks": ("Unfinished",),
+    "gantrymq.client.consume_status": ("ConsumeStatus",),
     "gantrymq.client.consumer": ("Consumer",),
+    "gantrymq.client.payloads": ("HandlerRefused",),
+    "gantrymq.client.readiness": ("NotReady",),
     "gantrymq.client.dead_letters": ("DeadLetters",),
     "gantrymq.client.delivery": ("Delivery",),
     "gantrymq.client.epochs": ("Epoch",),

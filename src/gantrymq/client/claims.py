@@ -71,6 +71,8 @@ class Claims:
         self._finished: dict[Queue, int] = {}
         self.held: dict[Queue, Claim] = {}
         self.paused: dict[Queue, None] = {}
+        self.unknown: dict[str, None] = {}
+        """Topics whose queues could not be found out at the last look."""
         self.stats = Stats()
         self.on_change: list[Callable[[list[Queue]], None]] = []
 
@@ -84,8 +86,10 @@ class Claims:
         for topic in list(self._setup.subscriptions):
             mine = await self._shares(topic)
             if mine is None:
+                self.unknown[topic] = None
                 bearable.append(UNKNOWN_RETRY_SECONDS)
             else:
+                self.unknown.pop(topic, None)
                 bearable += await self._settle(topic, mine)
         strays = [claim for queue, claim in self.held.items() if self._unwanted(queue)]
         await asyncio.gather(*(self.give_up(claim) for claim in strays))

@@ -17,6 +17,7 @@ from gantrymq.client.claims import Claims
 from gantrymq.client.consumer_errors import ConsumerMisused
 from gantrymq.client.delivery import Delivery
 from gantrymq.client.errors import BrokerRefused, Closed, NotStarted
+from gantrymq.client.handler_check import check_handler
 from gantrymq.client.handout import Handout, HandoutClosed
 from gantrymq.client.instance import Hook, Instance
 from gantrymq.client.offset_store import OffsetStore
@@ -25,8 +26,10 @@ from gantrymq.client.once.hosts import check_one_host
 from gantrymq.client.options import ClientOptions, ConsumerOptions, chosen
 from gantrymq.client.producer import with_namesrv
 from gantrymq.client.queue_offsets import timestamp_of
+from gantrymq.client.readiness import Readiness, ready_or
 from gantrymq.client.rebalance import Rebalancing
-from gantrymq.client.send_back import NO_LIMIT, SendBacks
+from gantrymq.client.retry_log import NO_LIMIT
+from gantrymq.client.send_back import SendBacks
 from gantrymq.client.server_requests import ServerRequests
 from gantrymq.client.setup import (
     BROADCASTING,
@@ -36,6 +39,7 @@ from gantrymq.client.setup import (
     join,
     strategy_named,
 )
+from gantrymq.client.start_at import Start, moment_of, with_start
 from gantrymq.client.subscribing import Subscribing
 from gantrymq.client.tracing import Tracing
 from gantrymq.client.workers import BatchHandler, Handler, Work, Workers
@@ -62,7 +66,8 @@ class Consumer:
                 ...
                 await message.ack()
 
-    or, with up to 20 at a time, `@consumer.handler` and `await consumer.run()`.
+    or, with up to 20 at a time, `@consumer.handler` and `await consumer.run()`. `start` says where
+    a group begins that never read a queue: "first", "last" (the default), a datetime, "30m ago".
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class Consumer:
         namesrv: str | None = None,
         *,
         group: str,
+        start: Start | None = None,
         ordered: bool = False,
         broadcast: bool = False,
         max_retries: int | None = FROM_OPTIONS,
@@ -81,6 +87,7 @@ class Consumer:
         client: ClientOptions | None = None,
         trace: bool | str = False,
         close_grace: float = CLOSE_GRACE_SECONDS,
+        start_timeout: float | None = None,
         network: Network | None = None,
         clock: WallClock | None = None,
         rng: random.Random | None = None,
@@ -88,7 +95,8 @@ class Consumer:
     ) -> None:
         self.group = check_group(group)
         self.ordered = yes_or_no("ordered", ordered)
-        options = chosen(ConsumerOptions, options)
+        options = with_start(chosen(ConsumerOptions, options), start)
+        self._start_at = start
         if yes_or_no("broadcast", broadcast):
             options = msgspec.structs.replace(options, message_model=BROADCASTING)
         if concurrency is not None:
@@ -100,6 +108,7 @@ class Consumer:
         self._max_retries = None if max_retries is None else options.max_reconsume_times
         self._strategy = strategy or strategy_named(options.allocate_strategy)
         self._own_offsets, self._close_grace = offsets, close_grace
+        self._start_timeout = start_timeout
         self._once = once
         self._ports = (network, clock, rng)
         self._hooks = tuple(hooks)
@@ -114,10 +123,12 @@ class Consumer:
         self._assigning: dict[asyncio.Event, None] = {}
         self._ended: asyncio.Event | None = None
         self._closed = False
+        self._waited = False
         self._instance: Instance
         self._setup: Setup
         self._handout: Handout
         self._claims: Claims
+        self._readiness: Readiness
         self._rebalancing: Rebalancing
         self._requests: ServerRequests
         self._stop_listening: Callable[[], None]
@@ -125,18 +136,34 @@ class Consumer:
     # life
 
     async def start(self) -> None:
-        """Join the group. Leave it with `close`, or use `async with` for both."""
+        """Join the group. Leave it with `close`, or use `async with` for both.
+
+        With a `start_timeout` everything subscribed to must be readable within so many seconds:
+        its topics exist and their brokers answer. Otherwise NotReady is raised, here or, for what
+        is subscribed to later, where messages are waited for.
+        """
         self._check_not_closed()
         if self._ended is not None:
             return
+        early = bool(self._subscribing.table)
         await join(self._client, self.group, self._ports, self._hooks, self._assemble)
+        if self._start_timeout is None:
+            return
+        if not early:
+            self._spawn(ready_or(self._readiness, self._start_timeout, self._fail))
+            return
+        try:
+            await self._readiness.wait(self._start_timeout)
+        except BaseException:
+            await self.close()
+            raise
 
     async def _assemble(self, instance: Instance) -> None:
         options = self.options
         self._instance = instance
         self._setup = setup = Setup(
             instance, self.group, options, self.ordered, self._strategy,
-            timestamp_of(options.consume_timestamp, instance.clock.now_ms()),
+            self._begin_ms(instance.clock.now_ms()),
             self._subscribing.table,
         )  # fmt: skip
         offsets = self._own_offsets or setup.offset_store()
@@ -154,6 +181,9 @@ class Consumer:
             retries_max=self._retry_limit, spawn=self._spawn, wake=self._rebalancing.wake,
         )  # fmt: skip
         self._claims.on_change.append(self._look_again)
+        self._readiness = Readiness(
+            self.group, instance.routes, self._subscribing.table, self._claims.unknown
+        )
         self._requests = ServerRequests(setup, self._claims, lambda: self._work)
         instance.register_consumer(self.group, self._consumer_data)
         self._requests.listen()
@@ -166,6 +196,12 @@ class Consumer:
             self._spawn(self._every(LOCK_RENEW_SECONDS, self._claims.renew_locks))
         if self._work is not None:
             self._start_workers(self._work)
+
+    def _begin_ms(self, now_ms: int) -> int:
+        if self._start_at in (None, "first", "last"):
+            return timestamp_of(self.options.consume_timestamp, now_ms)
+        assert self._start_at is not None
+        return moment_of(self._start_at, now_ms)
 
     async def _start_once(self, once: Once, instance: Instance) -> None:
         if self._setup.broadcast:
@@ -291,7 +327,9 @@ class Consumer:
             except ConsumerMisused as error:
                 self._fail(error)
                 return None
-        return await self._claims.rebalance()
+        bearable = await self._claims.rebalance()
+        self._readiness.look()
+        return bearable
 
     def _fail(self, error: GantryError) -> None:
         """A mistake that no waiting mends: whoever waits for messages is told."""
@@ -346,6 +384,9 @@ class Consumer:
             raise ConsumerMisused("`once` needs a handler: it must know when the work begins")
         if self._ended is None or os.getpid() != self._instance.pid:
             self._check_started()
+        if not self._waited:
+            self._waited = True
+            self._readiness.look(waits=True)
         try:
             return (await self._handout.next())[0]
         except HandoutClosed:
@@ -362,8 +403,9 @@ class Consumer:
     def handler(self, function: Any = None, *, batch: int | None = None) -> Any:
         """Register the function that gets every message; with `batch`, lists of up to so many.
 
-        Returning None acknowledges, an exception retries. A coroutine function may wait, and then
-        up to `concurrency` run at once; a plain one runs on the event loop and must be quick.
+        Returning None acknowledges, an exception retries, and a ConsumeStatus says which. A
+        coroutine function may wait, and then up to `concurrency` run at once; a plain one runs on
+        the event loop and must be quick.
         """
         if batch is not None:
             return lambda inner: self._set_work(inner, self._work_of(inner, batch, as_list=True))
@@ -371,6 +413,16 @@ class Consumer:
         return self._set_work(function, self._work_of(function, size, as_list=size > 1))
 
     def _work_of(self, function: Any, batch_max: int, *, as_list: bool) -> Work:
+        in_transaction = self._once is not None and self._once.transaction
+        check_handler(
+            function,
+            arguments=(
+                "messages" if as_list else "message",
+                *(("transaction",) if in_transaction else ()),
+            ),
+            given=Delivery,
+            as_list=as_list,
+        )
         if self._once is not None:
             function = self._once.guard(function, as_list=as_list)
         return Work(function, batch_max, as_list=as_list)
@@ -390,6 +442,7 @@ class Consumer:
         """Wait until the consumer is closed; for programs that only have a handler."""
         self._check_started()
         assert self._ended is not None
+        self._readiness.look(waits=True)
         await self._ended.wait()
         if self._failure is not None:
             raise self._failure

@@ -48,9 +48,23 @@ log = logging.getLogger(__name__)
 
 FORGET_IDLE_SECONDS: Final = 60.0
 
+_KNOWN_TO_EVERY_NAMESRV: Final = frozenset(
+    {RequestCode.GET_ROUTEINFO_BY_TOPIC, RequestCode.GET_BROKER_CLUSTER_INFO}
+)
+_A_BROKER: Final = (
+    "{address} is no name server, it answers as a broker does: give the address of a name server "
+    "(port 9876 unless it was changed; 10911 is a broker's)"
+)
+
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
 Handler = Callable[[Connection, Command], Awaitable[Command | None]]
+
+
+def _is_brokers_word(code: int, refused: BrokerRefused) -> bool:
+    """Whether a request that every name server knows was not understood: a broker was asked."""
+    unknown = refused.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    return unknown and code in _KNOWN_TO_EVERY_NAMESRV
 
 
 class Hook(Protocol):
@@ -219,6 +233,11 @@ class Instance:
                 )
             except TRANSPORT_ERRORS as error:
                 failures.append(str(error))
+                continue
+            except BrokerRefused as error:
+                if not _is_brokers_word(call.code, error):
+                    raise
+                failures.append(_A_BROKER.format(address=address))
                 continue
             self._namesrv.keep(address)
             return answer

@@ -10,6 +10,7 @@ from gantrymq.client.claim import Claim, SendBack
 from gantrymq.client.delivery import DEAD_LEVEL, Delivery
 from gantrymq.client.failures import Failure
 from gantrymq.client.handout import Handout
+from gantrymq.client.retry_log import tell_in_place
 from gantrymq.model import Queue
 
 log = logging.getLogger(__name__)
@@ -82,6 +83,7 @@ class OrderedClaim(Claim):
         limit = self._retries_max
         exhausted = limit is not None and message.reconsume_times >= limit
         if delay_level != DEAD_LEVEL and not exhausted:
+            tell_in_place(message, limit, self._pause_seconds)
             self._failed.append(message)
             self._one_back()
         elif self._send_back is None:

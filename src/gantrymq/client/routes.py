@@ -88,6 +88,8 @@ class Routes:
         self._provisional: dict[str, None] = {}
         self._fetching: dict[str, asyncio.Task[Route]] = {}
         self._brokers: dict[str, dict[int, str]] = {}
+        self.failures: dict[str, str] = {}
+        """Why a topic's route could not be had when it was last asked for."""
         self.version = 0
         """Rises with every change, so that users know when to look again."""
         self.on_change: list[Callable[[], None]] = []
@@ -141,7 +143,12 @@ class Routes:
             task.exception()  # whoever waited has it; with nobody waiting it is no news
 
     async def _refresh(self, topic: str) -> Route:
-        route = await self._fetch(topic)
+        try:
+            route = await self._fetch(topic)
+        except GantryError as error:
+            self.failures[topic] = str(error)
+            raise
+        self.failures.pop(topic, None)
         self._provisional.pop(topic, None)
         self._set(topic, route)
         return route

@@ -1,7 +1,6 @@
 """Giving a message back to the broker: for a later retry, or to the dead letters."""
 
 import logging
-from typing import Final
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.delivery import DEAD_LEVEL, Delivery
@@ -9,6 +8,7 @@ from gantrymq.client.failures import Failure
 from gantrymq.client.heartbeat import INNER_PRODUCER
 from gantrymq.client.instance import Instance
 from gantrymq.client.received import Received
+from gantrymq.client.retry_log import FIRST_RETRY_LEVEL, tell_sent_back
 from gantrymq.model import retry_topic
 from gantrymq.protocol import calls, properties
 from gantrymq.protocol.compression import COMPRESSED, TYPE_MASK
@@ -16,8 +16,8 @@ from gantrymq.protocol.headers.messages import SendBackRequest, SendRequestV2
 
 log = logging.getLogger(__name__)
 
-FIRST_RETRY_LEVEL: Final = 3
-NO_LIMIT: Final = 2**31 - 1
+RETRIES_MAX_DEFAULT = 16
+"""`retryMaxTimes` of a group that nobody has changed."""
 
 
 class SendBacks:
@@ -39,6 +39,11 @@ class SendBacks:
             except GantryError as error:
                 log.info("%r not sent anew either: %s", message, error)
                 raise refused from error
+        limit = self._retries_max
+        tell_sent_back(
+            self._group, message, delay_level, RETRIES_MAX_DEFAULT if limit is None else limit,
+            sure=limit is not None,
+        )  # fmt: skip
 
     async def _send_back(self, message: Received, delay_level: int) -> None:
         failure = _failure(message)

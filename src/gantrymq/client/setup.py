@@ -12,10 +12,12 @@ from gantrymq.client.flow import MIB, FlowLimits
 from gantrymq.client.instance import Hook, Instance, shared_instance
 from gantrymq.client.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
 from gantrymq.client.options import AllocateStrategy, ClientOptions, ConsumerOptions
+from gantrymq.client.send_back import RETRIES_MAX_DEFAULT
 from gantrymq.model import Subscription, check_group_name
 
+__all__ = ["BROADCASTING", "RETRIES_MAX_DEFAULT", "Setup", "check_group", "join", "strategy_named"]
+
 BROADCASTING = "BROADCASTING"
-RETRIES_MAX_DEFAULT = 16
 
 _STRATEGIES: dict[AllocateStrategy, Strategy] = {
     "AVG": averagely,

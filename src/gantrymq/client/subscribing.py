@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.consumer_errors import ConsumerMisused
-from gantrymq.client.errors import TRANSPORT_ERRORS, BrokerRefused, NoRoute
+from gantrymq.client.errors import TRANSPORT_ERRORS, BrokerRefused
 from gantrymq.client.instance import Instance
 from gantrymq.filter import condition
 from gantrymq.model import Subscription, check_topic_name, retry_topic
@@ -81,10 +81,8 @@ class Subscribing:
         for topic in list(self.table):
             try:
                 await instance.routes.get(topic)
-            except NoRoute:
-                log.info("topic %s has no route yet", topic)
             except GantryError as error:
-                log.warning("route of %s: %s", topic, error)
+                log.info("route of %s: %s", topic, error)
         for wanted in list(self.table.values()):
             if wanted.expression_type == SQL:
                 await self._check_sql(instance, wanted)

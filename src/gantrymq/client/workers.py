@@ -6,13 +6,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from gantrymq.client.consume_status import ConsumeStatus, finish_by, is_done
 from gantrymq.client.delivery import Delivery
 from gantrymq.client.failures import failure_of
 from gantrymq.client.handout import Handout, HandoutClosed
 
 log = logging.getLogger(__name__)
 
-Outcome = Awaitable[None] | None
+Outcome = Awaitable[ConsumeStatus | None] | ConsumeStatus | None
 Handler = Callable[[Delivery], Outcome] | Callable[[Delivery, Any], Outcome]
 """With two parameters only for `once` in a transaction, which is the second one."""
 BatchHandler = Callable[[list[Delivery]], Outcome] | Callable[[list[Delivery], Any], Outcome]
@@ -29,15 +30,16 @@ class Work:
         self._is_async = inspect.iscoroutinefunction(function)
 
     async def run(self, batch: list[Delivery]) -> None:
-        """None acknowledges; an exception retries, and so does a value, which is a mistake."""
+        """None acknowledges, an exception retries, a status says which; any other value retries."""
         given = batch if self._as_list else batch[0]
         try:
             result = self._function(given)
             if self._is_async or (result is not None and inspect.isawaitable(result)):
                 result = await result
-            if result is not None:
+            if not is_done(result) and not isinstance(result, ConsumeStatus):
                 raise TypeError(
-                    f"handler returned {result!r}; return None to acknowledge, raise to retry"
+                    f"handler returned {result!r}; return None to acknowledge, raise to retry, or "
+                    "return a ConsumeStatus"
                 )
         except (Exception, asyncio.CancelledError) as error:
             if _is_ours(error):
@@ -50,10 +52,19 @@ class Work:
                     message.failure = failure
                     await message.retry()
         else:
-            self.done_count += len(batch)
-            for message in batch:
-                if message.finished is None:
-                    await message.ack()
+            await self._finish(batch, result)
+
+    async def _finish(self, batch: list[Delivery], result: ConsumeStatus | None) -> None:
+        done = is_done(result)
+        self.done_count += len(batch) if done else 0
+        self.failed_count += 0 if done else len(batch)
+        for message in batch:
+            if message.finished is not None:
+                continue
+            if result is None or done:
+                await message.ack()
+            else:
+                await finish_by(result, message)
 
 
 def _is_ours(error: BaseException) -> bool:

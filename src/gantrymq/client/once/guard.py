@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from gantrymq.base.clock import WallClock
+from gantrymq.client.consume_status import ConsumeStatus, finish_by, is_done
 from gantrymq.client.consumer_errors import ConsumerMisused
 from gantrymq.client.delivery import Delivery
 from gantrymq.client.once.keys import KeyOf, by_keys, row_key
@@ -142,7 +143,8 @@ class Once:
 
             async def call(messages: Sequence[Delivery], *more: Any) -> object:
                 result = function(list(messages) if as_list else messages[0], *more)
-                return await result if inspect.isawaitable(result) else result
+                value = await result if inspect.isawaitable(result) else result
+                return None if is_done(value) else value
 
             return await step(groups, call)
 
@@ -183,10 +185,13 @@ class Once:
                 if value is not None or any(message.finished in UNDONE for message in fresh):
                     raise _RolledBack(value)
         except _RolledBack as undone:
+            verdict = undone.value
             for message in _all(groups):
-                if message.finished is None:
+                if message.finished is None and isinstance(verdict, ConsumeStatus):
+                    await finish_by(verdict, message)
+                elif message.finished is None:
                     await message.retry()
-            return undone.value
+            return verdict
         await self._finish(groups, fresh)
         return None
 

@@ -1,0 +1,68 @@
+"""Looking at a handler when it is registered: a mistake in it should not wait for a message."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from gantrymq.client.payloads import HandlerRefused
+
+
+def check_handler(
+    function: Callable[..., Any],
+    *,
+    arguments: tuple[str, ...],
+    given: type,
+    as_list: bool = False,
+    may_wait: bool = True,
+) -> None:
+    """Refuse what cannot be called with these arguments, or would not be waited for.
+
+    `given` is the class of the messages; with `as_list` a handler gets a list of them. Where
+    handlers run on threads they must not be coroutine functions (`may_wait=False`).
+    """
+    if not callable(function):
+        raise HandlerRefused(f"a handler is a function, not {function!r}")
+    name = getattr(function, "__qualname__", repr(function))
+    _check_kind(name, function, may_wait=may_wait)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # built in, without a signature to look at
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise HandlerRefused(
+            f"handler {name}{signature} must take ({', '.join(arguments)}): {error}"
+        ) from None
+    _check_annotation(name, function, given, as_list=as_list)
+
+
+def _check_kind(name: str, function: Callable[..., Any], *, may_wait: bool) -> None:
+    whole = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004  # the method itself is wanted
+    if inspect.isgeneratorfunction(whole) or inspect.isasyncgenfunction(whole):
+        raise HandlerRefused(f"handler {name} has a `yield`: it would never run; return instead")
+    if not may_wait and inspect.iscoroutinefunction(whole):
+        raise HandlerRefused(
+            f"handler {name} is `async`: gantrymq.sync runs handlers on threads. Write it without "
+            "`async`, or use gantrymq.Consumer"
+        )
+
+
+def _check_annotation(
+    name: str, function: Callable[..., Any], given: type, *, as_list: bool
+) -> None:
+    """A class that a message cannot be is a handler written for something else."""
+    try:
+        parameters = inspect.signature(function, eval_str=True).parameters.values()
+    except Exception:
+        return  # an annotation that cannot be read says nothing
+    wanted = next(iter(parameters)).annotation if parameters else inspect.Parameter.empty
+    right: type = list if as_list else given
+    if wanted is inspect.Parameter.empty or not isinstance(wanted, type):
+        return
+    if not (issubclass(right, wanted) or issubclass(wanted, right)):
+        what = f"a list of {given.__name__} objects" if as_list else f"a {given.__name__}"
+        raise HandlerRefused(
+            f"handler {name} takes a {wanted.__name__}, but is given {what}; gantrymq.App gives "
+            "handlers the body as a type"
+        )
