@@ -27,10 +27,11 @@ from gantrymq.client.errors import NotStarted
 from gantrymq.client.failures import failure_of
 from gantrymq.client.instance import Hook
 from gantrymq.client.once.guard import Once
-from gantrymq.client.options import ClientOptions, ConsumerOptions
+from gantrymq.client.options import ClientOptions, ConsumerOptions, chosen
 from gantrymq.client.payloads import Decode, HandlerRefused, PayloadRefused, arguments_of
 from gantrymq.client.producer import Producer
 from gantrymq.client.setup import RETRIES_MAX_DEFAULT, check_group
+from gantrymq.client.start_at import Start, with_start
 from gantrymq.model import check_topic_name
 
 log = logging.getLogger(__name__)
@@ -86,6 +87,8 @@ class App:
         namesrv: str | None = None,
         *,
         group: str,
+        start: Start | None = None,
+        start_timeout: float | None = None,
         options: ConsumerOptions | None = None,
         client: ClientOptions | None = None,
         once: Once | None = None,
@@ -98,7 +101,9 @@ class App:
         self.group = check_group(group)
         if options is not None and options.consume_batch_max != 1:
             raise HandlerRefused("handlers of an app get one message at a time")
-        self._namesrv, self._options = namesrv, options
+        self._namesrv = namesrv
+        self._options = with_start(chosen(ConsumerOptions, options), start)
+        self._start, self._start_timeout = start, start_timeout
         self._once, self._stop_seconds = once, stop_seconds
         self._shared: dict[str, Any] = {
             "client": client, "hooks": hooks, "network": network, "clock": clock, "rng": rng,
@@ -274,6 +279,7 @@ class App:
             self._namesrv, group=group, ordered=routes[0].ordered,
             max_retries=max(limits) if len(limits) == len(routes) else None,
             concurrency=sum(route.concurrency for route in routes), options=self._options,
+            start=self._start, start_timeout=self._start_timeout,
             once=self._once_of(group), close_grace=self._stop_seconds, **self._shared,
         )  # fmt: skip
         turns = {route: asyncio.Semaphore(route.concurrency) for route in routes}

@@ -31,7 +31,10 @@ def with_start(options: ConsumerOptions, start: Start | None) -> ConsumerOptions
     else:
         moment_of(start, _ANY_TIME_MS)
         where = "CONSUME_FROM_TIMESTAMP"
-    return msgspec.structs.replace(options, consume_from_where=where)
+    # What was said is meant: a young queue is not read from its first message against it.
+    return msgspec.structs.replace(
+        options, consume_from_where=where, from_last_skips_young_queues=start != "first"
+    )
 
 
 def moment_of(start: datetime | str, now_ms: int) -> int:

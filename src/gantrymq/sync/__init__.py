@@ -27,6 +27,7 @@ from gantrymq.client.consumer import Consumer as AsyncConsumer
 from gantrymq.client.consumer_errors import AlreadyFinished
 from gantrymq.client.delivery import Delivery as AsyncDelivery
 from gantrymq.client.errors import Closed, ForkedError
+from gantrymq.client.handler_check import check_handler
 from gantrymq.client.handout import HandoutClosed
 from gantrymq.client.instance import Hook
 from gantrymq.client.options import ClientOptions, ConsumerOptions, ProducerOptions
@@ -374,6 +375,7 @@ class Consumer(Blocking[PollingConsumer]):
 
     def handler(self, function: SyncHandler) -> SyncHandler:
         """Register the function that `run` gives every message."""
+        check_handler(function, arguments=("message",), given=Delivery, may_wait=False)
         self._handler = function
         return function
 
