@@ -19,7 +19,7 @@ from gantrymq.base.clock import SystemClock
 from gantrymq.pipelines.archive.run import Archive, Job
 from gantrymq.pipelines.lake import open_table
 from gantrymq.spark.rows import source_options
-from gantrymq.spark.session import local_session
+from gantrymq.spark.sessions import local_session
 
 COUNT = 1_000_000
 STREAM_ROWS = 200_000

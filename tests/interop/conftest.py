@@ -15,7 +15,7 @@ from clients import JavaClient
 from clusters import AGAINST, EVERYWHERE, OURS, Cluster, Clusters
 from our_client import Scene
 
-from gantrymq.spark.session import local_session
+from gantrymq.spark.sessions import local_session
 
 _numbers = itertools.count(1)
 

@@ -8,7 +8,7 @@ import pytest
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.spark.java import LACKED, Java, find_java, shim, version_of
-from gantrymq.spark.session import check_server, local_settings
+from gantrymq.spark.sessions import check_server, local_settings
 from gantrymq.spark.warm import archive_file, options_for
 
 

@@ -23,7 +23,7 @@ from gantrymq.pipelines.progress import Bar, Lines, Progress
 from gantrymq.pipelines.running import stopping
 from gantrymq.pipelines.watching import LOOK_SECONDS, Stage, told, watching
 from gantrymq.spark.java import find_java
-from gantrymq.spark.session import jvm_options
+from gantrymq.spark.sessions import jvm_options
 from gantrymq.spark.tasks import run_tasks
 
 pytestmark = pytest.mark.timeout(240)

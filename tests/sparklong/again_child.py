@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import functions as f
 
 from gantrymq.pipelines.job import Job
-from gantrymq.spark.session import local_session
+from gantrymq.spark.sessions import local_session
 
 
 def versioned(number: int) -> Any:

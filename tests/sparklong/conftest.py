@@ -13,7 +13,7 @@ from sparkkit import Processes
 from standalone import Standalone
 
 from gantrymq.spark.bundle import bundle_settings, make_bundle
-from gantrymq.spark.session import local_session
+from gantrymq.spark.sessions import local_session
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from pyspark import SparkContext
 
 from gantrymq.base.errors import GantryError
 from gantrymq.spark import explain
-from gantrymq.spark.session import local_session
+from gantrymq.spark.sessions import local_session
 from gantrymq.spark.tasks import run_tasks
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyspark
 
 from gantrymq.spark.java import find_java
-from gantrymq.spark.session import LOOPBACK, QUICK_JVM, jvm_options
+from gantrymq.spark.sessions import LOOPBACK, QUICK_JVM, jvm_options
 
 UP_SECONDS_MAX = 60.0
 WORKERS = 2

@@ -14,7 +14,7 @@ from standalone import HOME
 
 from gantrymq.base.network import free_port
 from gantrymq.spark.java import find_java
-from gantrymq.spark.session import LOOPBACK, jvm_options
+from gantrymq.spark.sessions import LOOPBACK, jvm_options
 
 pytestmark = pytest.mark.timeout(240)
 

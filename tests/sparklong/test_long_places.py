@@ -14,13 +14,13 @@ from standalone import HOME, Standalone
 
 from gantrymq.spark.bundle import make_bundle
 from gantrymq.spark.java import find_java
-from gantrymq.spark.session import QUICK_JVM, jvm_options
+from gantrymq.spark.sessions import QUICK_JVM, jvm_options
 
 pytestmark = pytest.mark.timeout(240)
 
 SUBMITTED = """
 import sys
-from gantrymq.spark.session import local_session
+from gantrymq.spark.sessions import local_session
 from gantrymq.spark.tasks import run_tasks
 
 def where(task):

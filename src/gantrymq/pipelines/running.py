@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from gantrymq.base.errors import GantryError
 from gantrymq.spark.explain import explain, ours
-from gantrymq.spark.session import active_session, local_session
+from gantrymq.spark.sessions import active_session, local_session
 
 LOG: Final = "spark.log"
 _DIED: Final = re.compile(

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from gantrymq.base.errors import GantryError
+from gantrymq.spark.python import WHAT_TO_SET
 
 T = TypeVar("T")
 
@@ -25,6 +26,7 @@ _OURS: Final = re.compile(r"(?:^|: )gantrymq(?:\.\w+)+: (.*)$")
 _ENDS: Final = re.compile(
     r"^( SQLSTATE: |=== Streaming Query|(JVM|Driver) stacktrace:|\tat |Traceback \()|^\s*$"
 )
+_NO_MODULE: Final = "No module named 'gantrymq"
 _THEIRS: Final = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception)(?:: .*)?$")
 _STATE: Final = re.compile(r"(?: SQLSTATE: \w{5})+$")
 
@@ -81,7 +83,15 @@ def explain(error: BaseException) -> str:
     ... except PySparkException as error:
     ...     print(explain(error))
     """
-    return ours(error) or _first_line(error)
+    return ours(error) or _not_installed(error) or _first_line(error)
+
+
+def _not_installed(error: BaseException) -> str | None:
+    """A worker's Python without this package: it has no words of ours to fail with."""
+    if _NO_MODULE not in str(error):
+        return None
+    what = WHAT_TO_SET.format(python=sys.executable)
+    return f"Spark's workers run a Python that has no gantrymq: {what}"
 
 
 def ours(error: BaseException) -> str | None:

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 # ruff: noqa: N802 - the names of the methods are Spark's
-from gantrymq.spark.session import QUICK_JVM, local_session
+from gantrymq.spark.sessions import QUICK_JVM, local_session
 
 
 class Few(DataSource):  # type: ignore[misc, unused-ignore]
