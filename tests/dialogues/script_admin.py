@@ -3,7 +3,7 @@
 from typing import Any
 
 from player import Step
-from steps import broker, consumer_heartbeat, create_topic, queue, send
+from steps import broker, consumer_heartbeat, create_topic, properties, queue, send
 
 PICK = ["DialogueTopic", "TBW102", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT", "SCHEDULE_TOPIC_XXXX"]
 
@@ -209,6 +209,24 @@ CONFIG: list[Step] = [
     broker("the new setting", 26, pick=["fileReservedTime"]),
     broker("change a forbidden setting", 25, body="rocketmqHome=/nowhere\n"),
     broker("change nothing", 25),
+    broker("change a setting that nobody knows", 25, body="fileReservedTiem=1\n"),
+    broker("it is not among the settings", 26, pick=["fileReservedTiem", "fileReservedTime"]),
+    broker(
+        "change a setting to what it cannot be",
+        25,
+        body="fileReservedTime=soon\n",
+        better={"codes": [1], "why": "RocketMQ says success and changes nothing"},
+    ),
+    broker("it is as it was", 26, pick=["fileReservedTime"]),
+    create_topic("create a topic", "DialogueChanged"),
+    broker("refuse half messages", 25, body="rejectTransactionMessage=true\n"),
+    send(
+        "half a message, refused at once",
+        "DialogueChanged",
+        sysFlag=4,
+        properties=properties(TRAN_MSG="true", PGROUP="DialogueProducer"),
+    ),
+    broker("take half messages again", 25, body="rejectTransactionMessage=false\n"),
     broker("what it is doing", 28, pick=RUNTIME, shape=True),
     broker("an unknown request code", 9999),
 ]

@@ -162,6 +162,8 @@ CONFIG: list[Step] = [
     namesrv("change a setting", 318, body="orderMessageEnable=false\n"),
     namesrv("change a forbidden setting", 318, body="rocketmqHome=/nowhere\n"),
     namesrv("change nothing", 318),
+    namesrv("change a setting that nobody knows", 318, body="orderMesageEnable=true\n"),
+    namesrv("it is not among them", 319, pick=["orderMesageEnable", "orderMessageEnable"]),
     namesrv("an unknown request code", 9999),
     namesrv("a route without a topic", 105),
 ]

@@ -15,6 +15,7 @@ from sparkkit import BROKER, Processes
 from gantrymq import Admin, Message, Producer, ProducerOptions
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.moments import describe, parse_moment
 from gantrymq.cli.pipeline import pipeline
 from gantrymq.model import Queue
 from gantrymq.pipelines.again.feeds import FOR_EVER, ArchiveFeed, TopicFeed
@@ -23,7 +24,6 @@ from gantrymq.pipelines.archive.run import Archive
 from gantrymq.pipelines.archive.run import Job as ArchiveJob
 from gantrymq.pipelines.job import Job, Outcome
 from gantrymq.pipelines.lake import Change, open_table
-from gantrymq.pipelines.moments import describe, parse_moment
 from gantrymq.spark.rows import source_options
 from gantrymq.testing.plugin import GantryCluster
 

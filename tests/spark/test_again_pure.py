@@ -12,6 +12,7 @@ from lakekit import written
 
 from gantrymq.base.disk import LockedError
 from gantrymq.base.errors import ConfigError, GantryError
+from gantrymq.base.moments import describe
 from gantrymq.model import Queue
 from gantrymq.pipelines.again.feeds import FOR_EVER, ArchiveFeed, oldest
 from gantrymq.pipelines.again.grains import parse_grain
@@ -19,7 +20,6 @@ from gantrymq.pipelines.again.results import Results, Span
 from gantrymq.pipelines.again.staging import Staged, write_part
 from gantrymq.pipelines.job import Job, job
 from gantrymq.pipelines.lake import Change, Conflict, TableError, open_table
-from gantrymq.pipelines.moments import describe
 
 HOUR = 3_600_000
 QUEUE = Queue("orders", "broker-a", 0)

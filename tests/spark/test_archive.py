@@ -14,13 +14,13 @@ from lakekit import FORMATS
 from sparkkit import BROKER, Processes, bodies_of, numbered
 
 from gantrymq.base.clock import SystemClock
+from gantrymq.base.moments import Period
 from gantrymq.model import Queue
 from gantrymq.pipelines.archive.again import Replaced, again
 from gantrymq.pipelines.archive.run import Archive, Job, OtherQueue, Totals
 from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
 from gantrymq.pipelines.lake import Change, Table, open_table
 from gantrymq.pipelines.lake.files import doubled
-from gantrymq.pipelines.moments import Period
 from gantrymq.spark.plan import Offsets
 from gantrymq.spark.rows import source_options
 

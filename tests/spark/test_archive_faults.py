@@ -20,6 +20,7 @@ from storekeeping import keep_store, message
 from gantrymq import Message, Producer, ProducerOptions, Queue
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import GantryError
+from gantrymq.base.moments import Period
 from gantrymq.cli.main import main
 from gantrymq.pipelines.archive import archive_topics
 from gantrymq.pipelines.archive.again import GoneFromBroker, again
@@ -28,7 +29,6 @@ from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
 from gantrymq.pipelines.archive.watch import Watcher
 from gantrymq.pipelines.lake import Change, Conflict, TableError, open_table
 from gantrymq.pipelines.lake.files import Span, doubled, spans
-from gantrymq.pipelines.moments import Period
 from gantrymq.spark.plan import Offsets
 from gantrymq.spark.rows import source_options
 from gantrymq.testing.plugin import GantryCluster

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.moments import Period
 from gantrymq.pipelines.marts import causes, duplicates, lag, latency, ledger, skew, traffic
 from gantrymq.pipelines.marts.mart import Mart, Table
-from gantrymq.pipelines.moments import Period
 from gantrymq.pipelines.report import charts, words
 from gantrymq.pipelines.report.build import MARTS, Report
 from gantrymq.pipelines.report.page import page

@@ -15,11 +15,11 @@ from sparkkit import Processes
 from gantrymq import Message
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import ConfigError, GantryError
+from gantrymq.base.moments import describe
 from gantrymq.cli.pipeline import pipeline
 from gantrymq.pipelines.archive.run import Archive
 from gantrymq.pipelines.archive.run import Job as ArchiveJob
 from gantrymq.pipelines.lake import open_table
-from gantrymq.pipelines.moments import describe
 from gantrymq.pipelines.replay import Replay, Request
 from gantrymq.pipelines.replay.journal import Journal, Plan
 from gantrymq.pipelines.replay.outlet import Sink

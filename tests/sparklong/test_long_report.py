@@ -9,11 +9,11 @@ from shopkit import open_shop
 from sparkkit import Processes
 
 from gantrymq.base.clock import SystemClock
+from gantrymq.base.moments import Period
 from gantrymq.model import TRACE_TOPIC
 from gantrymq.pipelines.archive.run import Archive, Job
 from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.marts import lag, ledger, traffic
-from gantrymq.pipelines.moments import Period
 from gantrymq.pipelines.report.build import MARTS, Report, build
 from gantrymq.pipelines.report.request import Request
 from gantrymq.spark.rows import source_options

@@ -16,7 +16,7 @@ from gantrymq.base.errors import ConfigError
 
 ACCEPTED: Final = (
     "2026-03-29, 2026-03-29 02:30:15.250 (a T between and an offset such as Z or +02:00 behind are "
-    "fine), now, today 08:30, yesterday 00:00, monday 00:00, 2h ago, 1h30m ago, or 13 digits of "
+    "fine), now, today 08:30, yesterday 00:00, monday 00:00, 2h ago, -15m, +1h30m, or 13 digits of "
     "milliseconds since 1970"
 )
 DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -29,6 +29,7 @@ UNITS: Final = {
 
 _EPOCH_MS = re.compile(r"\d{13}")
 _AGO = re.compile(r"((?:\d+\s*[a-z]+\s*)+)\s+ago")
+_SHIFT = re.compile(r"([+-])\s?((?:\d+\s*[a-z]+\s*)+)")
 _LENGTH = re.compile(r"(\d+)\s*([a-z]+)")
 _DAY = re.compile(r"(\d{4}-\d{2}-\d{2}|[a-z]+)(?:[t# ]\s*(.+))?")
 _CLOCK = re.compile(r"(\d{2}):(\d{2})(?::(\d{2})(?:[.:,](\d{1,3}))?)?\s*(z|[+-]\d{2}:?\d{2})?")
@@ -87,6 +88,10 @@ def find_moment(text: str, zone: str, now_ms: int) -> Moment:
     ago = _AGO.fullmatch(words)
     if ago:
         return Moment(now_ms - _length(ago[1], text))
+    shift = _SHIFT.fullmatch(words)
+    if shift:
+        length = _length(shift[2], text)
+        return Moment(now_ms + length if shift[1] == "+" else now_ms - length)
     named = _DAY.fullmatch(words)
     if named is None:
         raise _unknown(text)
@@ -175,7 +180,7 @@ def _length(words: str, text: str) -> int:
             raise _unknown(text)
         total += int(number) * known
     if total > _LENGTH_MS_MAX:
-        raise ConfigError(f"{text!r} is more than a hundred years ago")
+        raise ConfigError(f"{text!r} is more than a hundred years away")
     return total
 
 

@@ -89,7 +89,7 @@ def _address(namesrv: str | None) -> str:
 
 
 def _row(job: "Job", outcome: "Outcome") -> Row:
-    from gantrymq.pipelines.moments import describe
+    from gantrymq.base.moments import describe
 
     since, until = (
         None if ms is None else describe(ms, job.zone)

@@ -77,7 +77,7 @@ class Asked:
 
     def _start(self) -> "Point":
         """Where new topics begin: a word, offsets, or a time as people write it."""
-        from gantrymq.pipelines.moments import local_zone, parse_moment
+        from gantrymq.base.moments import local_zone, parse_moment
         from gantrymq.spark.points import AtTime, parse_point
 
         word = self.start.strip().lower()
@@ -219,8 +219,8 @@ def _archive(asked: Asked, run: Run) -> Row:
 
 
 def _again(asked: Asked, run: Run) -> Row:
+    from gantrymq.base.moments import describe, local_zone, parse_period
     from gantrymq.pipelines.archive.again import again
-    from gantrymq.pipelines.moments import describe, local_zone, parse_period
 
     clock, zone = SystemClock(), asked.zone or local_zone()
     period = parse_period(asked.since, asked.until, zone, clock.now_ms())

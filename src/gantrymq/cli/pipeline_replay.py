@@ -108,7 +108,7 @@ def _replay(
 
 
 def _request(words: dict[str, Any]) -> "Request":
-    from gantrymq.pipelines.moments import local_zone
+    from gantrymq.base.moments import local_zone
     from gantrymq.pipelines.replay import Request
     from gantrymq.pipelines.replay.request import TOPIC, parse_origin
 
@@ -144,7 +144,7 @@ def _who() -> str:
 
 def _show_plan(plan: "Plan", rate: int | None, output: str, *, done: int = 0) -> None:
     """All that a replay sends; `done` chunks of it are sent already."""
-    from gantrymq.pipelines.moments import describe
+    from gantrymq.base.moments import describe
 
     zone = plan.request.zone
     rows: list[Row] = [

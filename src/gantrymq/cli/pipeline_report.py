@@ -73,7 +73,7 @@ def _wanted(
     zone: str | None, by: str, **places: Any,
 ) -> Any:  # fmt: skip
     from gantrymq.base.clock import SystemClock
-    from gantrymq.pipelines.moments import find_zone, local_zone, parse_period
+    from gantrymq.base.moments import find_zone, local_zone, parse_period
     from gantrymq.pipelines.report.request import Request
     from gantrymq.pipelines.report.steps import STEPS_MS
 

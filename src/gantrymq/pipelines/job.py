@@ -18,12 +18,12 @@ from typing import Any, Final
 
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.errors import ConfigError, GantryError
+from gantrymq.base.moments import describe, parse_period
 from gantrymq.model import check_group_name
 from gantrymq.pipelines.again.feeds import FOR_EVER, ArchiveFeed, Feed, TopicFeed
 from gantrymq.pipelines.again.grains import Grain, parse_grain
 from gantrymq.pipelines.again.results import Results, Span
 from gantrymq.pipelines.again.staging import Staged, stage
-from gantrymq.pipelines.moments import describe, parse_period
 from gantrymq.spark.fetch import Reader
 from gantrymq.spark.plan import Offsets, behind, named
 from gantrymq.spark.progress import introduce, store

@@ -21,11 +21,11 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from gantrymq.base.disk import OsDisk
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.moments import describe
 from gantrymq.model import Queue
 from gantrymq.pipelines.again.staging import Staged
 from gantrymq.pipelines.lake import Conflict, TableError
 from gantrymq.pipelines.lake.delta import is_made
-from gantrymq.pipelines.moments import describe
 from gantrymq.spark.plan import Offsets
 
 STAGING: Final = "_staging"

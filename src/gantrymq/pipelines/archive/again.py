@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import ConfigError, GantryError
+from gantrymq.base.moments import Period
 from gantrymq.model import Queue
 from gantrymq.pipelines.archive.run import split, tasks_of
 from gantrymq.pipelines.archive.upkeep import replaced
@@ -25,7 +26,6 @@ from gantrymq.pipelines.lake import Change, DataFile, Table, TableError
 from gantrymq.pipelines.lake.files import Span, pruned, spans
 from gantrymq.pipelines.lake.reading import batches, within
 from gantrymq.pipelines.lake.writing import FileWriter, remove, runs
-from gantrymq.pipelines.moments import Period
 from gantrymq.spark.columns import COLUMNS
 from gantrymq.spark.options import SourceOptions
 from gantrymq.spark.plan import Offsets, Range, named

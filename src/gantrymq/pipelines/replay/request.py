@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.moments import parse_period
 from gantrymq.model import (
     DEAD_PREFIX,
     RETRY_PREFIX,
@@ -14,7 +15,6 @@ from gantrymq.model import (
     check_topic_name,
     is_system_topic,
 )
-from gantrymq.pipelines.moments import parse_period
 from gantrymq.pipelines.replay.selection import Selection, check_selection
 from gantrymq.protocol.subscription import ALL
 

@@ -7,7 +7,7 @@ import msgspec
 
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.errors import ConfigError
-from gantrymq.pipelines.moments import describe
+from gantrymq.base.moments import describe
 from gantrymq.pipelines.progress import Progress, Silent
 from gantrymq.pipelines.replay.counting import deciding, planned
 from gantrymq.pipelines.replay.journal import Journal, Plan

@@ -7,9 +7,9 @@ from html import escape
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from gantrymq.base.moments import find_zone
 from gantrymq.pipelines.marts import causes, duplicates, lag, latency, ledger, skew, traffic
 from gantrymq.pipelines.marts.mart import Field, Mart, Table
-from gantrymq.pipelines.moments import find_zone
 from gantrymq.pipelines.report import words
 from gantrymq.pipelines.report.build import Report
 from gantrymq.pipelines.report.charts import STYLE

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from gantrymq.base.moments import find_zone
 from gantrymq.pipelines.marts import causes, lag, latency, ledger, skew, traffic
 from gantrymq.pipelines.marts.mart import Mart
-from gantrymq.pipelines.moments import find_zone
 from gantrymq.pipelines.report import charts
 from gantrymq.pipelines.report.build import Report
 from gantrymq.pipelines.report.charts import SERIES_MAX, Bar, Part, Series

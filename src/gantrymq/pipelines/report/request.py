@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.moments import Period, describe
 from gantrymq.model import TRACE_TOPIC, check_group_name, check_topic_name
-from gantrymq.pipelines.moments import Period, describe
 
 LIVE, STORE, ARCHIVE = "live topics", "store files", "archive"
 MARGIN_MS: Final = 600_000
