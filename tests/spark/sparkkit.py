@@ -43,6 +43,15 @@ class Processes:
 
         asyncio.run(create())
 
+    def queues(self, topic: str) -> list[Queue]:
+        """The queues of a topic."""
+
+        async def look() -> list[Queue]:
+            async with Admin(self.namesrv) as admin:
+                return list(await admin.topic_stats(topic))
+
+        return asyncio.run(look())
+
     def send(self, messages: Iterable[Message], queue: Queue | None = None) -> list[SendResult]:
         """Send them all; each must be stored."""
 

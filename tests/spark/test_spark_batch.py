@@ -46,6 +46,30 @@ def test_a_table_holds_what_was_sent(spark: Any, cluster: Processes, topic: str)
         assert row.bornTimestamp <= row.storeTimestamp
 
 
+def test_kafkas_columns_hold_the_same(spark: Any, cluster: Processes, topic: str) -> None:
+    """For queries that were written for Kafka: key, value, partition, offset and headers."""
+    cluster.create_topic(topic, queues=2)
+    messages = [Message(topic, b"one", keys=["k"], properties={"colour": "red"}),
+                Message(topic, b"two")]  # fmt: skip
+    first, second = cluster.send(messages)
+
+    table = load(spark, cluster, topic, schema="kafka", includeHeaders="true")
+    ours = {row.msgId: row for row in load(spark, cluster, topic).collect()}
+    found = {bytes(row.value): row for row in table.collect()}
+
+    one, two = found[b"one"], found[b"two"]
+    assert (bytes(one.key), two.key) == (b"k", None)
+    assert (one.topic, one.partition, one.offset) == (topic, first.queue.queue_id, first.offset)
+    assert (one.timestamp, one.timestampType) == (ours[first.msg_id].storeTimestamp, 1)
+    headers = {header.key: bytes(header.value) for header in one.headers}
+    assert {"colour": b"red", "KEYS": b"k", "UNIQ_KEY": first.msg_id.encode()}.items() <= (
+        headers.items()
+    )
+    text = load(spark, cluster, topic, schema="kafka", bodyAs="text", keyFilter="k")
+    assert [("one",)] == [tuple(row) for row in text.select("value").collect()]
+    assert second.msg_id in ours
+
+
 def test_offsets_choose_what_is_read(spark: Any, cluster: Processes, topic: str) -> None:
     """Starts are inclusive, ends exclusive; a queue that is not named is read whole."""
     cluster.create_topic(topic, queues=3)

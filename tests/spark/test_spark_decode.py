@@ -17,6 +17,7 @@ from gantrymq.protocol.ids import encode_host, offset_msg_id
 from gantrymq.protocol.record import COMPRESSED, I32_LEN, MAGIC_V1, decode_records
 from gantrymq.spark.columns import COLUMNS, ddl
 from gantrymq.spark.decode import MAKERS, decode
+from gantrymq.spark.kafka import KAFKA_COLUMNS
 
 QUEUE = Queue("orders", "broker-a", 2)
 HOST, HOST_V6 = encode_host("10.1.2.3", 4567), encode_host("2001:db8::7", 80)
@@ -118,7 +119,7 @@ def test_columns_have_the_types_spark_expects() -> None:
     batch = decode(encoded([simple(0, b"x")]), QUEUE, tuple(COLUMNS))
     expected = to_arrow_schema(_parse_datatype(ddl(COLUMNS)), timezone="UTC")
 
-    assert list(MAKERS) == list(COLUMNS)
+    assert list(MAKERS) == list(COLUMNS | KAFKA_COLUMNS)
     assert expected.equals(batch.schema)
 
 

@@ -8,7 +8,7 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
 from gantrymq.spark.columns import COLUMNS, check_types
 from gantrymq.spark.option_table import reference
-from gantrymq.spark.options import parse_options
+from gantrymq.spark.options import column_types, parse_options
 from gantrymq.spark.points import AtTime
 
 NEEDED = {"nameserver": "localhost:9876", "topic": "orders"}
@@ -92,12 +92,44 @@ def test_everything_can_be_chosen() -> None:
         ({"storepath": "/x"}, False, "needs storePath"),
         ({"via": "air"}, False, "broker or store"),
         ({"bodyas": "xml"}, False, "binary or text"),
+        (
+            {"kafka.bootstrap.servers": "b:9092"},
+            True,
+            "option kafka.bootstrap.servers is Kafka's: here it is nameServer, the host:port of",
+        ),
+        ({"kafka.group.id": "g"}, True, "Kafka's: here it is group$"),
+        ({"kafka.max.poll.records": "9"}, True, "have no such setting, leave it out"),
+        ({"partition": "0"}, False, "the column queueId; the option queues chooses some"),
+        (
+            {"startingoffsets": '{"orders": {"0": 23}}'},
+            False,
+            r"offsets 23 are not of the form .\"topic\": .\"broker\": ",
+        ),
+        ({"columns": "key"}, False, "column key is Kafka's: here it is the column keys;"),
+        ({"columns": "topic,value"}, False, r"the column body \(or read with schema=kafka\)"),
+        ({"schema": "avro"}, False, "schema is rocketmq or kafka"),
+        ({"schema": "kafka", "columns": "body"}, False, "no column 'body'"),
     ],
 )
 def test_a_mistake_is_named(given: dict[str, str], streaming: bool, says: str) -> None:
     """What cannot be meant is refused, with the option and what to write instead."""
     with pytest.raises(ConfigError, match=says):
         parse_options(NEEDED | given, streaming=streaming)
+
+
+def test_kafkas_columns_are_those_of_sparks_kafka_source() -> None:
+    """In its order and its types; headers where they are asked for."""
+    plain = {
+        "key": "binary", "value": "binary", "topic": "string", "partition": "int",
+        "offset": "bigint", "timestamp": "timestamp", "timestampType": "int",
+    }  # fmt: skip
+    headers = {"headers": "array<struct<key:string,value:binary>>"}
+
+    assert plain == column_types({"schema": "kafka"})
+    assert plain | headers == column_types({"schema": "kafka", "includeheaders": "true"})
+    assert {"value": "string"} == column_types(
+        {"schema": "Kafka", "columns": "value", "bodyAs": "text"}
+    )
 
 
 @pytest.mark.parametrize("text", ["x.*[", "(", "*"])

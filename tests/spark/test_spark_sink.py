@@ -116,14 +116,31 @@ def test_rows_that_nobody_takes_go_where_the_option_says(
     assert "separates" in dead.properties["GANTRY_REASON"]
 
 
+def test_topics_that_do_not_exist_are_created_on_request(
+    spark: Any, cluster: Processes, topic: str
+) -> None:
+    """The one of the option and those that rows name, with as many queues as asked for."""
+    other = topic + "-other"
+    rows = table(spark, 4).withColumn("topic", f.when(f.col("body") == "0:2", other))
+
+    write(rows, cluster, topic, createTopic="true", createTopicQueues="3")
+
+    assert bodies_of(read(spark, cluster, topic)) == ["0:0", "0:1", "0:3"]
+    assert bodies_of(read(spark, cluster, other)) == ["0:2"]
+    assert [3, 3] == [len(cluster.queues(name)) for name in (topic, other)]
+
+
 @pytest.mark.parametrize(
     "columns, options, words",
     [
-        ({"body": "a"}, {"topic": "nowhere"}, "topic nowhere does not exist"),
+        ({"body": "a"}, {"topic": "nowhere"}, "topic nowhere does not exist: create it, or write"),
         ({"text": "a"}, {}, "the sink has no column 'text'"),
         ({"body": "a", "Tags": "b"}, {}, "no column 'Tags'; did you mean tags?"),
         ({"body": 7}, {}, "column body of the sink is binary or string, not int"),
         ({"tags": "a"}, {}, "the sink needs a column body"),
+        ({"value": "a"}, {}, "column value is Kafka's: here it is the column body: rename it"),
+        ({"body": "a"}, {"kafka.bootstrap.servers": "x"}, "Kafka's: here it is nameServer"),
+        ({"body": "a"}, {"createTopicQueues": "2"}, "is for createTopic=true"),
         ({"body": "a"}, {"delivry": "auto"}, "unknown option delivry.*did you mean delivery?"),
         ({"body": "a"}, {"epoch": "1"}, "writerId and epoch belong together"),
     ],

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.spark.kafka import in_our_words
 
 COLUMNS: Final = {
     "topic": "string",
@@ -37,22 +38,36 @@ def ddl(types: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in types.items())
 
 
-def check_columns(names: Iterable[str]) -> tuple[str, ...]:
+def check_columns(names: Iterable[str], known: Collection[str] = COLUMNS) -> tuple[str, ...]:
     """The names, if they are columns and none comes twice."""
     chosen = tuple(names)
     for name in chosen:
-        if name not in COLUMNS:
-            raise ConfigError(f"no column {name!r}{nearest(name, COLUMNS)}")
+        if name not in known:
+            raise ConfigError(_no_column(name, known))
     if not chosen or len(set(chosen)) < len(chosen):
         raise ConfigError(f"columns must be named once each, not {', '.join(chosen) or 'none'}")
     return chosen
 
 
-def check_types(types: Mapping[str, str], known: Mapping[str, str] = COLUMNS) -> tuple[str, ...]:
-    """The columns of a schema that the user gave; a type other than the column's is refused."""
-    names = check_columns(types)
+def _no_column(name: str, known: Collection[str]) -> str:
+    words = in_our_words(name)
+    if words:
+        return f"column {name}{words} (or read with schema=kafka)"
+    return f"no column {name!r}{nearest(name, known)}"
+
+
+def check_types(
+    types: Mapping[str, str],
+    chosen: Mapping[str, str] = COLUMNS,
+    known: Mapping[str, str] = COLUMNS,
+) -> tuple[str, ...]:
+    """The columns of a schema that the user gave; a type other than the column's is refused.
+
+    `chosen` are the columns of the options, whose types may differ from the usual ones.
+    """
+    names = check_columns(types, known)
     for name, kind in types.items():
-        wanted = known.get(name, COLUMNS[name])
+        wanted = chosen.get(name, known[name])
         if kind != wanted:
             raise ConfigError(f"column {name} is {wanted}, not {kind}: cast it in the query")
     return names

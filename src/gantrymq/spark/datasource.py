@@ -32,7 +32,7 @@ from gantrymq.spark.columns import check_types, ddl
 from gantrymq.spark.explain import plainly
 from gantrymq.spark.fetch import BROKER_AWAY, QueueCut, patiently
 from gantrymq.spark.losses import on_loss
-from gantrymq.spark.options import SourceOptions, column_types, parse_options
+from gantrymq.spark.options import SourceOptions, column_types, known_columns, parse_options
 from gantrymq.spark.plan import Offsets
 from gantrymq.spark.points import EARLIEST, LATEST
 from gantrymq.spark.progress import Progress, described
@@ -95,7 +95,8 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc, unused-ignore]
 
     def _columns(self, schema: StructType) -> tuple[str, ...]:
         """The columns wanted: ours, or some of them by a schema of the user's."""
-        return check_types(types_of(schema), column_types(dict(self.options)))
+        options = dict(self.options)
+        return check_types(types_of(schema), column_types(options), known_columns(options))
 
 
 def namesrv_default() -> str:

@@ -32,6 +32,7 @@ from gantrymq.protocol.record import (
     STORE_V6,
     RecordHead,
 )
+from gantrymq.spark.kafka import LOG_APPEND_TIME
 from gantrymq.spark.properties import Entries, windows
 from gantrymq.store.mapped import Bytes, Ints, gather
 
@@ -295,6 +296,15 @@ MAKERS: Final[dict[str, Make]] = {
     "storeHost": Records.store_hosts,
     "preparedTransactionOffset": lambda records: records.ints("prepared_offset", pa.int64()),
     "bodyCRC": lambda records: records.ints("body_crc", pa.int32()),
+    "key": lambda records: records.entries.one(KEYS).cast(pa.binary()),
+    "value": Records.bodies,
+    "partition": lambda records: records.ints("queue_id", pa.int32()),
+    "offset": lambda records: records.ints("queue_offset", pa.int64()),
+    "timestamp": lambda records: records.times("store_ms"),
+    "timestampType": lambda records: pa.repeat(
+        pa.scalar(LOG_APPEND_TIME, pa.int32()), records.count
+    ),
+    "headers": lambda records: records.entries.lists(),
 }
 """How each column is made."""
 

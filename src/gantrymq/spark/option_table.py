@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.spark.columns import nearest
+from gantrymq.spark.kafka import in_our_words
 
 Use = Literal["both", "read", "readStream"]
 
@@ -144,6 +145,12 @@ OPTIONS: Final = (
         "readStream",
     ),
     Option("columns", "all", "columns to read, commas between; what is not chosen is not decoded"),
+    Option(
+        "schema",
+        "rocketmq",
+        "`kafka`: the columns of Spark's Kafka source (key, value, topic, partition, offset, "
+        "timestamp, timestampType, and headers with includeHeaders=true)",
+    ),
     Option("bodyAs", "binary", "`binary`, or `text` (UTF-8; what is none is replaced)"),
     Option(
         "includeProperties",
@@ -200,6 +207,9 @@ def proper_name(key: str, table: Sequence[Option], of: str = "") -> str:
     for word, name in names.items():
         if word.lower() == key.lower():
             return name
+    words = in_our_words(key)
+    if words:
+        raise ConfigError(f"option {key}{words}")
     raise ConfigError(f"unknown option {key}{of}{nearest(key, names)}")
 
 

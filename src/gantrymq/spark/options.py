@@ -16,6 +16,7 @@ from gantrymq.model import Queue, check_group_name
 from gantrymq.protocol.subscription import ALL, BadSubscription, parse_tags
 from gantrymq.spark import values
 from gantrymq.spark.columns import COLUMNS, check_columns
+from gantrymq.spark.kafka import KAFKA_COLUMNS
 from gantrymq.spark.option_table import OPTIONS, canonical
 from gantrymq.spark.points import (
     COMMITTED,
@@ -41,6 +42,7 @@ AUTO, NEVER, REQUIRE = "auto", "never", "require"
 BINARY, TEXT = "binary", "text"
 FAIL, SKIP, REPORT = "true", "false", "report"
 BATCH, OFF = "batch", "off"
+ROCKETMQ, KAFKA = "rocketmq", "kafka"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,15 +318,24 @@ def _sql(text: str, option: str) -> str:
 
 def columns_of(options: Mapping[str, str]) -> tuple[str, ...]:
     """The columns that were chosen, all of them if none were."""
-    given = canonical(options)
+    given, known = canonical(options), known_columns(options)
     if "columns" in given:
-        return check_columns(values.words(given["columns"]))
-    keeps = values.flag(given.get("includeProperties", "true"), "includeProperties")
-    return tuple(name for name in COLUMNS if keeps or name != "properties")
+        return check_columns(values.words(given["columns"]), known)
+    is_kafka = known is KAFKA_COLUMNS  # whose source leaves headers out unless they are asked for
+    keeps = values.flag(given.get("includeProperties", str(not is_kafka)), "includeProperties")
+    return tuple(name for name in known if keeps or name not in ("properties", "headers"))
+
+
+def known_columns(options: Mapping[str, str]) -> Mapping[str, str]:
+    """Every column there is, in our words or in Kafka's."""
+    schema = values.choice(canonical(options).get("schema", ROCKETMQ), "schema", (ROCKETMQ, KAFKA))
+    return KAFKA_COLUMNS if schema == KAFKA else COLUMNS
 
 
 def column_types(options: Mapping[str, str]) -> dict[str, str]:
     """The columns that were chosen and what each is in Spark."""
     body = values.choice(canonical(options).get("bodyAs", BINARY), "bodyAs", (BINARY, TEXT))
-    types = COLUMNS | ({"body": "string"} if body == TEXT else {})
+    types = {**known_columns(options)}
+    if body == TEXT:
+        types["value" if "value" in types else "body"] = "string"
     return {name: types[name] for name in columns_of(options)}

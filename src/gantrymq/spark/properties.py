@@ -64,6 +64,14 @@ class Entries:
         offsets = np.concatenate([[0], ends]).astype(np.int32)
         return pa.MapArray.from_arrays(pa.array(offsets), names, values)
 
+    def lists(self) -> pa.Array:
+        """All of them as Kafka's headers: lists of names and bytes."""
+        maps = self.maps()
+        pairs = pa.StructArray.from_arrays(
+            [maps.keys, maps.items.cast(pa.binary())], names=["key", "value"]
+        )
+        return pa.ListArray.from_arrays(maps.offsets, pairs)
+
 
 def windows(buffer: pa.Buffer, starts: Ints, ends: Ints, kind: pa.DataType) -> pa.Array:
     """The bytes between each start and end, in ascending order.

@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 
 from gantrymq.spark.options import TEXT, SourceOptions
 
-BODY, KEYS, OFFSET, TAGS = "body", "keys", "queueOffset", "tags"
+KEYS, OFFSET, TAGS = "keys", "queueOffset", "tags"
+BODIES: Final = ("body", "value")
+"""The body, in our words and in Kafka's."""
 BLANK: Final = " "
 """Stands between the keys of a message."""
 
@@ -38,7 +40,7 @@ class Sieve:
             if wanted.true_count < len(batch):
                 batch = batch.filter(wanted)
         arrays = [
-            _text(batch[name]) if name == BODY and self._is_text else batch[name]
+            _text(batch[name]) if name in BODIES and self._is_text else batch[name]
             for name in self._columns
         ]
         return pa.RecordBatch.from_arrays(arrays, list(self._columns))

@@ -31,7 +31,13 @@ from gantrymq.spark.sink_options import (
     SinkOptions,
     check_sink_columns,
 )
-from gantrymq.spark.sink_task import Assignment, Written, topic_queues, write_rows
+from gantrymq.spark.sink_task import (
+    NO_SUCH_TOPIC,
+    Assignment,
+    Written,
+    topic_queues,
+    write_rows,
+)
 
 log = logging.getLogger(__name__)
 
@@ -68,9 +74,9 @@ async def _probe(options: SinkOptions) -> bool:
     async with Publisher(options.namesrv, PROBE) as publisher:
         brokers: set[str] = set()
         for topic in filter(None, (options.topic, options.dead_topic)):
-            queues = await topic_queues(publisher.instance, topic)
+            queues = await topic_queues(publisher.instance, topic, options)
             if not queues:
-                raise ConfigError(f"topic {topic} does not exist: create it, then write again")
+                raise ConfigError(NO_SUCH_TOPIC.format(topic=topic))
             brokers |= {queue.broker_name for queue in queues}
         if options.delivery == AT_LEAST_ONCE:
             return False

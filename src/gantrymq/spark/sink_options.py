@@ -9,6 +9,7 @@ from gantrymq.model import GROUP_BYTES_MAX, UNSENDABLE_TOPICS, check_group_name,
 from gantrymq.protocol.publishing import ONCE_PREFIX
 from gantrymq.spark import values
 from gantrymq.spark.columns import nearest
+from gantrymq.spark.kafka import in_our_words
 from gantrymq.spark.option_table import Option, canonical
 
 AUTO, EXACTLY_ONCE, AT_LEAST_ONCE = "auto", "exactly-once", "at-least-once"
@@ -24,6 +25,11 @@ SINK_OPTIONS: Final = (
         aliases=("namesrvAddr",),
     ),
     Option("topic", "", "where rows go that have no column `topic`"),
+    Option(
+        "createTopic", "false",
+        "`true`: a topic that does not exist is created on every broker, also one that a row names",
+    ),
+    Option("createTopicQueues", "8", "queues of such a topic on each broker"),
     Option(
         "delivery", AUTO,
         "`exactly-once` (GantryMQ brokers), `at-least-once` (any), or `auto`: the best that the "
@@ -89,6 +95,8 @@ class SinkOptions:
     retries: int = 10
     on_error: str = FAIL
     dead_topic: str | None = None
+    new_topic_queues: int | None = None
+    """Queues of a topic that does not exist and is created; None: it is an error."""
 
 
 def parse_sink_options(
@@ -120,6 +128,7 @@ def parse_sink_options(
         retries=values.number(given.get("retries", "10"), "retries"),
         on_error=on_error,
         dead_topic=_topic(given, "dlqTopic"),
+        new_topic_queues=_new_topic_queues(given),
     )
 
 
@@ -130,6 +139,14 @@ def _topic(given: Mapping[str, str], option: str) -> str | None:
     if topic in UNSENDABLE_TOPICS:
         raise ConfigError(f"{option} {topic} is the system's own: nobody may send to it")
     return topic
+
+
+def _new_topic_queues(given: Mapping[str, str]) -> int | None:
+    queues = values.count(given.get("createTopicQueues", "8"), "createTopicQueues")
+    creates = values.flag(given.get("createTopic", "false"), "createTopic")
+    if not creates and "createTopicQueues" in given:
+        raise ConfigError("createTopicQueues is for createTopic=true: give both or neither")
+    return queues if creates else None
 
 
 def _writer(given: Mapping[str, str]) -> str | None:
@@ -165,6 +182,9 @@ def _batch_bytes(text: str) -> int:
 def check_sink_columns(types: Mapping[str, str], topic: str | None) -> None:
     """Say what is wrong with the columns of a frame, if anything."""
     for name, kind in types.items():
+        words = in_our_words(name)
+        if name not in SINK_COLUMNS and words:
+            raise ConfigError(f"column {name}{words}: rename it with withColumnRenamed")
         if name not in SINK_COLUMNS:
             raise ConfigError(
                 f"the sink has no column {name!r}{nearest(name, SINK_COLUMNS)}: drop it or put it "

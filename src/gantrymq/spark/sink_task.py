@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from gantrymq.base.errors import GantryError
+from gantrymq.client.admin import Admin
 from gantrymq.client.epochs import NUMBER_MAX, id_prefix
 from gantrymq.client.errors import NoRoute
 from gantrymq.client.instance import Instance
 from gantrymq.client.publishing import Publisher
 from gantrymq.client.routes import publish_queues
-from gantrymq.model import Queue
+from gantrymq.model import NameRefused, Queue, check_topic_name, is_system_topic
 from gantrymq.protocol import properties
 from gantrymq.protocol.publishing import Share
 from gantrymq.spark.encode import GOOD, MESSAGE_BYTES_MAX, NO_TOPIC, REASONS, encode, parcels
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 
 DEAD_BODY_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 64 * 1024
 """What is kept of the body of a dead letter."""
+NO_SUCH_TOPIC: Final = "topic {topic} does not exist: create it, or write with createTopic=true"
 TOPIC_QUEUES_NONE: Final[Sequence[Queue]] = ()
 
 
@@ -126,7 +128,7 @@ class _Task:
     async def _queues(self, batch: Any, topic: str | None) -> Queues:
         for name in topics_of(batch, topic):
             if name is not None and name not in self._known:
-                self._known[name] = await topic_queues(self._instance, name)
+                self._known[name] = await topic_queues(self._instance, name, self._options)
         return self._known
 
     def _refused(self, batch: Any, faults: Any, topic: str | None) -> Any:
@@ -148,19 +150,36 @@ class _Task:
         if "topic" in batch.schema.names:
             name = batch.column("topic")[row].as_py() or topic
         if faults[row] == NO_TOPIC:
-            return f"topic {name} does not exist: create it, then write again"
+            return NO_SUCH_TOPIC.format(topic=name)
         return (
             f"a row for topic {name} cannot be written: {reason}. Mend it, or set onError to skip "
             "or dlq to go on without such rows"
         )
 
 
-async def topic_queues(instance: Instance, topic: str) -> Sequence[Queue]:
-    """The queues of a topic that may be written to; none if there is no such topic."""
+async def topic_queues(instance: Instance, topic: str, options: SinkOptions) -> Sequence[Queue]:
+    """The queues of a topic that may be written to; none if there is no such topic.
+
+    Several tasks may create a topic at once: they ask for the same, so that nothing changes twice.
+    """
     try:
         return publish_queues(await instance.routes.get(topic), topic)
     except NoRoute:
-        return TOPIC_QUEUES_NONE
+        if options.new_topic_queues is None or not _may_be_made(topic):
+            return TOPIC_QUEUES_NONE
+    async with Admin(options.namesrv) as admin:
+        await admin.create_topic(topic, queues=options.new_topic_queues)
+    log.warning("topic %s did not exist: created with %d queues", topic, options.new_topic_queues)
+    return publish_queues(await instance.routes.refresh(topic), topic)
+
+
+def _may_be_made(topic: str) -> bool:
+    """Not one whose name no broker takes, nor one of the system's."""
+    try:
+        check_topic_name(topic)
+    except NameRefused:
+        return False
+    return not is_system_topic(topic)
 
 
 def _dead_letters(batch: Any, bad: Any, faults: Any, topic: str | None) -> Any:
