@@ -6,13 +6,15 @@ Structs that also travel as JSON carry RocketMQ's wire names by `rename`; the Py
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from gantrymq import message_fields
 from gantrymq.base.errors import GantryError
+from gantrymq.base.javatypes import Int32, java_enum
 
+TopicFilterType = Annotated[str, java_enum("SINGLE_TAG", "MULTI_TAG")]
 READ, WRITE, INHERIT, PRIORITY = 4, 2, 1, 8
 
 RETRY_PREFIX, DEAD_PREFIX = "%RETRY%", "%DLQ%"
@@ -119,7 +121,7 @@ class Queue(msgspec.Struct, frozen=True, order=True, rename="camel"):
 
     topic: str
     broker_name: str
-    queue_id: int
+    queue_id: Int32
 
     def __str__(self) -> str:
         return f"{self.topic}@{self.broker_name}:{self.queue_id}"
@@ -130,12 +132,12 @@ class TopicConfig(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=Fa
 
     attributes: dict[str, str] = {}
     order: bool = False
-    perm: int = READ | WRITE
-    read_queue_nums: int = 8
-    topic_filter_type: str = "SINGLE_TAG"
+    perm: Int32 = READ | WRITE
+    read_queue_nums: Int32 = 8
+    topic_filter_type: TopicFilterType = "SINGLE_TAG"
     topic_name: str = ""
-    topic_sys_flag: int = 0
-    write_queue_nums: int = 8
+    topic_sys_flag: Int32 = 0
+    write_queue_nums: Int32 = 8
 
 
 class GroupConfig(msgspec.Struct, kw_only=True, rename="camel"):
@@ -147,15 +149,15 @@ class GroupConfig(msgspec.Struct, kw_only=True, rename="camel"):
     consume_enable: bool = True
     consume_from_min_enable: bool = True
     consume_message_orderly: bool = False
-    consume_timeout_minute: int = 15
+    consume_timeout_minute: Int32 = 15
     group_name: str
     group_retry_policy: dict[str, Any] = msgspec.field(
         default_factory=lambda: {"type": "CUSTOMIZED"}
     )
-    group_sys_flag: int = 0
+    group_sys_flag: Int32 = 0
     notify_consumer_ids_changed_enable: bool = True
-    retry_max_times: int = 16
-    retry_queue_nums: int = 1
+    retry_max_times: Int32 = 16
+    retry_queue_nums: Int32 = 1
     which_broker_when_consume_slowly: int = 1
 
 
@@ -176,7 +178,7 @@ class Subscription(msgspec.Struct, kw_only=True, rename="camel"):
     """What a consumer wants from a topic, as heartbeats carry it."""
 
     class_filter_mode: bool = False
-    code_set: list[int] = []
+    code_set: list[Int32] = []
     expression_type: str = "TAG"
     sub_string: str = "*"
     sub_version: int = 0
@@ -201,10 +203,10 @@ class QueueData(msgspec.Struct, kw_only=True, rename="camel"):
     """How many queues of a topic one broker offers, and what may be done with them."""
 
     broker_name: str
-    perm: int = READ | WRITE
-    read_queue_nums: int = 4
-    topic_sys_flag: int = 0
-    write_queue_nums: int = 4
+    perm: Int32 = READ | WRITE
+    read_queue_nums: Int32 = 4
+    topic_sys_flag: Int32 = 0
+    write_queue_nums: Int32 = 4
 
 
 class Route(msgspec.Struct, kw_only=True, rename="camel"):

@@ -156,7 +156,9 @@ class TestRefusals:
 
         run(work)
 
-    @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"clientID":5}', b"\xff\xff"])
+    @pytest.mark.parametrize(
+        "body", [b"", b"{", b"[]", b'{"clientID":"c","consumerDataSet":7}', b"\xff\xff"]
+    )
     def test_a_body_that_is_no_heartbeat_is_an_error_answer(self, body: bytes) -> None:
         """
         The connection lives on.

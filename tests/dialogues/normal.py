@@ -55,8 +55,17 @@ def answer(frame: Frame, names: Mapping[str, str], step: Mapping[str, Any]) -> d
         recorded["body"] = _body(frame.body, names, step.get("pick"))
         if step.get("shape"):
             recorded["body"] = _shape(recorded["body"])
+    if "without" in step:
+        recorded = _without(recorded, step["without"])
     loose = step.get("loose")
     return _loosened(recorded, loose) if loose else recorded
+
+
+def _without(value: Any, names: Sequence[str]) -> Any:
+    """Without members that one of the two leaves out."""
+    if isinstance(value, dict):
+        return {k: _without(inner, names) for k, inner in value.items() if k not in names}
+    return [_without(inner, names) for inner in value] if isinstance(value, list) else value
 
 
 def _loosened(value: Any, names: Sequence[str]) -> Any:

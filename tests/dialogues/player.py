@@ -57,6 +57,8 @@ class Player:
         if "finishes" in step:
             held, opaque = self._held.pop(step["finishes"])
             return self._finish(step, held.answer_to(opaque))
+        if "header" in step["request"]:
+            return self._ask_with_header(connection, step)
         ext, body = self._request(step["request"])
         code = step["request"]["code"]
         if step.get("oneway"):
@@ -76,6 +78,16 @@ class Player:
             time.sleep(AGAIN_SECONDS)
             frame = connection.ask(code, ext, body)
         return self._finish(step, frame)
+
+    def _ask_with_header(self, connection: Connection, step: Step) -> dict[str, Any]:
+        """A header that is written out; a server that cannot read it may hang up."""
+        text = step["request"]["header"]
+        try:
+            return self._finish(step, connection.ask_with_header(text, SILENCE_SECONDS))
+        except TimeoutError:
+            return {"silent": True}
+        except ConnectionError:
+            return {"closed": True}
 
     def _finish(self, step: Step, frame: Frame) -> dict[str, Any]:
         for name, path in step.get("keep", {}).items():

@@ -78,6 +78,13 @@ class Connection:
         self._socket.sendall(frame.encode())
         return self._opaque
 
+    def ask_with_header(self, header: str, timeout: float = 20) -> Frame:
+        """Send a header as it is written, with `$opaque` filled in, and wait for the answer."""
+        self._opaque += 1
+        text = header.replace("$opaque", str(self._opaque)).encode()
+        self._socket.sendall(struct.pack(">II", 4 + len(text), len(text)) + text)
+        return self.answer_to(self._opaque, timeout)
+
     def answer_to(self, opaque: int, timeout: float = 20) -> Frame:
         """The answer to one request; pushed requests that come first are kept."""
         end = time.monotonic() + timeout

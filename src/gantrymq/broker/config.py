@@ -88,6 +88,9 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     trace_topic_enable: bool = False
     msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
 
+    enable_mixed_message_type: bool = False
+    """Topics may be created with the attribute message.type=MIXED."""
+
     reject_transaction_message: bool = False
     transaction_time_out: int = 6_000
     transaction_check_max: int = 15

@@ -35,7 +35,7 @@ IGNORED_KEYS = frozenset(
     duplicationEnable enableAsyncReput enableAutoInSyncReplicas enableBatchPush
     enableBroadcastOffsetStore enableBuildConsumeQueueConcurrently enableCleanExpiredOffset
     enableCompaction enableControllerMode enableCreateSysGroup enableDLegerCommitLog
-    enableDetailStat enableFastChannelEventProcess enableLmq enableLmqStats enableMixedMessageType
+    enableDetailStat enableFastChannelEventProcess enableLmq enableLmqStats
     enableMultiDispatch enableNetWorkFlowControl enableNotifyAfterPopOrderLockRelease
     enableNotifyBeforePopCalculateLag enablePopBatchAck enablePopBufferMerge enablePopLog
     enablePopMessageThreshold enableReconnectForGoAway enableRegisterProducer enableRemoteEscape

@@ -21,7 +21,7 @@ from gantrymq.broker.handlers.timers import TimerHandler
 from gantrymq.broker.handlers.topics import TopicHandler
 from gantrymq.broker.handlers.transactions import TransactionHandler
 from gantrymq.protocol.codes import RequestCode as Code
-from gantrymq.remoting.server import Routes
+from gantrymq.remoting.server import Hot, Routes, Slow
 
 PULL_CODES = (
     Code.PULL_MESSAGE, Code.LITE_PULL_MESSAGE, Code.POP_MESSAGE, Code.PEEK_MESSAGE,
@@ -56,70 +56,84 @@ class Handlers:
 
 def broker_routes(to: Handlers) -> Routes:
     """Hot codes are plain functions; the slow ones are coroutines."""
-    return Routes(
-        hot={
-            Code.SEND_MESSAGE: to.send.v1,
-            Code.SEND_MESSAGE_V2: to.send.v2,
-            Code.SEND_BATCH_MESSAGE: to.send.v2,
-            Code.END_TRANSACTION: to.transactions.end,
-            Code.PULL_MESSAGE: to.pull.pull,
-            Code.LITE_PULL_MESSAGE: to.pull.pull,
-            Code.POP_MESSAGE: to.pop.pop,
-            Code.NOTIFICATION: to.pop.notify,
-            Code.POLLING_INFO: to.pop.polling,
-            Code.ACK_MESSAGE: to.acks.ack,
-            Code.BATCH_ACK_MESSAGE: to.acks.ack_many,
-            Code.CHANGE_MESSAGE_INVISIBLETIME: to.acks.change,
-            Code.QUERY_CONSUMER_OFFSET: to.offsets.query,
-            Code.UPDATE_CONSUMER_OFFSET: to.offsets.update,
-            Code.GET_MAX_OFFSET: to.offsets.maximum,
-            Code.GET_MIN_OFFSET: to.offsets.minimum,
-            Code.HEART_BEAT: to.clients.heartbeat,
-            Code.UNREGISTER_CLIENT: to.clients.unregister,
-            Code.GET_CONSUMER_LIST_BY_GROUP: to.clients.ids,
-            Code.LOCK_BATCH_MQ: to.clients.lock,
-            Code.UNLOCK_BATCH_MQ: to.clients.unlock,
-            Code.CHECK_CLIENT_CONFIG: to.clients.check,
-            Code.GET_CONSUMER_CONNECTION_LIST: to.clients.consumers,
-            Code.GET_PRODUCER_CONNECTION_LIST: to.clients.producers,
-        },
-        slow={
-            Code.CONSUMER_SEND_MSG_BACK: to.back.back,
-            Code.RESUME_CHECK_HALF_MESSAGE: to.transactions.resume,
-            Code.SEND_REPLY_MESSAGE: to.reply.v1,
-            Code.SEND_REPLY_MESSAGE_V2: to.reply.v2,
-            Code.PEEK_MESSAGE: to.pop.peek,
-            Code.QUERY_ASSIGNMENT: to.assignment.query,
-            Code.SET_MESSAGE_REQUEST_MODE: to.assignment.set_mode,
-            Code.GET_ALL_MESSAGE_REQUEST_MODE: to.assignment.all_modes,
-            Code.SEARCH_OFFSET_BY_TIMESTAMP: to.offsets.by_time,
-            Code.GET_EARLIEST_MSG_STORETIME: to.offsets.earliest,
-            Code.VIEW_MESSAGE_BY_ID: to.query.view,
-            Code.QUERY_MESSAGE: to.query.by_key,
-            Code.UPDATE_AND_CREATE_TOPIC: to.topics.create,
-            Code.DELETE_TOPIC_IN_BROKER: to.topics.delete,
-            Code.GET_ALL_TOPIC_CONFIG: to.topics.all,
-            Code.GET_TOPIC_CONFIG: to.topics.one,
-            Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: to.topics.system,
-            Code.GET_TOPIC_STATS_INFO: to.topics.stats,
-            Code.QUERY_TOPIC_CONSUME_BY_WHO: to.topics.consumed_by,
-            Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: to.groups.update,
-            Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: to.groups.all,
-            Code.GET_SUBSCRIPTIONGROUP_CONFIG: to.groups.one,
-            Code.DELETE_SUBSCRIPTIONGROUP: to.groups.delete,
-            Code.GET_CONSUME_STATS: to.groups.progress,
-            Code.INVOKE_BROKER_TO_RESET_OFFSET: to.resets.reset,
-            Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: to.resets.status,
-            Code.RECALL_MESSAGE: to.timers.recall,
-            Code.GET_WAITING_MESSAGES: to.timers.waiting,
-            Code.GET_WRITER_STATE: to.publishing.state,
-            Code.PREPARE_EPOCH: to.publishing.prepare,
-            Code.DECIDE_EPOCH: to.publishing.decide,
-            Code.PUBLISH_EPOCH: to.publishing.publish,
-            Code.GET_CONSUMER_RUNNING_INFO: to.relays.running_info,
-            Code.CONSUME_MESSAGE_DIRECTLY: to.relays.consume_directly,
-            Code.GET_BROKER_CONFIG: to.admin.get_config,
-            Code.UPDATE_BROKER_CONFIG: to.admin.update_config,
-            Code.GET_BROKER_RUNTIME_INFO: to.admin.runtime,
-        },
-    )
+    return Routes(hot=_hot(to), slow={**_of_messages(to), **_of_tools(to)})
+
+
+def _hot(to: Handlers) -> dict[int, Hot]:
+    return {
+        Code.SEND_MESSAGE: to.send.v1,
+        Code.SEND_MESSAGE_V2: to.send.v2,
+        Code.SEND_BATCH_MESSAGE: to.send.v2,
+        Code.END_TRANSACTION: to.transactions.end,
+        Code.PULL_MESSAGE: to.pull.pull,
+        Code.LITE_PULL_MESSAGE: to.pull.pull,
+        Code.POP_MESSAGE: to.pop.pop,
+        Code.NOTIFICATION: to.pop.notify,
+        Code.POLLING_INFO: to.pop.polling,
+        Code.ACK_MESSAGE: to.acks.ack,
+        Code.BATCH_ACK_MESSAGE: to.acks.ack_many,
+        Code.CHANGE_MESSAGE_INVISIBLETIME: to.acks.change,
+        Code.QUERY_CONSUMER_OFFSET: to.offsets.query,
+        Code.UPDATE_CONSUMER_OFFSET: to.offsets.update,
+        Code.GET_MAX_OFFSET: to.offsets.maximum,
+        Code.GET_MIN_OFFSET: to.offsets.minimum,
+        Code.HEART_BEAT: to.clients.heartbeat,
+        Code.UNREGISTER_CLIENT: to.clients.unregister,
+        Code.GET_CONSUMER_LIST_BY_GROUP: to.clients.ids,
+        Code.LOCK_BATCH_MQ: to.clients.lock,
+        Code.UNLOCK_BATCH_MQ: to.clients.unlock,
+        Code.CHECK_CLIENT_CONFIG: to.clients.check,
+        Code.GET_CONSUMER_CONNECTION_LIST: to.clients.consumers,
+        Code.GET_PRODUCER_CONNECTION_LIST: to.clients.producers,
+    }
+
+
+def _of_messages(to: Handlers) -> dict[int, Slow]:
+    """What is asked about messages, one by one."""
+    return {
+        Code.CONSUMER_SEND_MSG_BACK: to.back.back,
+        Code.RESUME_CHECK_HALF_MESSAGE: to.transactions.resume,
+        Code.SEND_REPLY_MESSAGE: to.reply.v1,
+        Code.SEND_REPLY_MESSAGE_V2: to.reply.v2,
+        Code.PEEK_MESSAGE: to.pop.peek,
+        Code.QUERY_ASSIGNMENT: to.assignment.query,
+        Code.SET_MESSAGE_REQUEST_MODE: to.assignment.set_mode,
+        Code.GET_ALL_MESSAGE_REQUEST_MODE: to.assignment.all_modes,
+        Code.SEARCH_OFFSET_BY_TIMESTAMP: to.offsets.by_time,
+        Code.GET_EARLIEST_MSG_STORETIME: to.offsets.earliest,
+        Code.VIEW_MESSAGE_BY_ID: to.query.view,
+        Code.QUERY_MESSAGE: to.query.by_key,
+        Code.RECALL_MESSAGE: to.timers.recall,
+        Code.GET_WAITING_MESSAGES: to.timers.waiting,
+        Code.GET_WRITER_STATE: to.publishing.state,
+        Code.PREPARE_EPOCH: to.publishing.prepare,
+        Code.DECIDE_EPOCH: to.publishing.decide,
+        Code.PUBLISH_EPOCH: to.publishing.publish,
+    }
+
+
+def _of_tools(to: Handlers) -> dict[int, Slow]:
+    """What operators and their tools ask about topics, groups and the broker."""
+    return {
+        Code.UPDATE_AND_CREATE_TOPIC: to.topics.create,
+        Code.UPDATE_AND_CREATE_TOPIC_LIST: to.topics.create_many,
+        Code.DELETE_TOPIC_IN_BROKER: to.topics.delete,
+        Code.GET_ALL_TOPIC_CONFIG: to.topics.all,
+        Code.GET_TOPIC_CONFIG: to.topics.one,
+        Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: to.topics.system,
+        Code.GET_TOPIC_STATS_INFO: to.topics.stats,
+        Code.QUERY_TOPIC_CONSUME_BY_WHO: to.topics.consumed_by,
+        Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: to.groups.update,
+        Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: to.groups.update_many,
+        Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: to.groups.all,
+        Code.GET_SUBSCRIPTIONGROUP_CONFIG: to.groups.one,
+        Code.DELETE_SUBSCRIPTIONGROUP: to.groups.delete,
+        Code.GET_CONSUME_STATS: to.groups.progress,
+        Code.INVOKE_BROKER_TO_RESET_OFFSET: to.resets.reset,
+        Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: to.resets.status,
+        Code.GET_CONSUMER_RUNNING_INFO: to.relays.running_info,
+        Code.CONSUME_MESSAGE_DIRECTLY: to.relays.consume_directly,
+        Code.GET_BROKER_CONFIG: to.admin.get_config,
+        Code.UPDATE_BROKER_CONFIG: to.admin.update_config,
+        Code.GET_BROKER_RUNTIME_INFO: to.admin.runtime,
+    }

@@ -26,9 +26,9 @@ class Client:
 class ConsumerGroup:
     """The members of a consumer group and what they have subscribed to, together."""
 
-    consume_type: str = ""
-    message_model: str = ""
-    consume_from_where: str = ""
+    consume_type: str | None = None
+    message_model: str | None = None
+    consume_from_where: str | None = None
     members: dict[Connection, Client] = field(default_factory=dict)
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     """As RocketMQ has it: one table for all, and the newest heartbeat wins."""

@@ -180,13 +180,15 @@ class Admin:
         write_queues: int | None = None,
         perm: int = READ | WRITE,
         order: bool = False,
+        attributes: Mapping[str, str | None] | None = None,
         cluster: str | None = None,
         broker: str | None = None,
     ) -> dict[str, str]:
         """Create a topic, or change it, on every master asked for; returns their addresses.
 
         Done when every name server that can be reached lists it. `order` fixes its queue list, so
-        that a key never wanders: sends to a queue that is away fail.
+        that a key never wanders: sends to a queue that is away fail. `attributes` are those of
+        RocketMQ 5 (`{"message.type": "FIFO"}`); None removes one, those not named stay.
         """
         header = t.CreateTopicRequest(
             topic=check_topic_name(name),
@@ -194,6 +196,7 @@ class Admin:
             write_queue_nums=queues if write_queues is None else write_queues,
             perm=perm,
             order=order,
+            attributes=_attribute_changes(attributes or {}) or None,
         )
         masters = await self.masters(cluster=cluster, broker=broker)
         for address in masters.values():
@@ -481,3 +484,10 @@ class Admin:
         return await message_query.by_key(
             self.instance, topic, key, count_max=count_max, begin_ms=begin_ms, end_ms=end_ms
         )
+
+
+def _attribute_changes(wanted: Mapping[str, str | None]) -> str:
+    """As RocketMQ's header says it: `+name=value` sets one, `-name` removes one."""
+    return ",".join(
+        f"-{name}" if value is None else f"+{name}={value}" for name, value in wanted.items()
+    )

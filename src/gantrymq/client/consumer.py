@@ -309,6 +309,7 @@ class Consumer:
     def _consumer_data(self) -> ConsumerData:
         return ConsumerData(
             consume_from_where=self.options.consume_from_where,
+            consume_type="CONSUME_PASSIVELY",
             group_name=self.group,
             message_model=self.options.message_model,
             subscription_data_set=list(self._subscribing.table.values()),

@@ -280,6 +280,7 @@ class PullConsumer:
 
     def _consumer_data(self) -> ConsumerData:
         return ConsumerData(
+            consume_from_where="CONSUME_FROM_LAST_OFFSET",
             consume_type="CONSUME_ACTIVELY",
             group_name=self.group,
             message_model=self.options.message_model,

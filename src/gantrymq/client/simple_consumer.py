@@ -88,8 +88,10 @@ class SimpleConsumer:
 
     def _consumer_data(self) -> ConsumerData:
         return ConsumerData(
-            group_name=self.group,
+            consume_from_where="CONSUME_FROM_LAST_OFFSET",
             consume_type="CONSUME_POP",
+            group_name=self.group,
+            message_model="CLUSTERING",
             subscription_data_set=list(self._subscribing.table.values()),
         )
 

@@ -1,8 +1,25 @@
 """JSON bodies that several calls share. Fields are declared in Java's order: alphabetical."""
 
+from typing import Annotated
+
 import msgspec
 
-from gantrymq.model import BrokerData, DataVersion, Queue, Subscription, TopicConfig
+from gantrymq.base.javatypes import Int32, java_enum
+from gantrymq.model import BrokerData, DataVersion, GroupConfig, Queue, Subscription, TopicConfig
+
+ConsumeFromWhere = Annotated[
+    str,
+    java_enum(
+        "CONSUME_FROM_LAST_OFFSET",
+        "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+        "CONSUME_FROM_MIN_OFFSET",
+        "CONSUME_FROM_MAX_OFFSET",
+        "CONSUME_FROM_FIRST_OFFSET",
+        "CONSUME_FROM_TIMESTAMP",
+    ),
+]
+ConsumeType = Annotated[str, java_enum("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP")]
+MessageModel = Annotated[str, java_enum("BROADCASTING", "CLUSTERING")]
 
 
 class ProducerData(msgspec.Struct, kw_only=True, rename="camel"):
@@ -12,18 +29,18 @@ class ProducerData(msgspec.Struct, kw_only=True, rename="camel"):
 class ConsumerData(msgspec.Struct, kw_only=True, rename="camel"):
     """One consumer group of one client, as its heartbeat tells it."""
 
-    consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
-    consume_type: str = "CONSUME_PASSIVELY"
+    consume_from_where: ConsumeFromWhere | None = None
+    consume_type: ConsumeType | None = None
     group_name: str
-    message_model: str = "CLUSTERING"
+    message_model: MessageModel | None = None
     subscription_data_set: list[Subscription] = []
     unit_mode: bool = False
 
 
 class Heartbeat(msgspec.Struct, kw_only=True, rename="camel"):
-    client_id: str = msgspec.field(name="clientID")
+    client_id: str = msgspec.field(name="clientID", default="")
     consumer_data_set: list[ConsumerData] = []
-    heartbeat_fingerprint: int = 0
+    heartbeat_fingerprint: Int32 = 0
     producer_data_set: list[ProducerData] = []
     without_sub: bool = False
 
@@ -68,6 +85,18 @@ class TopicTable(msgspec.Struct, kw_only=True, rename="camel"):
     topic_config_table: dict[str, TopicConfig] = {}
 
 
+class TopicConfigList(msgspec.Struct, kw_only=True, rename="camel"):
+    """UPDATE_AND_CREATE_TOPIC_LIST."""
+
+    topic_config_list: list[TopicConfig] = []
+
+
+class GroupConfigList(msgspec.Struct, kw_only=True, rename="camel"):
+    """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST."""
+
+    group_config_list: list[GroupConfig] = []
+
+
 class RegisterBrokerBody(msgspec.Struct, kw_only=True, rename="camel"):
     filter_server_list: list[str] = []
     topics: TopicTable = msgspec.field(
@@ -96,9 +125,10 @@ class SubscriptionConflict(msgspec.Struct, kw_only=True, rename="camel", frozen=
 
 class ConsumerConnections(msgspec.Struct, kw_only=True, rename="camel"):
     connection_set: list[Connection] = []
-    consume_from_where: str | None = None
-    consume_type: str | None = None
-    message_model: str | None = None
+    consume_from_where: str | msgspec.UnsetType = msgspec.UNSET
+    consume_type: str | msgspec.UnsetType = msgspec.UNSET
+    message_model: str | msgspec.UnsetType = msgspec.UNSET
+    """What the members did not say is left out, as Java leaves out what is null."""
     subscription_conflicts: list[SubscriptionConflict] | msgspec.UnsetType = msgspec.UNSET
     """Only there when there are some; RocketMQ's tools pass over it."""
     subscription_table: dict[str, Subscription] = {}

@@ -8,11 +8,13 @@ keys are in Java's order, nulls are left out.
 """
 
 import struct
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from gantrymq.base.errors import ProtocolError
+from gantrymq.base.javatypes import Int32, java_enum
+from gantrymq.protocol import fastjson
 from gantrymq.protocol.codes import LANGUAGE_CODES, LANGUAGES, VERSION_4_9_8
 
 JSON_CODEC: Final = 0
@@ -52,15 +54,15 @@ class Command(msgspec.Struct, rename=_HIDDEN, gc=False):
 
 
 class _LenientHeader(msgspec.Struct):
-    """What ali-ons and Go may send: numbers as extension values, missing members, nulls."""
+    """What other clients may send: see `casts`. ali-ons and Go send numbers as field values."""
 
-    code: int
-    extFields: dict[str, Any] | None = None  # noqa: N815
-    flag: int | None = 0
-    language: Any = None
-    opaque: int | None = 0
+    code: Int32
+    extFields: dict[str, str | None] | None = None  # noqa: N815
+    flag: Int32 = 0
+    language: Annotated[str, java_enum(*LANGUAGES)] | None = None
+    opaque: Int32 = 0
     remark: str | None = None
-    version: int | None = 0
+    version: Int32 = 0
 
 
 class _JsonHeader(msgspec.Struct, omit_defaults=True):
@@ -77,7 +79,6 @@ class _JsonHeader(msgspec.Struct, omit_defaults=True):
 
 
 _strict_decoder = msgspec.json.Decoder(Command)
-_lenient_decoder = msgspec.json.Decoder(_LenientHeader)
 _encoder = msgspec.json.Encoder()
 
 
@@ -108,19 +109,18 @@ def decode_header(codec: int, header: bytes | memoryview) -> Command:
 
 def _decode_lenient_json(header: bytes | memoryview) -> Command:
     try:
-        raw = _lenient_decoder.decode(header)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raw = fastjson.load_as(bytes(header), _LenientHeader)
+    except ProtocolError as error:
         raise ProtocolError(f"header is not a command: {error}") from error
-    ext = {k: java_text(v) for k, v in (raw.extFields or {}).items() if v is not None}
-    language = raw.language
-    if isinstance(language, int):
-        language = LANGUAGES[language] if 0 <= language < len(LANGUAGES) else None
-    elif not isinstance(language, str):
-        language = None
     return Command(
-        code=raw.code, ext=ext, flag=raw.flag or 0, language=language, opaque=raw.opaque or 0,
-        remark=raw.remark, version=raw.version or 0,
-    )  # fmt: skip
+        code=raw.code,
+        ext={name: value for name, value in (raw.extFields or {}).items() if value is not None},
+        flag=raw.flag,
+        language=raw.language,
+        opaque=raw.opaque,
+        remark=raw.remark,
+        version=raw.version,
+    )
 
 
 def _decode_binary(data: bytes) -> Command:

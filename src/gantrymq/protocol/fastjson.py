@@ -1,27 +1,37 @@
 """The JSON dialect of fastjson 1.2, which RocketMQ's bodies use.
 
 What is not JSON about it: numeric keys without quotes, whole objects as keys, names without quotes,
-single quotes, stray commas, and {"$ref": ...} for an object written before. Valid JSON takes the
-quick way through msgspec; only what that refuses is read here, character by character.
+single quotes, stray commas, comments, and {"$ref": ...} for an object written before. Valid JSON
+takes the quick way through msgspec; only what that refuses is read here, character by character.
+How values become what a type declares is in `casts`.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from gantrymq.base.errors import ProtocolError
+from gantrymq.protocol.casts import cast_to, member_names
 
 DEPTH_MAX: Final = 64
 BYTES_MAX: Final = 16_777_216
+SMALL_BYTES_MAX: Final = 65_536
+"""Up to here the names in a body are looked at; larger ones are tables, which servers write."""
 
 _SPACE = frozenset(" \t\r\n\f\b,")
 _STOP = frozenset(" \t\r\n:,{}[]\"'")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "v": "\x0b"}
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "NaN": None}
 
+_NAME = re.compile(rb'"([^"\\\\]*)"\s*:')
+
 T = TypeVar("T")
 _encoder = msgspec.json.Encoder()
+_exact_decoder = msgspec.json.Decoder(float_hook=Decimal)
+"""Keeps 1.50 as it is written: it may be meant as text."""
 
 
 class ObjectKey(dict[str, Any]):
@@ -33,10 +43,14 @@ class ObjectKey(dict[str, Any]):
 
 def loads(data: bytes | str) -> Any:
     """Parse either kind; object keys become `ObjectKey`, integer keys stay text."""
+    return _loads(data, msgspec.json.decode)
+
+
+def _loads(data: bytes | str, quickly: Callable[[bytes | str], Any]) -> Any:
     if len(data) > BYTES_MAX:
         raise ProtocolError(f"body of {len(data)} bytes is over the limit of {BYTES_MAX}")
     try:
-        value = msgspec.json.decode(data)
+        value = quickly(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
         value = _Parser(text).whole()
@@ -45,15 +59,29 @@ def loads(data: bytes | str) -> Any:
 
 
 def load_as(data: bytes | str, kind: type[T]) -> T:
-    """Parse into a declared type; text and numbers are converted as Java would."""
+    """Parse into a declared type, as lenient as fastjson is; ProtocolError when it is not one."""
+    text = data.encode() if isinstance(data, str) else data
     try:
-        return msgspec.json.decode(data, type=kind)
+        found = msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
+    else:
+        if len(text) > SMALL_BYTES_MAX or _only_names_of(kind, text):
+            return found
     try:
-        return msgspec.convert(loads(data), kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise ProtocolError(f"body is no {kind.__name__}: {error}") from error
+        return msgspec.convert(cast_to(_loads(text, _exact_decoder.decode), kind), kind)
+    except (msgspec.ValidationError, ProtocolError) as error:
+        raise ProtocolError(f"body is no {_name_of(kind)}: {error}") from error
+
+
+def _only_names_of(kind: Any, text: bytes) -> bool:
+    """Whether no other name is there, which might be one of them in another spelling."""
+    names = {name.decode("utf-8", "replace") for name in _NAME.findall(text)}
+    return member_names(kind) >= names
+
+
+def _name_of(kind: Any) -> str:
+    return str(getattr(kind, "__name__", kind))
 
 
 def dumps(value: Any) -> bytes:
@@ -106,9 +134,21 @@ class _Parser:
 
     def _skip(self) -> None:
         text, at, end = self._text, self._at, len(self._text)
-        while at < end and text[at] in _SPACE:
-            at += 1
+        while at < end:
+            if text[at] in _SPACE:
+                at += 1
+            elif text[at] == "/" and text[at + 1 : at + 2] in ("/", "*"):
+                at = self._behind_comment(at)
+            else:
+                break
         self._at = at
+
+    def _behind_comment(self, at: int) -> int:
+        mark = "*/" if self._text[at + 1] == "*" else "\n"
+        close = self._text.find(mark, at + 2)
+        if close < 0 and mark == "*/":
+            raise self._bad("a comment has no end")
+        return len(self._text) if close < 0 else close + len(mark)
 
     def _peek(self) -> str:
         self._skip()

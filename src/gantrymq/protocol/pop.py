@@ -3,13 +3,15 @@
 import base64
 import binascii
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import msgspec
 
 from gantrymq.base.errors import ProtocolError
+from gantrymq.base.javatypes import Int32, java_enum
 from gantrymq.model import RETRY_PREFIX, Queue
 from gantrymq.protocol import fastjson
+from gantrymq.protocol.bodies import MessageModel
 
 ORDER_REVIVE_QUEUE = 999
 """Stands in handles where others name a revive queue: this message was popped in order."""
@@ -227,12 +229,15 @@ def bit_set(offsets: Iterable[int], start: int) -> str:
     return base64.b64encode(bits.to_bytes(size, "little")).decode()
 
 
+RequestModeName = Annotated[str, java_enum("PULL", "POP")]
+
+
 class RequestMode(msgspec.Struct, kw_only=True, rename="camel"):
     """How a group reads a topic: SET_MESSAGE_REQUEST_MODE, and a row of its table."""
 
     consumer_group: str
-    mode: str = "PULL"
-    pop_share_queue_num: int = 0
+    mode: RequestModeName = "PULL"
+    pop_share_queue_num: Int32 = 0
     topic: str
 
 
@@ -247,7 +252,7 @@ class AssignmentRequest(msgspec.Struct, kw_only=True, rename="camel"):
 
     client_id: str = ""
     consumer_group: str = ""
-    message_model: str = "CLUSTERING"
+    message_model: MessageModel = "CLUSTERING"
     strategy_name: str = "AVG"
     topic: str = ""
 

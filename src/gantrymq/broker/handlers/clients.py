@@ -59,6 +59,8 @@ class ClientHandler:
 
     def heartbeat(self, connection: Connection, command: Command) -> None:
         beat = fastjson.load_as(command.body, Heartbeat)
+        if not beat.client_id and (beat.producer_data_set or beat.consumer_data_set):
+            raise BadRequest("a heartbeat without clientID: nobody could be told apart by it")
         client = Client(
             client_id=beat.client_id,
             language=command.language or "OTHER",
@@ -168,9 +170,9 @@ class ClientHandler:
             raise NotOnline(f"the consumer group[{h.consumer_group}] not online")
         rows = ConsumerConnections(
             connection_set=_rows(group.members),
-            consume_from_where=group.consume_from_where,
-            consume_type=group.consume_type,
-            message_model=group.message_model,
+            consume_from_where=group.consume_from_where or msgspec.UNSET,
+            consume_type=group.consume_type or msgspec.UNSET,
+            message_model=group.message_model or msgspec.UNSET,
             subscription_conflicts=_conflicts(group) or msgspec.UNSET,
             subscription_table=group.subscriptions,
         )

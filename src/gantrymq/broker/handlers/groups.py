@@ -3,6 +3,9 @@
 import asyncio
 from collections.abc import Callable, Iterable
 
+import msgspec
+
+from gantrymq.broker.attributes import GROUP_ATTRIBUTES, altered
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, GroupMissing
 from gantrymq.broker.handlers.topics import QUEUES_MAX, ROWS_PER_TURN, queue_row
@@ -12,7 +15,7 @@ from gantrymq.broker.sessions import Sessions
 from gantrymq.model import GroupConfig, NameRefused, Queue, check_group_name, retry_topic
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
-from gantrymq.protocol.bodies import OffsetWrapper
+from gantrymq.protocol.bodies import GroupConfigList, OffsetWrapper
 from gantrymq.protocol.command import Command, response
 from gantrymq.protocol.pop import pop_retry_topic
 from gantrymq.remoting.connection import Connection
@@ -20,7 +23,7 @@ from gantrymq.store.engine import Store
 
 
 class GroupHandler:
-    """200, 201, 207, 208 and 352."""
+    """200, 201, 207, 208, 225 and 352."""
 
     def __init__(
         self,
@@ -38,19 +41,36 @@ class GroupHandler:
 
     async def update(self, connection: Connection, command: Command) -> Command:
         wanted = fastjson.load_as(command.body or b"{}", GroupConfig)
+        await self._put(self._checked(wanted))
+        return response(command)
+
+    async def update_many(self, connection: Connection, command: Command) -> Command:
+        """The same for a list; nothing is done unless all of it can be."""
+        wanted = fastjson.load_as(command.body or b"{}", GroupConfigList).group_config_list
+        for group in [self._checked(group) for group in wanted]:
+            await self._put(group)
+        return response(command)
+
+    def _checked(self, wanted: GroupConfig) -> GroupConfig:
+        """The group as it shall be kept. Raises when it cannot be."""
         try:
             check_group_name(wanted.group_name)
         except NameRefused as error:
             raise BadRequest(str(error)) from error
         if wanted.retry_queue_nums > QUEUES_MAX:
             raise BadRequest(f"{wanted.retry_queue_nums} retry queues: {QUEUES_MAX} is the most")
-        await self._registry.groups.change(wanted.group_name, wanted)
-        if self._registry.topics.get(retry_topic(wanted.group_name)) is not None:
-            self._policy.ensure_retry_topic(wanted)
-        if not wanted.consume_enable:
+        known = self._registry.groups.get(wanted.group_name)
+        current = known.attributes if known is not None else None
+        kept = altered(GROUP_ATTRIBUTES, current, wanted.attributes)
+        return msgspec.structs.replace(wanted, attributes=kept)
+
+    async def _put(self, group: GroupConfig) -> None:
+        await self._registry.groups.change(group.group_name, group)
+        if self._registry.topics.get(retry_topic(group.group_name)) is not None:
+            self._policy.ensure_retry_topic(group)
+        if not group.consume_enable:
             for release in self._releases:
-                release(wanted.group_name)
-        return response(command)
+                release(group.group_name)
 
     async def all(self, connection: Connection, command: Command) -> Command:
         groups = self._registry.groups

@@ -3,15 +3,18 @@
 import asyncio
 import logging
 
+import msgspec
+
+from gantrymq.broker.attributes import TOPIC_ATTRIBUTES, altered, parse_changes, refuse_mixed
 from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.errors import BadRequest
+from gantrymq.broker.errors import BadRequest, InvalidParameter
 from gantrymq.broker.policy import Policy, boot_topics
 from gantrymq.broker.registry import Registry
 from gantrymq.broker.sessions import Sessions
-from gantrymq.model import Queue, TopicConfig, check_topic_name, is_system_topic
+from gantrymq.model import NameRefused, Queue, TopicConfig, check_topic_name, is_system_topic
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
-from gantrymq.protocol.bodies import GroupList, TopicList, TopicOffset
+from gantrymq.protocol.bodies import GroupList, TopicConfigList, TopicList, TopicOffset
 from gantrymq.protocol.command import Command, response
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.engine import Store
@@ -24,7 +27,7 @@ ROWS_PER_TURN = 64
 
 
 class TopicHandler:
-    """17, 21, 202, 215, 300, 305 and 351."""
+    """17, 18, 21, 202, 215, 300, 305 and 351."""
 
     def __init__(
         self,
@@ -40,18 +43,7 @@ class TopicHandler:
     async def create(self, connection: Connection, command: Command) -> Command:
         """Create or change; answered once the table is on disk."""
         h = c.UPDATE_AND_CREATE_TOPIC.request.parse(command.ext)
-        check_topic_name(h.topic)
-        if is_system_topic(h.topic) or h.topic == self._config.broker_cluster_name:
-            raise BadRequest(f"The topic[{h.topic}] is conflict with system topic.")
-        for count in (h.read_queue_nums, h.write_queue_nums):
-            if not 0 <= count <= QUEUES_MAX:
-                raise BadRequest(f"{count} queues: a topic has 0 to {QUEUES_MAX}")
-        if not 0 <= h.perm <= 15:
-            raise BadRequest(f"perm {h.perm} is no set of permissions: 2 write, 4 read, 6 both")
-        advice = _advice(h.read_queue_nums, h.write_queue_nums)
-        if advice is not None:
-            log.warning("topic %s: %s", h.topic, advice)
-        await self._policy.change_topic(
+        advice = await self._put(
             TopicConfig(
                 topic_name=h.topic,
                 read_queue_nums=h.read_queue_nums,
@@ -60,9 +52,56 @@ class TopicHandler:
                 topic_filter_type=h.topic_filter_type,
                 topic_sys_flag=h.topic_sys_flag or 0,
                 order=h.order,
+                attributes=parse_changes(h.attributes),
             )
         )
         return response(command, remark=advice)
+
+    async def create_many(self, connection: Connection, command: Command) -> Command:
+        """The same for a list; nothing is done unless all of it can be."""
+        wanted = fastjson.load_as(command.body or b"{}", TopicConfigList).topic_config_list
+        for topic in wanted:
+            self._checked_in_list(topic)
+        for topic in wanted:
+            await self._put(topic)
+        return response(command)
+
+    def _checked_in_list(self, wanted: TopicConfig) -> None:
+        """A bad name is told as 5.3.3 tells it, which is the first release with such lists."""
+        try:
+            check_topic_name(wanted.topic_name)
+        except NameRefused as error:
+            raise InvalidParameter(str(error)) from error
+        self._checked(wanted)
+
+    async def _put(self, wanted: TopicConfig) -> str | None:
+        """Create or change a topic; its attributes are changes, and what comes back is advice."""
+        topic = self._checked(wanted)
+        advice = _advice(topic.read_queue_nums, topic.write_queue_nums)
+        if advice is not None:
+            log.warning("topic %s: %s", topic.topic_name, advice)
+        await self._policy.change_topic(topic)
+        return advice
+
+    def _checked(self, wanted: TopicConfig) -> TopicConfig:
+        """The topic as it shall be kept. Raises when it cannot be."""
+        name = wanted.topic_name
+        check_topic_name(name)
+        if is_system_topic(name) or name == self._config.broker_cluster_name:
+            raise BadRequest(f"The topic[{name}] is conflict with system topic.")
+        for count in (wanted.read_queue_nums, wanted.write_queue_nums):
+            if not 0 <= count <= QUEUES_MAX:
+                raise BadRequest(f"{count} queues: a topic has 0 to {QUEUES_MAX}")
+        if not 0 <= wanted.perm <= 15:
+            raise BadRequest(
+                f"perm {wanted.perm} is no set of permissions: 2 write, 4 read, 6 both"
+            )
+        if not self._config.enable_mixed_message_type:
+            refuse_mixed(wanted.attributes)
+        known = self._registry.topics.get(name)
+        current = known.attributes if known is not None else None
+        kept = altered(TOPIC_ATTRIBUTES, current, wanted.attributes)
+        return msgspec.structs.replace(wanted, attributes=kept)
 
     async def delete(self, connection: Connection, command: Command) -> Command:
         h = c.DELETE_TOPIC_IN_BROKER.request.parse(command.ext)

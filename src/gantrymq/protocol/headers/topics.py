@@ -16,6 +16,8 @@ class CreateTopicRequest(Header, frozen=True, kw_only=True):
     topic_filter_type: str = "SINGLE_TAG"
     topic_sys_flag: int | None = 0
     order: bool = False
+    attributes: str | None = None
+    """Changes to them: `+name=value` sets one, `-name` removes one, commas between."""
 
 
 class RouteRequest(Header, frozen=True, kw_only=True):
