@@ -1,6 +1,7 @@
 """Sending, rule by rule: forms, limits, retries, slow brokers, results, new topics, identities."""
 
 import asyncio
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -153,6 +154,20 @@ class TestTheSizeLimit:
                 refusal = "this client refuses more than 4194304.*max_message_bytes.*maxMessageSize"
                 with pytest.raises(MessageRefused, match=refusal):
                     await producer.send(Message("orders", bytes(4 * MIB + 1)))
+
+        run(work, mapped_file_size_commit_log=16 * MIB)
+
+    def test_is_the_same_for_what_packing_makes_larger(self, run: Run) -> None:
+        """
+        4 MiB of noise pass with the default options, which compress whatever is this large.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            noise = random.Random(1).randbytes(4 * MIB)
+            async with cluster.producer() as producer:
+                result = await producer.send(Message("orders", noise))
+            async with cluster.admin() as admin:
+                assert noise == (await admin.message(result.offset_msg_id)).body
 
         run(work, mapped_file_size_commit_log=16 * MIB)
 

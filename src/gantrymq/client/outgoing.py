@@ -95,7 +95,10 @@ def prepare(message: Message, ids: MessageIds, options: ProducerOptions) -> Prep
         text = _plain_properties(message, msg_id)
     sys_flag = 0
     if len(body) >= options.compress_over_bytes:
-        body, sys_flag = compress(body, options.compression, options.compression_level)
+        packed, packed_flag = compress(body, options.compression, options.compression_level)
+        # What does not get smaller travels as it is: the packed form could be over a limit.
+        if len(packed) < len(body):
+            body, sys_flag = packed, packed_flag
     return Prepared(message.topic, body, text, msg_id, born_ms, message.flag, sys_flag)
 
 

@@ -1,5 +1,7 @@
 """From a message to bytes."""
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,6 +104,19 @@ def test_a_body_at_the_limit_is_compressed_and_says_how(kind: str) -> None:
     assert len(prepared.body) < len(body)
     assert compression.decompress(prepared.body, prepared.sys_flag) == body
     assert prepare(Message("T", body[:4095]), ids(), options).sys_flag == 0
+
+
+@pytest.mark.parametrize("kind", ["zlib", "lz4", "zstd"])
+def test_a_body_that_packing_makes_no_smaller_travels_as_it_is(kind: str) -> None:
+    """
+    Otherwise 4 MiB of it would be over the broker's limit in their packed form.
+    """
+    body = random.Random(1).randbytes(64 * 1024)
+    assert len(compression.compress(body, kind)[0]) > len(body)
+
+    prepared = prepare(Message("T", body), ids(), ProducerOptions(compression=kind))
+
+    assert (body, 0) == (prepared.body, prepared.sys_flag)
 
 
 def test_everything_a_message_can_carry_becomes_a_property() -> None:
