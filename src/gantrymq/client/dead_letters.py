@@ -157,13 +157,21 @@ class DeadLetters:
             namesrv, client=client, hooks=hooks, network=network, clock=clock, rng=rng
         )
 
-    async def __aenter__(self) -> Self:
+    async def start(self) -> None:
+        """Find the name servers; `async with` does the same."""
         await self._admin.start()
         self._resending = Resending(self._admin.instance, self.group)
+
+    async def close(self) -> None:
+        """Let go."""
+        await self._admin.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._admin.close()
+        await self.close()
 
     # looking
 

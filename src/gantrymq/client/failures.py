@@ -14,7 +14,9 @@ FINGERPRINT_BYTES: Final = 6
 FRAMES_MAX: Final = 50
 """Innermost places that count: an endless recursion has no better fingerprint than that."""
 
-_OWN = ("gantrymq.client.workers", "gantrymq.client.once.")
+_OWN = (
+    "gantrymq.client.workers", "gantrymq.client.once.", "gantrymq.sync.", "concurrent.futures.",
+)  # fmt: skip
 """Frames of whoever called the handler say nothing about the failure."""
 _SEPARATORS = str.maketrans({properties.NAME_END: " ", properties.ENTRY_END: " ", "\0": " "})
 

@@ -58,8 +58,10 @@ def _check_annotation(
         return  # an annotation that cannot be read says nothing
     wanted = next(iter(parameters)).annotation if parameters else inspect.Parameter.empty
     right: type = list if as_list else given
-    if wanted is inspect.Parameter.empty or not isinstance(wanted, type):
+    if wanted in (inspect.Parameter.empty, Any) or not isinstance(wanted, type):
         return
+    if getattr(wanted, "_is_protocol", False):
+        return  # its members decide, and they need not be checkable
     if not (issubclass(right, wanted) or issubclass(wanted, right)):
         what = f"a list of {given.__name__} objects" if as_list else f"a {given.__name__}"
         raise HandlerRefused(

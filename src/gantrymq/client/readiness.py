@@ -20,6 +20,8 @@ NO_SUBSCRIPTION: Final = "it has no subscription: call subscribe(topic)"
 SUBSCRIBE_SECONDS_MAX: Final = 5.0
 """How long after its start a consumer may be without a subscription before that is told."""
 NOBODY_ANSWERS: Final = "no broker of it answers"
+SILENCE_SECONDS_MAX: Final = 5.0
+"""How long that may last: a broker that hears of a new member for the first time needs a moment."""
 
 
 class NotReady(ClientError):
@@ -35,6 +37,7 @@ class Readiness:
         self._group, self._routes = group, routes
         self._topics, self._unknown = topics, unknown
         self._told: dict[str, str] = {}
+        self._silent: dict[str, float] = {}
         self._started = asyncio.get_running_loop().time()
         self._looks = 0
         self._looked = asyncio.Event()
@@ -51,9 +54,13 @@ class Readiness:
     def look(self, *, waits: bool = False) -> None:
         """After queues were shared out, or when somebody begins to wait for messages."""
         found = self.troubles()
-        age = asyncio.get_running_loop().time() - self._started
+        now = asyncio.get_running_loop().time()
+        age = now - self._started
+        self._silent = {t: self._silent.get(t, now) for t in found if found[t] == NOBODY_ANSWERS}
         for topic, why in found.items():
             if topic in self._told or (not topic and not waits and age < SUBSCRIBE_SECONDS_MAX):
+                continue
+            if topic in self._silent and now - self._silent[topic] < SILENCE_SECONDS_MAX:
                 continue
             self._told[topic] = why
             what = f"cannot read {topic}: {why}" if topic else f"reads nothing: {why}"

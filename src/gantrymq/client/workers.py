@@ -79,6 +79,8 @@ class Workers:
     def __init__(self, handout: Handout, work: Work, count: int) -> None:
         self._handout, self._work = handout, work
         self._tasks = [asyncio.create_task(self._loop()) for _ in range(count)]
+        self.closers: set[asyncio.Task[Any]] = set()
+        """Tasks whose handler, on a thread of its own, closes the consumer."""
 
     async def _loop(self) -> None:
         handout, work = self._handout, self._work
@@ -96,7 +98,8 @@ class Workers:
     async def stop(self, grace: float) -> None:
         """Let running handlers end; those that do not are cancelled after `grace` seconds."""
         # A handler may close its own consumer: it must not wait for itself.
-        others = [task for task in self._tasks if task is not asyncio.current_task()]
+        closers = {asyncio.current_task(), *self.closers}
+        others = [task for task in self._tasks if task not in closers]
         if not others:
             return
         _, late = await asyncio.wait(others, timeout=grace)

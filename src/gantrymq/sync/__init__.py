@@ -15,27 +15,37 @@ import concurrent.futures
 import contextlib
 import logging
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final, TypeVar
+
+import msgspec
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.admin import Admin as AsyncAdmin
 from gantrymq.client.assignment import Strategy
 from gantrymq.client.checks import CheckHandler, Unfinished
+from gantrymq.client.consume_status import ConsumeStatus
+from gantrymq.client.consumer import CLOSE_GRACE_SECONDS
 from gantrymq.client.consumer import Consumer as AsyncConsumer
-from gantrymq.client.consumer_errors import AlreadyFinished
+from gantrymq.client.consumer_errors import AlreadyFinished, ConsumerMisused
 from gantrymq.client.delivery import Delivery as AsyncDelivery
-from gantrymq.client.errors import Closed, ForkedError
+from gantrymq.client.errors import Closed, ForkedError, WindowFull
 from gantrymq.client.handler_check import check_handler
 from gantrymq.client.handout import HandoutClosed
 from gantrymq.client.instance import Hook
+from gantrymq.client.once.guard import Once
 from gantrymq.client.options import ClientOptions, ConsumerOptions, ProducerOptions
 from gantrymq.client.outbox import Selector
 from gantrymq.client.producer import Producer as AsyncProducer
 from gantrymq.client.received import Received
+from gantrymq.client.start_at import Start
 from gantrymq.client.transactions import Transaction
 from gantrymq.model import Message, Queue, SendResult
+from gantrymq.sync.dead_letters import DeadLetters
+from gantrymq.sync.finder import Finder
+from gantrymq.sync.on_threads import THREADS, BlockingTransaction, current_task, on_thread
 from gantrymq.sync.portal import Blocking, Portal, blocking
 from gantrymq.sync.pull import LitePullConsumer, PullConsumer
 from gantrymq.sync.simple import Popped, SimpleConsumer
@@ -43,7 +53,9 @@ from gantrymq.sync.simple import Popped, SimpleConsumer
 __all__ = [
     "Admin",
     "Consumer",
+    "DeadLetters",
     "Delivery",
+    "Finder",
     "LitePullConsumer",
     "Popped",
     "Portal",
@@ -78,6 +90,7 @@ class Producer(Blocking[AsyncProducer]):
 
         super().__init__(make, portal)
         self._check: CheckHandler | None = None
+        self._room = threading.BoundedSemaphore(self._target.options.window_messages)
 
     send = blocking(AsyncProducer.send)
     send_batch = blocking(AsyncProducer.send_batch)
@@ -127,9 +140,28 @@ class Producer(Blocking[AsyncProducer]):
         return handler
 
     def _reopen(self, target: AsyncProducer) -> None:
+        self._room = threading.BoundedSemaphore(target.options.window_messages)
         if self._check is not None:
             target.check(self._check)
         super()._reopen(target)
+
+    def submit(
+        self, message: Message, *, queue: Queue | None = None, selector: Selector | None = None
+    ) -> "concurrent.futures.Future[SendResult]":
+        """Begin to send and return a future; waits only while `window_messages` are under way."""
+        target = self._current()
+
+        async def send() -> SendResult:
+            while True:
+                await target.room()
+                with contextlib.suppress(WindowFull):  # another thread was faster
+                    return await target.submit(message, queue=queue, selector=selector)
+
+        room = self._room
+        room.acquire()
+        future = self._portal.submit(send())
+        future.add_done_callback(lambda _: room.release())
+        return future
 
     def send_many(self, messages: Iterable[Message]) -> list[SendResult | GantryError]:
         """Send all in one crossing; for each its result or what went wrong."""
@@ -194,6 +226,8 @@ class PollingConsumer(AsyncConsumer):
         if self._closed:
             return None
         self._check_started()
+        if self._once is not None:
+            raise ConsumerMisused("`once` needs a handler and `run`: it must know when work begins")
         try:
             async with asyncio.timeout(timeout):
                 found = await self._handout.next(1 if one_by_one else count_max)
@@ -209,6 +243,28 @@ class PollingConsumer(AsyncConsumer):
                 break
             found += more
         return found
+
+    async def serve(
+        self, ahead: Sequence[AsyncDelivery], function: Callable[..., Any], count: int
+    ) -> None:
+        """Give every message to a coroutine function, so many at a time, until it is closed.
+
+        Those `ahead` were handed out before, to a loop that was left.
+        """
+        self._check_started()
+        if self._work is None:
+            self.options = msgspec.structs.replace(self.options, consume_thread_max=count)
+            self.handler(function)
+        assert self._work is not None
+        for message in ahead:
+            await self._work.run([message])
+        await self.run()
+
+    async def close_for(self, closer: "asyncio.Task[Any] | None") -> None:
+        """Close, maybe on behalf of a handler: that one is not waited for."""
+        if closer is not None and self._workers is not None:
+            self._workers.closers.add(closer)
+        await self.close()
 
 
 class Delivery(Received):
@@ -256,7 +312,12 @@ async def _finish(messages: Sequence[AsyncDelivery], verb: str) -> None:
         await getattr(message, verb)()
 
 
-SyncHandler = Callable[[Delivery], object]
+SyncHandler = (
+    Callable[[Delivery], ConsumeStatus | None] | Callable[[Delivery, Any], ConsumeStatus | None]
+)
+
+
+H = TypeVar("H", bound=SyncHandler)
 
 
 class Consumer(Blocking[PollingConsumer]):
@@ -267,33 +328,41 @@ class Consumer(Blocking[PollingConsumer]):
         namesrv: str | None = None,
         *,
         group: str,
+        start: Start | None = None,
         ordered: bool = False,
         broadcast: bool = False,
         max_retries: int | None = -1,
         strategy: Strategy | None = None,
+        once: Once | None = None,
         options: ConsumerOptions | None = None,
         client: ClientOptions | None = None,
         trace: bool | str = False,
+        close_grace: float = CLOSE_GRACE_SECONDS,
+        start_timeout: float | None = None,
         hooks: Sequence[Hook] = (),
         portal: Portal | None = None,
     ) -> None:
         def make() -> PollingConsumer:
             return PollingConsumer(
-                namesrv, group=group, ordered=ordered, broadcast=broadcast,
-                max_retries=max_retries, strategy=strategy, options=options, client=client,
-                trace=trace, hooks=hooks,
+                namesrv, group=group, start=start, ordered=ordered, broadcast=broadcast,
+                max_retries=max_retries, strategy=strategy, once=once, options=options,
+                client=client, trace=trace, close_grace=close_grace, start_timeout=start_timeout,
+                hooks=hooks,
             )  # fmt: skip
 
         super().__init__(make, portal)
         self._wanted: dict[str, tuple[str, str | None]] = {}
         self._handler: SyncHandler | None = None
-        self._ordered = ordered
+        self._ordered, self._once = ordered, once
         self._ahead: deque[Delivery] = deque()
         """Fetched for a loop, which may be left at any time."""
 
     def close(self) -> None:
         """Close it: in a forked child only what the child itself opened."""
-        super().close()
+        if os.getpid() == self._pid:
+            self._started = False
+            closer = current_task()
+            self._run(lambda target: target.close_for(closer))
         self._ahead.clear()
 
     def subscribe(self, topic: str, tags: str = "*", *, sql: str | None = None) -> None:
@@ -308,6 +377,8 @@ class Consumer(Blocking[PollingConsumer]):
 
     def _reopen(self, target: PollingConsumer) -> None:
         self._ahead.clear()  # the parent's
+        if self._once is not None:
+            raise ForkedError("a consumer with `once` belongs to the process that made it")
         super()._reopen(target)
         self._portal.run(_subscribe(target, self._wanted))
 
@@ -373,43 +444,34 @@ class Consumer(Blocking[PollingConsumer]):
         if inner:
             self._run(lambda _: _finish(inner, verb))
 
-    def handler(self, function: SyncHandler) -> SyncHandler:
+    def handler(self, function: H) -> H:
         """Register the function that `run` gives every message."""
-        check_handler(function, arguments=("message",), given=Delivery, may_wait=False)
+        in_transaction = self._once is not None and self._once.transaction
+        names = ("message", "transaction") if in_transaction else ("message",)
+        check_handler(function, arguments=names, given=Delivery, may_wait=False)
         self._handler = function
         return function
 
-    def run(self, threads: int = 1) -> None:
-        """Give messages to the handler until the consumer is closed by another thread.
+    def run(self, threads: int = THREADS) -> None:
+        """Give messages to the handler until the consumer is closed, by a handler or elsewhere.
 
-        Returning None acknowledges, an exception retries. With several threads so many handlers
-        run at once; an ordered consumer keeps each queue's order in any case.
+        Up to `threads` handlers run at once, each on a thread, and the next message is taken the
+        moment one is free; an ordered consumer keeps each queue's order in any case. Returning None
+        acknowledges, an exception retries, and a ConsumeStatus says which.
         """
-        if self._handler is None:
+        handler = self._handler
+        if handler is None:
             raise GantryError("there is no handler: register one with @consumer.handler")
-        with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-            while True:
-                found = self._from_ahead(threads) or self._fetch(threads)
-                if found is None:
-                    return
-                list(pool.map(self._handle, found))
+        portal = self._portal
 
-    def _handle(self, message: Delivery) -> None:
-        assert self._handler is not None
-        try:
-            value = self._handler(message)
-            if value is not None:
-                raise TypeError(f"a handler returns None, not {value!r}")
-        except Exception:
-            log.exception("handler failed on %s; it is retried", message.msg_id)
-            verb = "retry"
-        else:
-            verb = "ack"
-        if message._inner.finished is None:
-            try:
-                self.finish_many([message], verb)
-            except Closed:
-                log.info("closed before %s was finished; it comes again", message.msg_id)
+        def handle(inner: AsyncDelivery, *transaction: Any) -> Any:
+            across = (BlockingTransaction(each, portal) for each in transaction)
+            return handler(Delivery(inner, self), *across)
+
+        with concurrent.futures.ThreadPoolExecutor(threads, "gantrymq-handler") as pool:
+            work = on_thread(pool, handle)
+            ahead = [message._inner for message in self._from_ahead(len(self._ahead))]
+            self._run(lambda target: target.serve(ahead, work, threads))
 
 
 async def _subscribe(consumer: AsyncConsumer, wanted: dict[str, tuple[str, str | None]]) -> None:

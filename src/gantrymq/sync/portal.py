@@ -1,6 +1,7 @@
 """How blocking callers reach asynchronous objects: one background thread, one event loop."""
 
 import asyncio
+import concurrent.futures
 import functools
 import os
 import threading
@@ -56,6 +57,10 @@ class Portal:
         except BaseException:
             future.cancel()
             raise
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
+        """Begin it and return at once."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def post(self, function: Callable[..., object], *args: object) -> None:
         """Run soon, in order, without waiting."""

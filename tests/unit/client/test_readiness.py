@@ -13,7 +13,7 @@ from gantrymq.client.errors import NoNameServer
 from gantrymq.client.options import ConsumerOptions
 from gantrymq.client.readiness import NotReady
 from gantrymq.model import Message
-from gantrymq.testing import Cluster
+from gantrymq.testing import Cluster, MemoryNetwork
 
 Simulate = Callable[[Callable[[Cluster], Coroutine[Any, Any, None]]], None]
 FIRST = ConsumerOptions(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
@@ -77,6 +77,30 @@ def test_an_unreachable_name_server_is_told_once(
         said = warnings(caplog)
         assert 1 == len(said)
         assert "cannot read T: no name server answers" in said[0]
+
+    gantry_sim(story)
+
+
+def test_a_silent_broker_is_told_once(
+    gantry_sim: Simulate, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(cluster: Cluster) -> None:
+        await cluster.create_topic("T")
+        async with cluster.consumer("g") as consumer:
+            consumer.subscribe("T")
+            await consumer.wait_assigned(4)
+            assert [] == warnings(caplog)
+        network = cluster.network
+        assert isinstance(network, MemoryNetwork)
+        network.stop_listening("127.0.0.1", cluster.broker().config.listen_port)
+        network.cut_port(cluster.broker().config.listen_port)
+        async with cluster.consumer("g") as consumer:
+            consumer.subscribe("T")
+            await asyncio.sleep(60)
+            said = [line for line in warnings(caplog) if "cannot read" in line]
+            assert ["no broker of it answers. It goes on asking"] == [
+                line.partition("cannot read T: ")[2] for line in said
+            ]
 
     gantry_sim(story)
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -16,6 +16,7 @@ from gantrymq import (
     HandlerRefused,
     Message,
     NotReady,
+    Received,
 )
 from gantrymq.client.consumer import Consumer
 from gantrymq.model import dead_topic
@@ -127,6 +128,19 @@ async def yields_later(message: Delivery) -> AsyncIterator[None]:
 def test_a_handler_is_looked_at_when_it_is_registered(wrong: Any, words: str) -> None:
     with pytest.raises(HandlerRefused, match=words):
         Consumer("127.0.0.1:1", group="g").handler(wrong)
+
+
+def test_a_handler_that_says_little_about_its_message_is_taken() -> None:
+    class Bodied(Protocol):
+        body: bytes
+
+    def of_protocol(message: Bodied) -> None: ...
+    def of_received(message: Received) -> None: ...
+    def with_more(message: Delivery, seen: object = None, *more: object) -> None: ...
+    def unreadable(message: "Nobody") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    for right in (waits, of_protocol, of_received, with_more, unreadable, [].append):
+        Consumer("127.0.0.1:1", group="g").handler(right)
 
 
 def test_a_handler_of_lists_and_a_blocking_one_are_looked_at_as_well() -> None:
