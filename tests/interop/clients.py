@@ -2,8 +2,9 @@
 
 import json
 import shutil
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -96,7 +97,12 @@ class Client:
         arguments.setdefault("timeout", TIMEOUT_SECONDS)
         directory = Path(tempfile.mkdtemp(prefix="gantrymq-client-"))
         command = [*self._command(directory), verb, json.dumps(arguments)]
-        process = Process(command, directory=directory, name=f"{self.name}-{verb}")
+        process = Process(
+            command,
+            directory=directory,
+            name=f"{self.name}-{verb}",
+            env=self._environment(directory),
+        )
         return Running(process, directory, arguments["timeout"] + GRACE_SECONDS)
 
     def run(self, verb: str, **arguments: Any) -> Lines:
@@ -106,6 +112,9 @@ class Client:
 
     def _command(self, directory: Path) -> Sequence[str]:
         raise NotImplementedError
+
+    def _environment(self, directory: Path) -> Mapping[str, str]:
+        return {}
 
 
 class JavaClient(Client):
@@ -198,6 +207,20 @@ class NodeClient(Client):
 
     def _command(self, directory: Path) -> Sequence[str]:
         return ["node", str(toolchain.node_program())]
+
+
+class CppClient(Client):
+    """Apache's C++ client, as the Python package `rocketmq` carries it."""
+
+    def __init__(self) -> None:
+        super().__init__("cpp")
+
+    def _command(self, directory: Path) -> Sequence[str]:
+        return [sys.executable, str(toolchain.python_program("cpp")[0])]
+
+    def _environment(self, directory: Path) -> Mapping[str, str]:
+        # Its log goes to the home directory.
+        return {"PYTHONPATH": str(toolchain.python_program("cpp")[1]), "HOME": str(directory)}
 
 
 JAVA_CLIENTS = [JavaClient(version) for version in toolchain.JAVA_CLIENTS]

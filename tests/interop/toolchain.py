@@ -27,6 +27,10 @@ JAVA_CLIENTS = {"4.9.8": "client-4.9", "5.3.3": "client-5.3"}
 JAVA_SERVERS = {"4.9.7": "server-4.9", "5.3.3": "server-5.3"}
 
 
+# Packages of other people, each in a folder of its own and never in our environment.
+PYTHON_PROGRAMS = ("cpp",)
+
+
 class MissingToolError(Exception):
     """A program that the suite needs is not installed."""
 
@@ -45,6 +49,8 @@ def build_all() -> None:
     _once("java", _build_java)
     _once("go", _build_go)
     _once("node", _build_node)
+    for name in PYTHON_PROGRAMS:
+        _once(name, lambda name=name: _build_python(name))
 
 
 def java_class_path(module: str) -> str:
@@ -61,6 +67,11 @@ def go_program() -> Path:
 def node_program() -> Path:
     """The Node program, beside the modules it uses."""
     return CACHE / "node" / "probe.js"
+
+
+def python_program(name: str) -> tuple[Path, Path]:
+    """A Python program, and the folder of the packages that it uses."""
+    return PROGRAMS / name / "probe.py", CACHE / name
 
 
 def _once(name: str, build: Callable[[], None]) -> None:
@@ -92,6 +103,16 @@ def _build_node() -> None:
         if source.is_file():
             shutil.copy(source, target)
     _run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], target)
+
+
+def _build_python(name: str) -> None:
+    """The packages of a program, beside no others; pip replaces what an older list left there."""
+    target = CACHE / name
+    shutil.rmtree(target, ignore_errors=True)
+    wanted = str(PROGRAMS / name / "requirements.txt")
+    _run(
+        [sys.executable, "-m", "pip", "install", "-q", "--target", str(target), "-r", wanted], HERE
+    )
 
 
 def _run(command: Sequence[str], directory: Path) -> None:
