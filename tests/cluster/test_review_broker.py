@@ -175,9 +175,9 @@ class TestPopping:
 
         async def work(cluster: Cluster) -> tuple[int, int]:
             peer = await Peer.to(cluster)
-            member = Popper(peer, group="g" * 120)
+            member = Popper(peer, group="g" * 250)
             answer = await member.notify(wait=1_000)
-            return answer.code, await Popper(peer, group="g" * 120).polling()
+            return answer.code, await Popper(peer, group="g" * 250).polling()
 
         assert (29, 0) == story(work)
 

@@ -15,7 +15,7 @@ from gantrymq.broker import routes as broker_routes
 from gantrymq.nameserver.handlers import Handlers
 from gantrymq.protocol.codes import RequestCode
 
-OPTIONAL_FIELDS = {"groupSysFlag", "topicSysFlag", "sqlOperators"}
+OPTIONAL_FIELDS = {"groupSysFlag", "topicSysFlag", "sqlOperators", "recallState"}
 OPTIONAL_PROPERTIES = {
     "MSG_REGION", "TRACE_ON", "WAIT", "DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID",
 }  # fmt: skip

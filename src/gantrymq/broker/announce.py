@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import zlib
+from contextlib import suppress
 
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network, split_address
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 CONNECT_SECONDS_MAX = 3.0
 AGAIN_SECONDS = 3.0
 """After a name server was not reached; clients have no route to us until it is."""
+TOLD_SECONDS_MAX = 3.0
+"""How long whoever made a topic waits for the name servers."""
 LOST_SECONDS = 0.2
 """After a connection broke, until everything is announced anew."""
 
@@ -37,6 +40,8 @@ class Announcer:
         self._connections: dict[str, Connection] = {}
         self._silent: dict[str, str] = {}
         self._changed: dict[str, TopicConfig] = {}
+        self._told: list[asyncio.Future[None]] = []
+        """Resolved when everything that has changed so far is announced."""
         self._wake = asyncio.Event()
         self._forgotten = False
         """Whether a connection broke: its name server has dropped this broker."""
@@ -45,6 +50,18 @@ class Announcer:
         """Announce one topic soon; several changes of a turn travel together."""
         self._changed[topic.topic_name] = topic
         self._wake.set()
+
+    async def announce(self, topic: TopicConfig) -> None:
+        """Announce one topic, and return when the name servers have it.
+
+        A name server that does not answer is not waited for very long: it learns of the topic
+        when it is back.
+        """
+        self.topic_changed(topic)
+        told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._told.append(told)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(told, TOLD_SECONDS_MAX)
 
     async def run(self) -> None:
         """Announce for ever. The period is RocketMQ's, kept between 10 and 60 s."""
@@ -58,13 +75,17 @@ class Announcer:
                 self._wake.clear()
             except TimeoutError:
                 self._forgotten = True
-            if not self._forgotten:
+            told, self._told = self._told, []
+            if self._forgotten:
+                self._forgotten = False
+                await self.register_all()
+                due = loop.time() + (AGAIN_SECONDS if self._silent else period)
+            else:
                 changed, self._changed = self._changed, {}
                 await self._to_each(changed)
-                continue
-            self._forgotten = False
-            await self.register_all()
-            due = loop.time() + (AGAIN_SECONDS if self._silent else period)
+            for waiting in told:
+                if not waiting.done():
+                    waiting.set_result(None)
 
     def _lost(self, connection: Connection) -> None:
         # Not at once: one that hangs up on everybody would be asked without end.

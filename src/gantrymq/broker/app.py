@@ -106,8 +106,8 @@ async def run_broker(
         stack.push_async_callback(registry.save)
         ha_address = f"{config.broker_ip1}:{config.ha_listen_port}"
         announcer = Announcer(config, address, ha_address, registry.topics, ports.network)
-        policy = Policy(config, registry, announcer.topic_changed, announcer.announce_all)
-        stats = Stats(ports.clock.now_ms())
+        policy = Policy(config, registry, announcer)
+        stats = Stats(ports.clock.now_ms(), store.written)
         parts = assemble(Shared(config, ports, store, registry, policy, stats, conditions, host))
         routes = broker_routes(parts.handlers)
 

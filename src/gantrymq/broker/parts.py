@@ -12,6 +12,7 @@ from gantrymq.base.network import Network
 from gantrymq.base.offload import Offload
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.delay import DelayService
+from gantrymq.broker.figures import Figures
 from gantrymq.broker.filters import SAVE_SECONDS, FilterTable
 from gantrymq.broker.handlers.admin import AdminHandler
 from gantrymq.broker.handlers.clients import ClientHandler
@@ -27,6 +28,7 @@ from gantrymq.broker.handlers.sendback import SendBackHandler
 from gantrymq.broker.handlers.topics import TopicHandler
 from gantrymq.broker.live_settings import LiveSettings
 from gantrymq.broker.locks import QueueLocks
+from gantrymq.broker.offset_moves import OffsetMoves
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.pop.assembly import Popping, popping
 from gantrymq.broker.publishing.journal import SAVE_SECONDS as JOURNAL_SECONDS
@@ -102,7 +104,8 @@ def assemble(shared: Shared) -> Parts:
     sessions, locks, rooms = Sessions(), QueueLocks(), WaitingRooms(config, clock)
     resets = Resets(registry.offsets)
     filters = Filters(config, sessions, shared.conditions)
-    pull = PullHandler(config, store, resets, policy, sessions, filters, stats)
+    moves = OffsetMoves(config, store, clock, shared.host)
+    pull = PullHandler(config, store, resets, policy, sessions, filters, stats, moves)
     clients = ClientHandler(policy, sessions, filters, shared.conditions, locks, stats, config)
     live = LiveSettings(config, ports.disk, ports.offload)
     timers = timing(
@@ -140,7 +143,11 @@ def assemble(shared: Shared) -> Parts:
             relays=RelayHandler(config, store, sessions),
             timers=timers.handler,
             publishing=epochs.handler,
-            admin=AdminHandler(live, store, stats, pull, timers.service, clock),
+            admin=AdminHandler(
+                live,
+                Figures(config, store, stats, pull, timers.delays, timers.service, clock),
+                clock,
+            ),
         ),
         timers.delays,
         timers.service,

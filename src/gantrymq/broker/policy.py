@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection
 
 import msgspec
 
+from gantrymq.broker.announce import Announcer
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, GroupMissing, NotPermitted, TopicMissing
 from gantrymq.broker.registry import Registry
@@ -78,11 +79,9 @@ class Policy:
         self,
         config: BrokerConfig,
         registry: Registry,
-        announce_topic: Callable[[TopicConfig], None],
-        announce_all: Callable[[], None],
+        announcer: Announcer,
     ) -> None:
-        self._config, self._registry, self._announce = config, registry, announce_topic
-        self._announce_all = announce_all
+        self._config, self._registry, self._announcer = config, registry, announcer
         self._saves: dict[asyncio.Task[None], None] = {}
 
     # settings
@@ -95,7 +94,7 @@ class Policy:
                     self.put_topic(topic)
         if "brokerPermission" in keys:
             self._registry.topics.renew_version()
-            self._announce_all()
+            self._announcer.announce_all()
 
     # topics
 
@@ -140,12 +139,12 @@ class Policy:
         """Add or change a topic, save it soon and tell the name servers."""
         self._registry.topics.put(topic.topic_name, topic)
         self._save_soon(self._registry.topics.save)
-        self._announce(topic)
+        self._announcer.topic_changed(topic)
 
     async def change_topic(self, topic: TopicConfig) -> None:
-        """Add or change a topic on somebody's word: on disk when this returns."""
+        """Add or change a topic on somebody's word: on disk and routable when this returns."""
         await self._registry.topics.change(topic.topic_name, topic)
-        self._announce(topic)
+        await self._announcer.announce(topic)
 
     def topic(self, name: str) -> TopicConfig:
         """A topic that must exist."""

@@ -143,6 +143,8 @@ class Offsets:
             key: {int(queue): offset for queue, offset in queues.items()}
             for key, queues in loaded.offset_table.items()
         }
+        self._pulled: dict[str, dict[int, int]] = {}
+        """Where the next pull of each queue begins, by topic@group; not saved, as in RocketMQ."""
         self._changed = False
         self.ceilings: Callable[[], dict[tuple[str, int], int]] = dict
         """(topic@group, queue) to the highest offset that may be saved yet; see broker/pop."""
@@ -160,6 +162,19 @@ class Offsets:
         queues = self.table.get(f"{topic}@{group}")
         return queues.get(queue_id) if queues is not None else None
 
+    def note_pull(self, group: str, topic: str, queue_id: int, next_offset: int) -> None:
+        """A reader has been given everything below an offset; it may not be through with it."""
+        key = f"{topic}@{group}"
+        queues = self._pulled.get(key)
+        if queues is None:
+            queues = self._pulled[key] = {}
+        queues[queue_id] = next_offset
+
+    def pulled_to(self, group: str, topic: str, queue_id: int) -> int:
+        """How far a group has pulled; without a pull since the start, how far it has read."""
+        read = max(0, self.get(group, topic, queue_id) or 0)
+        return max(read, self._pulled.get(f"{topic}@{group}", {}).get(queue_id, 0))
+
     def topics_of(self, group: str) -> list[str]:
         """Topics on which a group has ever stored progress."""
         tail = f"@{group}"
@@ -170,15 +185,17 @@ class Offsets:
         return [key[len(head) :] for key in self.table if key.startswith(head)]
 
     def delete_group(self, group: str) -> None:
-        for topic in self.topics_of(group):
-            del self.table[f"{topic}@{group}"]
-            self._changed = True
+        self._delete(lambda key: key.endswith(f"@{group}"))
 
     def delete_topic(self, topic: str) -> None:
         """A topic made anew must not meet the old one's progress."""
-        for group in self.groups_of(topic):
-            del self.table[f"{topic}@{group}"]
-            self._changed = True
+        self._delete(lambda key: key.startswith(f"{topic}@"))
+
+    def _delete(self, is_meant: Callable[[str], bool]) -> None:
+        for table in (self.table, self._pulled):
+            for key in [key for key in table if is_meant(key)]:
+                del table[key]
+                self._changed = True
 
     def clamp(self, end_of: Callable[[str, int], int]) -> list[str]:
         """Pull progress back to the recovered end of each queue; returns what was changed.

@@ -34,6 +34,7 @@ class Resets:
         """Overwrite the stored progress; readers have yet to follow."""
         self._moved[group, topic, queue_id] = _Moved(offset)
         self._offsets.commit(group, topic, queue_id, offset)
+        self._offsets.note_pull(group, topic, queue_id, offset)
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> bool:
         """Store a reader's progress; False when it is ignored because the queue was reset."""
@@ -41,6 +42,10 @@ class Resets:
             return False
         self._offsets.commit(group, topic, queue_id, offset)
         return True
+
+    def note_pull(self, group: str, topic: str, queue_id: int, next_offset: int) -> None:
+        """A reader was given what lies before `next_offset`, or told to go there."""
+        self._offsets.note_pull(group, topic, queue_id, next_offset)
 
     def redirect(
         self, group: str, topic: str, queue_id: int, offset: int, now: float

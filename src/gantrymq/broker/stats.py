@@ -2,23 +2,29 @@
 
 from collections import deque
 
+from gantrymq.store.written import Written
+
 SAMPLE_SECONDS = 10.0
 WINDOWS = (1, 6, 60)
 """Samples behind the three rates."""
 
 
 class Stats:
-    """Counters a broker keeps per topic and per group; plain additions on the hot path."""
+    """Counters a broker keeps per topic and per group; plain additions on the hot path.
 
-    def __init__(self, boot_ms: int) -> None:
-        self.boot_ms = boot_ms
-        self.put_count = self.put_bytes = self.get_count = self.get_bytes = 0
+    What went in altogether is counted by the store: a message that waited was written twice.
+    """
+
+    def __init__(self, boot_ms: int, written: Written) -> None:
+        self.boot_ms, self._written = boot_ms, written
+        self.get_count = self.get_bytes = 0
         self.get_found = self.get_missed = 0
         self.counters: dict[str, int] = {}
         """What happens seldom and should be noticed: how often since the start, by name."""
         self.topic_put: dict[str, list[int]] = {}
         self.group_get: dict[str, list[int]] = {}
-        self._samples: deque[tuple[float, int, int, int, int]] = deque(maxlen=WINDOWS[-1] + 1)
+        self._samples: deque[tuple[float, ...]] = deque(maxlen=WINDOWS[-1] + 1)
+        self._sampled = 0
         self.put_morning = self.get_morning = (0, 0)
         self._day = -1
 
@@ -27,8 +33,6 @@ class Stats:
         self.counters[name] = self.counters.get(name, 0) + 1
 
     def put(self, topic: str, count: int, size: int) -> None:
-        self.put_count += count
-        self.put_bytes += size
         row = self.topic_put.get(topic)
         if row is None:
             row = self.topic_put[topic] = [0, 0]
@@ -48,14 +52,22 @@ class Stats:
 
     def sample(self, now: float, day: int) -> None:
         """Take the counters down, every 10 s; remember them at the first sample of a day."""
-        self._samples.append((now, self.put_count, self.get_count, self.get_found, self.get_missed))
+        found, missed = self.get_found, self.get_missed
+        put, got = self._written.count, self.get_count
+        self._samples.append((now, put, got, found, missed, found + missed))
+        self._sampled += 1
+        if self._sampled % WINDOWS[1] == 0:
+            self._written.turn()
         if day != self._day:
             self._day = day
-            self.put_morning = (self.put_morning[1], self.put_count)
-            self.get_morning = (self.get_morning[1], self.get_count)
+            self.put_morning = (self.put_morning[1], put)
+            self.get_morning = (self.get_morning[1], got)
 
     def rates(self, column: int) -> str:
-        """Three numbers as `clusterList` reads them. Columns: 1 put, 2 got, 3 found, 4 missed."""
+        """Three numbers as `clusterList` reads them.
+
+        Columns: 1 messages put, 2 messages got; 3 pulls that found some, 4 that did not, 5 all.
+        """
         return " ".join(f"{self._rate(column, window)}" for window in WINDOWS)
 
     def _rate(self, column: int, window: int) -> float:

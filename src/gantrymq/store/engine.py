@@ -63,6 +63,7 @@ class Store:
             store_host=store_host,
             refusal=self._refusal,
         )
+        self.written = self._writer.written
         self._reads = Reads(
             parts.log, parts.queues, parts.index, parts.dispatcher.dispatched, offload
         )

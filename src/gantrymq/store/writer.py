@@ -30,6 +30,7 @@ from gantrymq.store.config import StoreConfig
 from gantrymq.store.dispatch import Dispatcher
 from gantrymq.store.flush import Flusher
 from gantrymq.store.queues import QueueTable, TopicNameError
+from gantrymq.store.written import Written
 
 log = logging.getLogger(__name__)
 
@@ -46,10 +47,10 @@ BUSY = "broker busy, start flow control for a while"
 class Waiting:
     """Appends of one write that wait for the disk, all with the same fate."""
 
-    __slots__ = ("appends", "parked", "timer")
+    __slots__ = ("appends", "began", "parked", "timer")
 
-    def __init__(self, appends: list[Append]) -> None:
-        self.appends = appends
+    def __init__(self, appends: list[Append], began: float) -> None:
+        self.appends, self.began = appends, began
         self.timer: asyncio.TimerHandle | None = None
         self.parked: Parked | None = None
 
@@ -85,6 +86,7 @@ class Writer:
         self._fixed_bytes = record_size(0, 0, 0, bits), record_size(0, 0, 0, bits | BORN_V6)
         """Of a version 1 record without its variable parts, by whether its sender has IPv6."""
         self._waits_for_flush = config.flush == "SYNC_FLUSH"
+        self.written = Written()
         self._last_ms = dispatcher.last_store_ms
         self._staged: list[Append] = []
         self._scheduled = False
@@ -207,9 +209,12 @@ class Writer:
             self._shed(self._loop.time() - began)
         self._last_ms = store_ms
         self._fill(appends, sizes, base, store_ms)
+        self.written.count += len(sizes)
+        self.written.bytes += len(data)
         if self._waits_for_flush:
-            self._wait_for_flush(appends, data, base)
+            self._wait_for_flush(appends, data, base, began)
         else:
+            self.written.took(len(sizes), self._loop.time() - began)
             self._dispatch(data, base)
             self._answer(appends, PutStatus.PUT_OK)
 
@@ -364,7 +369,7 @@ class Writer:
 
     # Answering
 
-    def _wait_for_flush(self, appends: list[Append], data: bytes, base: int) -> None:
+    def _wait_for_flush(self, appends: list[Append], data: bytes, base: int, began: float) -> None:
         end = self._log.end
         flushed = self._flusher.flushed
         # Readers may see only what a power cut cannot take back.
@@ -372,7 +377,7 @@ class Writer:
         patient = [append for append in appends if append.wait]
         if patient:
             timeout = self._config.sync_flush_timeout_ms / 1000
-            waiting = Waiting(patient)
+            waiting = Waiting(patient, began)
             waiting.timer = self._loop.call_later(timeout, self._expire, waiting)
             self._waiting[waiting] = None
             waiting.parked = flushed.park(end, lambda: self._settle(waiting))
@@ -383,6 +388,7 @@ class Writer:
     def _settle(self, waiting: Waiting) -> None:
         waiting.let_go()
         del self._waiting[waiting]
+        self.written.took(len(waiting.appends), self._loop.time() - waiting.began)
         self._answer(waiting.appends, PutStatus.PUT_OK)
 
     def _expire(self, waiting: Waiting) -> None:
@@ -399,6 +405,8 @@ class Writer:
             self._answer(one.appends, PutStatus.SERVICE_NOT_AVAILABLE, reason)
 
     def _answer(self, appends: list[Append], status: PutStatus, error: str = "") -> None:
+        if not status.is_stored:
+            self.written.failed += len(appends)
         for append in appends:
             append.status, append.error = status, error
             try:

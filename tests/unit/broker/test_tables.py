@@ -13,6 +13,7 @@ from gantrymq.broker.stats import Stats
 from gantrymq.model import Queue
 from gantrymq.protocol.bodies import ConsumerData
 from gantrymq.protocol.subscription import subscription
+from gantrymq.store.written import Written
 
 ONE, TWO = Queue("T", "b", 0), Queue("T", "b", 1)
 
@@ -169,9 +170,10 @@ class TestStats:
         """
         10 messages in 10 s are one a second.
         """
-        stats = Stats(0)
+        written = Written()
+        stats = Stats(0, written)
         stats.sample(0.0, 1)
-        stats.put("T", 10, 100)
+        written.count += 10
         stats.sample(10.0, 1)
 
         assert stats.rates(1) == "1.0 1.0 1.0"

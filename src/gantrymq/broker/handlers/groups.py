@@ -124,7 +124,10 @@ class GroupHandler:
         read = max(0, self._registry.offsets.get(group, topic, queue_id) or 0)
         last = await self._store.store_ms_at(topic, queue_id, read - 1) if read else 0
         row = OffsetWrapper(
-            broker_offset=end, consumer_offset=read, last_timestamp=max(0, last), pull_offset=read
+            broker_offset=end,
+            consumer_offset=read,
+            last_timestamp=max(0, last),
+            pull_offset=self._registry.offsets.pulled_to(group, topic, queue_id),
         )
         queue = Queue(topic=topic, broker_name=self._config.broker_name, queue_id=queue_id)
         return queue_row(queue), row

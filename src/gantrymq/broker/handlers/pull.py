@@ -11,6 +11,7 @@ from gantrymq.broker.errors import (
     SubscriptionMissing,
     SubscriptionOld,
 )
+from gantrymq.broker.offset_moves import OffsetMoves
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.resets import Resets
 from gantrymq.broker.sessions import Sessions
@@ -74,8 +75,9 @@ class PullHandler:
         sessions: Sessions,
         filters: Filters,
         stats: Stats,
+        moves: OffsetMoves,
     ) -> None:
-        self._config, self._store, self._resets = config, store, resets
+        self._config, self._store, self._resets, self._moves = config, store, resets, moves
         self._policy, self._sessions, self._filters = policy, sessions, filters
         self._stats = stats
         self._held: dict[HeldPull, None] = {}
@@ -214,6 +216,7 @@ class PullHandler:
         if pull.is_answered:  # its time was up while a worker was reading
             return
         status = pulled.status
+        self._resets.note_pull(pull.group, pull.topic, pull.queue_id, pulled.next_offset)
         if status in EMPTY:
             code = ResponseCode.PULL_OFFSET_MOVED if pull.offset else ResponseCode.PULL_NOT_FOUND
         else:
@@ -277,6 +280,9 @@ class PullHandler:
             self._stats.get(pull.topic, pull.group, pulled.count, len(pulled.body))
         else:
             self._stats.get_missed += 1
+        if code == ResponseCode.PULL_OFFSET_MOVED:
+            place = pull.group, pull.topic, pull.queue_id
+            self._moves.note(*place, pull.offset, pulled.next_offset)
         if pull.command.flag & ONEWAY_FLAG:
             return
         head = pull_answer(

@@ -132,8 +132,9 @@ class TopicHandler:
         return response(command, body=fastjson.dumps(topic))
 
     async def system(self, connection: Connection, command: Command) -> Command:
-        names = [topic.topic_name for topic in boot_topics(self._config)]
-        return response(command, body=fastjson.dumps(TopicList(topic_list=names)))
+        own = [topic.topic_name for topic in boot_topics(self._config)]
+        names = dict.fromkeys([*own, *filter(is_system_topic, self._registry.topics.table)])
+        return response(command, body=fastjson.dumps(TopicList(topic_list=list(names))))
 
     async def stats(self, connection: Connection, command: Command) -> Command:
         h = c.GET_TOPIC_STATS_INFO.request.parse(command.ext)

@@ -1,0 +1,53 @@
+"""What the log has taken in since the start: messages, bytes, and how long writing took."""
+
+from bisect import bisect_left
+from typing import Final
+
+_BOUNDS_MS: Final = (
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30, 40, 50, 75, 100, 200, 500, 1000, 2000, 3000, 4000,
+    5000, 10_000,
+)  # fmt: skip
+"""Upper ends of the classes of durations; the last class has none."""
+CLASSES: Final = (
+    ("[<=0ms]", 0), ("[0~10ms]", 10), ("[10~50ms]", 50), ("[50~100ms]", 100),
+    ("[100~200ms]", 200), ("[200~500ms]", 500), ("[500ms~1s]", 1000), ("[1~2s]", 2000),
+    ("[2~3s]", 3000), ("[3~4s]", 4000), ("[4~5s]", 5000), ("[5~10s]", 10_000), ("[10s~]", None),
+)  # fmt: skip
+"""RocketMQ's names for classes of durations, each with its upper end in milliseconds."""
+
+
+class Written:
+    """Counted once a write, whoever the messages came from: copies and system topics included."""
+
+    def __init__(self) -> None:
+        self.count = self.bytes = self.failed = self.longest_ms = 0
+        self._durations = [0] * (len(_BOUNDS_MS) + 1)
+        self._last_durations = list(self._durations)
+
+    def took(self, count: int, seconds: float) -> None:
+        """So many messages were safe so long after their write began."""
+        milliseconds = int(seconds * 1000)
+        self.longest_ms = max(self.longest_ms, milliseconds)
+        self._durations[bisect_left(_BOUNDS_MS, milliseconds)] += count
+
+    def turn(self) -> None:
+        """Begin to measure durations anew; what was measured so far is what is shown."""
+        self._last_durations, self._durations = self._durations, [0] * len(self._durations)
+
+    def classes(self) -> str:
+        """How many messages of the last period took how long, as RocketMQ writes it."""
+        parts, begin = [], 0
+        for name, bound in CLASSES:
+            end = len(self._last_durations) if bound is None else _BOUNDS_MS.index(bound) + 1
+            parts.append(f"{name}:{sum(self._last_durations[begin:end])}")
+            begin = end
+        return " ".join(parts)
+
+    def percentile_ms(self, share: float) -> float:
+        """The time within which this share of the last period's messages was safe."""
+        wanted, seen = share * sum(self._last_durations), 0
+        for bound, count in zip((*_BOUNDS_MS, self.longest_ms), self._last_durations, strict=True):
+            seen += count
+            if seen >= wanted:
+                return float(bound)
+        return float(self.longest_ms)
