@@ -17,7 +17,7 @@ from gantrymq.protocol.codes import RequestCode
 
 OPTIONAL_FIELDS = {"groupSysFlag", "topicSysFlag", "sqlOperators", "recallState"}
 OPTIONAL_PROPERTIES = {
-    "MSG_REGION", "TRACE_ON", "WAIT", "DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID",
+    "MSG_REGION", "TRACE_ON", "DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID",
 }  # fmt: skip
 """What 5.x or we ourselves add to answers and to stored messages, and clients do without."""
 
@@ -115,6 +115,8 @@ def _essential(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain(message: Mapping[str, Any]) -> dict[str, Any]:
     kept = {k: v for k, v in message["properties"].items() if k not in OPTIONAL_PROPERTIES}
+    if kept.get("UNIQ_KEY") == "<id>":  # 5.x gives one to messages that came without
+        del kept["UNIQ_KEY"]
     return {**message, "properties": kept}
 
 

@@ -255,7 +255,7 @@ class Checker:
                 (
                     entry.topic.encode(), entry.queue_id, entry.offset, copy.flag,
                     copy.sys_flag, copy.born_ms, copy.born_host, copy.reconsume_times, 0,
-                    copy.body, copy.properties,
+                    copy.body, with_property(copy.properties, properties.WAIT, "false"),
                 )
             ],
             entry.physical, copy.store_ms, self._store_host,
