@@ -9,7 +9,7 @@ from peer import Peer, Run, messages
 
 from gantrymq.broker.figures import readable_bytes
 from gantrymq.protocol import fastjson
-from gantrymq.store.written import Written
+from gantrymq.store.write_counts import WriteCounts
 from gantrymq.testing.cluster import Cluster
 
 RUNTIME, PROGRESS, CREATE, SYSTEM_TOPICS, BACK, ROUTE = 28, 208, 17, 305, 36, 105
@@ -107,7 +107,7 @@ def test_durations_of_writes_are_classed() -> None:
     """
     What is shown is the last whole period.
     """
-    written = Written()
+    written = WriteCounts()
     for milliseconds, count in ((0, 90), (4, 5), (60, 4), (20_000, 1)):
         written.took(count, milliseconds / 1000)
 

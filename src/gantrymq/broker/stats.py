@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from gantrymq.store.written import Written
+from gantrymq.store.write_counts import WriteCounts
 
 SAMPLE_SECONDS = 10.0
 WINDOWS = (1, 6, 60)
@@ -15,7 +15,7 @@ class Stats:
     What went in altogether is counted by the store: a message that waited was written twice.
     """
 
-    def __init__(self, boot_ms: int, written: Written) -> None:
+    def __init__(self, boot_ms: int, written: WriteCounts) -> None:
         self.boot_ms, self._written = boot_ms, written
         self.get_count = self.get_bytes = 0
         self.get_found = self.get_missed = 0

@@ -30,7 +30,7 @@ from gantrymq.store.config import StoreConfig
 from gantrymq.store.dispatch import Dispatcher
 from gantrymq.store.flush import Flusher
 from gantrymq.store.queues import QueueTable, TopicNameError
-from gantrymq.store.written import Written
+from gantrymq.store.write_counts import WriteCounts
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class Writer:
         self._fixed_bytes = record_size(0, 0, 0, bits), record_size(0, 0, 0, bits | BORN_V6)
         """Of a version 1 record without its variable parts, by whether its sender has IPv6."""
         self._waits_for_flush = config.flush == "SYNC_FLUSH"
-        self.written = Written()
+        self.written = WriteCounts()
         self._last_ms = dispatcher.last_store_ms
         self._staged: list[Append] = []
         self._scheduled = False

@@ -13,7 +13,7 @@ from gantrymq.broker.stats import Stats
 from gantrymq.model import Queue
 from gantrymq.protocol.bodies import ConsumerData
 from gantrymq.protocol.subscription import subscription
-from gantrymq.store.written import Written
+from gantrymq.store.write_counts import WriteCounts
 
 ONE, TWO = Queue("T", "b", 0), Queue("T", "b", 1)
 
@@ -170,7 +170,7 @@ class TestStats:
         """
         10 messages in 10 s are one a second.
         """
-        written = Written()
+        written = WriteCounts()
         stats = Stats(0, written)
         stats.sample(0.0, 1)
         written.count += 10

@@ -16,7 +16,7 @@ CLASSES: Final = (
 """RocketMQ's names for classes of durations, each with its upper end in milliseconds."""
 
 
-class Written:
+class WriteCounts:
     """Counted once a write, whoever the messages came from: copies and system topics included."""
 
     def __init__(self) -> None:
