@@ -39,7 +39,7 @@ from gantrymq.broker.rooms import WaitingRooms
 from gantrymq.broker.routes import Handlers
 from gantrymq.broker.sessions import SCAN_SECONDS, Sessions
 from gantrymq.broker.stats import SAMPLE_SECONDS, Stats
-from gantrymq.broker.timer.parts import timing
+from gantrymq.broker.timer.parts import Timing, timing
 from gantrymq.broker.timer.service import TimerService
 from gantrymq.broker.transactions.ledger import Ledger
 from gantrymq.broker.transactions.parts import transacting
@@ -108,16 +108,14 @@ def assemble(shared: Shared) -> Parts:
     pull = PullHandler(config, store, resets, policy, sessions, filters, stats, moves)
     clients = ClientHandler(policy, sessions, filters, shared.conditions, locks, stats, config)
     live = LiveSettings(config, ports.disk, ports.offload)
-    timers = timing(
-        config, store, registry, rooms, disk=ports.disk, offload=ports.offload, clock=clock,
-        host=shared.host,
-    )  # fmt: skip
+    timers = _timing(shared, rooms)
     trade = transacting(
         config, store, registry.offsets, policy, sessions, rooms, stats, clock=clock,
         rng=ports.rng, host=shared.host,
     )  # fmt: skip
     pop = _popping(shared, sessions, filters)
     epochs = _publishing(shared, rooms)
+    figures = Figures(config, store, stats, pull, timers.delays, timers.service, clock)
     parts = Parts(
         Handlers(
             send=SendHandler(
@@ -143,11 +141,7 @@ def assemble(shared: Shared) -> Parts:
             relays=RelayHandler(config, store, sessions),
             timers=timers.handler,
             publishing=epochs.handler,
-            admin=AdminHandler(
-                live,
-                Figures(config, store, stats, pull, timers.delays, timers.service, clock),
-                clock,
-            ),
+            admin=AdminHandler(live, figures, clock),
         ),
         timers.delays,
         timers.service,
@@ -163,12 +157,13 @@ def assemble(shared: Shared) -> Parts:
         lambda: _expire_clients(clients),
         lambda: _sample(stats, clock),
     ]
+    offsets_seconds = config.flush_consumer_offset_interval / 1000
     parts.saves += [
-        (config.flush_consumer_offset_interval / 1000, registry.offsets.save),
+        (offsets_seconds, registry.offsets.save),
         (SAVE_SECONDS, shared.conditions.save),
         *timers.saves,
     ]
-    _let_pop(parts, pop, config.flush_consumer_offset_interval / 1000)
+    _let_pop(parts, pop, offsets_seconds)
     _let_publish(parts, epochs)
     return parts
 
@@ -183,6 +178,14 @@ def _follow_changes(live: LiveSettings, shared: Shared, ledger: Ledger) -> None:
         ),
         shared.policy.settings_changed,
     ]
+
+
+def _timing(shared: Shared, rooms: WaitingRooms) -> Timing:
+    ports = shared.ports
+    return timing(
+        shared.config, shared.store, shared.registry, rooms, disk=ports.disk,
+        offload=ports.offload, clock=ports.clock, host=shared.host,
+    )  # fmt: skip
 
 
 def _popping(shared: Shared, sessions: Sessions, filters: Filters) -> Popping:
