@@ -285,7 +285,7 @@ class TestCommand:
                     return result.stdout, result.stderr
 
                 _, said = await gantry("show", "g", code=1)
-                assert "no broker knows group 'g'" in said
+                assert "there is no group 'g'" in said
                 out, said = await gantry("set", "g", "--retries", "5", "-o", "json")
                 assert ("g", "broker-a", 5, 1) == tuple(
                     json.loads(out)[0][name]

@@ -382,6 +382,7 @@ class TestCommand:
                 assert "all groups: 12 unread" in said
                 out, _ = await gantry()
                 assert "orders@broker-a:0" in out
+                await cluster.create_topic("others")
                 _, said = await gantry("--topic", "others")
                 assert "no group has a backlog\n" == said
                 _, said = await gantry("nobody", code=1)

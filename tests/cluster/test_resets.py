@@ -398,7 +398,7 @@ class TestTheCommand:
 
         asyncio.run(work())
 
-    @pytest.mark.parametrize("words", [["--to", "yesterday"], ["--to", "1", "--queue", "7"]])
+    @pytest.mark.parametrize("words", [["--to", "soon"], ["--to", "1", "--queue", "7"]])
     def test_says_what_it_does_not_understand(self, words: list[str]) -> None:
         """
         Exit code 2 and a sentence, before anything is asked.

@@ -3,13 +3,13 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from gantrymq.base.errors import GantryError
+from gantrymq.cli.known import check_group
 from gantrymq.cli.output import (
     ABOVE_0,
     INTERRUPTED,
@@ -21,6 +21,8 @@ from gantrymq.cli.output import (
     print_line,
     print_rows,
 )
+from gantrymq.cli.times import TIME, shown
+from gantrymq.client.admin import Admin
 from gantrymq.client.dead_letters import Cause, DeadLetters, Letter, Wanted
 from gantrymq.client.resending import RATE_DEFAULT
 
@@ -40,8 +42,8 @@ def _filters(function: F) -> F:
         click.option("--fingerprint", help="Only letters that died of this."),
         click.option("--topic", help="Only letters that were sent to this topic."),
         click.option("--key", help="Only letters with this key, or this message id."),
-        click.option("--since", metavar="TIME", help="Only those that died then or later."),
-        click.option("--until", metavar="TIME", help="Only those that died then or before."),
+        click.option("--since", type=TIME, help="Only those that died then or later."),
+        click.option("--until", type=TIME, help="Only those that died then or before."),
     ]
     for option in reversed(options):
         function = option(function)
@@ -53,22 +55,15 @@ def _wanted(chosen: dict[str, Any]) -> Wanted:
         fingerprint=chosen.pop("fingerprint"),
         topic=chosen.pop("topic"),
         key=chosen.pop("key"),
-        since_ms=_ms(chosen.pop("since")),
-        until_ms=_ms(chosen.pop("until")),
+        since_ms=chosen.pop("since"),
+        until_ms=chosen.pop("until"),
     )
-
-
-def _ms(text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        return int(datetime.fromisoformat(text).astimezone().timestamp() * 1000)
-    except ValueError:
-        raise click.UsageError(f"{text!r} is no time (2026-01-31T08:00:00)") from None
 
 
 def _run(namesrv: str | None, group: str, work: Callable[[DeadLetters], Awaitable[None]]) -> None:
     async def main() -> None:
+        async with Admin(namesrv) as admin:
+            await check_group(admin, group)
         async with DeadLetters(namesrv, group=group) as letters:
             await work(letters)
 
@@ -109,7 +104,7 @@ def _row(letter: Letter, output: str) -> Row:
         return row
     why = row["text"] or row["reason"] or ""
     return {
-        "died": _when(row["diedTime"]),
+        "died": shown(row["diedTime"]),
         "deadId": row["deadId"],
         "topic": row["topic"],
         "keys": row["keys"],
@@ -118,10 +113,6 @@ def _row(letter: Letter, output: str) -> Row:
         "error": row["error"],
         "why": why.splitlines()[0][:60] if why else None,
     }
-
-
-def _when(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).astimezone().isoformat(" ", "milliseconds")
 
 
 @dlq.command("stats")
@@ -149,8 +140,8 @@ def _cause(cause: Cause, output: str) -> Row:
         "text": (cause.text[:60] if table else cause.text) or None,
         "reason": cause.reason or None,
         "topics": [f"{t}={n}" for t, n in cause.topics.items()] if table else cause.topics,
-        "first": _when(cause.first_ms) if table else cause.first_ms,
-        "last": _when(cause.last_ms) if table else cause.last_ms,
+        "first": shown(cause.first_ms) if table else cause.first_ms,
+        "last": shown(cause.last_ms) if table else cause.last_ms,
         "sample": cause.sample,
     }
 

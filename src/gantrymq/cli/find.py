@@ -2,12 +2,12 @@
 
 import asyncio
 import sys
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from gantrymq.base.errors import GantryError
+from gantrymq.cli.known import check_topic
 from gantrymq.cli.output import (
     Row,
     archive_option,
@@ -18,6 +18,7 @@ from gantrymq.cli.output import (
     output_option,
     print_rows,
 )
+from gantrymq.cli.times import TIME
 from gantrymq.client.admin import Admin
 from gantrymq.client.finding import FOUND_MAX, Finder, Found
 from gantrymq.client.message_query import FOREVER_MS
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 @click.option("--key", help="A key the producer gave.")
 @click.option("--queue", metavar="BROKER:N", help="With --offset: the queue.")
 @click.option("--offset", type=click.IntRange(0), help="With --queue: the place in it.")
-@click.option("--from", "begin", metavar="TIME", help="Stored then or later.")
-@click.option("--until", "end", metavar="TIME", help="Stored then or earlier.")
+@click.option("--from", "begin", type=TIME, help="Stored then or later: 'today 08:30', -15m.")
+@click.option("--until", "end", type=TIME, help="Stored then or earlier.")
 @click.option("--tags", default="*", show_default=True, help="By time only: 'a || b'.")
 @click.option("--limit", default=FOUND_MAX, show_default=True, type=click.IntRange(1))
 @archive_option
@@ -43,21 +44,24 @@ if TYPE_CHECKING:
 @output_option
 def find(
     topic: str, msg_id: str | None, key: str | None, queue: str | None, offset: int | None,
-    begin: str | None, end: str | None, tags: str, limit: int, archive: str | None,
+    begin: int | None, end: int | None, tags: str, limit: int, archive: str | None,
     namesrv: str | None, output: str,
 ) -> None:  # fmt: skip
     """Find messages of TOPIC by --id, --key, --queue and --offset, or --from and --until.
 
-    Times are local unless they name a zone: 2026-01-31T08:00:00. Exit code 1 when nothing is found.
+    Times are local unless they name a zone. Exit code 1 when nothing is found.
     """
-    begin_ms, end_ms = _ms(begin, 0), _ms(end, FOREVER_MS)
+    begin_ms = 0 if begin is None else begin
+    end_ms = FOREVER_MS if end is None else end
     ways = [msg_id is not None, key is not None, queue is not None or offset is not None]
-    if sum(ways) > 1 or not (any(ways) or begin or end):
+    if sum(ways) > 1 or not (any(ways) or begin is not None or end is not None):
         raise click.UsageError("say one of --id, --key, --queue with --offset, --from/--until")
     place = _place(topic, queue, offset) if ways[2] else None
 
     async def search() -> Found:
         async with Admin(namesrv) as admin:
+            if archive is None:
+                await check_topic(admin, topic)
             finder = _finder(admin, archive)
             if msg_id is not None:
                 return await finder.by_id(msg_id, topic=topic)
@@ -97,17 +101,6 @@ def _row(message: Received, archive: str | None) -> Row:
         return message_row(message)
     hot = message.origin == Received.origin
     return {**message_row(message), "from": "broker" if hot else message.origin}
-
-
-def _ms(text: str | None, missing: int) -> int:
-    if text is None:
-        return missing
-    if text.isdecimal():
-        return int(text)
-    try:
-        return int(datetime.fromisoformat(text).astimezone().timestamp() * 1000)
-    except ValueError:
-        raise click.UsageError(f"{text!r} is no time; write 2026-01-31T08:00:00") from None
 
 
 def _place(topic: str, queue: str | None, offset: int | None) -> tuple[Queue, int]:

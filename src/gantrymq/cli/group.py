@@ -8,6 +8,8 @@ import click
 import msgspec
 
 from gantrymq.base.errors import GantryError
+from gantrymq.cli.group_admin import delete, list_groups, members
+from gantrymq.cli.known import check_group
 from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
 from gantrymq.client.admin import Admin
 from gantrymq.client.errors import ClientError
@@ -21,7 +23,11 @@ HIDDEN = ("groupName", "groupSysFlag", "groupRetryPolicy", "attributes", "consum
 
 @click.group("group")
 def group() -> None:
-    """Consumer groups: their settings, kept by the brokers."""
+    """Consumer groups: who they are, what brokers allow them, how to remove one."""
+
+
+for _command in (list_groups, members, delete):
+    group.add_command(_command)
 
 
 @group.command("show")
@@ -35,7 +41,8 @@ def show(name: str | None, namesrv: str | None, output: str) -> None:
         async with Admin(namesrv) as admin:
             found = await settings(admin)
             if name is not None and name not in found:
-                raise ClientError(f"no broker knows group {name!r}")
+                await check_group(admin, name)
+                raise ClientError(f"no broker has settings of group {name!r}; its messages remain")
             return found if name is None else {name: found[name]}
 
     try:

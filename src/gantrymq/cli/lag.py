@@ -9,7 +9,9 @@ from datetime import timedelta
 import click
 
 from gantrymq.base.errors import GantryError
+from gantrymq.cli.known import check_topic
 from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
+from gantrymq.cli.times import counted
 from gantrymq.client.admin import Admin
 from gantrymq.client.lag import Backlog, GroupLag, QueueLag
 from gantrymq.client.lag_advice import advice
@@ -57,6 +59,8 @@ def lag(
 
 async def _look(admin: Admin, group: str | None, topic: str | None) -> list[GroupLag]:
     backlog = Backlog(admin)
+    if topic is not None:
+        await check_topic(admin, topic)
     return [await backlog.of(group, topic=topic)] if group else await backlog.all(topic=topic)
 
 
@@ -171,8 +175,11 @@ def _summary(found: Sequence[GroupLag], now_ms: int) -> list[str]:
         words = [f"{one.lag} unread"]
         if one.oldest_ms is not None:
             words.append(f"the oldest for {_age(one.oldest_ms, now_ms, True)}")
-        words += [f"{one.retry} of them retries", f"{one.dead_count} dead letters"]
-        words.append(f"{len(one.members.members)} members")
+        words += [
+            f"{counted(one.retry, 'retry', 'retries')} among them",
+            counted(one.dead_count, "dead letter"),
+        ]
+        words.append(counted(len(one.members.members), "member"))
         lines.append(f"{one.group}: {', '.join(words)}")
         lines += [f"advice: {line}" for line in advice(one)]
     if len(found) > 1:

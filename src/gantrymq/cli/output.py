@@ -11,6 +11,7 @@ import click
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.cli.guard import report
+from gantrymq.cli.times import shown
 from gantrymq.client.received import Received
 
 FORMATS = click.Choice(["table", "json", "jsonl"])
@@ -86,7 +87,10 @@ def print_rows(rows: Sequence[Row], form: str) -> None:
     elif form == "json":
         sys.stdout.write(json.dumps(list(rows), ensure_ascii=False, indent=2) + "\n")
     else:
-        print_table(rows)
+        print_table(
+            {**row, "storeTime": shown(row["storeTime"])} if "storeTime" in row else row
+            for row in rows
+        )
 
 
 def print_table(rows: Iterable[Row]) -> None:
@@ -112,6 +116,15 @@ def _cell(value: Any) -> str:
 def _visible(char: str) -> str:
     """A row is a line, and what a stranger wrote must not steer the terminal."""
     return char if char.isprintable() else ascii(char)[1:-1]
+
+
+def confirm(what: str, *, yes: bool) -> None:
+    """Ask whoever sits there; a script has to say --yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"this would {what}; say --yes to do it")
+    click.confirm(f"{what}?", abort=True, err=True)
 
 
 def fail(error: Exception) -> NoReturn:

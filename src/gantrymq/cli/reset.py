@@ -2,26 +2,25 @@
 
 import asyncio
 import sys
-from datetime import datetime
+from typing import cast
 
 import click
 
 from gantrymq.base.errors import GantryError
+from gantrymq.cli.known import check_group, check_topic
 from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
+from gantrymq.cli.times import as_place, counted
 from gantrymq.client.admin import Admin
 from gantrymq.client.admin_resets import ResetRow, To
 from gantrymq.client.admin_resets import reset as move
 from gantrymq.model import Queue
-
-MQADMIN_TIME = "%Y-%m-%d#%H:%M:%S:%f"
-"""How mqadmin writes a time: yyyy-MM-dd#HH:mm:ss:SSS."""
 
 
 @click.command("reset")
 @click.argument("group")
 @click.argument("topic")
 @click.option("--to", "place", required=True, metavar="PLACE",
-              help="first, last, an offset, or a time (2026-01-31T08:00:00.250).")  # fmt: skip
+              help="first, last, an offset, or a time ('yesterday 00:00', -15m).")  # fmt: skip
 @click.option("--queue", metavar="BROKER:N", help="Only this queue.")
 @click.option("--dry-run", is_flag=True, help="Only show what would happen.")
 @click.option("--force", is_flag=True, help="Also forwards: messages will be skipped.")
@@ -36,10 +35,13 @@ def reset(
     Prints each queue with its progress before and after, how many messages are read again and
     how many are skipped. Without --force a queue is never moved forwards.
     """
-    to, only = parse_place(place), _queue(topic, queue) if queue else None
+    to = cast(To, as_place(place, "first", "last"))
+    only = _queue(topic, queue) if queue else None
 
     async def run() -> list[ResetRow]:
         async with Admin(namesrv) as admin:
+            await check_topic(admin, topic)
+            await check_group(admin, group)
             rows = await admin.preview_reset(group, topic, to, queue=only, force=force)
             if not dry_run:
                 await move(admin.instance, group, rows)
@@ -52,23 +54,6 @@ def reset(
     else:
         print_rows([_row(row) for row in rows], output)
         print(_summary(rows, dry_run), file=sys.stderr)
-
-
-def parse_place(text: str) -> To:
-    """A word, an offset or a time; what has no zone is local time."""
-    words: dict[str, To] = {"first": "first", "last": "last"}
-    if text in words:
-        return words[text]
-    if text.isdecimal():
-        return int(text)
-    try:
-        return datetime.fromisoformat(text).astimezone()
-    except ValueError:
-        pass
-    try:
-        return datetime.strptime(text, MQADMIN_TIME).astimezone()
-    except ValueError:
-        raise click.UsageError(f"{text!r} is none of first, last, an offset, or a time") from None
 
 
 def _queue(topic: str, text: str) -> Queue:
@@ -93,4 +78,5 @@ def _summary(rows: list[ResetRow], dry_run: bool) -> str:
     again, skipped = sum(row.again for row in rows), sum(row.skipped for row in rows)
     moved = sum(row.changes for row in rows)
     done = "would be moved" if dry_run else "moved"
-    return f"{moved} of {len(rows)} queues {done}: {again} messages again, {skipped} skipped"
+    queues = f"{moved} of {counted(len(rows), 'queue')} {done}"
+    return f"{queues}: {counted(again, 'message')} again, {skipped} skipped"

@@ -3,12 +3,13 @@
 import asyncio
 import os
 import sys
-from datetime import datetime
+from datetime import UTC, datetime
 
 import click
 
 from gantrymq.base.errors import GantryError
 from gantrymq.cli.output import fail, namesrv_option, output_option, print_line, print_table
+from gantrymq.cli.times import TIME
 from gantrymq.client.producer import Producer
 from gantrymq.model import Message, NameRefused, SendResult
 
@@ -23,7 +24,7 @@ GROUP = "gantry-cli"
 @click.option("--property", "pairs", multiple=True, metavar="NAME=VALUE", help="Repeatable.")
 @click.option("--delay-level", type=click.IntRange(0, 18), default=0, help="1 to 18.")
 @click.option("--delay", type=click.FloatRange(0), help="Seconds to wait, as exact as you like.")
-@click.option("--deliver-at", metavar="TIME", help="When to deliver: 2026-01-31T08:00:00.250.")
+@click.option("--deliver-at", type=TIME, help="When to deliver: 'tomorrow 08:00', +90m.")
 @namesrv_option
 @output_option
 def send(
@@ -34,17 +35,18 @@ def send(
     pairs: tuple[str, ...],
     delay_level: int,
     delay: float | None,
-    deliver_at: str | None,
+    deliver_at: int | None,
     namesrv: str | None,
     output: str,
 ) -> None:
     """Send BODY to TOPIC; `-` reads the body from standard input."""
     data = sys.stdin.buffer.read() if body == "-" else os.fsencode(body)
     properties = dict(_pair(item) for item in pairs)
+    when = None if deliver_at is None else datetime.fromtimestamp(deliver_at / 1000, UTC)
     try:
         message = Message(
             topic, data, tags=tag, keys=keys, properties=properties, delay_level=delay_level,
-            delay=delay, deliver_at=datetime.fromisoformat(deliver_at) if deliver_at else None,
+            delay=delay, deliver_at=when,
         )  # fmt: skip
     except NameRefused as error:
         fail(error)

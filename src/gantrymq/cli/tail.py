@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import datetime
 
 import click
 
@@ -18,6 +17,8 @@ from gantrymq.cli.output import (
     print_line,
     print_rows,
 )
+from gantrymq.cli.pipes import while_read
+from gantrymq.cli.times import as_place, shown
 from gantrymq.client.pull_consumer import PullConsumer, PullResult
 from gantrymq.client.pulling import PullStatus
 from gantrymq.client.received import Received
@@ -32,7 +33,7 @@ Place = Callable[[PullConsumer, Queue], Awaitable[int]]
 @click.command("tail")
 @click.argument("topic")
 @click.option("--from", "start", default="last", show_default=True, metavar="PLACE",
-              help="first, last, an offset, or a time (2026-01-31T08:00:00).")  # fmt: skip
+              help="first, last, an offset, or a time ('yesterday 00:00', -15m).")  # fmt: skip
 @click.option("--until", "end", metavar="PLACE",
               help="now, an offset, or a time; then it ends by itself.")  # fmt: skip
 @click.option("--tags", default="*", show_default=True, help="Only these: 'a || b'.")
@@ -53,30 +54,20 @@ def tail(
 
 def _place(text: str, words: dict[str, Place]) -> Place:
     """An offset, a time or one of the words, as a question to a queue."""
-    if text in words:
-        return words[text]
-    if text.isdecimal():
+    place = as_place(text, *words)
+    if isinstance(place, str):
+        return words[place]
 
-        async def fixed(consumer: PullConsumer, queue: Queue) -> int:
-            return int(text)
+    async def ask(consumer: PullConsumer, queue: Queue) -> int:
+        return place if isinstance(place, int) else await consumer.search_offset(queue, place)
 
-        return fixed
-    try:
-        when = datetime.fromisoformat(text).astimezone()
-    except ValueError:
-        names = ", ".join(words)
-        raise click.UsageError(f"{text!r} is none of {names}, an offset, or a time") from None
-
-    async def by_time(consumer: PullConsumer, queue: Queue) -> int:
-        return await consumer.search_offset(queue, when)
-
-    return by_time
+    return ask
 
 
 async def _tail(
     topic: str, start: Place, end: Place | None, tags: str, namesrv: str | None, output: str
 ) -> None:
-    async with PullConsumer(namesrv, group=GROUP) as consumer:
+    async with PullConsumer(namesrv, group=GROUP) as consumer, while_read():
         queues = await consumer.queues(topic)
         if end is None:
             async with asyncio.TaskGroup() as tasks:
@@ -124,7 +115,6 @@ def _next(found: PullResult, offset: int) -> int:
 
 
 def _text(message: Received) -> str:
-    when = message.store_time.astimezone().isoformat(sep=" ", timespec="milliseconds")
     body = body_fields(message.body).get("body", f"<{len(message.body)} bytes>")
     place = f"{message.queue.broker_name}:{message.queue.queue_id}@{message.offset}"
-    return f"{when} {place} {message.tags or '-'} {body}"
+    return f"{shown(message.store_ms)} {place} {message.tags or '-'} {body}"

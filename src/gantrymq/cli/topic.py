@@ -15,6 +15,8 @@ from gantrymq.cli.output import (
     output_option,
     print_rows,
 )
+from gantrymq.cli.times import counted
+from gantrymq.cli.topic_admin import create, delete, list_topics, show, update
 from gantrymq.client.admin import Admin
 from gantrymq.client.shrink import shrink_topic
 from gantrymq.client.spread import RATE_DEFAULT, Keyless, Spread, SpreadRow
@@ -22,7 +24,11 @@ from gantrymq.client.spread import RATE_DEFAULT, Keyless, Spread, SpreadRow
 
 @click.group("topic")
 def topic() -> None:
-    """Change topics safely."""
+    """Topics: look at them, make, change and delete them."""
+
+
+for _command in (list_topics, show, create, update, delete):
+    topic.add_command(_command)
 
 
 @topic.command("shrink")
@@ -100,10 +106,12 @@ def _spread_row(row: SpreadRow, dry_run: bool) -> Row:
 
 def _say_next(rows: list[SpreadRow], to: str, group: str, dry_run: bool) -> None:
     if dry_run:
-        print(f"{sum(row.waiting for row in rows)} messages would be moved", file=sys.stderr)
+        waiting = sum(row.waiting for row in rows)
+        print(f"{counted(waiting, 'message')} would be moved", file=sys.stderr)
         return
     moved, skipped = sum(row.moved for row in rows), sum(row.skipped for row in rows)
     print(
-        f"{moved} messages moved to {to}, {skipped} had been before: let {group} subscribe to {to}",
+        f"{counted(moved, 'message')} moved to {to}, {skipped} had been before: "
+        f"let {group} subscribe to {to}",
         file=sys.stderr,
     )

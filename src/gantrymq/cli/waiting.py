@@ -2,12 +2,13 @@
 
 import asyncio
 import sys
-from datetime import datetime
 
 import click
 
 from gantrymq.base.errors import GantryError
+from gantrymq.cli.known import check_topic
 from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
+from gantrymq.cli.times import TIME, counted, shown_or_ms
 from gantrymq.client.admin import Admin
 from gantrymq.protocol.waiting import WaitingMessage, WaitingRoom, WaitingTable, WaitingTopic
 
@@ -18,25 +19,22 @@ from gantrymq.protocol.waiting import WaitingMessage, WaitingRoom, WaitingTable,
               show_default=True, help="Messages, or figures of topics or rooms.")  # fmt: skip
 @click.option("--count", type=click.IntRange(1, 1000), default=20, show_default=True,
               help="Most messages a broker.")  # fmt: skip
-@click.option("--from", "start", metavar="TIME", help="Only messages that are due from then on.")
+@click.option("--from", "start", type=TIME, help="Only messages that are due from then on.")
 @namesrv_option
 @output_option
 def waiting(
-    topic: str | None, show: str, count: int, start: str | None, namesrv: str | None, output: str
+    topic: str | None, show: str, count: int, start: int | None, namesrv: str | None, output: str
 ) -> None:
     """Show messages that wait, of TOPIC or of all: delay levels, retries and timers.
 
     A summary goes to standard error: how many wait, and how late the last deliveries were.
     """
-    try:
-        begin = datetime.fromisoformat(start) if start else None
-    except ValueError as error:
-        raise click.UsageError(f"--from {start}: {error}") from error
-    from_ms = round(begin.timestamp() * 1000) if begin is not None else 0
 
     async def run() -> dict[str, WaitingTable]:
         async with Admin(namesrv) as admin:
-            return await admin.waiting(topic, count=count, from_ms=from_ms)
+            if topic is not None:
+                await check_topic(admin, topic)
+            return await admin.waiting(topic, count=count, from_ms=start or 0)
 
     try:
         tables = asyncio.run(run())
@@ -56,16 +54,9 @@ def waiting(
         print(_summary(tables, topic), file=sys.stderr)
 
 
-def _time(ms: int, people: bool) -> object:
-    """Local time for people, a number for scripts; nothing is no time at all."""
-    if not people or not ms:
-        return ms or None
-    return datetime.fromtimestamp(ms / 1000).astimezone().isoformat(timespec="milliseconds")
-
-
 def _message(broker: str, row: WaitingMessage, people: bool) -> Row:
     return {
-        "due": _time(row.due_ms, people), "topic": row.topic, "msgId": row.msg_id,
+        "due": shown_or_ms(row.due_ms, people), "topic": row.topic, "msgId": row.msg_id,
         "keys": row.keys, "tags": row.tags, "room": row.room, "broker": broker,
     }  # fmt: skip
 
@@ -73,13 +64,13 @@ def _message(broker: str, row: WaitingMessage, people: bool) -> Row:
 def _topic(broker: str, row: WaitingTopic, people: bool) -> Row:
     return {
         "topic": row.topic, "room": row.room, "count": row.count,
-        "nextDue": _time(row.next_due_ms, people), "broker": broker,
+        "nextDue": shown_or_ms(row.next_due_ms, people), "broker": broker,
     }  # fmt: skip
 
 
 def _room(broker: str, row: WaitingRoom, people: bool) -> Row:
     return {
-        "room": row.room, "count": row.count, "nextDue": _time(row.next_due_ms, people),
+        "room": row.room, "count": row.count, "nextDue": shown_or_ms(row.next_due_ms, people),
         "overdueMs": row.overdue_ms, "delivered": row.delivered, "lastLateMs": row.last_late_ms,
         "maxLateMs": row.max_late_ms, "broker": broker,
     }  # fmt: skip
@@ -91,7 +82,7 @@ def _summary(tables: dict[str, WaitingTable], topic: str | None) -> str:
     count, overdue = sum(r.count for r in held), max((r.overdue_ms for r in rooms), default=0)
     late = max((room.max_late_ms for room in rooms), default=0)
     least = "at least " if topic is not None and any(room.uncounted for room in rooms) else ""
-    text = f"{least}{count} messages wait"
+    text = f"{least}{counted(count, 'message')} wait{'s' if count == 1 else ''}"
     if overdue:
         text += f"; the most overdue should have been delivered {overdue} ms ago"
     return f"{text}; the latest delivery so far was {late} ms late"

@@ -2,11 +2,11 @@
 
 import asyncio
 import sys
-from datetime import datetime
 
 import click
 
 from gantrymq.base.errors import GantryError
+from gantrymq.cli.known import check_topic
 from gantrymq.cli.output import (
     Row,
     archive_option,
@@ -18,6 +18,7 @@ from gantrymq.cli.output import (
     print_rows,
     print_table,
 )
+from gantrymq.cli.times import shown
 from gantrymq.client.admin import Admin
 from gantrymq.client.life import Event, Life, Standing
 from gantrymq.client.why import Groups, Place, Source, Stored, Traces
@@ -58,6 +59,8 @@ async def _look(
     msg_id: str, topic: str | None, trace_topic: str, archive: str | None, namesrv: str | None
 ) -> Life:
     async with Admin(namesrv) as admin:
+        if topic is not None and archive is None:
+            await check_topic(admin, topic)
         return await life_of(
             admin, msg_id, topic=topic,
             sources=(Place(), Traces(trace_topic), Stored(), *_archived(archive), Groups()),
@@ -121,7 +124,7 @@ def _print(life: Life) -> None:
     print()
     print_table(
         {
-            "time": _time(event.at_ms),
+            "time": shown(event.at_ms),
             "what": event.what,
             "group": event.group or None,
             "story": _until(event.text, event.due_ms),
@@ -141,9 +144,4 @@ def _print(life: Life) -> None:
 
 
 def _until(text: str, due_ms: int | None) -> str:
-    return text if due_ms is None else f"{text} until {_time(due_ms)}"
-
-
-def _time(at_ms: int) -> str:
-    local = datetime.fromtimestamp(at_ms / 1000).astimezone()
-    return local.replace(tzinfo=None).isoformat(" ", "milliseconds")
+    return text if due_ms is None else f"{text} until {shown(due_ms)}"
