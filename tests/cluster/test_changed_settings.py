@@ -9,6 +9,7 @@ from peer import Peer, Run
 
 from gantrymq.base.config import parse_properties
 from gantrymq.base.files import load_text
+from gantrymq.base.offload import InlineOffload
 from gantrymq.nameserver.app import run_nameserver
 from gantrymq.nameserver.config import NameServerConfig
 from gantrymq.protocol.command import Command
@@ -192,7 +193,10 @@ class TestNameServer:
                 config = NameServerConfig(
                     listen_port=9876, bind_address=HOST, config_store_path="/n/own.properties"
                 )
-                async with run_nameserver(config, network=network, disk=disk, **options):
+                serving = run_nameserver(
+                    config, network=network, disk=disk, offload=InlineOffload(), **options
+                )
+                async with serving:
                     connection = await network.connect(HOST, 9876, Connection, 3)
                     if body:
                         assert 0 == (await connection.call(Command(code=318, body=body), 3)).code

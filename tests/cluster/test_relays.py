@@ -2,10 +2,12 @@
 
 import asyncio
 
+import pytest
 from peer import Peer, Run
 
 from gantrymq import Delivery, Message
 from gantrymq.protocol import fastjson
+from gantrymq.remoting.connection import CallTimeout
 from gantrymq.testing.cluster import Cluster
 
 
@@ -40,6 +42,25 @@ class TestConsumeDirectly:
             assert 0 == answer.code
             assert "CR_LATER" == fastjson.loads(answer.body)["consumeResult"]
             assert [b"one", b"one"] == got
+
+        run(work)
+
+    def test_a_client_that_came_back_is_asked_on_its_new_connection(self, run: Run) -> None:
+        """
+        The same client id over two connections: the one that was heard of last is alive.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            old, new, asker = [await Peer.to(cluster) for _ in range(3)]
+            await cluster.create_topic("orders", queues=1)
+            for peer in (old, new):
+                await peer.heartbeat("client-1", "g", "orders")
+
+            with pytest.raises(CallTimeout):
+                await asker.call(307, timeout=0.5, consumerGroup="g", clientId="client-1")
+
+            assert [307] == [command.code for command in new.pushed if command.code == 307]
+            assert 307 not in [command.code for command in old.pushed]
 
         run(work)
 

@@ -15,8 +15,8 @@ from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk
 from gantrymq.base.files import load_text
 from gantrymq.base.offload import Offload
+from gantrymq.base.saved import SavedFile
 from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.saved import SavedFile
 from gantrymq.filter import BadSql, Condition, condition
 from gantrymq.filter.bloom import Bloom, mask_of
 from gantrymq.model import Subscription

@@ -17,10 +17,10 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.base.files import load_text
 from gantrymq.base.offload import Offload
 from gantrymq.base.own_file import take_over, with_saved
+from gantrymq.base.saved import SavedFile
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, NotPermitted
 from gantrymq.broker.rocketmq_keys import IGNORED_KEYS
-from gantrymq.broker.saved import SavedFile
 
 log = logging.getLogger(__name__)
 

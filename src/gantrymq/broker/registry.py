@@ -15,7 +15,7 @@ from gantrymq.base.disk import Disk
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.files import load_text
 from gantrymq.base.offload import Offload
-from gantrymq.broker.saved import SavedFile
+from gantrymq.base.saved import SavedFile
 from gantrymq.model import DataVersion, GroupConfig, TopicConfig
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import TopicTable

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.disk import Disk, OsDisk
 from gantrymq.base.network import Network, TcpNetwork
+from gantrymq.base.offload import Offload, ThreadOffload
 from gantrymq.base.own_file import with_saved
 from gantrymq.nameserver.config import UNCHANGEABLE, NameServerConfig
 from gantrymq.nameserver.handlers import Handlers
@@ -37,16 +38,20 @@ async def run_nameserver(
     network: Network | None = None,
     disk: Disk | None = None,
     clock: WallClock | None = None,
+    offload: Offload | None = None,
     stronger: Collection[str] = (),
 ) -> AsyncIterator[NameServer]:
     """Serve until the block is left; `stronger` settings stand above what calls changed."""
     clock, disk = clock or SystemClock(), disk or OsDisk()
+    threads = ThreadOffload(1) if offload is None else None
+    offload = offload or threads
+    assert offload is not None
     config = with_saved(
         config, disk, config.config_store_path, fixed=UNCHANGEABLE, stronger=stronger
     )
     table = RouteTable()
-    kv = KvConfig(disk, config.kv_config_path)
-    handlers = Handlers(table, kv, LiveSettings(config, disk), config, clock)
+    kv = KvConfig(disk, offload, config.kv_config_path)
+    handlers = Handlers(table, kv, LiveSettings(config, disk, offload), config, clock)
 
     def forget(connection: Connection) -> None:
         for address in table.drop_connection(connection):
@@ -61,6 +66,8 @@ async def run_nameserver(
         finally:
             scan.cancel()
             await server.stop()
+            if threads is not None:
+                threads.close()
 
 
 async def _expire_silent(table: RouteTable, clock: WallClock, config: NameServerConfig) -> None:

@@ -65,9 +65,7 @@ class Handlers:
         return Routes(
             hot=dict(
                 [
-                    _on(c.PUT_KV_CONFIG, self._put_kv),
                     _on(c.GET_KV_CONFIG, self._get_kv),
-                    _on(c.DELETE_KV_CONFIG, self._delete_kv),
                     _on(c.GET_KVLIST_BY_NAMESPACE, self._kv_list),
                     _on(c.REGISTER_BROKER, self._register),
                     _on(c.UNREGISTER_BROKER, self._unregister),
@@ -86,10 +84,14 @@ class Handlers:
                     _on(c.GET_UNIT_TOPIC_LIST, self._unit_topics),
                     _on(c.GET_HAS_UNIT_SUB_TOPIC_LIST, self._unit_sub_topics),
                     _on(c.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST, self._unit_sub_only_topics),
-                    _on(c.UPDATE_NAMESRV_CONFIG, self._update_config),
                     _on(c.GET_NAMESRV_CONFIG, self._get_config),
                 ]
-            )
+            ),
+            slow={
+                c.PUT_KV_CONFIG.code: self._put_kv,
+                c.DELETE_KV_CONFIG.code: self._delete_kv,
+                c.UPDATE_NAMESRV_CONFIG.code: self._update_config,
+            },
         )
 
     # brokers
@@ -210,8 +212,9 @@ class Handlers:
 
     # key-value configuration and settings
 
-    def _put_kv(self, peer: Connection, request: Command, h: t.PutKvRequest) -> Answer:
-        self._kv.put(h.namespace, h.key, h.value)
+    async def _put_kv(self, peer: Connection, request: Command) -> Command:
+        h = c.PUT_KV_CONFIG.request.parse(request.ext)
+        await self._kv.put(h.namespace, h.key, h.value)
         return response(request)
 
     def _get_kv(self, peer: Connection, request: Command, h: t.KvRequest) -> Answer:
@@ -220,8 +223,9 @@ class Handlers:
             raise NotFound(f"No config item, Namespace: {h.namespace} Key: {h.key}")
         return response(request, ext=t.KvResponse(value=value).to_ext())
 
-    def _delete_kv(self, peer: Connection, request: Command, h: t.KvRequest) -> Answer:
-        self._kv.delete(h.namespace, h.key)
+    async def _delete_kv(self, peer: Connection, request: Command) -> Command:
+        h = c.DELETE_KV_CONFIG.request.parse(request.ext)
+        await self._kv.delete(h.namespace, h.key)
         return response(request)
 
     def _kv_list(self, peer: Connection, request: Command, h: t.NamespaceRequest) -> Answer:
@@ -230,8 +234,8 @@ class Handlers:
             raise NotFound(f"No config item, Namespace: {h.namespace}")
         return response(request, body=fastjson.dumps(KvTable(table=table)))
 
-    def _update_config(self, peer: Connection, request: Command, h: Header) -> Answer:
-        self._live.change(parse_properties(request.body.decode("utf-8", "replace")))
+    async def _update_config(self, peer: Connection, request: Command) -> Command:
+        await self._live.change(parse_properties(request.body.decode("utf-8", "replace")))
         return response(request)
 
     def _get_config(self, peer: Connection, request: Command, h: Header) -> Answer:

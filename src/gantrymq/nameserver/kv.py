@@ -6,17 +6,22 @@ import msgspec
 
 from gantrymq.base.disk import Disk
 from gantrymq.base.errors import ConfigError
-from gantrymq.base.files import load_text, save_text
+from gantrymq.base.files import load_text
+from gantrymq.base.offload import Offload
+from gantrymq.base.saved import SavedFile
 from gantrymq.protocol import fastjson
 
 ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"
 
 
 class KvConfig:
-    """namespace -> key -> value; every change is on disk before it is answered."""
+    """namespace -> key -> value; every change is on disk before it is answered.
 
-    def __init__(self, disk: Disk, path: str) -> None:
-        self._disk, self._path = disk, path
+    It is written off the loop: on a busy disk that takes seconds, and routes must not wait.
+    """
+
+    def __init__(self, disk: Disk, offload: Offload, path: str) -> None:
+        self._file, self._path = SavedFile(disk, offload, path), path
         self._tables: dict[str, dict[str, str]] = {}
         text = load_text(disk, path, usable=_is_table)
         if text is not None:
@@ -30,19 +35,29 @@ class KvConfig:
     def table(self, namespace: str) -> dict[str, str] | None:
         return self._tables.get(namespace)
 
-    def put(self, namespace: str, key: str, value: str) -> None:
-        self._tables.setdefault(namespace, {})[key] = value
-        self._save()
+    async def put(self, namespace: str, key: str, value: str) -> None:
+        await self._change(namespace, key, value)
 
-    def delete(self, namespace: str, key: str) -> None:
-        if self._tables.get(namespace, {}).pop(key, None) is not None:
-            self._save()
+    async def delete(self, namespace: str, key: str) -> None:
+        if self.get(namespace, key) is not None:
+            await self._change(namespace, key, None)
 
-    def _save(self) -> None:
+    async def _change(self, namespace: str, key: str, value: str | None) -> None:
+        """Set or remove a value; what cannot be written is not changed."""
+        before = self.get(namespace, key)
+        self._set(namespace, key, value)
         try:
-            save_text(self._disk, self._path, fastjson.pretty({"configTable": self._tables}))
+            await self._file.save(fastjson.pretty({"configTable": self._tables}))
         except OSError as error:
+            if self.get(namespace, key) == value:
+                self._set(namespace, key, before)
             raise ConfigError(f"cannot write {self._path}: {error}") from error
+
+    def _set(self, namespace: str, key: str, value: str | None) -> None:
+        if value is None:
+            self._tables.get(namespace, {}).pop(key, None)
+        else:
+            self._tables.setdefault(namespace, {})[key] = value
 
 
 def _is_table(text: str) -> bool:

@@ -3,8 +3,10 @@
 from gantrymq.base.config import as_text, convert, replace_properties
 from gantrymq.base.disk import Disk
 from gantrymq.base.errors import ConfigError, GantryError, ProtocolError
-from gantrymq.base.files import load_text, save_text
+from gantrymq.base.files import load_text
+from gantrymq.base.offload import Offload
 from gantrymq.base.own_file import take_over
+from gantrymq.base.saved import SavedFile
 from gantrymq.nameserver.config import NEXT_START, UNCHANGEABLE, NameServerConfig
 from gantrymq.protocol.codes import ResponseCode
 
@@ -16,15 +18,16 @@ class NotChangeable(GantryError):
 class LiveSettings:
     """The settings of one running name server; a change is on disk before it is answered."""
 
-    def __init__(self, config: NameServerConfig, disk: Disk) -> None:
+    def __init__(self, config: NameServerConfig, disk: Disk, offload: Offload) -> None:
         self._config, self._disk = config, disk
+        self._file = SavedFile(disk, offload, config.config_store_path)
 
     @property
     def in_force(self) -> dict[str, str]:
         """All settings as they are at this moment."""
         return as_text(self._config)
 
-    def change(self, wanted: dict[str, str]) -> None:
+    async def change(self, wanted: dict[str, str]) -> None:
         """Check all and keep all, or refuse all; keys that nobody knows are passed over."""
         if UNCHANGEABLE & wanted.keys():
             raise NotChangeable("Can not update config in black list.")
@@ -38,7 +41,7 @@ class LiveSettings:
         path = self._config.config_store_path
         try:
             before = load_text(self._disk, path) or ""
-            save_text(self._disk, path, replace_properties(before, known))
+            await self._file.save(replace_properties(before, known))
         except OSError as error:
             raise ProtocolError(
                 f"not changed: {path} cannot be written: {error.strerror}"

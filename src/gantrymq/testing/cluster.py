@@ -105,7 +105,9 @@ class Cluster:
             config_store_path=f"{self._root}/namesrv-{number}/namesrv.properties",
         )
         disk = MemoryDisk() if self._own_disks else self.disk
-        server = run_nameserver(config, network=self.network, disk=disk, clock=self._clock)
+        server = run_nameserver(
+            config, network=self.network, disk=disk, clock=self._clock, offload=InlineOffload()
+        )
         self._nameservers.append(await self._stack.enter_async_context(server))
 
     async def _add_broker(self, name: str) -> None:

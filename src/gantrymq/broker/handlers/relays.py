@@ -53,8 +53,11 @@ class RelayHandler:
         )
 
     def _member(self, group: str, client_id: str | None) -> Connection | None:
+        """Where a client was heard of last; one that came back may have its old connection, too."""
         members = self._sessions.consumers.get(group)
-        for connection, client in members.members.items() if members is not None else ():
-            if client.client_id == client_id:
-                return connection
-        return None
+        found = [
+            (client.heard, connection)
+            for connection, client in (members.members.items() if members is not None else ())
+            if client.client_id == client_id and connection.open
+        ]
+        return max(found, key=lambda pair: pair[0])[1] if found else None

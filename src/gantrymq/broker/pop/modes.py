@@ -2,8 +2,8 @@
 
 from gantrymq.base.disk import Disk
 from gantrymq.base.offload import Offload
+from gantrymq.base.saved import SavedFile
 from gantrymq.broker.registry import NotSaved, load_table
-from gantrymq.broker.saved import SavedFile
 from gantrymq.model import RETRY_PREFIX
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.pop import RequestMode, RequestModes

@@ -15,11 +15,11 @@ from gantrymq.base.disk import Disk
 from gantrymq.base.errors import ConfigError
 from gantrymq.base.files import load_text
 from gantrymq.base.offload import Offload
+from gantrymq.base.saved import SavedFile
 from gantrymq.broker.copies import HOPELESS
 from gantrymq.broker.errors import BadRequest, Busy
 from gantrymq.broker.publishing.ledger import Ledger, Saved
 from gantrymq.broker.publishing.notes import PROPERTIES, Note, encode, note_of
-from gantrymq.broker.saved import SavedFile
 from gantrymq.model import PUBLISH_TOPIC
 from gantrymq.protocol.record import decode_records
 from gantrymq.store.append import Append, Pulled, PullStatus
