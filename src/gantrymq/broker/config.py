@@ -61,111 +61,178 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     """
 
     broker_name: str = "broker-a"
+    """Brokers of one cluster have different names."""
     broker_cluster_name: str = "DefaultCluster"
+    """The cluster that the broker belongs to."""
     broker_id: int = 0
     """0 is the master; slaves, whose ids are above 0, are not built yet."""
     broker_ip1: str = msgspec.field(name="brokerIP1", default="")
     """The address clients are told; found by itself when empty."""
     broker_ip2: str = msgspec.field(name="brokerIP2", default="")
+    """RocketMQ's address for slaves; without effect here."""
     bind_address: str = "0.0.0.0"
+    """The address that the ports are opened on; 0.0.0.0 is every one."""
     listen_port: int = 10911
+    """The port for clients; 0 picks a free one."""
     fast_listen_port: int = -1
     """The second port, without pulls; -1 is listenPort - 2."""
     ha_listen_port: int = -1
-    """-1 is listenPort + 1."""
+    """The port that is announced to slaves, of which there are none; -1 is listenPort + 1."""
     namesrv_addr: str = ""
+    """Name servers, as `host:port;host:port`; `-n` stands above it."""
     rocketmq_home: str = ""
+    """Accepted for RocketMQ's scripts; without effect."""
     broker_permission: int = 6
+    """6 reads and writes, 4 only reads, 2 only writes; name servers hear of a change at once."""
     broker_role: Literal["ASYNC_MASTER"] = "ASYNC_MASTER"
     """A lone master for now; copies to slaves are not built yet."""
     region_id: str = "DefaultRegion"
+    """A name that is written into every message and shows in traces."""
 
     auto_create_topic_enable: bool = True
+    """Make a topic when the first message for it comes."""
     auto_create_subscription_group: bool = True
+    """Make a consumer group when its first member comes."""
     default_topic_queue_nums: int = 8
+    """Queues of topics that are made on first use, at most; taken when TBW102 is made."""
     cluster_topic_enable: bool = True
+    """Topics may be made after the topic that is named like the cluster."""
     broker_topic_enable: bool = True
+    """Topics may be made after the topic that is named like the broker."""
     trace_topic_enable: bool = False
+    """Have a topic for message trace, which `gantry why` reads."""
     msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
+    """The name of that topic."""
 
     enable_mixed_message_type: bool = False
     """Topics may be created with the attribute message.type=MIXED."""
 
     reject_transaction_message: bool = False
+    """Refuse half messages."""
     transaction_time_out: int = 6_000
+    """Milliseconds that a producer has to decide before it is asked."""
     transaction_check_max: int = 15
+    """How often a producer is asked before the message is given up."""
     transaction_check_interval: int = 60_000
+    """Milliseconds between two questions."""
 
     timer_wheel_enable: bool = True
+    """Deliver messages at times of their own, not at delay levels only."""
     timer_precision_ms: int = 1
-    """RocketMQ rounds down to 1000."""
+    """Milliseconds that deliveries are rounded to; RocketMQ rounds to 1000."""
     timer_max_delay_sec: int = 10 * 366 * 86_400
-    """RocketMQ stops at three days."""
+    """Seconds that a message may wait at most; RocketMQ stops at three days."""
     recall_message_enable: bool = True
+    """Messages that wait for their time can be called back."""
 
     enable_property_filter: bool = True
+    """Consumers may filter by SQL conditions."""
     filter_support_retry: bool = False
+    """Filter what is tried again by the properties of the first try."""
     enable_calc_filter_bit_map: bool = False
     """Evaluate SQL filters when messages are stored, so that pulls skip what nobody wants."""
     enable_consume_queue_ext: bool = False
+    """Keep the results of enableCalcFilterBitMap beside the queues."""
     expect_consumer_num_use_filter: int = 32
+    """Consumers with conditions that the bitmaps are laid out for."""
     max_error_rate_of_bloom_filter: int = 20
+    """Percent of messages that the bitmaps may let through in vain."""
     filter_data_clean_time_span: int = 86_400_000
+    """Milliseconds that the condition of a group without members is kept."""
     strict_subscriptions: bool = False
     """Refuse members of a group whose subscriptions differ, after a grace for deployments."""
     strict_subscriptions_grace_mills: int = 60_000
+    """Milliseconds that two versions of a group may run side by side."""
 
     default_message_request_mode: Literal["PULL", "POP"] = "PULL"
+    """How groups without a setting of their own read."""
     default_pop_share_queue_num: int = -1
+    """Queues that members share in POP mode; -1 is all."""
     revive_queue_num: int = 8
+    """Queues of the log of what is lent to poppers."""
     revive_interval: int = 1_000
+    """Milliseconds between two looks for what was not acknowledged in time."""
     pop_polling_size: int = 1_024
+    """Pops of one topic and group that may be held."""
     max_pop_polling_size: int = 100_000
+    """Pops that may be held altogether."""
     pop_from_retry_probability: int = 20
+    """Percent of pops that look at retries first."""
     enable_retry_topic_v2: bool = msgspec.field(name="enableRetryTopicV2", default=False)
+    """Name retry topics of POP as RocketMQ 5 can."""
     retrieve_message_from_pop_retry_topic_v1: bool = msgspec.field(
         name="retrieveMessageFromPopRetryTopicV1", default=True
     )
+    """With names of version 2: also read topics of version 1."""
 
     store_reply_message_enable: bool = True
+    """Store replies to requests."""
     use_server_side_reset_offset: bool = True
+    """Resets move progress in the broker; else members are told, as 4.9 does."""
     broker_fast_failure_enable: bool = True
+    """Refuse sends that wait too long instead of letting them time out."""
     wait_time_mills_in_send_queue: int = 200
+    """Milliseconds after which a waiting send is refused as busy."""
     os_page_cache_busy_time_out_mills: int = 1_000
+    """A write this slow (milliseconds) counts as a busy disk."""
 
     register_name_server_period: int = 30_000
+    """Milliseconds between two registrations, from 10,000 to 60,000."""
     register_broker_timeout_mills: int = 6_000
+    """Milliseconds that a name server has to answer."""
     compressed_register: bool = False
+    """Accepted; registrations are never compressed."""
     flush_consumer_offset_interval: int = 5_000
+    """Milliseconds between two saves of progress."""
     flush_delay_offset_interval: int = 10_000
+    """Milliseconds between two saves of how far delay levels are."""
     long_polling_enable: bool = True
+    """Hold pulls that find nothing until a message comes."""
     short_polling_time_mills: int = 1_000
+    """Milliseconds that a pull is held without long polling."""
     notify_consumer_ids_changed_enable: bool = True
+    """Tell members at once when one comes or goes."""
     send_thread_pool_queue_capacity: int = 10_000
     """Sends that may wait for the disk at once; more are refused with SYSTEM_BUSY."""
     max_transfer_count_on_message_in_memory: int = 4_096
     """Most messages a pull; RocketMQ's 32 makes bulk readers 20 times slower."""
     max_transfer_bytes_on_message_in_memory: int = 4 * 1024 * 1024
+    """Most bytes a pull."""
     default_query_max_num: int = 32
+    """Most messages that a query by unique key answers."""
     max_msgs_num_batch: int = 64
+    """Most messages that a query by key answers."""
 
     store_path_root_dir: str = f"{_HOME}/store"
+    """Where everything is kept."""
     store_path_commit_log: str = ""
+    """Where the commit log lies; empty is `commitlog` below storePathRootDir."""
     store_profile: Literal["rocketmq", "dev"] = "rocketmq"
     """dev: small files, and space judged by free bytes."""
     mapped_file_size_commit_log: int = 0
-    """0 takes the profile's size, here and in the next four."""
+    """Bytes of a file of the commit log; 0 is the profile's size, here and in the next four."""
     mapped_file_size_consume_queue: int = 0
+    """Bytes of a file of queue entries, 20 bytes each."""
     mapped_file_size_consume_queue_ext: int = 0
+    """Bytes of a file of bitmaps."""
     max_hash_slot_num: int = 0
+    """Slots of an index file."""
     max_index_num: int = 0
+    """Entries of an index file."""
     message_index_enable: bool = True
+    """Keep an index of keys, so that messages are found by them."""
     flush_disk_type: Literal["ASYNC_FLUSH", "SYNC_FLUSH"] = "ASYNC_FLUSH"
+    """SYNC_FLUSH answers a send when it is on disk."""
     flush_interval_commit_log: int = 500
+    """Asynchronous flush: milliseconds between two looks."""
     flush_commit_log_least_pages: int = 4
+    """Asynchronous flush: fewer pages wait for the thorough flush."""
     flush_commit_log_thorough_interval: int = 10_000
+    """Asynchronous flush: milliseconds that a power cut may lose at most."""
     sync_flush_timeout: int = 5_000
+    """Milliseconds that a synchronous send waits for the disk."""
     file_reserved_time: int = 72
+    """Hours that messages are kept."""
     delete_when: str = "04"
     """Hours of the day at which files past their time are deleted, as `04` or `02;04`."""
     delete_file_batch_max: int = 10
@@ -177,9 +244,13 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     disk_space_warning_level_ratio: int = 90
     """A disk fuller than this takes no more messages."""
     clean_resource_interval: int = 10_000
+    """Milliseconds between two looks for files to delete."""
     max_message_size: int = 4 * 1024 * 1024
+    """Most bytes of a body."""
     check_crc_on_recover: bool = msgspec.field(name="checkCRCOnRecover", default=True)
+    """Check every message that is scanned after a crash."""
     message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+    """The delays of the levels, in s, m, h or d."""
     broker_config_path: str = ""
     """The file that changes of a running broker are written to: that of `-c`; when empty,
     `config/broker.properties` below storePathRootDir."""

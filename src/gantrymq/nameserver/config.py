@@ -14,17 +14,23 @@ class NameServerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     """What a name server is told; only its handler of changed settings writes to it."""
 
     listen_port: int = 9876
+    """The port; 0 picks a free one."""
     bind_address: str = "0.0.0.0"
+    """The address that the port is opened on; 0.0.0.0 is every one."""
     kv_config_path: str = f"{_HOME}/namesrv/kvConfig.json"
+    """Where the key-value configuration is kept."""
     config_store_path: str = f"{_HOME}/namesrv/namesrv.properties"
     """The file that changes of a running name server are written to; with `-c` it is that one."""
     rocketmq_home: str = ""
+    """Accepted for RocketMQ's scripts; without effect."""
     order_message_enable: bool = False
     """Answer routes of ordered topics with their fixed queue list from the KV config."""
     enable_all_topic_list: bool = True
+    """Answer with the list of all topics."""
     broker_silent_ms_max: int = 120_000
     """A broker silent for longer is dropped."""
     scan_not_active_broker_interval: int = 10_000
+    """Milliseconds between two looks for silent brokers."""
     log_directory: str = f"{_HOME}/logs/rocketmqlogs"
     """Where namesrv.log goes; empty writes none."""
 
