@@ -209,18 +209,49 @@ class NodeClient(Client):
         return ["node", str(toolchain.node_program())]
 
 
-class CppClient(Client):
+class PythonClient(Client):
+    """A client library from PyPI, in a folder of its own."""
+
+    def _command(self, directory: Path) -> Sequence[str]:
+        return [sys.executable, str(toolchain.python_program(self.name)[0])]
+
+    def _environment(self, directory: Path) -> Mapping[str, str]:
+        # Their logs go to the home directory.
+        return {"PYTHONPATH": str(toolchain.python_program(self.name)[1]), "HOME": str(directory)}
+
+
+class CppClient(PythonClient):
     """Apache's C++ client, as the Python package `rocketmq` carries it."""
 
     def __init__(self) -> None:
         super().__init__("cpp")
 
-    def _command(self, directory: Path) -> Sequence[str]:
-        return [sys.executable, str(toolchain.python_program("cpp")[0])]
 
-    def _environment(self, directory: Path) -> Mapping[str, str]:
-        # Its log goes to the home directory.
-        return {"PYTHONPATH": str(toolchain.python_program("cpp")[1]), "HOME": str(directory)}
+class GrpcPythonClient(PythonClient):
+    """Apache's Python client for gRPC."""
+
+    def __init__(self) -> None:
+        super().__init__("grpc")
+
+
+class GrpcJavaClient(Client):
+    """Apache's Java client for gRPC."""
+
+    def __init__(self) -> None:
+        super().__init__("grpc-java")
+
+    def _command(self, directory: Path) -> Sequence[str]:
+        return [
+            "java",
+            "-Xmx256m",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
+            "-XX:-UsePerfData",
+            f"-Duser.home={directory}",
+            "-cp",
+            toolchain.java_class_path(toolchain.JAVA_GRPC_CLIENT),
+            "grpcprobe.Story",
+        ]
 
 
 JAVA_CLIENTS = [JavaClient(version) for version in toolchain.JAVA_CLIENTS]
