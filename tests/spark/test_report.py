@@ -196,6 +196,15 @@ def test_what_is_not_there_is_said(
     assert "No message died." in (tmp_path / "r" / "report.html").read_text()
 
 
+def test_a_wrong_name_server_is_told_before_spark_starts(tmp_path: Path) -> None:
+    """One line within five seconds."""
+    began = time.monotonic()
+    ended = CliRunner().invoke(command, ["--into", str(tmp_path / "r"), "-n", "127.0.0.1:1"])
+
+    assert (1, True) == (ended.exit_code, "no name server answers" in ended.stderr)
+    assert time.monotonic() - began < 5
+
+
 @pytest.mark.parametrize(
     "arguments, why",
     [

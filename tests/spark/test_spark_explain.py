@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from sparkkit import Processes
 
 from gantrymq.base.errors import ConfigError, GantryError
-from gantrymq.spark.explain import HIDE, explain, ours, told
+from gantrymq.spark.explain import HIDE, explain, ours, told, unread_quietly
 from gantrymq.spark.tasks import run_tasks
 
 pytestmark = pytest.mark.timeout(240)
@@ -148,3 +149,22 @@ def test_a_stream_that_fails_says_why_in_the_first_line(
     assert topic in said
     assert said in str(failed.value).splitlines()[0]
     assert "Traceback" not in str(failed.value)
+
+
+def test_a_worker_that_nobody_reads_ends_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After `limit` or `show` Spark hangs up; any other error of a worker is still printed."""
+    monkeypatch.setattr(sys.modules[told.__module__], "_is_worker", lambda: True)
+    monkeypatch.setattr(traceback, "print_exc", traceback.print_exc)  # put back afterwards
+    unread_quietly()
+    said = []
+    for error in (BrokenPipeError(32, "Broken pipe"), ValueError("a mistake")):
+        try:
+            raise error
+        except (OSError, ValueError):
+            traceback.print_exc()
+        said.append(capsys.readouterr().err)
+
+    assert "" == said[0]
+    assert "ValueError: a mistake" in said[1]

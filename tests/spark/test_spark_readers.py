@@ -3,15 +3,15 @@
 import json
 import pickle
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import msgspec
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from sparkkit import BROKER, Processes, numbered
 
-from gantrymq.broker.config import OTHER_PORTS
+from gantrymq.broker.config import OTHER_PORTS, BrokerConfig
 from gantrymq.client.errors import BrokerUnknown, NoNameServer, NoRoute
 from gantrymq.model import Message, Queue
 from gantrymq.protocol.record import decode_records
@@ -182,6 +182,13 @@ def test_messages_that_are_gone_are_an_error_unless_allowed(cluster: Processes, 
         assert len(list(reader.replies(wanted, lost=skip))) == 1
 
 
+class SlaveConfig(BrokerConfig, kw_only=True, rename="camel"):
+    """Settings of a slave, which no broker of ours is meant to be; Java's are."""
+
+    def __post_init__(self) -> None:
+        """The number of a slave is not refused."""
+
+
 def test_only_a_master_can_tell_that_messages_are_gone(gantry: GantryCluster, topic: str) -> None:
     """A slave may lag behind: what it does not have yet is waited for, never left out."""
     gantry.create_topic(topic, queues=1)
@@ -204,9 +211,9 @@ def test_only_a_master_can_tell_that_messages_are_gone(gantry: GantryCluster, to
         await cluster.start_broker(BROKER)
         port = cluster.network.free_port("127.0.0.1", OTHER_PORTS)
         cluster._disks["slave"] = cluster.disk
-        cluster._configs["slave"] = msgspec.structs.replace(
-            config, broker_id=1, store_path_root_dir=copy, listen_port=port
-        )
+        same = {name: getattr(config, name) for name in config.__struct_fields__}
+        new = {"broker_id": 1, "store_path_root_dir": copy, "listen_port": port}
+        cluster._configs["slave"] = SlaveConfig(**same | new)
         await cluster.start_broker("slave")
         await send("d", "e")
         await cluster.stop_broker(BROKER)
@@ -238,3 +245,12 @@ def test_a_cluster_that_is_away_is_waited_for_but_not_for_ever(topic: str) -> No
     """Nobody listens there: an error, not an empty table."""
     with Reader("127.0.0.1:1", "tests", patience=0.2) as reader, pytest.raises(NoNameServer):
         reader.ask(lambda instance: bounds(instance, [topic]))
+
+
+def test_a_wrong_name_server_is_told_within_five_seconds(topic: str) -> None:
+    """Whoever has never answered is not waited for as a broker is that restarts."""
+    began = time.monotonic()
+    with Reader("127.0.0.1:1", "tests") as reader, pytest.raises(NoNameServer):
+        reader.ask(lambda instance: bounds(instance, [topic]))
+
+    assert time.monotonic() - began < 5

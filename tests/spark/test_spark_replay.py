@@ -40,7 +40,7 @@ def origin(cluster: Processes) -> str:
     cluster.create_topic(topic, 4)
     cluster.send(
         Message(
-            topic, f"{number}", keys=f"k{number % KEYS} n{number}", tags="ab"[number % 2],
+            topic, f"{number}", keys=[f"k{number % KEYS}", f"n{number}"], tags="ab"[number % 2],
             properties={"number": str(number)},
         )
         for number in range(COUNT)

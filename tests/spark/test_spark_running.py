@@ -142,10 +142,31 @@ def test_without_a_terminal_progress_is_a_line_now_and_then() -> None:
     ]
 
 
+def test_a_step_of_minutes_is_a_line_every_ten_seconds() -> None:
+    """Whoever looks at Spark tells twice a second, also before anything is counted."""
+    out, now = io.StringIO(), [0.0]
+    progress = Lines(out, every=10, now=lambda: now[0])
+
+    for now[0] in (5.0, 10.0, 15.0, 20.0):
+        progress.working("Spark: 1 of 8 tasks" if now[0] < 20 else "", 0.1)
+    progress.start(14, "tables")
+    progress.advance(3)
+    for now[0] in (25.0, 30.0, 35.0):
+        progress.working("Spark: 2 of 8 tasks", 0.2)
+    progress.done()
+
+    assert out.getvalue().splitlines() == [
+        "Spark: 1 of 8 tasks, for 10 s",
+        "working, for 20 s",
+        "3 of 14 tables (21%) in 10 s, 0/s; Spark: 2 of 8 tasks",
+        "3 of 14 tables (21%) in 15 s, 0/s",
+    ]
+
+
 def test_a_run_without_an_end_in_sight_is_counted() -> None:
     """A stream has no total."""
     out = io.StringIO()
-    progress = Lines(out, every=0, now=iter([0.0, 2.0, 2.0]).__next__)
+    progress = Lines(out, every=0, now=iter([0.0, 0.0, 2.0, 2.0]).__next__)
     progress.start(None, "rows")
     progress.advance(5)
     assert out.getvalue() == "5 rows in 2 s, 2/s\n"

@@ -9,7 +9,7 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -78,21 +78,26 @@ def watchers() -> list[threading.Thread]:
     return [each for each in threading.enumerate() if each.name == "watching"]
 
 
-@pytest.mark.parametrize("counts", [True, False])
-def test_a_running_job_is_seen_beside_the_count_or_alone(
-    spark: Any, screen: Terminal, counts: bool
-) -> None:
-    """The quick task is told while the slow one runs; with the block all of it ends."""
+def slow() -> Callable[[float], Iterator[Any]]:
+    """A task that takes as long as it is told; made here, because workers cannot import tests."""
 
     def patient(seconds: float) -> Iterator[Any]:
         time.sleep(seconds)
         yield pa.RecordBatch.from_pydict({"a": pa.array([1], pa.int32())})
 
+    return patient
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_running_job_is_seen_beside_the_count_or_alone(
+    spark: Any, screen: Terminal, counts: bool
+) -> None:
+    """The quick task is told while the slow one runs; with the block all of it ends."""
     progress = Bar(screen)
     with watching(spark, progress):
         if counts:
             progress.start(7, "rows")
-        found = run_tasks(spark, [LOOK_SECONDS, 5 * LOOK_SECONDS], patient, "a int").collect()
+        found = run_tasks(spark, [LOOK_SECONDS, 5 * LOOK_SECONDS], slow(), "a int").collect()
 
     assert 2 == len(found)
     assert "Spark: 1 of 2 tasks" in screen.getvalue()
@@ -101,15 +106,18 @@ def test_a_running_job_is_seen_beside_the_count_or_alone(
     assert [] == watchers()
 
 
-def test_without_a_terminal_nobody_looks(spark: Any) -> None:
-    """A log gets what it got before: the lines of the count."""
+def test_without_a_terminal_a_long_job_is_lines(spark: Any) -> None:
+    """Also while nothing is counted: the run itself waits for Spark and cannot tell."""
     out = io.StringIO()
-    progress: Progress = Lines(out, now=lambda: 0.0)
+    progress: Progress = Lines(out, every=2 * LOOK_SECONDS)
     with watching(spark, progress):
-        assert [] == watchers()
         progress.start(7, "rows")
-        progress.working("Spark: 1 of 2 tasks", 0.5)
-    assert "0 of 7 rows (0%) in 0 s\n" == out.getvalue()
+        run_tasks(spark, [LOOK_SECONDS, 6 * LOOK_SECONDS], slow(), "a int").collect()
+
+    *lines, last = out.getvalue().splitlines()
+    assert any("; Spark: 1 of 2 tasks" in line for line in lines)
+    assert "Spark" not in last
+    assert [] == watchers()
 
 
 class Gone:

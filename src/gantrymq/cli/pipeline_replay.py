@@ -85,7 +85,7 @@ def _replay(
     else:
         check_request(request, SystemClock().now_ms())
     progress = run.progress()
-    with run.session("replay") as spark:
+    with run.session("replay", namesrv=namesrv) as spark:
         note = "stopping after this chunk; once more to stop now"
         with stopping(note) as stop:
             work = Replay(

@@ -53,7 +53,7 @@ def report(
             namesrv=namesrv, archive=archive, store=store, trace_topic=trace_topic,
         )  # fmt: skip
     progress = run.progress()
-    with run.session("report") as spark, run.watched(spark, progress):
+    with run.session("report", namesrv=namesrv) as spark, run.watched(spark, progress):
         from gantrymq.base.clock import SystemClock
         from gantrymq.pipelines.report.build import build
         from gantrymq.pipelines.report.writing import write

@@ -1,20 +1,38 @@
 """What the commands of `gantry pipeline` share: where Spark runs, how much is said, how it ends."""
 
+import asyncio
 import functools
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from gantrymq.base.errors import GantryError
 from gantrymq.cli.output import INTERRUPTED, fail
+from gantrymq.client.errors import NoNameServer
 
 if TYPE_CHECKING:
     from gantrymq.pipelines.progress import Progress
+
+
+NAMESRV_SECONDS_MAX: Final = 4.0
+
+
+async def _check_namesrv(namesrv: str) -> None:
+    from gantrymq.client.admin import Admin  # only who names a cluster needs it
+
+    try:
+        async with asyncio.timeout(NAMESRV_SECONDS_MAX), Admin(namesrv) as admin:
+            await admin.cluster()
+    except TimeoutError:
+        raise NoNameServer(
+            f"no name server answers at {namesrv} within {NAMESRV_SECONDS_MAX:.0f} s: is the "
+            "address right?"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -33,9 +51,16 @@ class Run:
         return progress_on(sys.stderr, quiet=self.quiet)
 
     @contextmanager
-    def session(self, app: str, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
-        """A Spark session for the command; the user's settings go before the command's."""
+    def session(
+        self, app: str, settings: Mapping[str, str] | None = None, *, namesrv: str | None = None
+    ) -> Iterator[Any]:
+        """A Spark session for the command; the user's settings go before the command's.
+
+        A name server that does not answer is told before Spark is started.
+        """
         with self.ending():
+            if namesrv:
+                asyncio.run(_check_namesrv(namesrv))
             from gantrymq.pipelines.running import spark_run  # Spark is loaded by who uses it
 
             chosen = {**(settings or {}), **self.settings}

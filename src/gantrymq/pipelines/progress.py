@@ -61,9 +61,12 @@ class Silent:
 
 
 class Lines:
-    """A line every few seconds, and one at the end; for logs and pipes."""
+    """A line every few seconds, and one at the end; for logs and pipes.
 
-    moves = False
+    Nobody has to advance for a line: whoever looks after the work inside a step tells often.
+    """
+
+    moves = True
 
     def __init__(
         self,
@@ -72,37 +75,53 @@ class Lines:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._out, self._every, self._now = out, every, now
+        self._lock = threading.RLock()  # who looks after the work inside a step is another thread
         self._running = False
+        self._began = self._said = now()
+        self._beside = ""
 
     def start(self, total: int | None, unit: str) -> None:
-        self.done()
-        self._total, self._unit, self._count = total, unit, 0
-        self._began = self._said = self._now()
-        self._running = True
+        with self._lock:
+            self.done()
+            self._total, self._unit, self._count = total, unit, 0
+            self._began = self._said = self._now()
+            self._running = True
 
     def advance(self, count: int = 1) -> None:
-        self._count += count
-        if self._now() - self._said >= self._every:
-            self._say()
+        with self._lock:
+            self._count += count
+            self._say_in_time()
 
     def working(self, text: str, share: float) -> None:
-        """A log is no place for what is over a moment later."""
+        with self._lock:
+            self._beside = text
+            self._say_in_time()
+
+    def _say_in_time(self) -> None:
+        if self._now() - self._said >= self._every:
+            self._say()
 
     def note(self, text: str) -> None:
         print(text, file=self._out, flush=True)
 
     def done(self) -> None:
-        if self._running:
-            self._say()
-            self._running = False
+        with self._lock:
+            self._beside = ""
+            if self._running:
+                self._say()
+                self._running = False
 
     def _say(self) -> None:
         self._said = self._now()
         seconds = self._said - self._began
+        if not self._running:
+            self.note(f"{self._beside or BETWEEN}, for {seconds:.0f} s")
+            return
         rate = f", {self._count / seconds:,.0f}/s" if seconds > 0 else ""
         share = f" ({self._count / self._total:.0%})" if self._total else ""
         of = f" of {self._total:,}" if self._total is not None else ""
-        self.note(f"{self._count:,}{of} {self._unit}{share} in {seconds:.0f} s{rate}")
+        beside = f"; {self._beside}" if self._beside else ""
+        self.note(f"{self._count:,}{of} {self._unit}{share} in {seconds:.0f} s{rate}{beside}")
 
 
 class Bar:

@@ -65,7 +65,8 @@ def _cast_for(info: inspect.Type) -> Cast:
         wanted = [each for each in info.types if not isinstance(each, inspect.NoneType)]
         return _or_null(_cast_for(wanted[0])) if len(wanted) == 1 else _unchanged
     if isinstance(info, inspect.StructType):
-        return _struct_cast(info.cls)
+        # Structs that are lists on the wire are our own, and never Java's to write loosely.
+        return _unchanged if info.array_like else _struct_cast(info.cls)
     if isinstance(info, inspect.ListType):
         return _list_cast(info.item_type)
     if isinstance(info, inspect.DictType):

@@ -7,7 +7,7 @@ Whatever is replied within one turn of the loop leaves in one write.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Final, Protocol, cast
 
@@ -186,12 +186,21 @@ class Connection(asyncio.Protocol):
             self._refuse_bytes(error)
         took = self.loop.time() - began
         if took > TURN_SECONDS_LOUD:
-            codes = dict.fromkeys(command.code for command in commands)
-            log.warning("held the loop %d ms: codes %s, %s", took * 1000, list(codes), self.address)
+            self._note_slow_turn(took, commands)
         if error is None and len(commands) == FRAMES_PER_TURN_MAX and self._buffer:
             self._turn_pending = True
             self._set_reading(False)
             self.loop.call_soon(self._next_turn)
+
+    def _note_slow_turn(self, took: float, commands: Sequence[Command]) -> None:
+        """Requests that were answered so slowly kept other peers waiting, and are worth a warning.
+
+        A client that only took in answers, such as a reader of megabytes on a busy machine, kept
+        nobody waiting but itself.
+        """
+        asked = dict.fromkeys(each.code for each in commands if not each.flag & RESPONSE_FLAG)
+        level = logging.WARNING if asked else logging.DEBUG
+        log.log(level, "held the loop %d ms: codes %s, %s", took * 1000, list(asked), self.address)
 
     def _next_turn(self) -> None:
         if self.open:

@@ -29,7 +29,7 @@ from gantrymq.spark import plan
 from gantrymq.spark.admission import Admission, row_limits, rows_limit
 from gantrymq.spark.begin import Beginning, check_own, locate, starting_point
 from gantrymq.spark.columns import check_types, ddl
-from gantrymq.spark.explain import plainly
+from gantrymq.spark.explain import plainly, unread_quietly
 from gantrymq.spark.fetch import BROKER_AWAY, QueueCut, patiently
 from gantrymq.spark.losses import on_loss
 from gantrymq.spark.options import SourceOptions, column_types, known_columns, parse_options
@@ -120,6 +120,7 @@ def read_slice(
     options: SourceOptions, columns: tuple[str, ...], partition: InputPartition
 ) -> Iterator[Any]:
     """The rows of a task as Arrow batches. Spark makes a task of its own when there are none."""
+    unread_quietly()
     if not isinstance(partition, Slice):
         return
     with open_rows(options) as rows:

@@ -10,6 +10,7 @@ import inspect
 import os
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
@@ -28,6 +29,7 @@ _ENDS: Final = re.compile(
 )
 _NO_MODULE: Final = "No module named 'gantrymq"
 _THEIRS: Final = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception)(?:: .*)?$")
+_PRINT_EXC: Final = traceback.print_exc
 _STATE: Final = re.compile(r"(?: SQLSTATE: \w{5})+$")
 
 
@@ -43,6 +45,21 @@ def told() -> Iterator[None]:
         if _is_worker():
             os.environ[HIDE] = "1"
         raise
+
+
+def unread_quietly() -> None:
+    """Let a worker that nobody reads any more end without a traceback on the console.
+
+    After `limit` or `show` Spark closes the connection to a worker that still has rows. The worker
+    prints the broken pipe and ends, which says nothing to anybody.
+    """
+    if _is_worker() and traceback.print_exc is _PRINT_EXC:
+        traceback.print_exc = _print_unless_unread
+
+
+def _print_unless_unread(*args: Any, **named: Any) -> None:
+    if not isinstance(sys.exc_info()[1], BrokenPipeError | ConnectionResetError):
+        _PRINT_EXC(*args, **named)
 
 
 def plainly(kind: type[T]) -> type[T]:

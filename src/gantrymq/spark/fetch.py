@@ -35,7 +35,7 @@ BATCH_BYTES: Final = 4 * 1024 * 1024
 """Small pull replies are gathered up to this size: Arrow batches of a few MiB are the quickest."""
 PATIENCE_SECONDS: Final = 120.0
 """How long a broker may be away, for instance to restart, before the query fails."""
-FIRST_SECONDS_MAX: Final = 20.0
+FIRST_SECONDS_MAX: Final = 3.0
 """Patience until the cluster has answered once: an address may be misspelt."""
 PAUSE_SECONDS_FIRST, PAUSE_SECONDS_MAX = 0.05, 2.0
 IDLE_READERS_MAX: Final = 4

@@ -7,7 +7,7 @@ JVM. It works on a classic session and through Spark Connect alike.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from gantrymq.spark.explain import told
+from gantrymq.spark.explain import told, unread_quietly
 
 T = TypeVar("T")
 
@@ -22,6 +22,7 @@ def run_tasks(
     """
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
+        unread_quietly()
         with told():
             for batch in batches:
                 for number in batch.column(0).to_pylist():

@@ -1,6 +1,7 @@
 """The server's promises: one bad handler, one slow reader, one idle peer, one clean stop."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -214,3 +215,22 @@ class TestLife:
             await server.stop()
 
         asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def test_only_who_answers_requests_is_warned_about_holding_the_loop(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """
+    A client that takes in a large answer keeps nobody waiting but itself.
+    """
+    monkeypatch.setattr("gantrymq.remoting.connection.TURN_SECONDS_LOUD", -1.0)
+
+    async def work(server: Server, connection: Connection, slow: Slow) -> None:
+        await connection.call(Command(code=1, body=b"x"), 3)
+
+    with caplog.at_level(logging.DEBUG, "gantrymq.remoting.connection"):
+        with_server(work)
+
+    held = [entry for entry in caplog.records if "held the loop" in entry.message]
+    assert [[1]] == [entry.args[1] for entry in held if entry.levelno == logging.WARNING]
+    assert [] != [entry for entry in held if entry.levelno == logging.DEBUG]
