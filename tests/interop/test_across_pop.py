@@ -1,6 +1,7 @@
 """Messages that are borrowed: Java's consumer in POP mode, and our simple consumer."""
 
 import asyncio
+import dataclasses
 
 import pytest
 from clients import Client
@@ -157,6 +158,22 @@ class TestOurSimpleConsumer:
 
         assert (again.body, again.reconsume_times) == (b"lost", 1)
         assert (again.msg_id, again.topic) == (found[b"lost"].msg_id, scene.topic)
+
+    @on_servers_of_5
+    @long_story
+    async def test_a_group_with_a_long_name_gets_it_again_as_well(self, scene: Scene) -> None:
+        """Its retry topic has more than 127 characters: version 2 of a record, on either broker."""
+        scene = dataclasses.replace(scene, group=scene.group.ljust(160, "g"))
+        await scene.create_topic(queues=1)
+        await scene.send("lost")
+        async with scene.borrower(invisible=2) as consumer:
+            consumer.subscribe(scene.topic)
+            (first,) = await borrow(consumer, 1)
+            (again,) = await borrow(consumer, 1)
+            await again.ack()
+
+        assert (first.reconsume_times, again.reconsume_times) == (0, 1)
+        assert (again.body, again.topic) == (b"lost", scene.topic)
 
     @pytest.mark.parametrize("where", ["4.9.7"])
     @story

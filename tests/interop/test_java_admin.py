@@ -205,3 +205,43 @@ class TestGroups:
 
         assert found["connectionSet"]
         assert got.bodies == bodies(1)
+
+
+class TestCommands:
+    """RocketMQ's command line itself, with what it prints."""
+
+    @pytest.mark.parametrize("words", [["clusterList"], ["clusterList", "-m"]], ids="-".join)
+    def test_the_cluster_is_listed(
+        self, java: JavaClient, cluster: Cluster, words: list[str]
+    ) -> None:
+        """
+        Each release finds every figure under the name that it knows.
+        """
+        said = java.run("mqadmin", namesrv=cluster.namesrv, words=words).value
+
+        assert "broker-a" in said
+        assert "Exception" not in said
+
+    def test_one_member_handles_a_message_again(
+        self, java: JavaClient, namesrv: str, topic: str, group: str
+    ) -> None:
+        """
+        queryMsgById with a group and a client: through the broker to that client, and back.
+        """
+        java.run("create-topic", namesrv=namesrv, topic=topic, queues=1)
+        (sent,) = java.run("send-sync", namesrv=namesrv, topic=topic).of("sent")
+        with java.start(
+            "consume-concurrently", namesrv=namesrv, topic=topic, group=group, expected=4
+        ) as consumer:
+            consumer.until("message")
+            (client,) = java.run("consumer-connection", namesrv=namesrv, group=group).value[
+                "clients"
+            ]
+            words = ["queryMsgById", "-i", sent["offsetMsgId"], "-g", group]
+            words += ["-d", client["clientId"], *(["-t", topic] if "5." in repr(java) else [])]
+            for _ in range(3):
+                said = java.run("mqadmin", namesrv=namesrv, words=words).value
+                assert "CR_SUCCESS" in said
+            got = consumer.finish()
+
+        assert got.bodies == bodies(1) * 4
