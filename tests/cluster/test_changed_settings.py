@@ -100,6 +100,45 @@ class TestBroker:
 
         run(work)
 
+    def test_other_name_servers_are_told_at_once(self, run: Run) -> None:
+        """
+        The one that is no longer named forgets the broker.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            await cluster.create_topic("orders")
+            old, new = await Peer.to_namesrv(cluster, 0), await Peer.to_namesrv(cluster, 1)
+            peer = await Peer.to(cluster)
+            addresses = cluster.namesrv.split(";")
+            for address, gone, there in ((addresses[1], old, new), (addresses[0], new, old)):
+                answer = await peer.call(25, f"namesrvAddr={address}\n".encode())
+                assert (0, None) == (answer.code, answer.remark)
+                deadline = time.monotonic() + 10
+                while (
+                    17 != (await gone.call(105, topic="orders")).code
+                    or 0 != (await there.call(105, topic="orders")).code
+                ):
+                    assert time.monotonic() < deadline
+                    await asyncio.sleep(0.02)
+
+        run(work, nameservers=2)
+
+    def test_changes_at_the_same_time_are_all_kept(self, run: Run) -> None:
+        """
+        Neither writes the file without the other.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            peer = await Peer.to(cluster)
+            keys = ("maxMessageSize", "fileReservedTime", "syncFlushTimeout", "maxMsgsNumBatch")
+            await asyncio.gather(*(peer.call(25, f"{key}=1234\n".encode()) for key in keys))
+            await cluster.stop_broker()
+            await cluster.start_broker()
+            found = await settings_of(await Peer.to(cluster))
+            assert ["1234"] * 4 == [found[key] for key in keys]
+
+        run(work)
+
     def test_a_topic_that_a_setting_asks_for_is_made(self, run: Run) -> None:
         """
         Turned on while running, topics are made on first use as after a start.

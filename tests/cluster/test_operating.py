@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from test_cli import BIN, SECONDS_MAX, Up, gantry
 
 from gantrymq.base.config import parse_properties
+from gantrymq.cli.main import main
 
 ON_FREE_PORTS = ("--namesrv-port", "0", "--broker-port", "0")
 
@@ -97,6 +99,29 @@ class TestDataFolders:
             path: it for path, it in after.items() if not moving.search(path)
         }
         assert 1 == (data / "logs" / "namesrv.log").read_text().count("boot success")
+
+
+class TestPorts:
+    @pytest.mark.parametrize(
+        "arguments, code",
+        [
+            (["up", "--namesrv-port", "99999"], 2),
+            (["up", "--broker-port", "-1"], 2),
+            (["nsaddr", "h:1", "--port", "99999"], 2),
+            (["nsaddr", "h:1", "--host", "203.0.113.1"], 1),
+            (["topic", "list", "-n", "127.0.0.1:99999"], 1),
+            (["cluster", "-n", "127.0.0.1:1"], 1),
+        ],
+    )
+    def test_that_cannot_be_are_an_error_of_one_line(self, arguments: list[str], code: int) -> None:
+        """
+        Whose fault it is shows in the exit code.
+        """
+        found = CliRunner().invoke(main, arguments)
+
+        assert code == found.exit_code
+        assert "This is a fault of" not in found.stderr
+        assert "rror: " in found.stderr.strip().splitlines()[-1]
 
 
 class TestSettings:

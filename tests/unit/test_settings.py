@@ -111,7 +111,15 @@ class TestErrors:
             ("a=1\n", "unknown setting a (b.conf, line 1); remove it"),
             ("#\n\nflushDiskTpye=X", "(b.conf, line 3); did you mean flushDiskType?"),
             ("\nlistenPort=x", "listenPort=x (b.conf, line 2): write a whole number"),
-            ("listenPort=70000", "listenPort 70000 is no port (b.conf, line 1)"),
+            (
+                "listenPort=70000",
+                "listenPort=70000: write a number from 0 to 65535 (b.conf, line 1)",
+            ),
+            ("cleanResourceInterval=0", "write a number of at least 1 (b.conf, line 1)"),
+            ("diskMaxUsedSpaceRatio=750", "write a number from 0 to 100 (b.conf, line 1)"),
+            ("mappedFileSizeCommitLog=5", "write 0, or a multiple of 512 from 4096 on (b.conf"),
+            ("deleteWhen=noon", "write hours from 00 to 23, separated by semicolons (b.conf"),
+            ("namesrvAddr=a:1;b:x", "namesrvAddr: 'b:x' is no address: write host:port (b.conf"),
             ("flushDiskType=NEVER", "(b.conf, line 1): write ASYNC_FLUSH or SYNC_FLUSH"),
             ("longPollingEnable=2", "longPollingEnable=2 (b.conf, line 1): write true or false"),
             ("brokerName=a\\\n b\nmessageDelayLevel=1x", "'1x' is not a number"),
@@ -129,6 +137,16 @@ class TestErrors:
             broker_config(Written.in_text(text, "b.conf"))
 
         assert said in str(refused.value)
+
+    @pytest.mark.parametrize(
+        "text", ["listenPort=99999", "listenPort=-1", "scanNotActiveBrokerInterval=0"]
+    )
+    def test_a_name_server_has_limits_too(self, text: str) -> None:
+        """
+        A port beyond the end was taken for another one.
+        """
+        with pytest.raises(ConfigError, match=rf"{text.split('=')[0]}.* \(n.conf, line 1\)"):
+            nameserver_config(Written.in_text(text, "n.conf"))
 
     def test_a_file_that_cannot_be_read_is_named(self, tmp_path: Path) -> None:
         """

@@ -121,6 +121,6 @@ def split_address(address: str, default_port: int | None = None) -> tuple[str, i
     host, mark, port = address.strip().rpartition(":")
     if not mark and default_port is not None:
         return address.strip(), default_port
-    if not mark or not port.isdecimal() or not host:
+    if not mark or not port.isdecimal() or not host or int(port) > 65_535:
         raise GantryError(f"{address!r} is no address: write host:port")
     return host.strip("[]"), int(port)

@@ -36,7 +36,6 @@ class Announcer:
     ) -> None:
         self._config, self._address, self._ha_address = config, address, ha_address
         self._topics, self._network = topics, network
-        self._servers = config.name_servers
         self._connections: dict[str, Connection] = {}
         self._silent: dict[str, str] = {}
         self._changed: dict[str, TopicConfig] = {}
@@ -65,9 +64,8 @@ class Announcer:
 
     async def run(self) -> None:
         """Announce for ever. The period is RocketMQ's, kept between 10 and 60 s."""
-        period = min(max(self._config.register_name_server_period / 1000, 10.0), 60.0)
         loop = asyncio.get_running_loop()
-        due = loop.time() + period
+        due = loop.time() + self._period
         while True:
             try:
                 async with asyncio.timeout_at(due):
@@ -79,13 +77,17 @@ class Announcer:
             if self._forgotten:
                 self._forgotten = False
                 await self.register_all()
-                due = loop.time() + (AGAIN_SECONDS if self._silent else period)
+                due = loop.time() + (AGAIN_SECONDS if self._silent else self._period)
             else:
                 changed, self._changed = self._changed, {}
                 await self._to_each(changed)
             for waiting in told:
                 if not waiting.done():
                     waiting.set_result(None)
+
+    @property
+    def _period(self) -> float:
+        return min(max(self._config.register_name_server_period / 1000, 10.0), 60.0)
 
     def _lost(self, connection: Connection) -> None:
         # Not at once: one that hangs up on everybody would be asked without end.
@@ -99,13 +101,20 @@ class Announcer:
     async def register_all(self) -> bool:
         """Announce everything; True when at least one name server took it."""
         self._changed.clear()
+        self._leave_old_servers()
         return await self._to_each(dict(self._topics.table))
 
     async def _to_each(self, topics: dict[str, TopicConfig]) -> bool:
         outcomes = await asyncio.gather(
-            *(self._register(server, topics) for server in self._servers)
+            *(self._register(server, topics) for server in self._config.name_servers)
         )
         return any(outcomes)
+
+    def _leave_old_servers(self) -> None:
+        """Hang up on name servers that are no longer named; they drop this broker then."""
+        for server in self._connections.keys() - set(self._config.name_servers):
+            self._connections.pop(server).close()
+            self._silent.pop(server, None)
 
     def _body(self, topics: dict[str, TopicConfig], version: DataVersion) -> bytes:
         """All topics, or those that changed. Without a permission of the broker none has it."""

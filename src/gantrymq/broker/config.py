@@ -11,6 +11,7 @@ import msgspec
 from gantrymq.base.config import Written, settings
 from gantrymq.base.errors import ConfigError
 from gantrymq.broker.rocketmq_keys import IGNORED_KEYS
+from gantrymq.broker.setting_limits import check_address, check_hours, check_limits
 from gantrymq.store.config import StoreConfig
 
 _HOME = os.path.expanduser("~")
@@ -258,13 +259,13 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     """Where broker.log goes; empty writes none."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.listen_port <= 65535:
-            raise ConfigError(f"listenPort {self.listen_port} is no port")
+        check_limits(self)
+        check_hours("deleteWhen", self.delete_when)
         if self.broker_id != 0:
             raise ConfigError(f"brokerId={self.broker_id}: {_NO_SLAVES}")
         parse_delay_levels(self.message_delay_level)
-        if self.timer_precision_ms < 1 or self.timer_max_delay_sec < 1:
-            raise ConfigError("timerPrecisionMs and timerMaxDelaySec must be at least 1")
+        for address in self.name_servers:
+            check_address("namesrvAddr", address)
 
     @property
     def delay_levels_ms(self) -> tuple[int, ...]:

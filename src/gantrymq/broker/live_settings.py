@@ -6,6 +6,7 @@ the next start. There the command line stands above the file, so no change outli
 says otherwise.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -44,9 +45,10 @@ LIVE: Final = frozenset(
         "fileReservedTime",
         "filterSupportRetry", "flushCommitLogLeastPages", "flushCommitLogThoroughInterval",
         "flushIntervalCommitLog", "longPollingEnable", "maxMessageSize", "maxMsgsNumBatch",
-        "maxTransferBytesOnMessageInMemory", "maxTransferCountOnMessageInMemory",
+        "maxTransferBytesOnMessageInMemory", "maxTransferCountOnMessageInMemory", "namesrvAddr",
         "notifyConsumerIdsChangedEnable", "osPageCacheBusyTimeOutMills",
         "popFromRetryProbability", "recallMessageEnable", "registerBrokerTimeoutMills",
+        "registerNameServerPeriod",
         "rejectTransactionMessage", "retrieveMessageFromPopRetryTopicV1",
         "sendThreadPoolQueueCapacity", "shortPollingTimeMills", "storeReplyMessageEnable",
         "strictSubscriptions", "strictSubscriptionsGraceMills", "syncFlushTimeout",
@@ -103,6 +105,7 @@ class LiveSettings:
         self._config, self._disk = config, disk
         self._path = own_file(config)
         self._file = SavedFile(disk, offload, self._path)
+        self._turn = asyncio.Lock()
         self.changed: list[Callable[[Collection[str]], None]] = []
         """Called with the keys that are in force now."""
 
@@ -122,11 +125,12 @@ class LiveSettings:
         unknown = wanted.keys() - known.keys() - IGNORED_KEYS
         if unknown:
             log.warning("unknown settings passed over: %s", ", ".join(sorted(unknown)))
-        new = self._checked(known)
-        if known:
-            await self._write(known)
         live = sorted(known.keys() & LIVE)
-        take_over(self._config, new, live)
+        async with self._turn:  # two at once would each write the file without the other
+            new = self._checked(known)
+            if known:
+                await self._write(known)
+            take_over(self._config, new, live)
         for tell in self.changed:
             tell(live)
         return Outcome(

@@ -92,6 +92,8 @@ class Policy:
             for topic in boot_topics(self._config):
                 if self._registry.topics.get(topic.topic_name) is None:
                     self.put_topic(topic)
+        if "namesrvAddr" in keys:
+            self._announcer.announce_all()
         if "brokerPermission" in keys:
             self._registry.topics.renew_version()
             self._announcer.announce_all()

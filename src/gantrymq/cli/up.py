@@ -17,6 +17,7 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.base.network import free_port
 from gantrymq.cli.guard import GuardedCommand
 
+PORT = click.IntRange(0, 65_535)
 READY_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 20.0
 DEFAULTS = "traceTopicEnable=true\n"
@@ -43,8 +44,10 @@ class PartDied(Exception):
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address to bind and announce."
 )
-@click.option("--namesrv-port", default=9876, show_default=True, help="0 picks a free one.")
-@click.option("--broker-port", default=10911, show_default=True, help="0 picks free ones.")
+@click.option("--namesrv-port", default=9876, show_default=True, type=PORT,
+              help="0 picks a free one.")  # fmt: skip
+@click.option("--broker-port", default=10911, show_default=True, type=PORT,
+              help="0 picks free ones.")  # fmt: skip
 @click.option("--console-port", default=8080, show_default=True, hidden=True)
 @click.option("--no-console", is_flag=True, help="Run without the web console.")
 @click.option("--brokers", default=1, show_default=True, type=click.IntRange(1, 64))

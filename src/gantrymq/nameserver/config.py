@@ -34,6 +34,12 @@ class NameServerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     log_directory: str = f"{_HOME}/logs/rocketmqlogs"
     """Where namesrv.log goes; empty writes none."""
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.listen_port <= 65_535:
+            raise ConfigError(f"listenPort={self.listen_port}: write a number from 0 to 65535")
+        if self.scan_not_active_broker_interval < 1:
+            raise ConfigError("scanNotActiveBrokerInterval: write a number of at least 1")
+
 
 IGNORED_KEYS = frozenset(
     {
