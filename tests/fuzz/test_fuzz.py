@@ -39,6 +39,8 @@ BODIES = [
     b'{"clientID":"c","consumerDataSet":[{"groupName":"g","subscriptionDataSet":[]}]}',
     b'{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:7},"a":{"$ref":"$.offsetTable"}}',
     b"{0:'a',b:[1,,2.5e3,{}],\"\\u0041\":null}",
+    b'{"clientID":7,"consumerDataSet":{"groupName":"g","consumeType":1,"subscriptionDataSet":'
+    b'[{"topic":{{"a":1}:2},"codeSet":["7",1.5,null],"subVersion":"1,000"/* c */}]}}',
     b'{"topicConfigSerializeWrapper":{"dataVersion":{"counter":1},"topicConfigTable":{}}}',
 ]
 INTERESTING = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF]

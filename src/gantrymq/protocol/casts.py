@@ -96,8 +96,11 @@ def _refused(value: Any, wanted: str) -> ProtocolError:
 
 
 def _text(value: Any) -> str:
-    """A value as JSON writes it."""
-    return _encoder.encode(value).decode()
+    """A value as JSON writes it; it has no way to write an object whose keys are objects."""
+    try:
+        return _encoder.encode(value).decode()
+    except TypeError:
+        return str(value)
 
 
 # scalars

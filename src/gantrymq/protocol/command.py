@@ -100,7 +100,7 @@ def decode_header(codec: int, header: bytes | memoryview) -> Command:
     if codec == JSON_CODEC:
         try:
             return _strict_decoder.decode(header)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return _decode_lenient_json(header)
     if codec == BINARY_CODEC:
         return _decode_binary(bytes(header))

@@ -26,7 +26,7 @@ _STOP = frozenset(" \t\r\n:,{}[]\"'")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "v": "\x0b"}
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "NaN": None}
 
-_NAME = re.compile(rb'"([^"\\\\]*)"\s*:')
+_NAME = re.compile(rb'"([^"\\]*)"\s*:')
 
 T = TypeVar("T")
 _encoder = msgspec.json.Encoder()
@@ -63,7 +63,7 @@ def load_as(data: bytes | str, kind: type[T]) -> T:
     text = data.encode() if isinstance(data, str) else data
     try:
         found = msgspec.json.decode(text, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     else:
         if len(text) > SMALL_BYTES_MAX or _only_names_of(kind, text):

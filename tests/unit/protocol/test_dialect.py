@@ -158,3 +158,24 @@ def test_structs_that_are_lists_are_read_as_they_are() -> None:
     decision = Decision(shares={"broker-a": [stretch]})
 
     assert decision == fastjson.load_as(msgspec.json.encode(decision), Decision)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"strange":' + b"[" * 100_000,
+        b'{"clientID":' + b"{" * 100_000,
+        b'{"consumerDataSet":{{"a":1}:2}}',
+        b'{"heartbeatFingerprint":1e999999999}',
+        b'{"heartbeatFingerprint":Infinity}',
+        b'{"heartbeatFingerprint":{{"a":1}:2}}',
+        b'{"clientID":"c"/* no end',
+    ],
+    ids=lambda body: body[:40].decode(),
+)
+def test_what_nobody_can_read_is_refused(body: bytes) -> None:
+    """
+    Always by the same error, however odd the body is.
+    """
+    with pytest.raises(ProtocolError):
+        fastjson.load_as(body, Heartbeat)
