@@ -97,6 +97,7 @@ def read_fastjson(data: bytes) -> None:
     fastjson.loads(data)
     for kind in (Heartbeat, RegisterBrokerBody):
         fastjson.load_as(data, kind)
+        fastjson.load_request(data, kind)
 
 
 TARGETS: dict[str, tuple[Callable[[bytes], None], list[bytes]]] = {

@@ -109,7 +109,7 @@ def decode_header(codec: int, header: bytes | memoryview) -> Command:
 
 def _decode_lenient_json(header: bytes | memoryview) -> Command:
     try:
-        raw = fastjson.load_as(bytes(header), _LenientHeader)
+        raw = fastjson.load_request(bytes(header), _LenientHeader)
     except ProtocolError as error:
         raise ProtocolError(f"header is not a command: {error}") from error
     return Command(

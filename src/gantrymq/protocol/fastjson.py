@@ -18,8 +18,6 @@ from gantrymq.protocol.casts import cast_to, member_names
 
 DEPTH_MAX: Final = 64
 BYTES_MAX: Final = 16_777_216
-SMALL_BYTES_MAX: Final = 65_536
-"""Up to here the names in a body are looked at; larger ones are tables, which servers write."""
 
 _SPACE = frozenset(" \t\r\n\f\b,")
 _STOP = frozenset(" \t\r\n:,{}[]\"'")
@@ -59,15 +57,28 @@ def _loads(data: bytes | str, quickly: Callable[[bytes | str], Any]) -> Any:
 
 
 def load_as(data: bytes | str, kind: type[T]) -> T:
-    """Parse into a declared type, as lenient as fastjson is; ProtocolError when it is not one."""
+    """Parse into a declared type, with values as loose as fastjson takes them.
+
+    Members are found by their own names: this is for what servers and files say. Raises
+    ProtocolError when it is not one.
+    """
     text = data.encode() if isinstance(data, str) else data
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _cast_as(text, kind)
+
+
+def load_request(text: bytes, kind: type[T]) -> T:
+    """The same for what clients ask: fastjson finds members by any spelling of their names."""
     try:
         found = msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
-    else:
-        if len(text) > SMALL_BYTES_MAX or _only_names_of(kind, text):
-            return found
+        return _cast_as(text, kind)
+    return found if _only_names_of(kind, text) else _cast_as(text, kind)
+
+
+def _cast_as(text: bytes, kind: type[T]) -> T:
     try:
         return msgspec.convert(cast_to(_loads(text, _exact_decoder.decode), kind), kind)
     except (msgspec.ValidationError, ProtocolError) as error:

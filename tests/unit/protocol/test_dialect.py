@@ -94,9 +94,9 @@ def _expect(body: str, kind: Any, members: dict[str, tuple[str, Any]]) -> Any:
     """The body as its type, or None when it was rightly refused."""
     if any(meant is REFUSED for _, meant in members.values()):
         with pytest.raises(ProtocolError):
-            fastjson.load_as(body, kind)
+            fastjson.load_request(body.encode(), kind)
         return None
-    return msgspec.to_builtins(fastjson.load_as(body, kind))
+    return msgspec.to_builtins(fastjson.load_request(body.encode(), kind))
 
 
 class TestAsTheRealBrokerReadsIt:
@@ -178,4 +178,4 @@ def test_what_nobody_can_read_is_refused(body: bytes) -> None:
     Always by the same error, however odd the body is.
     """
     with pytest.raises(ProtocolError):
-        fastjson.load_as(body, Heartbeat)
+        fastjson.load_request(body, Heartbeat)

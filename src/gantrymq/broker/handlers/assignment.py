@@ -31,7 +31,7 @@ class AssignmentHandler:
 
     async def query(self, connection: Connection, command: Command) -> Command:
         """What a member should read, and how. No list at all means: keep what you have."""
-        asked = fastjson.load_as(command.body or b"{}", AssignmentRequest)
+        asked = fastjson.load_request(command.body or b"{}", AssignmentRequest)
         mode = self._modes.of(asked.topic, asked.consumer_group)
         mine = await self._queues(asked, mode, connection.loop.time())
         rows = None
@@ -56,7 +56,7 @@ class AssignmentHandler:
         return share(strategy, asked.client_id, queues, clients)
 
     async def set_mode(self, connection: Connection, command: Command) -> Command:
-        mode = fastjson.load_as(command.body or b"{}", RequestMode)
+        mode = fastjson.load_request(command.body or b"{}", RequestMode)
         if mode.topic.startswith(RETRY_PREFIX):
             raise NotPermitted("retry topic is not allowed to set mode")
         if self._registry.topics.get(mode.topic) is None:

@@ -58,7 +58,7 @@ class ClientHandler:
     # membership
 
     def heartbeat(self, connection: Connection, command: Command) -> None:
-        beat = fastjson.load_as(command.body, Heartbeat)
+        beat = fastjson.load_request(command.body, Heartbeat)
         if not beat.client_id and (beat.producer_data_set or beat.consumer_data_set):
             raise BadRequest("a heartbeat without clientID: nobody could be told apart by it")
         client = Client(
@@ -188,7 +188,7 @@ class ClientHandler:
 
     def check(self, connection: Connection, command: Command) -> None:
         """Would this subscription work here? Asked before an SQL consumer starts."""
-        wanted = fastjson.load_as(command.body or b"{}", CheckClient).subscription_data
+        wanted = fastjson.load_request(command.body or b"{}", CheckClient).subscription_data
         if wanted is not None:
             self._filters.check(wanted)
         connection.reply(command, ext={SQL_OPERATORS: OPERATORS})
@@ -196,7 +196,7 @@ class ClientHandler:
     # queue locks
 
     def lock(self, connection: Connection, command: Command) -> None:
-        wanted = fastjson.load_as(command.body, LockRequest)
+        wanted = fastjson.load_request(command.body, LockRequest)
         now = connection.loop.time()
         taken = self._locks.lock(
             wanted.consumer_group, wanted.mq_set, wanted.client_id, now,
@@ -205,7 +205,7 @@ class ClientHandler:
         connection.reply(command, body=fastjson.dumps(LockResponse(lock_ok=taken)))
 
     def unlock(self, connection: Connection, command: Command) -> None:
-        wanted = fastjson.load_as(command.body, LockRequest)
+        wanted = fastjson.load_request(command.body, LockRequest)
         self._locks.unlock(wanted.consumer_group, wanted.mq_set, wanted.client_id)
         connection.reply(command)
 

@@ -40,13 +40,13 @@ class GroupHandler:
         """Each lets go of what waits for messages on behalf of a group."""
 
     async def update(self, connection: Connection, command: Command) -> Command:
-        wanted = fastjson.load_as(command.body or b"{}", GroupConfig)
+        wanted = fastjson.load_request(command.body or b"{}", GroupConfig)
         await self._put(self._checked(wanted))
         return response(command)
 
     async def update_many(self, connection: Connection, command: Command) -> Command:
         """The same for a list; nothing is done unless all of it can be."""
-        wanted = fastjson.load_as(command.body or b"{}", GroupConfigList).group_config_list
+        wanted = fastjson.load_request(command.body or b"{}", GroupConfigList).group_config_list
         for group in [self._checked(group) for group in wanted]:
             await self._put(group)
         return response(command)

@@ -59,7 +59,7 @@ class TopicHandler:
 
     async def create_many(self, connection: Connection, command: Command) -> Command:
         """The same for a list; nothing is done unless all of it can be."""
-        wanted = fastjson.load_as(command.body or b"{}", TopicConfigList).topic_config_list
+        wanted = fastjson.load_request(command.body or b"{}", TopicConfigList).topic_config_list
         for topic in wanted:
             self._checked_in_list(topic)
         for topic in wanted:
