@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+import gc
 import signal
 
 from hypothesis import settings
@@ -11,3 +12,20 @@ settings.load_profile("patient")
 # A shell lets what it starts behind its back ignore Ctrl-C, and commands would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+TESTS_PER_SWEEP = 8
+_done = 0
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: looking through it again would make every sweep slow."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_runtest_teardown() -> None:
+    """Disks in memory hang in cycles, and left alone they fill a gigabyte before they go."""
+    global _done
+    _done += 1
+    if _done % TESTS_PER_SWEEP == 0:
+        gc.collect()
