@@ -12,8 +12,8 @@ import pytest
 
 from gantrymq import Consumer, Message, Producer
 from gantrymq.testing.cluster import Cluster
-from gantrymq.testing.loop import Stuck, simulate
-from gantrymq.testing.plugin import GantryCluster
+from gantrymq.testing.loop import MovableLoop, Stuck, simulate
+from gantrymq.testing.threaded import GantryCluster
 
 UP_SECONDS_MAX = 1.0
 
@@ -78,6 +78,72 @@ class TestGantry:
         took, body = asyncio.run(asyncio.wait_for(main(), 30))
         assert b"later" == body
         assert took < 10
+
+    def test_a_day_costs_an_idle_cluster_next_to_nothing(
+        self, gantry: GantryCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """
+        Rounds of upkeep fall together: there were 20,000 wake-ups an hour, each of which stopped
+        the clock. The broker is still known afterwards, and messages come when they are due.
+        """
+        stops: list[float] = []
+        next_stop = MovableLoop._next_stop
+
+        def counted(loop: MovableLoop, end: float) -> float:
+            stops.append(loop.time())
+            return next_stop(loop, end)
+
+        monkeypatch.setattr(MovableLoop, "_next_stop", counted)
+        gantry.create_topic("orders", queues=1)
+
+        async def main() -> list[bytes]:
+            began = time.process_time()
+            await gantry.clock.advance(24 * 3600)
+            assert len(stops) < 3_000
+            assert time.process_time() - began < 4.0  # 1 on a quiet machine; 30 before
+            async with Producer(gantry.namesrv, group="p") as producer:
+                for hours in (3, 1, 2):
+                    await producer.send(Message("orders", f"{hours} h", delay=hours * 3600))
+            await gantry.clock.advance(2.5 * 3600)
+            async with Consumer(gantry.namesrv, group="c", start="first") as consumer:
+                consumer.subscribe("orders")
+                found = [await anext(consumer), await anext(consumer)]
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(anext(consumer), 0.2)
+                return [message.body for message in found]
+
+        assert [b"1 h", b"2 h"] == asyncio.run(asyncio.wait_for(main(), 40))
+
+    def test_its_clock_is_awaited_where_a_loop_runs(self, gantry: GantryCluster) -> None:
+        """
+        The test's own loop goes on meanwhile; without one the call waits by itself.
+        """
+
+        async def main() -> int:
+            turns = 0
+
+            async def tick() -> None:
+                nonlocal turns
+                while True:
+                    turns += 1
+                    await asyncio.sleep(0)
+
+            ticking = asyncio.create_task(tick())
+            await gantry.clock.advance(3600)
+            ticking.cancel()
+            return turns
+
+        before = gantry.clock.now_ms()
+        assert asyncio.run(main()) > 2
+        assert gantry.clock.now_ms() >= before + 3_600_000
+        gantry.clock.advance(3600)
+        assert gantry.clock.now_ms() >= before + 7_200_000
+
+        async def on_its_loop() -> None:
+            await gantry.clock.advance(3600)
+
+        gantry.call(on_its_loop())
+        assert gantry.clock.now_ms() >= before + 10_800_000
 
     def test_a_plugin_costs_other_peoples_tests_nothing(self) -> None:
         """

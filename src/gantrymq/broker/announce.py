@@ -5,6 +5,7 @@ import logging
 import zlib
 from contextlib import suppress
 
+from gantrymq.base import upkeep
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network, split_address
 from gantrymq.broker.config import BrokerConfig
@@ -67,12 +68,12 @@ class Announcer:
         loop = asyncio.get_running_loop()
         due = loop.time() + self._period
         while True:
+            again = upkeep.call_at(due, self.announce_all)
             try:
-                async with asyncio.timeout_at(due):
-                    await self._wake.wait()
-                self._wake.clear()
-            except TimeoutError:
-                self._forgotten = True
+                await self._wake.wait()
+            finally:
+                again.cancel()
+            self._wake.clear()
             told, self._told = self._told, []
             if self._forgotten:
                 self._forgotten = False

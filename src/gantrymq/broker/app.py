@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from gantrymq.base import upkeep
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.disk import OsDisk
 from gantrymq.base.network import Network, TcpNetwork
@@ -208,7 +209,7 @@ async def _announce(announcer: Announcer, announced: asyncio.Event) -> None:
 
 async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
     while True:
-        await asyncio.sleep(seconds)
+        await upkeep.pause(seconds)
         try:
             await work()
         except Exception:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from gantrymq.base import upkeep
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk
 from gantrymq.base.network import Network
@@ -222,7 +223,7 @@ def _let_pop(parts: Parts, pop: Popping, save_seconds: float) -> None:
 
 async def _expire_clients(clients: ClientHandler) -> None:
     while True:
-        await asyncio.sleep(SCAN_SECONDS)
+        await upkeep.pause(SCAN_SECONDS)
         clients.expire(asyncio.get_running_loop().time())
 
 
@@ -230,4 +231,4 @@ async def _sample(stats: Stats, clock: WallClock) -> None:
     while True:
         day = time.localtime(clock.now_ms() / 1000).tm_yday
         stats.sample(asyncio.get_running_loop().time(), day)
-        await asyncio.sleep(SAMPLE_SECONDS)
+        await upkeep.pause(SAMPLE_SECONDS)

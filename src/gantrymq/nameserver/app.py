@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from gantrymq.base import upkeep
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.disk import Disk, OsDisk
 from gantrymq.base.network import Network, TcpNetwork
@@ -72,6 +73,6 @@ async def run_nameserver(
 
 async def _expire_silent(table: RouteTable, clock: WallClock, config: NameServerConfig) -> None:
     while True:
-        await asyncio.sleep(config.scan_not_active_broker_interval / 1000)
+        await upkeep.pause(config.scan_not_active_broker_interval / 1000)
         for address in table.expire(clock.now_ms()):
             log.warning("broker %s dropped: silent for too long", address)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
+from gantrymq.base import upkeep
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Listener, Network
 from gantrymq.protocol.codes import ResponseCode
@@ -167,7 +168,7 @@ class Server:
     async def _close_idle(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(IDLE_SCAN_SECONDS)
+            await upkeep.pause(IDLE_SCAN_SECONDS)
             oldest = loop.time() - IDLE_SECONDS_MAX
             for connection in self.connections:
                 if connection.last_active < oldest:

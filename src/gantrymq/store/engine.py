@@ -7,9 +7,9 @@ by elapsed time: flushing, checkpoints, retention.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
 from typing import Self
 
+from gantrymq.base import upkeep
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk, Lock, delete_tree
 from gantrymq.base.offload import Offload
@@ -81,6 +81,8 @@ class Store:
         self._closing = False
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._pausing: dict[asyncio.Task[None], None] = {}
+        """Those of them that may be ended at any moment."""
         self._graves: list[str] = []
 
     @classmethod
@@ -142,10 +144,18 @@ class Store:
         self, interval_ms: Callable[[], int], what: Callable[[], Awaitable[None]]
     ) -> None:
         """Do something again and again until the store closes; a failure is logged, not final."""
+        task = asyncio.current_task()
+        assert task is not None
         while not self._stop.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), interval_ms() / 1000)
-                return
+            self._pausing[task] = None
+            try:
+                await upkeep.pause(interval_ms() / 1000)
+            except asyncio.CancelledError:
+                if self._stop.is_set():
+                    return
+                raise
+            finally:
+                del self._pausing[task]
             try:
                 await what()
             except Exception:
@@ -160,6 +170,8 @@ class Store:
             return
         self._closing = True
         self._stop.set()
+        for task in list(self._pausing):
+            task.cancel()
         await asyncio.gather(*self._tasks)
         try:
             await self._writer.drain()

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from gantrymq.testing.cluster import Cluster
     from gantrymq.testing.loop import VirtualLoop, simulate
     from gantrymq.testing.network import MemoryNetwork
+    from gantrymq.testing.threaded import GantryCluster
 
-__all__ = ["Cluster", "MemoryNetwork", "MovableClock", "VirtualLoop", "simulate"]
+__all__ = ["Cluster", "GantryCluster", "MemoryNetwork", "MovableClock", "VirtualLoop", "simulate"]
 
 _HOMES = {
     "Cluster": "cluster",
+    "GantryCluster": "threaded",
     "MemoryNetwork": "network",
     "MovableClock": "clock",
     "VirtualLoop": "loop",

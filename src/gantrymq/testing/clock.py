@@ -1,7 +1,11 @@
 """Clocks for tests: they show the loop's time, so moving one moves the other."""
 
 import asyncio
+import concurrent.futures
+from collections.abc import Awaitable, Generator
+from typing import Final
 
+ADVANCE_SECONDS_MAX: Final = 30.0
 EPOCH_MS = 1_700_000_000_000
 """Where virtual calendars begin: a fixed day, so that runs repeat to the byte."""
 
@@ -29,11 +33,36 @@ class MovableClock:
     def now_ms(self) -> int:
         return self._loop.wall_ms()
 
+    def advance(self, seconds: float, timeout: float = ADVANCE_SECONDS_MAX) -> Awaitable[None]:
+        """Move time forward.
+
+        In a coroutine it is awaited, `await clock.advance(3600)`, and the test's own event loop
+        goes on meanwhile. Without a running event loop it waits by itself, up to `timeout`.
+        """
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:
+            self._begin(seconds).result(timeout)
+            return _Done()
+        if here is self._loop:
+            return self._loop.advance(seconds)
+        return self._across(seconds, timeout)
+
     async def advance_here(self, seconds: float) -> None:
         """Move time forward, from a coroutine on the cluster's own loop."""
         await self._loop.advance(seconds)
 
-    def advance(self, seconds: float, timeout: float = 30.0) -> None:
-        """Move time forward, from any other thread."""
-        work = asyncio.run_coroutine_threadsafe(self._loop.advance(seconds), self._loop)
-        work.result(timeout)
+    async def _across(self, seconds: float, timeout: float) -> None:
+        async with asyncio.timeout(timeout):
+            await asyncio.wrap_future(self._begin(seconds))
+
+    def _begin(self, seconds: float) -> "concurrent.futures.Future[None]":
+        return asyncio.run_coroutine_threadsafe(self._loop.advance(seconds), self._loop)
+
+
+class _Done:
+    """Waited for already."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield

@@ -12,6 +12,10 @@ QUIET_TURNS = 3
 """Turns in a row with nothing to do after which a moved loop counts as settled."""
 SETTLE_TURNS_MAX = 10_000
 STUCK_TURNS_MAX = 1_000
+UPKEEP_SECONDS_MAX = 80.0
+"""How late upkeep may come in moved time: a name server drops a broker after 120 s of silence, and
+a broker registers every 30 s, so that 110 s at most lie between two registrations."""
+UPKEEP_NOTES_MAX = 1_000
 
 
 class Stuck(RuntimeError):
@@ -56,7 +60,14 @@ class MovableLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._shift = 0.0
+        self._upkeep: dict[int, asyncio.TimerHandle] = {}
         super().__init__()
+
+    def note_upkeep(self, handle: asyncio.TimerHandle) -> None:
+        """This timer is a round of upkeep, which may come late; see `gantrymq.base.upkeep`."""
+        self._upkeep[id(handle)] = handle
+        if len(self._upkeep) > UPKEEP_NOTES_MAX:
+            self._next_stop(0.0)
 
     def time(self) -> float:
         return super().time() + self._shift
@@ -65,23 +76,35 @@ class MovableLoop(asyncio.SelectorEventLoop):
         return time.time_ns() // 1_000_000 + int(self._shift * 1000)
 
     async def advance(self, seconds: float) -> None:
-        """Go forward timer by timer, so that what each one starts can finish before the next."""
+        """Go forward timer by timer, so that what each one starts can finish before the next.
+
+        Rounds of upkeep wait for the next other timer, up to UPKEEP_SECONDS_MAX: an idle cluster
+        has nothing but them, a few each second.
+        """
         if seconds < 0:
             raise ValueError("time goes forward only")
         end = self.time() + seconds
         await self._settle()
-        while True:
-            due = [handle.when() for handle in self._timers() if not handle.cancelled()]
-            upcoming = min(due, default=end)
-            if upcoming >= end:
-                break
+        while (upcoming := self._next_stop(end)) < end:
             self._shift += max(0.0, upcoming - self.time())
             await self._settle()
         self._shift += max(0.0, end - self.time())
         await self._settle()
 
-    def _timers(self) -> list[asyncio.TimerHandle]:
-        return list(getattr(self, "_scheduled", []))
+    def _next_stop(self, end: float) -> float:
+        """The next moment at which something must happen, `end` if there is none before it."""
+        stop, upkeep = end, {}
+        for handle in getattr(self, "_scheduled", ()):
+            if handle.cancelled():
+                continue
+            when = handle.when()
+            if id(handle) in self._upkeep:
+                upkeep[id(handle)] = handle
+                when += UPKEEP_SECONDS_MAX
+            if when < stop:
+                stop = when
+        self._upkeep = upkeep  # without those that are over, whose ids may come again
+        return stop
 
     async def _settle(self) -> None:
         """Let everything that is due run, including what arrives over our own sockets."""
