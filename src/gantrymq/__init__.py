@@ -38,13 +38,14 @@ if TYPE_CHECKING:
         WindowFull,
     )
     from gantrymq.client.finding import Finder, Found
+    from gantrymq.client.injection import Depends
     from gantrymq.client.lite_pull import LitePullConsumer
     from gantrymq.client.once.ack_first import ack_first
     from gantrymq.client.once.guard import Once
     from gantrymq.client.once.keys import by_keys, by_message_id
     from gantrymq.client.once.postgres_store import PostgresStore
     from gantrymq.client.once.redis_store import RedisStore
-    from gantrymq.client.once.sqlite_store import SqliteStore
+    from gantrymq.client.once.sqlite_store import SqliteStore, SqliteTransaction
     from gantrymq.client.options import (
         ClientOptions,
         ConsumerOptions,
@@ -80,6 +81,7 @@ __all__ = [
     "DeadLetters",
     "Decision",
     "Delivery",
+    "Depends",
     "Epoch",
     "Finder",
     "ForkedError",
@@ -119,6 +121,7 @@ __all__ = [
     "SendResult",
     "SimpleConsumer",
     "SqliteStore",
+    "SqliteTransaction",
     "TopicConfig",
     "Transaction",
     "Unfinished",
@@ -156,7 +159,8 @@ _HOMES = {
     "gantrymq.client.once.keys": ("by_keys", "by_message_id"),
     "gantrymq.client.once.postgres_store": ("PostgresStore",),
     "gantrymq.client.once.redis_store": ("RedisStore",),
-    "gantrymq.client.once.sqlite_store": ("SqliteStore",),
+    "gantrymq.client.injection": ("Depends",),
+    "gantrymq.client.once.sqlite_store": ("SqliteStore", "SqliteTransaction"),
     "gantrymq.client.options": (
         "ClientOptions", "ConsumerOptions", "ProducerOptions", "PullOptions",
     ),

@@ -21,14 +21,18 @@ from typing import Any, Final, Literal, Protocol, Self, TypeVar
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network
+from gantrymq.client.consume_status import ConsumeStatus
 from gantrymq.client.consumer import Consumer
 from gantrymq.client.delivery import Delivery
 from gantrymq.client.errors import NotStarted
 from gantrymq.client.failures import failure_of
+from gantrymq.client.handler_check import check_handler
+from gantrymq.client.handler_results import Target
+from gantrymq.client.injection import Call, Plan
 from gantrymq.client.instance import Hook
 from gantrymq.client.once.guard import Once
 from gantrymq.client.options import ClientOptions, ConsumerOptions, chosen
-from gantrymq.client.payloads import Decode, HandlerRefused, PayloadRefused, arguments_of
+from gantrymq.client.payloads import HandlerRefused, PayloadRefused
 from gantrymq.client.producer import Producer
 from gantrymq.client.setup import RETRIES_MAX_DEFAULT, check_group
 from gantrymq.client.start_at import Start, with_start
@@ -43,6 +47,9 @@ STOP_SECONDS: Final = 30.0
 F = TypeVar("F", bound=Callable[..., Any])
 DeadHook = Callable[[Delivery, Exception], Awaitable[None] | None]
 LifeHook = Callable[[], Awaitable[None] | None]
+CallNext = Callable[[Delivery], Awaitable[None]]
+Middleware = Callable[[Delivery, CallNext], Awaitable[None]]
+M = TypeVar("M", bound=Middleware)
 
 
 class World(Protocol):
@@ -64,8 +71,7 @@ class _Route:
 
     name: str
     function: Callable[..., Any]
-    decode: Decode
-    arguments: int
+    plan: Plan
     topic: str
     tags: tuple[str, ...]
     group: str
@@ -109,6 +115,8 @@ class App:
             "client": client, "hooks": hooks, "network": network, "clock": clock, "rng": rng,
         }  # fmt: skip
         self._routes: list[_Route] = []
+        self._targets: dict[Callable[..., Any], list[Target]] = {}
+        self._middleware: list[Middleware] = []
         self._starters: list[LifeHook] = []
         self._stoppers: list[LifeHook] = []
         self._stack: AsyncExitStack | None = None
@@ -143,17 +151,44 @@ class App:
         check_topic_name(topic)
 
         def add(function: F) -> F:
-            decode, arguments = arguments_of(function)
+            self._check_function(function)
+            in_group = check_group(group or self.group)
+            once = self._once_of(in_group)
+            plan = Plan(function, transaction_kind=once.transaction_kind if once else None)
             self._routes.append(
                 _Route(
-                    getattr(function, "__qualname__", repr(function)), function, decode, arguments,
-                    topic, wanted, check_group(group or self.group), retries, concurrency,
+                    getattr(function, "__qualname__", repr(function)), function, plan,
+                    topic, wanted, in_group, retries, concurrency,
                     ordered, dead, undecodable,
                 )
             )  # fmt: skip
             return function
 
         return add
+
+    def publish(self, topic: str, *, tags: str | None = None) -> Callable[[F], F]:
+        """Publish the result of the handler below, or above, to a topic, before it is acknowledged.
+
+        Bytes and strings are the body, other objects its JSON; None publishes nothing. The message
+        has the keys of the one that was handled. What cannot be published is retried.
+        """
+        target = Target(topic, tags)
+
+        def add(function: F) -> F:
+            self._targets.setdefault(function, []).append(target)
+            return function
+
+        return add
+
+    def middleware(self, function: M) -> M:
+        """Run `function(message, call_next)` around every handler; the first one is outermost.
+
+        `await call_next(message)` reads the body, runs the handler and publishes its result; what
+        the handler raises comes out of it, and what this raises counts as the handler's.
+        """
+        check_handler(function, arguments=("message", "call_next"), given=Delivery, must_wait=True)
+        self._middleware.append(function)
+        return function
 
     def on_start(self, function: LifeHook) -> LifeHook:
         """Call it before the first message; the producer works already."""
@@ -182,7 +217,7 @@ class App:
                     raise HandlerRefused(f"{other} and {route} want the same messages")
             groups[route.group].append(route)
             once = self._once_of(route.group)
-            if route.arguments == 3 and (once is None or not once.transaction):
+            if route.plan.wants_transaction and (once is None or not once.transaction):
                 raise HandlerRefused(f"{route} wants a transaction, but its group has none")
         return groups
 
@@ -198,9 +233,9 @@ class App:
             self._producer = Producer(self._namesrv, group=self.group, **self._shared)
             await stack.enter_async_context(self._producer)
             for function in reversed(self._stoppers):
-                stack.push_async_callback(_called, function)
+                stack.push_async_callback(self._invoke, function)
             for function in self._starters:
-                await _called(function)
+                await self._invoke(function)
             self._consumers = [self._consumer(name, routes) for name, routes in groups.items()]
             stack.push_async_callback(self._close_consumers)
             for consumer in self._consumers:
@@ -289,49 +324,95 @@ class App:
         for topic, tags in table.items():
             consumer.subscribe(topic, " || ".join(tags))
 
-        async def dispatch(message: Delivery, *transaction: Any) -> None:
+        async def dispatch(message: Delivery, *transaction: Any) -> ConsumeStatus | None:
             tags = table.get(message.topic, {})
             route = tags.get(message.tags or "") or tags.get(ALL)
             if route is None:
                 # A retry of a handler that is no longer declared; not to be lost.
                 await message.dead(reason=f"no handler for {message.topic}, tag {message.tags}")
-                return
+                return None
             async with turns[route]:
-                await _handle(route, message, transaction)
+                return await self._handle(route, message, transaction)
 
         consumer.handler(dispatch)
         return consumer
 
+    async def _handle(
+        self, route: _Route, message: Delivery, transaction: tuple[Any, ...]
+    ) -> ConsumeStatus | None:
+        status: list[ConsumeStatus | None] = []
 
-async def _handle(route: _Route, message: Delivery, transaction: tuple[Any, ...]) -> None:
-    try:
-        arguments = (route.decode(message), message, *transaction)[: route.arguments]
-        result = await _called(route.function, *arguments)
-        if result is not None:
-            raise TypeError(f"{route.name} returned {result!r}; return None, raise to retry")
-    except Exception as error:
-        tries = message.reconsume_times + 1
-        if isinstance(error, PayloadRefused) and route.undecodable == "dead":
-            await _bury(route, message, error, str(error))
-        elif route.retries is not None and tries > route.retries:
-            await _bury(route, message, error, f"failed after {tries} tries")
-        raise
+        async def innermost(message: Delivery) -> None:
+            status.append(await self._work(route, message, transaction))
+
+        call_next: CallNext = innermost
+        for layer in reversed(self._middleware):
+            call_next = _around(layer, call_next)
+        try:
+            await call_next(message)
+            return status[-1] if status else None
+        except Exception as error:
+            tries = message.reconsume_times + 1
+            if isinstance(error, PayloadRefused) and route.undecodable == "dead":
+                await self._bury(route, message, error, str(error))
+            elif route.retries is not None and tries > route.retries:
+                await self._bury(route, message, error, f"failed after {tries} tries")
+            raise
+
+    async def _work(
+        self, route: _Route, message: Delivery, transaction: tuple[Any, ...]
+    ) -> ConsumeStatus | None:
+        """Make the arguments, call the handler, publish its result."""
+        async with AsyncExitStack() as stack:
+            call = Call(
+                message, self._shown(message), self._shown_transaction(transaction),
+                self._shown_producer(), self._invoke, stack,
+            )  # fmt: skip
+            arguments, named = await route.plan.arguments(call)
+            result = await self._invoke(route.function, *arguments, **named)
+            if result is None or isinstance(result, ConsumeStatus):
+                return result
+            targets = self._targets.get(route.function)
+            if not targets:
+                raise TypeError(
+                    f"{route.name} returned {result!r}; return None, raise to retry, or say where "
+                    'it is published: @app.publish("topic")'
+                )
+            for target in targets:
+                await self.producer.send(target.message(result, message))
+            return None
+
+    # what another face of the app does differently
+
+    def _check_function(self, function: Callable[..., Any]) -> None:
+        """Refuse a handler that cannot run here."""
+
+    async def _invoke(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Call a user's function, whether it waits or not."""
+        result = function(*arguments, **named)
+        return await result if inspect.isawaitable(result) else result
+
+    def _shown(self, message: Delivery) -> Any:
+        return message
+
+    def _shown_transaction(self, transaction: tuple[Any, ...]) -> tuple[Any, ...]:
+        return transaction
+
+    def _shown_producer(self) -> Any:
+        return self.producer
+
+    async def _bury(self, route: _Route, message: Delivery, error: Exception, reason: str) -> None:
+        if message.finished is not None:
+            return
+        try:
+            if route.dead is not None:
+                await self._invoke(route.dead, self._shown(message), error)
+        except Exception:
+            log.exception("the `dead` hook of %s failed on %r", route.name, message)
+        if message.finished is None:
+            message.failure = failure_of(error)._replace(reason=reason)
+            await message.dead()
 
 
-async def _bury(route: _Route, message: Delivery, error: Exception, reason: str) -> None:
-    if message.finished is not None:
-        return
-    try:
-        if route.dead is not None:
-            await _called(route.dead, message, error)
-    except Exception:
-        log.exception("the `dead` hook of %s failed on %r", route.name, message)
-    if message.finished is None:
-        message.failure = failure_of(error)._replace(reason=reason)
-        await message.dead()
-
-
-async def _called(function: Callable[..., Any], *arguments: Any) -> Any:
-    """A user's function, whether it waits or not."""
-    result = function(*arguments)
-    return await result if inspect.isawaitable(result) else result
+def _around(layer: Middleware, call_next: CallNext) -> CallNext:
+    return lambda message: layer(message, call_next)

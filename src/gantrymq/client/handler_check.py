@@ -14,6 +14,7 @@ def check_handler(
     given: type,
     as_list: bool = False,
     may_wait: bool = True,
+    must_wait: bool = False,
 ) -> None:
     """Refuse what cannot be called with these arguments, or would not be waited for.
 
@@ -23,7 +24,9 @@ def check_handler(
     if not callable(function):
         raise HandlerRefused(f"a handler is a function, not {function!r}")
     name = getattr(function, "__qualname__", repr(function))
-    _check_kind(name, function, may_wait=may_wait)
+    check_kind(name, function, may_wait=may_wait)
+    if must_wait and not inspect.iscoroutinefunction(function):
+        raise HandlerRefused(f"{name} must be `async`: it waits for what it is wrapped around")
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -37,7 +40,8 @@ def check_handler(
     _check_annotation(name, function, given, as_list=as_list)
 
 
-def _check_kind(name: str, function: Callable[..., Any], *, may_wait: bool) -> None:
+def check_kind(name: str, function: Callable[..., Any], *, may_wait: bool) -> None:
+    """Refuse generators, and coroutine functions where nobody would wait for them."""
     whole = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004  # the method itself is wanted
     if inspect.isgeneratorfunction(whole) or inspect.isasyncgenfunction(whole):
         raise HandlerRefused(f"handler {name} has a `yield`: it would never run; return instead")

@@ -20,23 +20,8 @@ class PayloadRefused(GantryError):
     """A body is not what the handler is declared for; trying again would change nothing."""
 
 
-def arguments_of(function: Callable[..., Any]) -> tuple[Decode, int]:
-    """How the first argument is made, and how many a handler wants."""
-    name = getattr(function, "__qualname__", repr(function))
-    try:
-        parameters = list(inspect.signature(function, eval_str=True).parameters.values())
-    except NameError as error:
-        raise HandlerRefused(f"handler {name}: its annotations cannot be read: {error}") from error
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    if not 1 <= len(positional) == len(parameters) <= 3:
-        raise HandlerRefused(
-            f"handler {name} must take (payload), (payload, message) or "
-            "(payload, message, transaction)"
-        )
-    return _decoder(positional[0].annotation, name), len(positional)
-
-
-def _decoder(wanted: Any, name: str) -> Decode:
+def decoder_of(wanted: Any, name: str) -> Decode:
+    """How the payload of a handler is made from a message, by its annotation."""
     if wanted is inspect.Parameter.empty or wanted is Delivery:
         return lambda message: message
     if wanted is bytes:

@@ -18,7 +18,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
@@ -43,6 +43,7 @@ from gantrymq.client.received import Received
 from gantrymq.client.start_at import Start
 from gantrymq.client.transactions import Transaction
 from gantrymq.model import Message, Queue, SendResult
+from gantrymq.sync.app import App
 from gantrymq.sync.dead_letters import DeadLetters
 from gantrymq.sync.finder import Finder
 from gantrymq.sync.on_threads import THREADS, BlockingTransaction, current_task, on_thread
@@ -52,6 +53,7 @@ from gantrymq.sync.simple import Popped, SimpleConsumer
 
 __all__ = [
     "Admin",
+    "App",
     "Consumer",
     "DeadLetters",
     "Delivery",
@@ -91,6 +93,14 @@ class Producer(Blocking[AsyncProducer]):
         super().__init__(make, portal)
         self._check: CheckHandler | None = None
         self._room = threading.BoundedSemaphore(self._target.options.window_messages)
+
+    @classmethod
+    def over(cls, target: AsyncProducer, portal: Portal) -> Self:
+        """The blocking face of a producer that somebody else starts and closes."""
+        face = cls.__new__(cls)
+        Blocking.__init__(face, lambda: target, portal)
+        face._check, face._room = None, threading.BoundedSemaphore(target.options.window_messages)
+        return face
 
     send = blocking(AsyncProducer.send)
     send_batch = blocking(AsyncProducer.send_batch)

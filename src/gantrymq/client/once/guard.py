@@ -70,6 +70,10 @@ class Once:
         if lease <= 0 or keep <= 0:
             raise ConsumerMisused("lease and keep are seconds, more than 0")
         self.store, self.transaction, self.at_most_once = store, transaction, at_most_once
+        self.transaction_kind: type | None = (
+            getattr(store, "transaction_kind", None) if transaction else None
+        )
+        """By which a handler's parameter for the transaction is known, where the store says so."""
         self._key, self._lease, self._keep = key, lease, keep
         self._group, self._holder = "", ""
         self._working: dict[str, None] = {}

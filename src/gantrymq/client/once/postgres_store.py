@@ -1,5 +1,6 @@
 """Finished work in a table of PostgreSQL, which all members share."""
 
+import sys
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -20,6 +21,12 @@ class PostgresStore(SharedOpening):
     """
 
     one_host = False
+
+    @property
+    def transaction_kind(self) -> type | None:
+        """The class that handlers annotate their transaction with; None without the driver."""
+        kind: type | None = getattr(sys.modules.get("psycopg"), "AsyncConnection", None)
+        return kind
 
     def __init__(self, source: Any, *, table: str = TABLE, pool_size: int = POOL_SIZE) -> None:
         super().__init__()

@@ -39,6 +39,7 @@ class SqliteStore(SharedOpening):
     """One file, one writer at a time: with `transaction=True` handlers run one after another."""
 
     one_host = True
+    transaction_kind = SqliteTransaction
 
     def __init__(self, path: str, *, table: str = TABLE, offload: Offload | None = None) -> None:
         super().__init__()

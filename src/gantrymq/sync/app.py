@@ -1,0 +1,237 @@
+"""The blocking face of an app: handlers are plain functions, each on a thread.
+
+from gantrymq.sync import App
+
+app = App("localhost:9876", group="billing")
+
+@app.on("orders")
+def paid(order: Order) -> None: ...
+
+app.run_forever()
+"""
+
+import concurrent.futures
+import signal
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+
+from gantrymq.app import ALL, CONCURRENCY, STOP_SECONDS, CallNext
+from gantrymq.app import App as AsyncApp
+from gantrymq.client.delivery import Delivery as AsyncDelivery
+from gantrymq.client.errors import ForkedError, NotStarted
+from gantrymq.client.handler_check import check_handler, check_kind
+from gantrymq.client.instance import Hook
+from gantrymq.client.once.guard import Once
+from gantrymq.client.options import ClientOptions, ConsumerOptions
+from gantrymq.client.setup import RETRIES_MAX_DEFAULT
+from gantrymq.client.start_at import Start
+from gantrymq.sync.on_threads import BlockingTransaction, on_thread
+from gantrymq.sync.portal import Blocking, Portal
+
+if TYPE_CHECKING:
+    from gantrymq.sync import Consumer, Delivery, Producer
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+Middleware = Callable[["Delivery", Callable[["Delivery"], None]], None]
+M = TypeVar("M", bound=Middleware)
+
+
+class ThreadedApp(AsyncApp):
+    """An app on an event loop whose functions block: they run on threads of a pool."""
+
+    pool: concurrent.futures.Executor
+    portal: Portal
+
+    async def start(self) -> None:
+        """Start everything."""
+        await self.__aenter__()
+
+    async def close(self) -> None:
+        """Let running handlers end, and leave the groups."""
+        await self.__aexit__()
+
+    @property
+    def threads_max(self) -> int:
+        """One for each handler and each layer around it that may run at once, and for hooks."""
+        return sum(route.concurrency for route in self._routes) * (1 + len(self._middleware)) + 1
+
+    def _check_function(self, function: Callable[..., Any]) -> None:
+        check_kind(getattr(function, "__qualname__", repr(function)), function, may_wait=False)
+
+    async def _invoke(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        return await on_thread(self.pool, lambda: function(*arguments, **named))()
+
+    def _shown(self, message: AsyncDelivery) -> Any:
+        from gantrymq.sync import Delivery
+
+        return Delivery(message, cast("Consumer", _Finisher(self.portal)))
+
+    def _shown_transaction(self, transaction: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(BlockingTransaction(each, self.portal) for each in transaction)
+
+    def _shown_producer(self) -> Any:
+        from gantrymq.sync import Producer
+
+        return Producer.over(self.producer, self.portal)
+
+    def add_layer(self, function: Middleware) -> None:
+        """Run a blocking function around every handler."""
+
+        async def layer(message: AsyncDelivery, call_next: CallNext) -> None:
+            async def go_on() -> None:
+                await call_next(message)
+
+            def call(_: object) -> None:
+                self.portal.run(go_on())
+
+            await self._invoke(function, self._shown(message), call)
+
+        self.middleware(layer)
+
+
+class _Finisher:
+    """What the messages of an app's handlers are finished through."""
+
+    def __init__(self, portal: Portal) -> None:
+        self._portal = portal
+
+    def _run(self, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
+        return self._portal.run(work(self))
+
+    def finish_many(self, messages: Iterable["Delivery"], verb: str = "ack") -> None:
+        from gantrymq.sync import _finish
+
+        inner = [message._inner for message in messages]
+        self._portal.run(_finish(inner, verb))
+
+
+class App(Blocking[ThreadedApp]):
+    """Handlers, the consumers that feed them (one for each group), and a producer."""
+
+    def __init__(
+        self,
+        namesrv: str | None = None,
+        *,
+        group: str,
+        start: Start | None = None,
+        start_timeout: float | None = None,
+        options: ConsumerOptions | None = None,
+        client: ClientOptions | None = None,
+        once: Once | None = None,
+        stop_seconds: float = STOP_SECONDS,
+        hooks: Sequence[Hook] = (),
+        portal: Portal | None = None,
+    ) -> None:
+        def make() -> ThreadedApp:
+            return ThreadedApp(
+                namesrv, group=group, start=start, start_timeout=start_timeout, options=options,
+                client=client, once=once, stop_seconds=stop_seconds, hooks=hooks,
+            )  # fmt: skip
+
+        super().__init__(make, portal)
+        self.group = self._target.group
+        self._open = ExitStack()
+
+    # declaring
+
+    def on(
+        self,
+        topic: str,
+        *,
+        tags: str = ALL,
+        group: str | None = None,
+        retries: int | None = RETRIES_MAX_DEFAULT,
+        concurrency: int = CONCURRENCY,
+        ordered: bool = False,
+        dead: "Callable[[Delivery, Exception], None] | None" = None,
+        undecodable: Literal["dead", "retry"] = "dead",
+    ) -> Callable[[F], F]:
+        """Give messages of a topic to the function below; see the asynchronous one."""
+        return self._target.on(
+            topic, tags=tags, group=group, retries=retries, concurrency=concurrency,
+            ordered=ordered, dead=cast("Any", dead), undecodable=undecodable,
+        )  # fmt: skip
+
+    def publish(self, topic: str, *, tags: str | None = None) -> Callable[[F], F]:
+        """Publish the result of the handler below, or above, to a topic."""
+        return self._target.publish(topic, tags=tags)
+
+    def middleware(self, function: M) -> M:
+        """Run `function(message, call_next)` around every handler; `call_next(message)` waits."""
+        from gantrymq.sync import Delivery
+
+        names = ("message", "call_next")
+        check_handler(function, arguments=names, given=Delivery, may_wait=False)
+        self._target.add_layer(function)
+        return function
+
+    def on_start(self, function: Callable[[], None]) -> Callable[[], None]:
+        """Call it before the first message; the producer works already."""
+        self._target.on_start(function)
+        return function
+
+    def on_stop(self, function: Callable[[], None]) -> Callable[[], None]:
+        """Call it after the last message; the producer still works."""
+        self._target.on_stop(function)
+        return function
+
+    # life
+
+    @contextmanager
+    def _threads(self) -> Generator[None, None, None]:
+        target = self._current()
+        target.portal = self._portal
+        pool = concurrent.futures.ThreadPoolExecutor(target.threads_max, "gantrymq-handler")
+        with pool:
+            target.pool = pool
+            yield
+
+    def start(self) -> None:
+        """Start everything; `with` does the same."""
+        with ExitStack() as opening:
+            opening.enter_context(self._threads())
+            super().start()
+            self._open = opening.pop_all()
+
+    def close(self) -> None:
+        """Let running handlers end, store their acknowledgements, leave the groups."""
+        try:
+            super().close()
+        finally:
+            self._open.close()
+
+    def run(self) -> None:
+        """Handle messages until `stop`, or until a consumer cannot go on, which is raised."""
+        with self._threads():
+            self._run(lambda target: target.run())
+
+    def stop(self) -> None:
+        """End `run`: what is being handled is handled to its end."""
+        self._portal.post(self._current().stop)
+
+    def run_forever(self) -> None:
+        """Run until SIGTERM or SIGINT; for a program's main thread."""
+        before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+        for each in before:
+            signal.signal(each, lambda *_: self.stop())
+        try:
+            with suppress(KeyboardInterrupt):
+                self.run()
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    @property
+    def producer(self) -> "Producer":
+        """For sending from handlers and hooks."""
+        from gantrymq.sync import Producer
+
+        target = self._current()
+        if target._producer is None:
+            raise NotStarted("the app is not running: its producer comes with it")
+        return Producer.over(target.producer, self._portal)
+
+    def _reopen(self, target: ThreadedApp) -> None:
+        raise ForkedError("an app belongs to the process that made it: make it in the child")
