@@ -203,6 +203,8 @@ class TestNames:
             ["group", "show", "nosuch"],
             ["group", "members", "nosuch"],
             ["topic", "show", "nosuch"],
+            ["pipeline", "report", "--topic", "nosuch", "--into", "/nonexistent"],
+            ["pipeline", "report", "--group", "nosuch", "--into", "/nonexistent"],
             ["topic", "shrink", "nosuch", "--queues", "1"],
             ["topic", "spread", "nosuch", "--to", "x", "--queues", "1", "--group", "g"],
             ["topic", "spread", "known", "--to", "x", "--queues", "1", "--group", "nosuch"],
@@ -244,6 +246,9 @@ class TestTimes:
             ["reset", "g", "timed", "--to", "soon"],
         ):  # fmt: skip
             assert "yesterday 00:00" in shell.said(*arguments, code=2)
+        late = shell.said("send", "timed", "x", "--deliver-at", "-1h", code=2)
+        assert LOCAL_TIME.search(late)
+        assert "is in the past" in late
 
     def test_are_printed_one_way(self, shell: Shell) -> None:
         """

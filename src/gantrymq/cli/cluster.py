@@ -6,9 +6,10 @@ import sys
 import click
 
 from gantrymq.base.errors import GantryError
+from gantrymq.base.words import counted
 from gantrymq.cli.guard import describe
 from gantrymq.cli.output import Row, namesrv_option, output_option, print_rows
-from gantrymq.cli.times import counted, shown_or_ms
+from gantrymq.cli.times import shown_or_ms
 from gantrymq.client.admin import Admin
 
 

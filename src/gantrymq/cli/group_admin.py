@@ -5,9 +5,9 @@ import sys
 
 import click
 
+from gantrymq.base.words import counted
 from gantrymq.cli.known import check_group
 from gantrymq.cli.output import Row, confirm, namesrv_option, output_option, print_rows
-from gantrymq.cli.times import counted
 from gantrymq.client.admin import Admin
 from gantrymq.client.errors import ClientError
 from gantrymq.client.group_settings import Settings, settings

@@ -30,6 +30,17 @@ async def check_group(admin: Admin, name: str) -> None:
         raise Unknown(_text("group", name, groups))
 
 
+async def check_names(
+    namesrv: str | None, *, topics: Iterable[str] = (), groups: Iterable[str] = ()
+) -> None:
+    """All of them, asked over one connection."""
+    async with Admin(namesrv) as admin:
+        for topic in topics:
+            await check_topic(admin, topic)
+        for group in groups:
+            await check_group(admin, group)
+
+
 def _text(kind: str, name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     hint = f"did you mean {near[0]!r}?" if near else f"`gantry {kind} list` shows those that exist"

@@ -9,9 +9,9 @@ from datetime import timedelta
 import click
 
 from gantrymq.base.errors import GantryError
+from gantrymq.base.words import counted
 from gantrymq.cli.known import check_topic
 from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
-from gantrymq.cli.times import counted
 from gantrymq.client.admin import Admin
 from gantrymq.client.lag import Backlog, GroupLag, QueueLag
 from gantrymq.client.lag_advice import advice

@@ -1,5 +1,6 @@
 """`gantry pipeline report`: what happened in topics and groups, as tables, pictures and a page."""
 
+import asyncio
 import os
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import click
 
+from gantrymq.cli.known import check_names
 from gantrymq.cli.output import namesrv_option
 from gantrymq.cli.pipelining import Run, spark_options
 
@@ -52,6 +54,8 @@ def report(
             topics, groups, since, until, zone, by,
             namesrv=namesrv, archive=archive, store=store, trace_topic=trace_topic,
         )  # fmt: skip
+        if store is None and archive is None and (topics or groups):
+            asyncio.run(check_names(namesrv, topics=topics, groups=groups))
     progress = run.progress()
     with run.session("report", namesrv=namesrv) as spark, run.watched(spark, progress):
         from gantrymq.base.clock import SystemClock

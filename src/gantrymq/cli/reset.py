@@ -7,9 +7,10 @@ from typing import cast
 import click
 
 from gantrymq.base.errors import GantryError
+from gantrymq.base.words import counted
 from gantrymq.cli.known import check_group, check_topic
 from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
-from gantrymq.cli.times import as_place, counted
+from gantrymq.cli.times import as_place
 from gantrymq.client.admin import Admin
 from gantrymq.client.admin_resets import ResetRow, To
 from gantrymq.client.admin_resets import reset as move

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 
 import click
 
+from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import GantryError
 from gantrymq.cli.output import fail, namesrv_option, output_option, print_line, print_table
-from gantrymq.cli.times import TIME
+from gantrymq.cli.times import TIME, shown
 from gantrymq.client.producer import Producer
 from gantrymq.model import Message, NameRefused, SendResult
 
@@ -42,6 +43,8 @@ def send(
     """Send BODY to TOPIC; `-` reads the body from standard input."""
     data = sys.stdin.buffer.read() if body == "-" else os.fsencode(body)
     properties = dict(_pair(item) for item in pairs)
+    if deliver_at is not None and deliver_at < SystemClock().now_ms():
+        raise click.UsageError(f"--deliver-at {shown(deliver_at)} is in the past")
     when = None if deliver_at is None else datetime.fromtimestamp(deliver_at / 1000, UTC)
     try:
         message = Message(

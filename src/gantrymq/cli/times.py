@@ -68,8 +68,3 @@ def shown(ms: int | None) -> str | None:
 def shown_or_ms(ms: int | None, people: bool) -> str | int | None:
     """A time for people in a table, a number for scripts."""
     return shown(ms) if people else ms or None
-
-
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """`1 message`, `2 messages`."""
-    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"

@@ -6,6 +6,7 @@ import sys
 import click
 
 from gantrymq.base.errors import GantryError
+from gantrymq.base.words import counted
 from gantrymq.cli.output import (
     ABOVE_0,
     INTERRUPTED,
@@ -15,7 +16,6 @@ from gantrymq.cli.output import (
     output_option,
     print_rows,
 )
-from gantrymq.cli.times import counted
 from gantrymq.cli.topic_admin import create, delete, list_topics, show, update
 from gantrymq.client.admin import Admin
 from gantrymq.client.shrink import shrink_topic

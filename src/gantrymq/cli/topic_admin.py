@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
+from gantrymq.base.words import counted
 from gantrymq.cli.known import check_topic
 from gantrymq.cli.output import Row, confirm, namesrv_option, output_option, print_rows
-from gantrymq.cli.times import counted, shown_or_ms
+from gantrymq.cli.times import shown_or_ms
 from gantrymq.client.admin import Admin
 from gantrymq.client.errors import ClientError
 from gantrymq.model import (

@@ -6,9 +6,10 @@ import sys
 import click
 
 from gantrymq.base.errors import GantryError
+from gantrymq.base.words import counted
 from gantrymq.cli.known import check_topic
 from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
-from gantrymq.cli.times import TIME, counted, shown_or_ms
+from gantrymq.cli.times import TIME, shown_or_ms
 from gantrymq.client.admin import Admin
 from gantrymq.protocol.waiting import WaitingMessage, WaitingRoom, WaitingTable, WaitingTopic
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final, Literal, TypeVar
 
 from gantrymq.base.errors import GantryError
+from gantrymq.base.words import counted
 from gantrymq.client import admin_resets, queue_offsets
 from gantrymq.client.admin import Admin
 from gantrymq.client.errors import TRANSPORT_ERRORS, BrokerRefused, ClientError
@@ -131,7 +132,8 @@ class Spread:
         for row in rows:
             left = await queue_offsets.max_offset(instance, row.queue) - row.end
             if left > 0:
-                self._say(f"{row.queue}: {left} messages came meanwhile: run it again for them")
+                came = counted(left, "message")
+                self._say(f"{row.queue}: {came} came meanwhile: run it again for more")
         return rows
 
     async def _move(self, mover: "_Mover", rows: Sequence[SpreadRow]) -> None:
@@ -191,7 +193,7 @@ class Spread:
         for broker, config in configs.items():
             known = there.get(broker)
             if known is None:
-                self._say(f"{broker}: topic {self._to} with {self._queues} queues")
+                self._say(f"{broker}: topic {self._to} with {counted(self._queues, 'queue')}")
                 await self._admin.create_topic(
                     self._to, queues=self._queues, order=config.order, broker=broker
                 )

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Final, Protocol, TypeVar
 
 from gantrymq.base.errors import GantryError, ProtocolError
+from gantrymq.base.words import counted
 from gantrymq.client.admin import Admin
 from gantrymq.client.errors import ClientError, NoRoute
 from gantrymq.client.life import Facts, GroupFacts, Life, real_topic, tell
@@ -200,7 +201,9 @@ class Stored:
         if len(names) > TOPICS_MAX:
             hunt.unknown(f"only {TOPICS_MAX} of {len(names)} topics were searched: name the topic")
             names = names[:TOPICS_MAX]
-        hunt.say(f"searching {len(names)} topics on {len(hunt.brokers)} brokers")
+        hunt.say(
+            f"searching {counted(len(names), 'topic')} on {counted(len(hunt.brokers), 'broker')}"
+        )
         await hunt.search(names)
 
     async def _groups(self, hunt: Hunt, topic: str) -> list[str]:
