@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from gantrymq.client.publishing import Publisher
     from gantrymq.client.pull_consumer import PullConsumer
     from gantrymq.client.readiness import NotReady
-    from gantrymq.client.recall import RecallRefused
+    from gantrymq.client.recall import RecallRefused, RecallResult
     from gantrymq.client.received import Received
     from gantrymq.client.request_reply import NotARequest, Reply, RequestTimeout, reply_to
     from gantrymq.client.simple_consumer import SimpleConsumer
@@ -113,6 +113,7 @@ __all__ = [
     "PullOptions",
     "Queue",
     "RecallRefused",
+    "RecallResult",
     "Received",
     "RedisStore",
     "Reply",
@@ -168,7 +169,7 @@ _HOMES = {
     "gantrymq.client.producer": ("Producer",),
     "gantrymq.client.publishing": ("Publisher",),
     "gantrymq.client.pull_consumer": ("PullConsumer",),
-    "gantrymq.client.recall": ("RecallRefused",),
+    "gantrymq.client.recall": ("RecallRefused", "RecallResult"),
     "gantrymq.client.received": ("Received",),
     "gantrymq.client.simple_consumer": ("SimpleConsumer",),
     "gantrymq.client.request_reply": ("NotARequest", "Reply", "RequestTimeout", "reply_to"),

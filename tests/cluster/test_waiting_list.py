@@ -12,6 +12,7 @@ from peer import Peer, Run, bodies
 from gantrymq import Message, RecallRefused
 from gantrymq.cli.main import main
 from gantrymq.client.errors import MessageRefused
+from gantrymq.protocol.recall import RecallHandle
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.disk import MemoryDisk
 from gantrymq.testing.loop import simulate
@@ -41,7 +42,10 @@ class TestProducer:
                 sent = [await producer.send(message, queue=queue) for message in timed]
                 handle = sent[-1].recall_handle
                 assert handle is not None
-                assert sent[-1].msg_id == await producer.recall("orders", handle)
+                recalled = await producer.recall("orders", handle)
+                assert (sent[-1].msg_id, "RECALLED") == recalled
+                unknown = RecallHandle("orders", "broker-a", now + 600_000, "nobody").encode()
+                assert ("nobody", "NOT_WAITING") == await producer.recall("orders", unknown)
                 peer = await Peer.to(cluster)
                 at = 1
                 for body in (b"seconds", b"while", b"ms", b"at"):

@@ -145,7 +145,8 @@ class TestRecall:
         async with scene.producer() as producer, scene.consumer() as consumer:
             consumer.subscribe(scene.topic)
             first, second = (line["recallHandle"] for line in lines.sent)
-            assert await producer.recall(scene.topic, first) == lines.sent[0]["msgId"]
+            recalled = await producer.recall(scene.topic, first)
+            assert recalled.msg_id == lines.sent[0]["msgId"]
             got = await take_and_ack(consumer, 1)
             assert await nothing_more(consumer)
             with pytest.raises(RecallRefused):

@@ -132,8 +132,9 @@ class Story:
 
     async def take_back(self, producer: Producer, entry: Entry, handle: str) -> None:
         try:
-            await producer.recall(PLAIN, handle)
-            self.ledger.fate(entry, "rolled back")
+            recalled = await producer.recall(PLAIN, handle)
+            gone = recalled.state == "NOT_WAITING"
+            self.ledger.fate(entry, "maybe" if gone else "rolled back")
         except GantryError as error:
             self.ledger.say(f"{entry.name} not recalled: {type(error).__name__}")
             self.ledger.fate(entry, "maybe")

@@ -10,15 +10,17 @@ PROGRAM = """
 import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import assert_type
+from typing import Annotated, assert_type
 
 from gantrymq import (
     Admin, App, Consumer, ConsumerOptions, DeadLetters, Decision, Delivery, Finder, Found,
-    GantryError, LitePullConsumer, Message, Once, Popped, Producer, PullConsumer, Queue, Received,
-    Reply, SendResult, SimpleConsumer, SqliteStore, Transaction, Unfinished, ack_first, by_keys,
-    reply_to,
+    GantryError, LitePullConsumer, Message, Once, Popped, Producer, PullConsumer, Queue,
+    RecallResult, Received, Reply, SendResult, SimpleConsumer, SqliteStore, Transaction,
+    Unfinished, ack_first, by_keys, reply_to,
 )
-from gantrymq import sync
+from gantrymq import ConsumeStatus, Depends, sync
+from gantrymq.app import CallNext
+from gantrymq.testing import GantryCluster
 from gantrymq.client.dead_letters import Letter, Wanted
 
 
@@ -40,6 +42,17 @@ def refunded(body: bytes) -> None:
     print(body)
 
 
+@app.on("typed")
+@app.publish("results")
+async def typed(order: Order, prices: Annotated[dict[int, int], Depends(dict)]) -> Order:
+    return order
+
+
+@app.middleware
+async def around(message: Delivery, call_next: CallNext) -> None:
+    await call_next(message)
+
+
 @app.on_start
 async def begin() -> None:
     print("up")
@@ -47,6 +60,16 @@ async def begin() -> None:
 
 
 
+def test_over_tcp(gantry: GantryCluster) -> None:
+    assert_type(gantry.namesrv, str)
+    gantry.clock.advance(3600)
+
+
+async def listen(message: Delivery) -> ConsumeStatus:
+    return ConsumeStatus.SUCCESS
+
+
+Consumer(group="g", start="first", start_timeout=5).handler(listen)
 ConsumerOptions(consume_from_where="FIRST")  # type: ignore[arg-type]
 ConsumerOptions(message_model="clustering")  # type: ignore[arg-type]
 
@@ -56,7 +79,9 @@ async def produce() -> None:
         result = await producer.send(Message("T", b"x", keys=["k"], delay=timedelta(seconds=5)))
         assert_type(result, SendResult)
         if result.recall_handle is not None:
-            assert_type(await producer.recall("T", result.recall_handle), str)
+            recalled = await producer.recall("T", result.recall_handle)
+            assert_type(recalled, RecallResult)
+            assert_type(recalled.msg_id, str)
         async with producer.transaction(Message("T", "x")) as tx:
             assert_type(tx, Transaction)
             tx.commit()

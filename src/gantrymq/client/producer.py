@@ -19,7 +19,7 @@ from gantrymq.client.instance import Hook, Instance, shared_instance
 from gantrymq.client.options import ClientOptions, ProducerOptions, chosen
 from gantrymq.client.outbox import Outbox, Pending, Selector
 from gantrymq.client.outgoing import Prepared, check_topic, prepare, prepare_batch
-from gantrymq.client.recall import recall_message
+from gantrymq.client.recall import RecallResult, recall_message
 from gantrymq.client.received import Received
 from gantrymq.client.request_reply import Reply, answer, ask
 from gantrymq.client.routes import publish_queues
@@ -299,11 +299,11 @@ class Producer:
         self._usable()
         return await answer(self, message, body)
 
-    async def recall(self, topic: str, handle: str) -> str:
-        """Take back a message that still waits for its time; returns its id.
+    async def recall(self, topic: str, handle: str) -> RecallResult:
+        """Take back a message that still waits for its time.
 
-        The handle is `recall_handle` of the result of sending it. RecallRefused if it does not
-        wait (any more).
+        The handle is `recall_handle` of the result of sending it. The result's `state` tells
+        whether it waited; RecallRefused if its time has passed, or the handle is not right.
         """
         self._usable()
         return await recall_message(self.instance, self.group, topic, handle, self.tracing)
