@@ -7,6 +7,8 @@ from clients import JAVA_CLIENTS, JavaClient
 from clusters import Cluster
 from expect import bodies
 
+from gantrymq import sync
+
 pytestmark = [
     pytest.mark.parametrize("java", JAVA_CLIENTS, ids=repr),
     pytest.mark.timeout(240),
@@ -44,6 +46,31 @@ class TestTopics:
 
         assert found[topic]["writeQueueNums"] == 2
         assert {"TBW102", "SELF_TEST_TOPIC", "SCHEDULE_TOPIC_XXXX"} <= found.keys()
+
+    def test_a_topic_has_attributes(self, java: JavaClient, cluster: Cluster, topic: str) -> None:
+        """
+        The command line of RocketMQ 5 sets and removes them; what is unknown is refused in its
+        broker's words.
+        """
+        if java.version == "4.9.8":
+            with sync.Admin(cluster.namesrv) as admin:
+                admin.create_topic(topic, queues=2, attributes={"message.type": "FIFO"})
+        else:
+            update = ["updateTopic", "-b", cluster.broker_addr, "-t", topic, "-r", "2", "-w", "2"]
+            tool = {"namesrv": cluster.namesrv, "topic": topic}
+            java.run(
+                "mqadmin", **tool, words=[*update, "-a", "+message.type=DELAY,+reserve.time=1"]
+            )
+            java.run("mqadmin", **tool, words=[*update, "-a", "+message.type=FIFO,-reserve.time"])
+            refused = java.run("mqadmin", **tool, words=[*update, "-a", "+nonsense=1"]).value
+            assert "unsupported key: nonsense" in refused
+        found = java.run(
+            "all-topic-config", namesrv=cluster.namesrv, broker=cluster.broker_addr
+        ).value[topic]
+
+        assert 2 == found["writeQueueNums"]
+        assert found.get("attributes") in ({"message.type": "FIFO"}, None)
+        assert "attributes" in found or java.version == "4.9.8"
 
     def test_the_state_of_a_topic_counts_its_messages(
         self, java: JavaClient, namesrv: str, topic: str

@@ -11,6 +11,7 @@ from clients import JavaClient, Line
 from expect import bodies
 from real import OurServers, RealCluster
 
+from gantrymq import sync
 from gantrymq.base.network import free_port
 from gantrymq.broker.config import OTHER_PORTS
 
@@ -20,6 +21,8 @@ QUEUES = 4
 EACH = 20
 BATCH = 5
 OURS = "ours"
+KEEPS_ATTRIBUTES = "5.3.3"
+ATTRIBUTES = {"message.type": "FIFO", "reserve.time": "3600000"}
 
 
 class Story:
@@ -97,6 +100,17 @@ class Story:
         assert [found[queue] for queue in range(QUEUES)] == depth
 
 
+def set_attributes(namesrv: str) -> None:
+    with sync.Admin(namesrv) as admin:
+        admin.create_topic("StoryTyped", queues=1, attributes=ATTRIBUTES)
+
+
+def attributes(namesrv: str) -> dict[str, str]:
+    with sync.Admin(namesrv) as admin:
+        (address,) = admin.masters().values()
+        return admin.topic_configs(address)["StoryTyped"].attributes
+
+
 @pytest.fixture
 def story(tmp_path: Path) -> Story:
     return Story(tmp_path / "store")
@@ -106,14 +120,17 @@ def story(tmp_path: Path) -> Story:
 @pytest.mark.parametrize("ours_first", [False, True], ids=["theirs-first", "ours-first"])
 def test_a_store_changes_hands_and_back(story: Story, version: str, ours_first: bool) -> None:
     """
-    Messages, ids, keys, offsets and progress survive two changes of the broker.
+    Messages, ids, keys, offsets, progress and attributes survive two changes of the broker.
     """
     first, second = (OURS, version) if ours_first else (version, OURS)
     with story.opened_by(first) as namesrv:
         story.write(namesrv, "one")
         story.check(namesrv, "GroupOne")
         progress = list(story.depth)
+        set_attributes(namesrv)
     with story.opened_by(second) as namesrv:
+        if version == KEEPS_ATTRIBUTES:
+            assert ATTRIBUTES == attributes(namesrv)
         story.check_progress(namesrv, "GroupOne", progress)
         story.write(namesrv, "two")
         story.check(namesrv, "GroupTwo")

@@ -12,6 +12,7 @@ from gantrymq.base.javatypes import Int32, java_enum
 from gantrymq.model import RETRY_PREFIX, Queue
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import MessageModel
+from gantrymq.protocol.casts import cast_to
 
 ORDER_REVIVE_QUEUE = 999
 """Stands in handles where others name a revive queue: this message was popped in order."""
@@ -215,7 +216,7 @@ def read_batch_ack(body: bytes) -> list[BatchAck]:
         if isinstance(ack, dict)
     ]
     try:
-        return msgspec.convert(rows, list[BatchAck], strict=False)
+        return msgspec.convert(cast_to(rows, list[BatchAck]), list[BatchAck])
     except msgspec.ValidationError as error:
         raise ProtocolError(f"body is no list of acknowledgements: {error}") from error
 
