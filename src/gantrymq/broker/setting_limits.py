@@ -56,8 +56,8 @@ def check_limits(config: msgspec.Struct) -> None:
 
 
 def check_hours(key: str, text: str) -> None:
-    """Hours of the day, as `04` or `02;04`."""
-    hours = [part.strip() for part in text.split(";")]
+    """Hours of the day, as `04` or `02;04`; empty means none."""
+    hours = [part.strip() for part in text.split(";")] if text.strip() else []
     if not all(hour.isdecimal() and int(hour) < 24 for hour in hours):
         raise ConfigError(f"{key}={text}: write hours from 00 to 23, separated by semicolons")
 
