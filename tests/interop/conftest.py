@@ -13,6 +13,7 @@ import pytest
 import toolchain
 from clients import JavaClient
 from clusters import AGAINST, EVERYWHERE, OURS, Cluster, Clusters
+from grpc_stories import GrpcStories
 from our_client import Scene
 
 from gantrymq.spark.sessions import local_session
@@ -52,6 +53,13 @@ def clusters(programs: None) -> Iterator[Clusters]:
     running = Clusters()
     yield running
     running.close()
+
+
+@pytest.fixture(scope="session")
+def grpc_stories(clusters: Clusters) -> Iterator[GrpcStories]:
+    """The clients for gRPC at work; who asks for it early has other things to do meanwhile."""
+    with GrpcStories(clusters.of(AGAINST).namesrv) as running:
+        yield running
 
 
 @pytest.fixture

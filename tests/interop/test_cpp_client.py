@@ -10,6 +10,7 @@ import pytest
 from clients import JAVA_CLIENTS, CppClient, Lines
 from clusters import AGAINST, Clusters
 from expect import assert_offsets_are_consecutive, bodies, by_shard
+from grpc_stories import GrpcStories
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -19,8 +20,11 @@ DELAY_LEVEL, DELAY_MS = 2, 5_000
 
 
 @pytest.fixture(scope="module")
-def told(clusters: Clusters) -> dict[str, dict[str, Lines]]:
-    """All conversations side by side, because most of them wait: what was sent and what came."""
+def told(clusters: Clusters, grpc_stories: GrpcStories) -> dict[str, dict[str, Lines]]:
+    """All conversations side by side, because most of them wait: what was sent and what came.
+
+    The clients for gRPC, whose tests come later, wait at the same time.
+    """
     namesrv = clusters.of(AGAINST).namesrv
     names = {kind: {"namesrv": namesrv, "topic": f"cpp_{kind}", "group": f"cpp_{kind}_group"}
              for kind in COUNTS}  # fmt: skip

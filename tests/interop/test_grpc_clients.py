@@ -5,78 +5,19 @@ what brokers ask about transactions to the client that sent them.
 """
 
 import time
-from collections.abc import Iterator
 from itertools import groupby
-from typing import Any
 
 import pytest
-from clients import Client, GrpcJavaClient, GrpcPythonClient, Line, Lines
-from clusters import AGAINST, Clusters
+from clients import Client, Line, Lines
 from expect import by_shard
-from proxy import Proxy
+from grpc_stories import CLIENTS, EXPECTED, FAILS_ONCE, GrpcStories, groups_of
 
 from gantrymq import sync
-from gantrymq.model import GroupConfig, dead_topic
+from gantrymq.model import dead_topic
 
 pytestmark = pytest.mark.timeout(240)
 
-CLIENTS: list[Client] = [GrpcJavaClient(), GrpcPythonClient()]
-TYPES = {"normal": "NORMAL", "dead": "NORMAL", "fifo": "FIFO", "delay": "DELAY",
-         "transaction": "TRANSACTION"}  # fmt: skip
-EXPECTED = {
-    "normal": [f"normal-{index}" for index in range(6)],
-    "push": [f"normal-{index}" for index in range(0, 6, 2)],
-    "fifo": [f"fifo-{index % 2}-{index}" for index in range(8)],
-    "delay": ["delay-0"],
-    "transaction": ["transaction-commit", "transaction-unknown"],
-}
-FAILS_ONCE = "normal-2"
 DEAD_SECONDS_MAX = 40
-Stories = dict[str, Lines]
-
-
-def _groups(client: Client) -> dict[str, str]:
-    return {kind: f"{client.name}_{kind}_group" for kind in (*EXPECTED, "dead")}
-
-
-@pytest.fixture(scope="module")
-def namesrv_of_proxy(clusters: Clusters) -> str:
-    return clusters.of(AGAINST).namesrv
-
-
-@pytest.fixture(scope="module")
-def stories(namesrv_of_proxy: str) -> Iterator[Stories]:
-    """Both clients at once, each with its own topics and groups: what they printed."""
-    topics = {
-        client: {kind: f"{client.name}_{kind}" for kind in TYPES} for client in CLIENTS
-    }  # fmt: skip
-    with sync.Admin(namesrv_of_proxy) as admin:
-        for client in CLIENTS:
-            for kind, name in topics[client].items():
-                admin.create_topic(name, queues=2, attributes={"message.type": TYPES[kind]})
-            groups = _groups(client)
-            admin.update_group(GroupConfig(group_name=groups["fifo"], consume_message_orderly=True))
-            admin.update_group(GroupConfig(group_name=groups["dead"], retry_max_times=1))
-    told: dict[str, Any] = {
-        "expected": EXPECTED, "fails": [FAILS_ONCE], "delayMs": 3000, "lingerMs": 8000,
-        "timeout": 60,
-    }  # fmt: skip
-    with Proxy(namesrv_of_proxy) as proxy:
-        running = {
-            client.name: client.start(
-                "story",
-                endpoints=proxy.endpoints,
-                topics=topics[client],
-                groups=_groups(client),
-                **told,
-            )
-            for client in CLIENTS
-        }
-        found: Stories = {}
-        for name, story in running.items():
-            with story:
-                found[name] = story.finish()
-        yield found
 
 
 @pytest.fixture(params=CLIENTS, ids=repr)
@@ -86,8 +27,8 @@ def client(request: pytest.FixtureRequest) -> Client:
 
 
 @pytest.fixture
-def story(stories: Stories, client: Client) -> Lines:
-    return stories[client.name]
+def story(grpc_stories: GrpcStories, client: Client) -> Lines:
+    return grpc_stories.of(client)
 
 
 def _came(story: Lines, kind: str) -> list[Line]:
@@ -162,14 +103,14 @@ def test_a_topic_takes_its_own_type_of_messages_only(story: Lines) -> None:
 
 
 def test_what_fails_too_often_is_a_dead_letter(
-    story: Lines, client: Client, namesrv_of_proxy: str
+    story: Lines, client: Client, grpc_stories: GrpcStories
 ) -> None:
     """
     After the group's retries the proxy sends it to the dead letters.
     """
-    letters = dead_topic(_groups(client)["dead"])
+    letters = dead_topic(groups_of(client)["dead"])
     end = time.monotonic() + DEAD_SECONDS_MAX
-    with sync.Admin(namesrv_of_proxy) as admin:
+    with sync.Admin(grpc_stories.namesrv) as admin:
         while letters not in admin.topics() and time.monotonic() < end:
             time.sleep(0.2)
         offsets = admin.topic_stats(letters)
