@@ -85,6 +85,19 @@ class TestTopics:
         shell.said("topic", "delete", "orders", "--yes")
         assert "orders" not in [row["topic"] for row in shell.rows("topic", "list", "--all")]
 
+    def test_attributes_are_set_and_removed(self, shell: Shell) -> None:
+        """
+        By name and value; those that are not named stay.
+        """
+        words = ["--attribute", "message.type=FIFO", "--attribute", "reserve.time=1"]
+        made = shell.rows("topic", "create", "typed", *words)
+        changed = shell.rows("topic", "update", "typed", "--attribute", "reserve.time=")
+
+        assert [{"message.type": "FIFO", "reserve.time": "1"}] * 2 == [
+            row["attributes"] for row in made
+        ]
+        assert [{"message.type": "FIFO"}] * 2 == [row["attributes"] for row in changed]
+
     def test_lists_hide_what_brokers_make_for_themselves(self, shell: Shell) -> None:
         """
         Unless they are asked for; what is hidden is counted.
@@ -104,6 +117,8 @@ class TestTopics:
             (["create", "no good"], 1, "illegal characters"),
             (["create", "x", "--broker", "nosuch"], 1, "known: broker-a, broker-b"),
             (["create", "x", "--queues", "0"], 2, "--queues"),
+            (["create", "x", "--attribute", "fifo"], 2, "NAME=VALUE"),
+            (["create", "x", "--attribute", "a=1"], 1, "unsupported key: a"),
             (["update", "mine"], 2, "say what to change"),
             (["update", "mine", "--queues", "2"], 1, "gantry topic shrink"),
             (["update", "nosuch", "--queues", "2"], 1, "there is no topic 'nosuch'"),

@@ -97,12 +97,21 @@ def _queue_options(function: Any) -> Any:
         click.option("--read-queues", type=numbers, help="Queues that are read, if others."),
         click.option("--write-queues", type=numbers, help="Queues that are written, if others."),
         click.option("--permission", type=click.Choice(list(PERMISSIONS)), help="rw, r or w."),
+        click.option("--attribute", "attributes", metavar="NAME=VALUE", multiple=True,
+                     help="As message.type=FIFO; without a value it is removed."),
         click.option("--cluster", help="Only on the brokers of this cluster."),
         click.option("--broker", help="Only on this broker."),
-    ]
+    ]  # fmt: skip
     for option in reversed(options):
         function = option(function)
     return function
+
+
+def _attributes(words: tuple[str, ...]) -> dict[str, str | None]:
+    pairs = [word.partition("=") for word in words]
+    if not all(name and equals for name, equals, _ in pairs):
+        raise click.UsageError("--attribute is NAME=VALUE, for instance message.type=FIFO")
+    return {name: value or None for name, _, value in pairs}
 
 
 @click.command("create")
@@ -113,10 +122,11 @@ def _queue_options(function: Any) -> Any:
 @output_option
 def create(
     name: str, queues: int | None, read_queues: int | None, write_queues: int | None,
-    permission: str | None, cluster: str | None, broker: str | None, order: bool,
-    namesrv: str | None, output: str,
+    permission: str | None, attributes: tuple[str, ...], cluster: str | None,
+    broker: str | None, order: bool, namesrv: str | None, output: str,
 ) -> None:  # fmt: skip
     """Make TOPIC on every broker, or on those named; 8 queues unless you say otherwise."""
+    wanted = _attributes(attributes)
 
     async def run() -> Configs:
         async with Admin(namesrv) as admin:
@@ -124,7 +134,8 @@ def create(
                 raise ClientError(f"topic {name!r} exists; `gantry topic update` changes it")
             await admin.create_topic(
                 name, queues=queues or 8, read_queues=read_queues, write_queues=write_queues,
-                perm=PERMISSIONS[permission or "rw"], order=order, cluster=cluster, broker=broker,
+                perm=PERMISSIONS[permission or "rw"], order=order, attributes=wanted,
+                cluster=cluster, broker=broker,
             )  # fmt: skip
             return (await _all_configs(admin))[name]
 
@@ -139,12 +150,13 @@ def create(
 @output_option
 def update(
     name: str, queues: int | None, read_queues: int | None, write_queues: int | None,
-    permission: str | None, cluster: str | None, broker: str | None, force: bool,
-    namesrv: str | None, output: str,
+    permission: str | None, attributes: tuple[str, ...], cluster: str | None,
+    broker: str | None, force: bool, namesrv: str | None, output: str,
 ) -> None:  # fmt: skip
     """Change TOPIC; what is not named stays as each broker has it."""
     reads, writes = read_queues or queues, write_queues or queues
-    if reads is None and writes is None and permission is None:
+    wanted = _attributes(attributes)
+    if reads is None and writes is None and permission is None and not wanted:
         raise click.UsageError("say what to change, for instance --queues 16")
 
     async def run() -> Configs:
@@ -164,7 +176,7 @@ def update(
                     name, read_queues=reads or config.read_queue_nums,
                     write_queues=writes or config.write_queue_nums,
                     perm=PERMISSIONS[permission] if permission else config.perm,
-                    order=config.order, broker=each,
+                    order=config.order, attributes=wanted, broker=each,
                 )  # fmt: skip
             return (await _all_configs(admin))[name]
 
