@@ -100,7 +100,7 @@ def test_two_runs_of_one_archive_double_nothing(
     )
     held = {each.path for each in open_table(tmp_path / "delta").files()}
     found = {str(each.relative_to(tmp_path / "delta"))
-             for each in (tmp_path / "delta").glob("topic=*/*/*")}  # fmt: skip
+             for each in (tmp_path / "delta").glob("data/*/*/*")}  # fmt: skip
     assert held == found
 
 

@@ -29,6 +29,7 @@ from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
 from gantrymq.pipelines.archive.watch import Watcher
 from gantrymq.pipelines.lake import Change, Conflict, TableError, open_table
 from gantrymq.pipelines.lake.files import Span, doubled, spans
+from gantrymq.pipelines.lake.table import found_in
 from gantrymq.spark.plan import Offsets
 from gantrymq.spark.rows import source_options
 from gantrymq.testing.plugin import GantryCluster
@@ -84,7 +85,7 @@ def test_a_driver_killed_at_any_moment_is_simply_started_again(
     table = open_table(tmp_path / "t")
     assert {Queue(topic, BROKER, n): total for n in (0, 1)} == table.positions()
     sweep(table, now_ms=SystemClock().now_ms() + 2 * SAFE_MS)
-    left = {str(each.relative_to(table.root)) for each in table.root.glob("topic=*/*/*")}
+    left = {str(each.relative_to(table.root)) for each in found_in(table.root)}
     assert {each.path for each in table.files()} == left
 
 
@@ -113,7 +114,7 @@ def test_a_full_disk_is_an_error_and_no_more(
 
     table = open_table(tmp_path / "t")
     assert {0: list(range(100))} == offsets_of(tmp_path / "t")
-    left = {str(each.relative_to(table.root)) for each in table.root.glob("topic=*/*/*")}
+    left = {str(each.relative_to(table.root)) for each in found_in(table.root)}
     assert {each.path for each in table.files()} == left
     assert 100 == archive(cluster.namesrv, topic, tmp_path / "t", form, run="after").rows
     assert {0: list(range(200))} == offsets_of(tmp_path / "t")
@@ -190,7 +191,7 @@ def test_what_only_the_archive_has_is_never_replaced(
 
     table.refresh()
     assert before == {each.path for each in table.files()}
-    left = {str(each.relative_to(table.root)) for each in table.root.glob("topic=*/*/*")}
+    left = {str(each.relative_to(table.root)) for each in found_in(table.root)}
     assert before == left
 
 

@@ -1,9 +1,12 @@
 """Tables of messages, in each format: what a commit does, and what it never does."""
 
+import glob
 import json
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
+import duckdb
+import pandas
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -52,6 +55,31 @@ def test_a_commit_adds_files_and_moves_positions_together(form: str, tmp_path: P
     assert {A: 10, ODD: 8} == again.positions()
     assert {A: 10} == again.positions([A, B])
     assert sorted(files, key=str) == sorted(again.files(), key=str)
+
+
+@formats
+def test_a_glob_reads_the_files_of_a_table(form: str, tmp_path: Path) -> None:
+    """Whatever reads Parquet: folders have no columns in their names that files have, too, no file
+    of the table's log is among them, and no folder is hidden."""
+    table = open_table(tmp_path / "t", form, create=True)
+    hidden = Queue("_orders", "broker-a", 0)
+    files = [each for queue in (A, ODD, hidden) for each in written(table.root, queue, 0, 4)]
+    table.commit(Change(NOON, files, ends={A: 5, ODD: 5, hidden: 5}))
+    table.forget(NOON)  # a Delta table has a checkpoint then, which is a Parquet file
+
+    every = str(table.root / "data" / "**" / "*.parquet")
+    by_duckdb = duckdb.sql(
+        f"SELECT topic, count(*), min(dt) FROM read_parquet('{every}') GROUP BY topic ORDER BY 1"
+    ).fetchall()
+    by_pandas = pandas.read_parquet(table.root / "data")
+
+    day = datetime.fromtimestamp(NOON / 1000, UTC).date()
+    assert [(queue.topic, 5, day) for queue in sorted((A, ODD, hidden))] == by_duckdb
+    assert {A.topic: 5, ODD.topic: 5, hidden.topic: 5} == dict(by_pandas.groupby("topic").size())
+    assert sorted(table.paths()) == sorted(glob.glob(every, recursive=True))
+    assert [each.path for each in files if each.topic == A.topic] == [
+        str(Path(path).relative_to(table.root)) for path in table.paths(topics=[A.topic])
+    ]
 
 
 @formats

@@ -11,6 +11,7 @@ from gantrymq.pipelines.archive.work import Report, Work, done
 from gantrymq.pipelines.lake import Change, DataFile, Table, TableError
 from gantrymq.pipelines.lake.committing import commit
 from gantrymq.pipelines.lake.reading import batches
+from gantrymq.pipelines.lake.table import found_in
 from gantrymq.pipelines.lake.writing import FileWriter
 
 SMALL_BYTES: Final = 64 * 1024 * 1024
@@ -101,7 +102,7 @@ def sweep(table: Table, *, now_ms: int, age_ms: int = SAFE_MS) -> int:
     table.forget(now_ms - age_ms)
     known = {each.path for each in table.files()}
     count = 0
-    for path in table.root.glob("topic=*/dt=*/*"):
+    for path in found_in(table.root):
         ours = path.name.endswith((".parquet", ".part"))
         if not ours or str(path.relative_to(table.root)) in known:
             continue

@@ -20,7 +20,7 @@ from gantrymq.model import Queue
 from gantrymq.pipelines.lake.files import DataFile, day_start_ms, facts_of
 from gantrymq.pipelines.lake.reading import queues_in
 from gantrymq.pipelines.lake.schema import ARROW, PARTITIONS, check_schema
-from gantrymq.pipelines.lake.table import Change, Conflict, Table, TableError
+from gantrymq.pipelines.lake.table import Change, Conflict, Table, TableError, found_in
 from gantrymq.spark.plan import Offsets
 
 LOG: Final = "_delta_log"
@@ -37,7 +37,7 @@ class Delta(Table):
 
     def __init__(self, root: Path, *, create: bool = False) -> None:
         super().__init__(root)
-        lost = any(root.glob("topic=*"))  # rows without a log: never begun anew
+        lost = any(found_in(root))  # rows without a log: never begun anew
         if create and not lost and not is_made(root):
             self._create()
         self._known: dict[Queue, int | None] = {}

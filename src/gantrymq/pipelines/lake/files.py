@@ -14,6 +14,8 @@ from typing import Final
 from gantrymq.model import Queue
 from gantrymq.spark.plan import Offsets
 
+DATA: Final = "data"
+"""The folder of the files, beside the table's log: `data/**/*.parquet` are files of rows only."""
 _SAFE = re.compile(r"[A-Za-z0-9_.]")
 _ESCAPE = re.compile(r"~([0-9a-f]{2})")
 _NAME = re.compile(
@@ -61,8 +63,16 @@ def decoded(text: str) -> str:
 
 
 def folder_of(topic: str, day: date) -> str:
-    """Where files of a topic and a day lie."""
-    return f"topic={encoded(topic)}/dt={day.isoformat()}"
+    """Where files of a topic and a day lie.
+
+    Not `topic=orders/dt=2026-01-31`: the files have both as columns, and readers that find them in
+    names of folders, too, take that for a contradiction. A name that begins with `_` or `.` would
+    be hidden from them.
+    """
+    name = encoded(topic)
+    if name[0] in "_.":
+        name = f"~{ord(name[0]):02x}{name[1:]}"
+    return f"{DATA}/{name}/{day.isoformat()}"
 
 
 def name_of(queue: Queue, first: int, last: int, token: str) -> str:

@@ -6,7 +6,7 @@ begun again from the table.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from functools import reduce
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from gantrymq.base.errors import GantryError
 from gantrymq.model import Queue
-from gantrymq.pipelines.lake.files import DataFile, pruned
+from gantrymq.pipelines.lake.files import DATA, DataFile, pruned
 from gantrymq.pipelines.lake.schema import DAY, DDL
 from gantrymq.spark.plan import Offsets
 
@@ -77,6 +77,21 @@ class Table(ABC):
         paths = {each.path for each in self.files()}
         return bool(change.added) and all(each.path in paths for each in change.added)
 
+    def paths(
+        self,
+        *,
+        topics: Collection[str] | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+    ) -> list[str]:
+        """The Parquet files of the table, whole paths, for readers that know no table format.
+
+        Only these count: the folder may also hold files that were joined into others, or that a
+        run wrote which then failed. With a time, the files that may hold rows stored then.
+        """
+        wanted = pruned(self.files(), topics=topics, since_ms=since_ms, until_ms=until_ms)
+        return [str(self.root / each.path) for each in wanted]
+
     def _read(self, spark: Any, files: list[DataFile]) -> Any:
         """Files as a frame. Those of a foreign hand may lack what the table knows of them."""
         from pyspark.sql import functions as f
@@ -111,6 +126,15 @@ class Table(ABC):
         if not wanted:
             return spark.createDataFrame([], DDL)
         return stored_in(self._read(spark, wanted), since_ms, until_ms)
+
+
+def found_in(root: Path) -> Iterator[Path]:
+    """Whatever lies where files of rows do, whether the table has it or not.
+
+    In tables of earlier versions the folders of topics lie beside the log.
+    """
+    yield from root.glob(f"{DATA}/*/*/*")
+    yield from root.glob("topic=*/*/*")
 
 
 def stored_in(frame: Any, since_ms: int | None, until_ms: int | None) -> Any:
