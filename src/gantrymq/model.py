@@ -14,7 +14,8 @@ from gantrymq import message_fields
 from gantrymq.base.errors import GantryError
 from gantrymq.base.javatypes import Int32, java_enum
 
-TopicFilterType = Annotated[str, java_enum("SINGLE_TAG", "MULTI_TAG")]
+TOPIC_FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
+TopicFilterType = Annotated[str, java_enum(*TOPIC_FILTER_TYPES)]
 READ, WRITE, INHERIT, PRIORITY = 4, 2, 1, 8
 
 RETRY_PREFIX, DEAD_PREFIX = "%RETRY%", "%DLQ%"

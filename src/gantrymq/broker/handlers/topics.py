@@ -11,7 +11,14 @@ from gantrymq.broker.errors import BadRequest, InvalidParameter
 from gantrymq.broker.policy import Policy, boot_topics
 from gantrymq.broker.registry import Registry
 from gantrymq.broker.sessions import Sessions
-from gantrymq.model import NameRefused, Queue, TopicConfig, check_topic_name, is_system_topic
+from gantrymq.model import (
+    TOPIC_FILTER_TYPES,
+    NameRefused,
+    Queue,
+    TopicConfig,
+    check_topic_name,
+    is_system_topic,
+)
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import GroupList, TopicConfigList, TopicList, TopicOffset
@@ -95,6 +102,11 @@ class TopicHandler:
         if not 0 <= wanted.perm <= 15:
             raise BadRequest(
                 f"perm {wanted.perm} is no set of permissions: 2 write, 4 read, 6 both"
+            )
+        if wanted.topic_filter_type not in TOPIC_FILTER_TYPES:
+            raise BadRequest(
+                f"topicFilterType {wanted.topic_filter_type!r}: write one of "
+                f"{', '.join(TOPIC_FILTER_TYPES)}"
             )
         if not self._config.enable_mixed_message_type:
             refuse_mixed(wanted.attributes)
