@@ -139,6 +139,7 @@ class Store:
         """Take over the settings that can change while the store is open."""
         for name in CHANGEABLE:
             setattr(self.config, name, getattr(wanted, name))
+        self._writer.take_limits()
 
     async def _every(
         self, interval_ms: Callable[[], int], what: Callable[[], Awaitable[None]]

@@ -85,6 +85,7 @@ class Writer:
         bits = STORE_V6 if len(store_host) == 20 else 0
         self._fixed_bytes = record_size(0, 0, 0, bits), record_size(0, 0, 0, bits | BORN_V6)
         """Of a version 1 record without its variable parts, by whether its sender has IPv6."""
+        self.take_limits()
         self._waits_for_flush = config.flush == "SYNC_FLUSH"
         self.written = WriteCounts()
         self._last_ms = dispatcher.last_store_ms
@@ -98,6 +99,11 @@ class Writer:
         self._making: asyncio.Task[None] | None = None
         self._waiting: dict[Waiting, None] = {}
         self._loop = asyncio.get_running_loop()
+
+    def take_limits(self) -> None:
+        """Look at the limits once, not for every message; they may have changed."""
+        self._record_bytes_max = self._config.record_bytes_max
+        self._body_bytes_max = self._config.max_message_bytes
 
     def put(self, append: Append) -> None:
         """Accept an append; its `reply` is called later, once."""
@@ -159,8 +165,8 @@ class Writer:
             faults = (self._fault(body, properties) for _, body, properties in append.batch)
             fault = next(filter(None, faults), None)
             total = sum(fixed + len(one[1]) + len(one[2]) for one in append.batch)
-        if fault is None and not 0 < total <= self._config.record_bytes_max:
-            text = f"a record of {total} bytes; {self._config.record_bytes_max} is the most"
+        if fault is None and not 0 < total <= self._record_bytes_max:
+            text = f"a record of {total} bytes; {self._record_bytes_max} is the most"
             fault = PutStatus.MESSAGE_ILLEGAL, text
         if fault is not None:
             return self._reject(append, *fault)
@@ -175,8 +181,8 @@ class Writer:
         if b"\0" in properties:
             # Zeros are how recovery tells a torn record from a whole one.
             return PutStatus.MESSAGE_ILLEGAL, "a zero byte in properties"
-        if len(body) > self._config.max_message_bytes:
-            text = f"a body of {len(body)} bytes; {self._config.max_message_bytes} is the most"
+        if len(body) > self._body_bytes_max:
+            text = f"a body of {len(body)} bytes; {self._body_bytes_max} is the most"
             return PutStatus.MESSAGE_ILLEGAL, text
         return None
 
