@@ -18,6 +18,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, Self, TypeVar
 
+from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network
@@ -143,12 +144,18 @@ class App:
         After `retries` failed tries (None: never) a message goes to the dead letters, at once when
         its body is not what the function takes; `dead(message, error)` is called before.
         """
-        if concurrency < 1 or (retries is not None and retries < 0):
-            raise HandlerRefused(f"{topic}: concurrency is 1 or more, retries 0 or more (or None)")
+        check_topic_name(topic)
+        arguments.whole("concurrency", concurrency, 1)
+        if retries is not None:
+            arguments.whole("retries", retries, 0)
+        arguments.yes_or_no("ordered", ordered)
+        if undecodable not in ("dead", "retry"):
+            raise HandlerRefused(f'{topic}: undecodable is "dead" or "retry", not {undecodable!r}')
+        if not isinstance(tags, str):
+            raise arguments.wrong_type("tags", 'one string, "a" or "a || b"', tags)
         wanted = tuple(dict.fromkeys(tag.strip() for tag in tags.split("||")))
         if "" in wanted or (ALL in wanted and len(wanted) > 1):
             raise HandlerRefused(f"{topic}: tags are `a`, `a || b` or `*`, not {tags!r}")
-        check_topic_name(topic)
 
         def add(function: F) -> F:
             self._check_function(function)
@@ -269,9 +276,13 @@ class App:
         """End `run`: what is being handled is handled to its end."""
         self._stopping.set()
 
+    def use_namesrv(self, namesrv: str | None) -> None:
+        """Start on other name servers than it was made with; None leaves it as it is."""
+        self._namesrv = namesrv or self._namesrv
+
     def run_forever(self, namesrv: str | None = None) -> None:
         """Run until SIGTERM or SIGINT, maybe on other name servers; blocks."""
-        self._namesrv = namesrv or self._namesrv
+        self.use_namesrv(namesrv)
 
         async def main() -> None:
             loop = asyncio.get_running_loop()

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from gantrymq.base.errors import WrongType, WrongValue
+from gantrymq.base.arguments import wrong_type
+from gantrymq.base.errors import WrongValue
 
 DELIVER_MS, DELAY_MS = "TIMER_DELIVER_MS", "TIMER_DELAY_MS"
 DELAY_LEVEL_MAX: Final = 18
@@ -19,11 +20,6 @@ EARLIEST_MS: Final = 100_000_000_000
 LATEST_MS: Final = 253_402_300_799_999
 """The end of the year 9999. A larger number is of microseconds or nanoseconds."""
 _SEPARATORS = ("\x01", "\x02")
-
-
-def wrong_type(name: str, right: str, value: object) -> WrongType:
-    shown = repr(value)
-    return WrongType(f"{name} is {right}, not {shown[:80]} ({type(value).__name__})")
 
 
 def text(name: str, value: Any) -> str:
@@ -128,12 +124,6 @@ def delay_level(value: Any) -> int:
             "any other time is said by delay= or deliver_at="
         )
     return int(value)
-
-
-def yes_or_no(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise wrong_type(name, "True or False", value)
-    return value
 
 
 def timer(deliver_at: Any, delay: Any, level: int) -> tuple[str, str] | None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from gantrymq import message_fields
+from gantrymq.base.arguments import wrong_type, yes_or_no
 from gantrymq.base.errors import GantryError
 from gantrymq.base.javatypes import Int32, java_enum
 
@@ -101,7 +102,7 @@ def check_group_name(group: str) -> str:
 
 def _checked(kind: str, name: str, size_max: int) -> str:
     if not isinstance(name, str):
-        raise message_fields.wrong_type(f"a {kind}", "named by a string", name)
+        raise wrong_type(f"a {kind}", "named by a string", name)
     if not name or not name.strip():
         raise NameRefused(f"The specified {kind} is blank.")
     if len(name) > size_max:
@@ -228,7 +229,7 @@ _named_topics: set[str] = set()
 def _message_topic(topic: Any) -> str:
     """A name that a message may be sent to; group names inside may be longer than topic names."""
     if not isinstance(topic, str):
-        raise message_fields.wrong_type("topic", "a string", topic)
+        raise wrong_type("topic", "a string", topic)
     plain = str.__str__(topic)
     if plain.startswith(RETRY_PREFIX) and len(plain) <= GROUP_BYTES_MAX:
         check_group_name(plain)
@@ -288,7 +289,7 @@ class Message:
         if deliver_at is not None or delay is not None:
             self.timer = message_fields.timer(deliver_at, delay, delay_level)
         if wait_store_ok is not True:
-            message_fields.yes_or_no("wait_store_ok", wait_store_ok)
+            yes_or_no("wait_store_ok", wait_store_ok)
         self.wait_store_ok = wait_store_ok
         if sharding_key is not None:
             sharding_key = message_fields.text("sharding_key", sharding_key)

@@ -454,6 +454,15 @@ async def order(body: str) -> None:
 """
 
 
+BLOCKING = (
+    PROGRAM.replace("import asyncio", "import asyncio, time")
+    .replace("from gantrymq import App, ", "from gantrymq.sync import App\nfrom gantrymq import ")
+    .replace("async def", "def")
+    .replace("await asyncio.sleep", "time.sleep")
+)
+"""The same without `async`."""
+
+
 def start_program(folder: Path, target: str, namesrv: str) -> "subprocess.Popen[str]":
     code = "from gantrymq.cli.main import main; main()"
     return subprocess.Popen(
@@ -462,14 +471,18 @@ def start_program(folder: Path, target: str, namesrv: str) -> "subprocess.Popen[
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "signum, text",
+    [(signal.SIGTERM, PROGRAM), (signal.SIGINT, PROGRAM), (signal.SIGTERM, BLOCKING)],
+    ids=["terminate", "interrupt", "blocking"],
+)
 def test_gantry_run_ends_what_it_is_doing_when_told_to_stop(
-    signum: signal.Signals, tmp_path: Path
+    signum: signal.Signals, text: str, tmp_path: Path
 ) -> None:
     """
     The running handler ends, its acknowledgement is stored: the next start has nothing to repeat.
     """
-    (tmp_path / "shop.py").write_text(PROGRAM)
+    (tmp_path / "shop.py").write_text(text)
 
     async def story() -> None:
         async with Cluster() as cluster:

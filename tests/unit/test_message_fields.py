@@ -3,11 +3,12 @@
 import enum
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from gantrymq import (
+    App,
     ConfigError,
     Consumer,
     ConsumerOptions,
@@ -20,6 +21,7 @@ from gantrymq import (
 from gantrymq.base.clock import SystemClock
 from gantrymq.client.identity import MessageIds
 from gantrymq.client.outgoing import prepare
+from gantrymq.testing import Cluster
 
 
 class Tag(str, enum.Enum):  # noqa: UP042  # the older kind, whose text is not its value
@@ -143,9 +145,58 @@ def test_arguments_of_clients_are_refused_as_well() -> None:
         ({"options": ProducerOptions()}, "options must be ConsumerOptions"),
         ({"client": ConsumerOptions()}, "client must be ClientOptions"),
         ({"namesrv": 9876}, "namesrv must be str"),
+        ({"namesrv": "localhost"}, "write host:port"),
+        ({"namesrv": "http://localhost:9876"}, "without a scheme"),
+        ({"close_grace": "x"}, "close_grace is a number of seconds"),
+        ({"start_timeout": 0}, "start_timeout is more than 0 seconds"),
+        ({"strategy": "AVG"}, "allocate_strategy"),
+        ({"once": "x.db"}, "once is an Once"),
+        ({"trace": 5}, "trace (which may also be a topic) is True or False"),
     ]:
         with pytest.raises(GantryError) as caught:
             Consumer(group="g", **wrong)
         assert words in str(caught.value)
     with pytest.raises(GantryError, match="a group is named by a string"):
         Producer(group=5)  # type: ignore[arg-type]
+
+
+def test_arguments_of_calls_are_refused_at_once(gantry_sim: Any) -> None:
+    """
+    Also where nobody would have noticed: a wrong queue let a send wait for ever.
+    """
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create_topic("T")
+        fine, wrong = Message("T", "x"), cast("Any", "x")
+        async with (
+            cluster.producer() as producer,
+            cluster.consumer() as consumer,
+            cluster.admin() as admin,
+        ):
+            for work, words in [
+                (lambda: producer.send(wrong), "what is sent is a Message"),
+                (lambda: producer.request(wrong), "what is sent is a Message"),
+                (lambda: producer.send_batch(cast("Any", fine)), "a batch is a list"),
+                (lambda: producer.send_batch([fine, wrong]), "a batch is a list"),
+                (lambda: producer.send(fine, queue=cast("Any", 1)), "queue is a Queue"),
+                (lambda: producer.send(fine, selector=wrong), "selector is a function"),
+                (lambda: producer.send(fine, timeout=wrong), "timeout is a number of seconds"),
+                (lambda: producer.send(fine, timeout=0), "timeout is more than 0"),
+                (lambda: admin.create_topic("U", queues=0), "queues is 1 or more"),
+                (lambda: admin.create_topic("U", read_queues=wrong), "a whole number"),
+            ]:
+                with pytest.raises(GantryError, match=words):
+                    await cast("Any", work)()
+            for plain, words in [
+                (lambda: consumer.subscribe("T", tags=cast("Any", ["a"])), "tags is one string"),
+                (lambda: consumer.subscribe("T", sql=cast("Any", 5)), "sql is one string"),
+                (lambda: consumer.handler(batch=0), "batch is 1 or more"),
+                (lambda: consumer.pause(-1), "a pause is 0 or more"),
+                (lambda: App(group="g").on("T", retries=wrong), "retries is a whole number"),
+                (lambda: App(group="g").on("T", tags=cast("Any", ["a"])), "tags is one string"),
+                (lambda: App(group="g").on("T", undecodable=wrong), "undecodable is"),
+            ]:
+                with pytest.raises(GantryError, match=words):
+                    cast("Any", plain)()
+
+    gantry_sim(story)

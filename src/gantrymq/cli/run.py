@@ -9,6 +9,7 @@ import click
 from gantrymq.app import App
 from gantrymq.base.errors import GantryError
 from gantrymq.cli.output import fail, namesrv_option
+from gantrymq.sync import App as BlockingApp
 
 LOG_FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
@@ -27,7 +28,7 @@ def run(target: str, namesrv: str | None, verbose: bool) -> None:
         fail(error)
 
 
-def find_app(target: str) -> App:
+def find_app(target: str) -> App | BlockingApp:
     """The app that `module:name` means, looked for in the current folder first."""
     module_name, _, name = target.partition(":")
     sys.path.insert(0, "")
@@ -40,6 +41,6 @@ def find_app(target: str) -> App:
     except ValueError as error:
         raise click.UsageError(f"{error}: write MODULE:APP") from error
     app = getattr(module, name or "app", None)
-    if not isinstance(app, App):
+    if not isinstance(app, App | BlockingApp):
         raise click.UsageError(f"{module_name} has no App called {name or 'app'!r}")
     return app

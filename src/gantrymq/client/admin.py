@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Mapping
 from typing import Final, Self
 
+from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
 from gantrymq.base.config import format_properties, parse_properties
 from gantrymq.base.network import Network
@@ -190,6 +191,10 @@ class Admin:
         that a key never wanders: sends to a queue that is away fail. `attributes` are those of
         RocketMQ 5 (`{"message.type": "FIFO"}`); None removes one, those not named stay.
         """
+        arguments.whole("queues", queues, 1)
+        for side, count in (("read_queues", read_queues), ("write_queues", write_queues)):
+            if count is not None:
+                arguments.whole(side, count, 0)
         header = t.CreateTopicRequest(
             topic=check_topic_name(name),
             read_queue_nums=queues if read_queues is None else read_queues,

@@ -9,6 +9,7 @@ from typing import Any, Final, Self, TypeVar, overload
 
 import msgspec
 
+from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network
@@ -23,7 +24,7 @@ from gantrymq.client.instance import Hook, Instance
 from gantrymq.client.offset_store import OffsetStore
 from gantrymq.client.once.guard import Once
 from gantrymq.client.once.hosts import check_one_host
-from gantrymq.client.options import ClientOptions, ConsumerOptions, chosen
+from gantrymq.client.options import ClientOptions, ConsumerOptions, check_trace, chosen
 from gantrymq.client.producer import with_namesrv
 from gantrymq.client.queue_offsets import timestamp_of
 from gantrymq.client.readiness import Readiness, ready_or
@@ -43,7 +44,6 @@ from gantrymq.client.start_at import Start, moment_of, with_start
 from gantrymq.client.subscribing import Subscribing
 from gantrymq.client.tracing import Tracing
 from gantrymq.client.workers import BatchHandler, Handler, Work, Workers
-from gantrymq.message_fields import yes_or_no
 from gantrymq.model import RETRY_PREFIX, Queue
 from gantrymq.protocol.bodies import ConsumerData
 
@@ -55,6 +55,30 @@ FROM_OPTIONS: Final = -1
 
 H = TypeVar("H", bound=Handler)
 B = TypeVar("B", bound=BatchHandler)
+
+
+def _with_arguments(
+    options: ConsumerOptions, broadcast: bool, concurrency: int | None, max_retries: int | None
+) -> ConsumerOptions:
+    """The options that have an argument of their own, which is the stronger word."""
+    changes: dict[str, Any] = {}
+    if arguments.yes_or_no("broadcast", broadcast):
+        changes["message_model"] = BROADCASTING
+    if concurrency is not None:
+        changes["consume_thread_max"] = concurrency
+    if max_retries is not None and max_retries != FROM_OPTIONS:
+        changes["max_reconsume_times"] = max_retries
+    return msgspec.structs.replace(options, **changes)
+
+
+def _check_parts(strategy: Strategy | None, once: Once | None) -> None:
+    if once is not None:
+        arguments.one_of("once", once, Once, "an Once, as in Once(SqliteStore(path))")
+    if strategy is not None and not callable(strategy):
+        raise arguments.wrong_type(
+            "strategy", "a function from gantrymq.client.assignment (by name: the option "
+            "allocate_strategy)", strategy,
+        )  # fmt: skip
 
 
 class Consumer:
@@ -94,25 +118,22 @@ class Consumer:
         hooks: Sequence[Hook] = (),
     ) -> None:
         self.group = check_group(group)
-        self.ordered = yes_or_no("ordered", ordered)
-        options = with_start(chosen(ConsumerOptions, options), start)
+        self.ordered = arguments.yes_or_no("ordered", ordered)
         self._start_at = start
-        if yes_or_no("broadcast", broadcast):
-            options = msgspec.structs.replace(options, message_model=BROADCASTING)
-        if concurrency is not None:
-            options = msgspec.structs.replace(options, consume_thread_max=concurrency)
+        options = with_start(chosen(ConsumerOptions, options), start)
+        self.options = options = _with_arguments(options, broadcast, concurrency, max_retries)
         self._client = with_namesrv(client, namesrv)
-        if max_retries is not None and max_retries != FROM_OPTIONS:
-            options = msgspec.structs.replace(options, max_reconsume_times=max_retries)
-        self.options = options
         self._max_retries = None if max_retries is None else options.max_reconsume_times
+        _check_parts(strategy, once)
         self._strategy = strategy or strategy_named(options.allocate_strategy)
-        self._own_offsets, self._close_grace = offsets, close_grace
+        self._own_offsets, self._once = offsets, once
+        self._close_grace = arguments.seconds("close_grace", close_grace)
+        if start_timeout is not None:
+            arguments.seconds("start_timeout", start_timeout, more_than_none=True)
         self._start_timeout = start_timeout
-        self._once = once
         self._ports = (network, clock, rng)
         self._hooks = tuple(hooks)
-        self._trace = trace
+        self._trace = check_trace(trace)
         self.tracing: Tracing | None = None
         """What it writes down about what it consumes; None: nothing."""
         self._subscribing = Subscribing(self.group, retries=options.message_model != BROADCASTING)
@@ -409,6 +430,7 @@ class Consumer:
         the event loop and must be quick.
         """
         if batch is not None:
+            arguments.whole("batch", batch, 1)
             return lambda inner: self._set_work(inner, self._work_of(inner, batch, as_list=True))
         size = self.options.consume_batch_max
         return self._set_work(function, self._work_of(function, size, as_list=size > 1))
@@ -451,7 +473,7 @@ class Consumer:
     def pause(self, seconds: float) -> None:
         """Hand nothing out for a time, when what the handler needs is down."""
         self._check_started()
-        self._handout.hold(seconds)
+        self._handout.hold(arguments.seconds("a pause", seconds))
 
     def resume(self) -> None:
         """End a pause early."""

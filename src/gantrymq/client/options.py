@@ -6,7 +6,10 @@ from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
-from gantrymq.base.errors import ConfigError
+from gantrymq.base.arguments import yes_or_no
+from gantrymq.base.errors import ConfigError, GantryError
+from gantrymq.base.network import split_address
+from gantrymq.model import check_topic_name
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Whole = Annotated[int, msgspec.Meta(ge=0)]
@@ -54,6 +57,18 @@ def chosen(kind: type[Set], given: Set | None, name: str = "options") -> Set:
     return given
 
 
+def _check_address(address: str) -> None:
+    try:
+        split_address(address)
+    except GantryError:
+        raise ConfigError(
+            f"namesrv: {address!r} is no address; write host:port, several separated by `;`, as in "
+            "10.0.0.1:9876;10.0.0.2:9876"
+        ) from None
+    if "/" in address:
+        raise ConfigError(f"namesrv: write host:port without a scheme or path, not {address!r}")
+
+
 @cache
 def _kinds(options: type[Options]) -> dict[str, Any]:
     return get_type_hints(options, include_extras=True)
@@ -67,6 +82,13 @@ def _refusal(name: str, kind: Any, value: object, error: Exception) -> str:
         right = str(error).split(", got")[0].replace("Expected ", "must be ")
         right = right.replace("`", "").replace("null", "None")
     return f"{name} {right}, not {value!r}{_HINTS.get(name, '')}"
+
+
+def check_trace(value: bool | str) -> bool | str:
+    """Whether trace is written, or the topic that it is written to."""
+    if isinstance(value, str) and value:
+        return check_topic_name(value)
+    return yes_or_no("trace (which may also be a topic)", value)
 
 
 def check_timestamp(value: str | None) -> None:
@@ -111,6 +133,12 @@ class ClientOptions(Options, frozen=True, kw_only=True):
     """`rocketmq.namesrv.domain.subgroup`: last part of the page's path."""
     address_refresh_ms: Positive = 120_000
     """How often that page is asked again, so that name servers can be exchanged."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for address in (self.namesrv or "").replace(",", ";").split(";"):
+            if address.strip():
+                _check_address(address.strip())
 
 
 class ProducerOptions(Options, frozen=True, kw_only=True):

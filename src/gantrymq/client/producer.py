@@ -10,13 +10,14 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Final, Self, cast
 
+from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network
 from gantrymq.client.checks import CheckHandler, Checks
 from gantrymq.client.errors import Closed, NotStarted, WindowFull
 from gantrymq.client.instance import Hook, Instance, shared_instance
-from gantrymq.client.options import ClientOptions, ProducerOptions, chosen
+from gantrymq.client.options import ClientOptions, ProducerOptions, check_trace, chosen
 from gantrymq.client.outbox import Outbox, Pending, Selector
 from gantrymq.client.outgoing import Prepared, check_topic, prepare, prepare_batch
 from gantrymq.client.recall import RecallResult, recall_message
@@ -80,7 +81,7 @@ class Producer:
         self._network, self._clock, self._rng = network, clock, rng
         self._instance: Instance | None = None
         self._outbox: Outbox | None = None
-        self._trace = trace
+        self._trace = check_trace(trace)
         self.tracing: Tracing | None = None
         """What it writes down about its sends; None: nothing."""
         self._closed = False
@@ -257,6 +258,7 @@ class Producer:
         `msg_id` holds the ids separated by commas, `offset` is that of the first message.
         """
         outbox = self._usable()
+        _check_batch(messages)
         prepared = prepare_batch(messages, self.instance.ids, self.options)
         self._check_topic(prepared.topic)
         if outbox.full:
@@ -291,6 +293,8 @@ class Producer:
         `timeout` (3 s) is over both; RequestTimeout when it passes.
         """
         self._usable()
+        if not isinstance(message, Message):
+            raise _no_message(message)
         seconds = self._send_seconds if timeout is None else timeout
         return await ask(self, message, seconds, queue=queue, selector=selector)
 
@@ -379,8 +383,11 @@ class Producer:
         return publish_queues(await self.instance.routes.get(topic), topic)
 
     def _prepared(self, message: Message) -> Prepared:
-        if message.topic not in self._checked_topics:
-            self._check_topic(message.topic)
+        try:
+            if message.topic not in self._checked_topics:
+                self._check_topic(message.topic)
+        except AttributeError:
+            raise _no_message(message) from None
         return prepare(message, self._ids, self.options)
 
     def _check_topic(self, topic: str) -> None:
@@ -391,13 +398,29 @@ class Producer:
         self, outbox: Outbox, prepared: Prepared, timeout: float | None, tries: int,
         future: asyncio.Future[SendResult] | None = None,
     ) -> Pending:  # fmt: skip
+        if timeout is not None:
+            arguments.seconds("timeout", timeout, more_than_none=True)
         deadline = self._loop.time() + (self._send_seconds if timeout is None else timeout)
         return Pending(outbox, prepared, future or self._loop.create_future(), deadline, tries)
+
+
+def _no_message(value: object) -> GantryError:
+    return arguments.wrong_type("what is sent", "a Message, as in Message(topic, body)", value)
+
+
+def _check_batch(messages: Iterable[Message]) -> None:
+    whole = not isinstance(messages, Message | str | bytes)
+    if not whole or not all(isinstance(message, Message) for message in messages):
+        raise arguments.wrong_type("a batch", "a list of messages", messages)
 
 
 def _fix(
     pending: Pending, message: Message, queue: Queue | None, selector: Selector | None
 ) -> None:
+    if queue is not None:
+        arguments.one_of("queue", queue, Queue, "a Queue, as producer.queues(topic) gives them")
+    if selector is not None and not callable(selector):
+        raise arguments.wrong_type("selector", "a function", selector)
     pending.queue, pending.selector = queue, selector
     pending.sharding_key = message.sharding_key
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import timedelta
 from typing import Final, Self
 
+from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.network import Network
@@ -61,8 +62,12 @@ class SimpleConsumer:
         rng: random.Random | None = None,
     ) -> None:
         self.group = check_group(group)
+        if not isinstance(invisible, timedelta):
+            arguments.seconds("invisible", invisible)
         self._invisible_ms = _milliseconds(invisible)
-        self._ordered, self._init_mode = ordered, INIT_MIN if from_first else INIT_MAX
+        self._ordered = arguments.yes_or_no("ordered", ordered)
+        first = arguments.yes_or_no("from_first", from_first)
+        self._init_mode = INIT_MIN if first else INIT_MAX
         self._client, self._hooks = with_namesrv(client, namesrv), tuple(hooks)
         self._ports = (network, clock, rng)
         self._subscribing = Subscribing(self.group, retries=False)

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from gantrymq.base.arguments import wrong_type
 from gantrymq.base.errors import ConfigError
 from gantrymq.base.moments import ACCEPTED, local_zone, parse_moment
 from gantrymq.client.options import ConsumerOptions
-from gantrymq.message_fields import wrong_type
 
 Start = Literal["first", "last"] | datetime | str
 """The first message still there, the end, or a time: a datetime, `30m ago`, `yesterday 00:00`."""

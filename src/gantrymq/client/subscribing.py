@@ -8,6 +8,7 @@ that follows, and a consumer would wait for messages that never come.
 import logging
 from collections.abc import Callable
 
+from gantrymq.base.arguments import wrong_type
 from gantrymq.base.errors import GantryError
 from gantrymq.client.consumer_errors import ConsumerMisused
 from gantrymq.client.errors import TRANSPORT_ERRORS, BrokerRefused
@@ -52,6 +53,8 @@ class Subscribing:
 
     def subscribe(self, topic: str, tags: str | None, sql: str | None) -> None:
         check_topic_name(topic)
+        if sql is not None and not isinstance(sql, str):
+            raise wrong_type("sql", "one string, the condition", sql)
         if sql is not None and tags not in (None, ALL):
             raise ConsumerMisused("give tags or sql, not both")
         if sql is not None:

@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 
+from gantrymq.base.arguments import wrong_type
 from gantrymq.base.errors import GantryError
 from gantrymq.model import Subscription
 from gantrymq.protocol.codes import ResponseCode
@@ -42,6 +43,8 @@ def subscription(
         return Subscription(
             topic=topic, sub_string=expression or "", expression_type=kind, sub_version=version
         )
+    if expression is not None and not isinstance(expression, str):
+        raise wrong_type("tags", 'one string, "a" or "a || b"', expression)
     tags = parse_tags(expression)
     return Subscription(
         topic=topic,

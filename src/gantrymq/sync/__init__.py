@@ -238,6 +238,9 @@ class PollingConsumer(AsyncConsumer):
         self._check_started()
         if self._once is not None:
             raise ConsumerMisused("`once` needs a handler and `run`: it must know when work begins")
+        if not self._waited:
+            self._waited = True
+            self._readiness.look(waits=True)
         try:
             async with asyncio.timeout(timeout):
                 found = await self._handout.next(1 if one_by_one else count_max)

@@ -211,8 +211,9 @@ class App(Blocking[ThreadedApp]):
         """End `run`: what is being handled is handled to its end."""
         self._portal.post(self._current().stop)
 
-    def run_forever(self) -> None:
-        """Run until SIGTERM or SIGINT; for a program's main thread."""
+    def run_forever(self, namesrv: str | None = None) -> None:
+        """Run until SIGTERM or SIGINT, maybe on other name servers; for a program's main thread."""
+        self._current().use_namesrv(namesrv)
         before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
         for each in before:
             signal.signal(each, lambda *_: self.stop())

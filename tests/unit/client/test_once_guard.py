@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gantrymq import WrongValue
 from gantrymq.base.offload import InlineOffload
 from gantrymq.client.consumer import Consumer
 from gantrymq.client.consumer_errors import ConsumerMisused
@@ -440,7 +441,8 @@ def test_settings_that_make_no_sense_are_refused(store: SqliteStore) -> None:
     """
     refuses("no transactions", lambda: Once(RedisStore("redis://x"), transaction=True))
     refuses("not at most once", lambda: Once(store, transaction=True, at_most_once=True))
-    refuses("more than 0", lambda: Once(store, lease=0))
+    with pytest.raises(WrongValue, match="lease is more than 0 seconds"):
+        Once(store, lease=0)
 
 
 def test_consumers_that_cannot_have_once_say_so(gantry_sim: Simulate, store: SqliteStore) -> None:

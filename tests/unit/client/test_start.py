@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
@@ -16,8 +17,11 @@ from gantrymq import (
     HandlerRefused,
     Message,
     NotReady,
+    Once,
     Received,
+    SqliteStore,
 )
+from gantrymq.base.offload import InlineOffload
 from gantrymq.client.consumer import Consumer
 from gantrymq.model import dead_topic
 from gantrymq.sync import Consumer as SyncConsumer
@@ -181,5 +185,39 @@ def test_a_handler_may_return_a_status(gantry_sim: Simulate, ordered: bool) -> N
             letter = await anext(dead)
             assert b"never" == letter.body
             assert "the handler returned DEAD" == letter.properties["GANTRY_REASON"]
+
+    gantry_sim(story)
+
+
+@pytest.mark.parametrize("transaction", [False, True])
+def test_a_status_counts_for_once_as_well(
+    gantry_sim: Simulate, tmp_path: Path, transaction: bool
+) -> None:
+    """
+    What is to come later is not remembered as done; what is done is not done again.
+    """
+
+    async def story(cluster: Cluster) -> None:
+        await cluster.create_topic("T", 1)
+        async with cluster.producer() as producer:
+            await producer.send(Message("T", "x", keys="k"))
+        store = SqliteStore(str(tmp_path / "once.db"), offload=InlineOffload())
+        once = Once(store, transaction=transaction)
+        consumer = cluster.consumer("g", start="first", once=once)
+        seen: list[int] = []
+
+        async def listen(message: Delivery, *_: object) -> ConsumeStatus:
+            seen.append(message.reconsume_times)
+            later = not message.reconsume_times
+            return ConsumeStatus.RECONSUME_LATER if later else ConsumeStatus.SUCCESS
+
+        consumer.handler(listen)
+        consumer.subscribe("T")
+        async with consumer, cluster.producer() as producer:
+            await asyncio.sleep(60)
+            await producer.send(Message("T", "x", keys="k"))
+            await asyncio.sleep(60)
+        assert [0, 1] == seen
+        assert 1 == once.suppressed_count
 
     gantry_sim(story)

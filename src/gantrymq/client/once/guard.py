@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar, cast
 
+from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
 from gantrymq.client.consume_status import ConsumeStatus, finish_by, is_done
 from gantrymq.client.consumer_errors import ConsumerMisused
@@ -67,8 +68,10 @@ class Once:
             raise ConsumerMisused(f"{type(store).__name__} has no transactions: use claims")
         if transaction and at_most_once:
             raise ConsumerMisused("a transaction is effectively once, not at most once")
-        if lease <= 0 or keep <= 0:
-            raise ConsumerMisused("lease and keep are seconds, more than 0")
+        arguments.seconds("lease", lease, more_than_none=True)
+        arguments.seconds("keep", keep, more_than_none=True)
+        arguments.yes_or_no("transaction", transaction)
+        arguments.yes_or_no("at_most_once", at_most_once)
         self.store, self.transaction, self.at_most_once = store, transaction, at_most_once
         self.transaction_kind: type | None = (
             getattr(store, "transaction_kind", None) if transaction else None
