@@ -209,6 +209,44 @@ def test_the_verdict_names_what_is_missing() -> None:
     )  # fmt: skip
 
 
+def page_part(made: Report, name: str) -> str:
+    """One table of the page."""
+    text = page(made, pictures(made))
+    return text.split(f'<table data-table="{name}">')[1].split("</table>")[0]
+
+
+def test_columns_that_a_table_is_about_stay() -> None:
+    """A lag of nothing is good news, and no reason to leave the column out."""
+    made = report(
+        {
+            lag.LAG.name: [{"group": "g", "topic": "t", "time": NOON, "lag": 0, "queues": 4}],
+            latency.LATENCY.name: [{"topic": "t", "span": "handling", "messages": 3, "maxMs": 0}],
+        }
+    )
+    lags, spans = (
+        re.findall(r"<button[^>]*>([^<]*)<", page_part(made, name)) for name in ("lag", "latency")
+    )
+
+    assert ["Group", "Topic", "Unread", "Queues", "At"] == lags
+    assert ["p50", "p90", "p99", "p999", "Longest"] == spans[-5:]
+
+
+def test_tables_have_the_whole_width_and_times_a_unit() -> None:
+    """Only tables of a few columns stand beside a picture; percentiles are read at a glance."""
+    made = full()
+    text = page(made, pictures(made))
+    full_width = [part.split('data-table="')[1].split('"')[0]
+                  for part in text.split('<div class="card full">')[1:]]  # fmt: skip
+
+    assert {"latency", "totals"} <= set(full_width)
+    assert "lag" not in full_width
+    cells = re.findall(r"<td[^>]*>([^<]*)<", page_part(made, "latency"))
+    assert ["2 ms", "30 ms", "400 ms", "5 s", "5 s"] == cells[-5:]
+    (drawn,) = [each for each in pictures(made) if each.name == "latency"]
+    for width in (NARROW, WIDE):
+        assert ">p50 2 ms, p90 30 ms, p99 400 ms, p999 5 s</text>" in drawn.draw(width, False)
+
+
 def test_a_report_on_nothing_says_so() -> None:
     """No rows at all are no error: no picture, and a sentence in each section."""
     made = report({}, notes=["there are no topics to report on"])

@@ -173,15 +173,18 @@ def bars(
     scale = Scale(reach, width - 8.0, log)
     parts = [legend]
     for bar in found:
-        room = int((width - len(bar.note) * CHAR_WIDTH - 20) / CHAR_WIDTH)
+        # The parts of a nested bar cover each other: their values have a line of their own.
+        beside = 0 if nested else len(bar.note)
+        room = int((width - beside * CHAR_WIDTH - 20) / CHAR_WIDTH)
+        note = _text(4, at + 46, bar.note) if nested else _text(width - 4, at + 14, bar.note, "end")
         parts.append(
             f"<g><title>{escape(f'{bar.label}: {bar.note}')}</title>"
             + _text(4, at + 14, cut(bar.label, room), css="ink")
-            + _text(width - 4, at + 14, bar.note, "end")
+            + note
             + "".join(_bar_parts(bar, scale, at + 20, nested))
             + "</g>"
         )
-        at += 44
+        at += 62 if nested else 44
     return whole(width, at + 4, title, alt, "".join(parts), style=style)
 
 

@@ -35,7 +35,7 @@ margin:16px 0 0;padding:0;list-style:none}
 .grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,560px),1fr));gap:16px;
 align-items:start}
 .card{padding:16px 18px;margin:0 0 16px;min-width:0}
-.grid .card{margin:0}.grid{margin:0 0 16px}
+.grid .card{margin:0}.grid{margin:0 0 16px}.grid .full{grid-column:1/-1}
 .card svg{max-width:100%;height:auto;display:block}
 .narrow{display:none}
 .scroll{overflow-x:auto;max-height:26rem;overflow-y:auto;border-top:1px solid var(--line)}

@@ -69,6 +69,15 @@ _FIRST: Final[Mapping[str, tuple[str, ...]]] = {
 """Columns by which a table is shown, the largest first."""
 
 
+_ABOUT: Final[Mapping[str, tuple[str, ...]]] = {
+    "lag": ("lag",), "latency": (*latency.PERCENTILES, "maxMs"), "totals": ("messages",),
+    "ledger_groups": ("messages", "acknowledged"), "ledger_topics": ("stored", "messages"),
+}  # fmt: skip
+"""Columns that a table is there for: a zero in them is news."""
+COLUMNS_BESIDE_MAX: Final = 4
+"""A table with more columns does not fit beside a picture."""
+
+
 def page(report: Report, pictures: Sequence[Picture]) -> str:
     """The whole page."""
     zone = find_zone(report.wanted.zone)
@@ -128,7 +137,10 @@ def _section(section: Section, report: Report, pictures: Sequence[Picture], zone
         for marts in (section.beside, section.marts, section.folded)
     )
     cards = [_card(each) for each in pictures if each.mart in every]
-    cards += [f'<div class="card">{_table(table, zone)}</div>' for table in beside]
+    cards += [
+        f'<div class="{"card" if _is_narrow(table) else "card full"}">{_table(table, zone)}</div>'
+        for table in beside
+    ]
     inner = f'<div class="grid">{"".join(cards)}</div>' if cards else ""
     inner += "".join(f'<div class="card">{_table(table, zone)}</div>' for table in tables)
     inner += "".join(
@@ -161,9 +173,17 @@ def _notes(report: Report) -> str:
 # tables
 
 
+def _shown(table: Table) -> list[Field]:
+    return [each for each in table.mart.fields if _worth(each, table, table.mart)]
+
+
+def _is_narrow(table: Table) -> bool:
+    return len(_shown(table)) <= COLUMNS_BESIDE_MAX
+
+
 def _table(table: Table, zone: ZoneInfo, *, headed: bool = True) -> str:
     mart = table.mart
-    fields = [each for each in mart.fields if _worth(each, table, mart)]
+    fields = _shown(table)
     rows = sorted(table.rows, key=lambda row: _rank(mart, row))[:ROWS_SHOWN]
     head = "".join(
         f'<th scope="col" class="{_css(each)}"><button type="button">{escape(each.title)}</button>'
@@ -185,8 +205,8 @@ def _table(table: Table, zone: ZoneInfo, *, headed: bool = True) -> str:
 
 
 def _worth(field: Field, table: Table, mart: Mart) -> bool:
-    """A column of zeros or of nothing is not shown, unless the rows are known by it."""
-    return field.name in mart.key or any(
+    """A column of zeros or of nothing is not shown, unless the table is about it."""
+    return field.name in (*mart.key, *_ABOUT.get(mart.name, ())) or any(
         value not in (None, 0) for value in table.column(field.name)
     )
 
@@ -220,6 +240,8 @@ def _measure(field: Field, value: float) -> str:
         return f"{value:.2%}"
     if field.unit == "bytes":
         return words.size(value)
+    if field.unit == "ms":
+        return words.span(value)
     if field.unit:
         return words.number(value)
     return str(value)

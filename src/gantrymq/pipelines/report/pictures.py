@@ -107,7 +107,7 @@ def _latency(report: Report) -> Picture | None:
         Bar(
             " · ".join(filter(None, (row["topic"], row["group"], row["span"]))),
             tuple(Part(name, max(0, row[name]), colour) for name, colour in shades.items()),
-            f"p50 {span(row['p50'])}, p99 {span(row['p99'])}",
+            ", ".join(f"{name} {span(row[name])}" for name in shades),
         )
         for row in report.table(latency.LATENCY).rows
     ]
