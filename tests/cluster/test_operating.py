@@ -98,7 +98,8 @@ class TestDataFolders:
         assert {path: it for path, it in before.items() if not moving.search(path)} == {
             path: it for path, it in after.items() if not moving.search(path)
         }
-        assert 1 == (data / "logs" / "namesrv.log").read_text().count("boot success")
+        for log in ("namesrv.log", "broker-a/broker.log"):
+            assert 1 == (data / "logs" / log).read_text().count("boot success")
 
 
 class TestPorts:
@@ -184,6 +185,31 @@ class TestSettings:
 
         assert 0 == found.returncode
         assert "KEY=VALUE" in found.stdout
+
+    @pytest.mark.parametrize(
+        "text, said",
+        [
+            ("\nnosuch()\n", "NameError: name 'nosuch' is not defined"),
+            ("\nint('x')\n", "ValueError: invalid literal"),
+            ("\ndef (\n", "invalid syntax"),
+        ],
+    )
+    def test_a_fault_of_an_app_names_its_line(
+        self, text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """
+        Not ours, and no traceback through ours.
+        """
+        (tmp_path / "broken.py").write_text(text)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        monkeypatch.delitem(sys.modules, "broken", raising=False)
+        found = CliRunner().invoke(main, ["run", "broken:app", "-n", "127.0.0.1:1"])
+        line = one_line(found.stderr)
+
+        assert 1 == found.exit_code
+        assert f"broken cannot be imported: {said}" in line
+        assert "broken.py, line 2)" in line
 
     def test_a_fault_of_ours_is_a_line_too(self, tmp_path: Path) -> None:
         """

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import traceback
 from importlib import import_module
 
 import click
@@ -31,6 +32,8 @@ def run(target: str, namesrv: str | None, verbose: bool) -> None:
 def find_app(target: str) -> App | BlockingApp:
     """The app that `module:name` means, looked for in the current folder first."""
     module_name, _, name = target.partition(":")
+    if not module_name or module_name.startswith("."):
+        raise click.UsageError(f"{target!r} names no module: write MODULE:APP")
     sys.path.insert(0, "")
     try:
         module = import_module(module_name)
@@ -38,9 +41,17 @@ def find_app(target: str) -> App | BlockingApp:
         if error.name is not None and not f"{module_name}.".startswith(f"{error.name}."):
             fail(GantryError(f"{module_name} cannot be imported: {error}"))
         raise click.UsageError(f"{error}: write MODULE:APP") from error
-    except ValueError as error:
-        raise click.UsageError(f"{error}: write MODULE:APP") from error
+    except Exception as error:  # whatever somebody's own module does
+        fail(GantryError(f"{module_name} cannot be imported: {_where(error)}"))
     app = getattr(module, name or "app", None)
     if not isinstance(app, App | BlockingApp):
         raise click.UsageError(f"{module_name} has no App called {name or 'app'!r}")
     return app
+
+
+def _where(error: Exception) -> str:
+    """An error of somebody's module, and the line that it came from."""
+    if isinstance(error, SyntaxError):
+        return f"{error.msg} ({error.filename}, line {error.lineno})"
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({frame.filename}, line {frame.lineno})"
