@@ -45,8 +45,9 @@ def spans(rows: DataFrame) -> DataFrame:
             bodies = batch.column(names.index("body")).to_pylist()
             yield pa.RecordBatch.from_pylist(list(_rows(bodies)), schema=schema)
 
-    # A trace message may be stored twice, by a retry of its producer.
-    return rows.select("body").mapInArrow(read, SPANS).dropDuplicates()
+    # A trace message may be stored twice, by a retry of its producer. Messages are compared, not
+    # their records: there are a hundred times fewer, and a record names its message and attempt.
+    return rows.select("body").dropDuplicates().mapInArrow(read, SPANS)
 
 
 def _rows(bodies: Iterable[bytes | None]) -> Iterator[dict[str, Any]]:
