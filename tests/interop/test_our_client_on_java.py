@@ -25,7 +25,9 @@ from our_client import (
 from gantrymq import (
     ClientOptions,
     GroupConfig,
+    NoNameServer,
     NoRoute,
+    NotReady,
     ProducerOptions,
     SendFailed,
     SendResult,
@@ -37,6 +39,21 @@ from gantrymq.model import READ, dead_topic
 pytestmark = [on_real_servers, pytest.mark.timeout(120)]
 
 MESSAGE_ILLEGAL = 13
+
+
+class TestFindingServers:
+    @story
+    async def test_a_brokers_port_is_recognised(self, scene: Scene) -> None:
+        """A broker answers what only name servers know with REQUEST_CODE_NOT_SUPPORTED."""
+        await scene.create_topic()
+        wrong = replace(scene, namesrv=scene.broker)
+        async with wrong.producer() as producer:
+            with pytest.raises(NoNameServer, match=f"{scene.broker} is no name server"):
+                await producer.send(scene.message("x"))
+        async with wrong.consumer(start_timeout=3) as consumer:
+            consumer.subscribe(scene.topic)
+            with pytest.raises(NotReady, match="it answers as a broker does"):
+                await consumer.run()
 
 
 class TestSending:
