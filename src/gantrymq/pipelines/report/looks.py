@@ -52,6 +52,8 @@ td.id{font-family:ui-monospace,SFMono-Regular,Menlo,monospace;font-size:.8rem}
 summary{cursor:pointer;font-weight:600}
 details[open] summary{margin-bottom:8px}
 ul{padding-left:20px}footer{padding-bottom:40px;margin-top:40px;color:var(--muted);font-size:.85rem}
+@media (max-width:900px){th,td{white-space:normal;overflow-wrap:normal;padding:6px 5px}
+td.num{white-space:nowrap}td.id,td.long{overflow-wrap:anywhere}}
 @media (max-width:719px){main,header,footer{padding:0 12px}header{padding-top:18px}
 h1{font-size:1.3rem}.card{padding:12px}.wide{display:none}.narrow{display:block}
 .tiles{grid-template-columns:repeat(2,1fr);gap:8px}.tiles b{font-size:1.2rem}}
