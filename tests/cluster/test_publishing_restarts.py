@@ -46,6 +46,10 @@ class DiesAt:
         """What the answer was is nobody's concern any more."""
 
 
+TINY = {"mapped_file_size_commit_log": 512 * 1024}
+"""For a disk that is copied at every write, with all copies kept."""
+
+
 class TestPowerCuts:
     @pytest.mark.parametrize("flush", FLUSHES)
     def test_a_cut_at_every_write_of_an_epoch(self, flush: str) -> None:
@@ -57,7 +61,7 @@ class TestPowerCuts:
         async def epoch(images: list[MemoryDisk], told: list[int]) -> None:
             disk = MemoryDisk()
             rng = random.Random(len(flush))
-            async with Cluster(memory=True, disk=disk, flush_disk_type=flush) as cluster:
+            async with Cluster(memory=True, disk=disk, flush_disk_type=flush, **TINY) as cluster:
                 await cluster.create_topic(TOPIC, 2)
                 await write(cluster, 0, ["a0"])
                 disk.after_each = lambda: images.append(disk.image(rng))
@@ -67,7 +71,7 @@ class TestPowerCuts:
                 disk.after_each = None
 
         async def outcome(image: MemoryDisk, *, again: bool) -> list[str]:
-            async with Cluster(memory=True, disk=image, flush_disk_type=flush) as cluster:
+            async with Cluster(memory=True, disk=image, flush_disk_type=flush, **TINY) as cluster:
                 if again:
                     await write(cluster, 1, SECOND)
                     await write(cluster, 2, ["a3"])

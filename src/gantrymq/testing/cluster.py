@@ -29,6 +29,7 @@ HOST = "127.0.0.1"
 SMALL = {
     "store_profile": "dev",
     "mapped_file_size_commit_log": 4 * 1024 * 1024,
+    "mapped_file_size_consume_queue": 20 * 10_000,
     "max_hash_slot_num": 5_000,
     "max_index_num": 20_000,
     "log_directory": "",
