@@ -5,10 +5,11 @@ import random
 import time
 from typing import Any
 
+import pytest
 from peer import Peer, Run
 
 from gantrymq.base.config import parse_properties
-from gantrymq.base.files import load_text
+from gantrymq.base.files import load_text, save_text
 from gantrymq.base.offload import InlineOffload
 from gantrymq.nameserver.app import run_nameserver
 from gantrymq.nameserver.config import NameServerConfig
@@ -46,9 +47,27 @@ class TestBroker:
 
         run(work)
 
-    def test_limits_of_the_store_and_of_transactions_change_at_once(self, run: Run) -> None:
+    def test_a_file_of_an_early_version_is_named(self, caplog: pytest.LogCaptureFixture) -> None:
         """
-        A body that fitted is too large, half messages are refused; then both fit again.
+        Its settings are not in force, and nobody has to find that out alone.
+        """
+
+        async def main() -> None:
+            async with Cluster(memory=True) as cluster:
+                old = f"{cluster.broker().config.store_path_root_dir}/config"
+                await cluster.stop_broker()
+                save_text(cluster.disk, f"{old}/brokerOverrides.properties", "fileReservedTime=1")
+                await cluster.start_broker()
+                assert 72 == cluster.broker().config.file_reserved_time
+
+        simulate(main)
+
+        assert "brokerOverrides.properties is no longer read" in caplog.text
+        assert "config/broker.properties and delete it" in caplog.text
+
+    def test_limits_of_the_store_change_at_once(self, run: Run) -> None:
+        """
+        A body that fitted is too large, then it fits again.
         """
 
         async def work(cluster: Cluster) -> None:

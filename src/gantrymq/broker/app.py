@@ -22,7 +22,7 @@ from gantrymq.broker.announce import Announcer
 from gantrymq.broker.config import OTHER_PORTS, BrokerConfig, local_address
 from gantrymq.broker.delay import DelayService
 from gantrymq.broker.filters import FilterTable
-from gantrymq.broker.live_settings import with_own_file
+from gantrymq.broker.live_settings import warn_of_old_file, with_own_file
 from gantrymq.broker.parts import Ports, Shared, assemble
 from gantrymq.broker.policy import SYSTEM_GROUPS, Policy, boot_topics
 from gantrymq.broker.registry import Registry
@@ -86,6 +86,7 @@ async def run_broker(
     """Serve until the block is left; `stronger` settings stand above what was changed by calls."""
     ports = ports or real_ports()
     config = _with_addresses(with_own_file(config, ports.disk, stronger), ports.network)
+    warn_of_old_file(config, ports.disk)
     address = f"{config.broker_ip1}:{config.listen_port}"
     host = encode_host(config.broker_ip1, config.listen_port)
     conditions = FilterTable(config, ports.disk, ports.offload, ports.clock)

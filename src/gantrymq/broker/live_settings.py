@@ -88,6 +88,15 @@ def own_file(config: BrokerConfig) -> str:
     return config.broker_config_path or f"{config.store_path_root_dir}/config/broker.properties"
 
 
+def warn_of_old_file(config: BrokerConfig, disk: Disk) -> None:
+    """Early versions kept changes in a file of another name: tell whoever still has one."""
+    old = f"{config.store_path_root_dir}/config/brokerOverrides.properties"
+    if disk.exists(old):
+        log.warning(
+            "%s is no longer read: write its settings to %s and delete it", old, own_file(config)
+        )
+
+
 def with_own_file(config: BrokerConfig, disk: Disk, stronger: Collection[str] = ()) -> BrokerConfig:
     """The settings of a broker that was given no file, with what was changed while it ran.
 
