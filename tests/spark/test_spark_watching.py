@@ -97,7 +97,7 @@ def test_a_running_job_is_seen_beside_the_count_or_alone(
     with watching(spark, progress):
         if counts:
             progress.start(7, "rows")
-        found = run_tasks(spark, [LOOK_SECONDS, 5 * LOOK_SECONDS], slow(), "a int").collect()
+        found = run_tasks(spark, [LOOK_SECONDS, 12 * LOOK_SECONDS], slow(), "a int").collect()
 
     assert 2 == len(found)
     assert "Spark: 1 of 2 tasks" in screen.getvalue()
@@ -112,7 +112,7 @@ def test_without_a_terminal_a_long_job_is_lines(spark: Any) -> None:
     progress: Progress = Lines(out, every=2 * LOOK_SECONDS)
     with watching(spark, progress):
         progress.start(7, "rows")
-        run_tasks(spark, [LOOK_SECONDS, 6 * LOOK_SECONDS], slow(), "a int").collect()
+        run_tasks(spark, [LOOK_SECONDS, 12 * LOOK_SECONDS], slow(), "a int").collect()
 
     *lines, last = out.getvalue().splitlines()
     assert any("; Spark: 1 of 2 tasks" in line for line in lines)
