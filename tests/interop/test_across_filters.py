@@ -30,7 +30,7 @@ ROWS: list[dict[str, str]] = [
     {"a": "ten", "b": "10"},
     {"a": "10", "flag": "true"},
     {"a": "100", "flag": "false", "b": "hundred"},
-    {"b": "", "flag": "TRUE"},
+    {"flag": "TRUE"},
     {"TAG_LIKE": "x", "a": "1e2"},
 ]
 # What RocketMQ's brokers choose, by the numbers of the rows.
