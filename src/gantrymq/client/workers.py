@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from gantrymq.client.consume_status import ConsumeStatus, finish_by, is_done
+from gantrymq.client.consume_status import ConsumeStatus, finish_by
 from gantrymq.client.delivery import Delivery
 from gantrymq.client.failures import failure_of
 from gantrymq.client.handout import Handout, HandoutClosed
@@ -36,7 +36,7 @@ class Work:
             result = self._function(given)
             if self._is_async or (result is not None and inspect.isawaitable(result)):
                 result = await result
-            if not is_done(result) and not isinstance(result, ConsumeStatus):
+            if result is not None and not isinstance(result, ConsumeStatus):
                 raise TypeError(
                     f"handler returned {result!r}; return None to acknowledge, raise to retry, or "
                     "return a ConsumeStatus"
@@ -52,19 +52,16 @@ class Work:
                     message.failure = failure
                     await message.retry()
         else:
-            await self._finish(batch, result)
-
-    async def _finish(self, batch: list[Delivery], result: ConsumeStatus | None) -> None:
-        done = is_done(result)
-        self.done_count += len(batch) if done else 0
-        self.failed_count += 0 if done else len(batch)
-        for message in batch:
-            if message.finished is not None:
-                continue
-            if result is None or done:
-                await message.ack()
+            if result is None or result is ConsumeStatus.SUCCESS:
+                self.done_count += len(batch)
+                for message in batch:
+                    if message.finished is None:
+                        await message.ack()
             else:
-                await finish_by(result, message)
+                self.failed_count += len(batch)
+                for message in batch:
+                    if message.finished is None:
+                        await finish_by(result, message)
 
 
 def _is_ours(error: BaseException) -> bool:
