@@ -21,6 +21,24 @@ LATEST_MS: Final = 253_402_300_799_999
 """The end of the year 9999. A larger number is of microseconds or nanoseconds."""
 _SEPARATORS = ("\x01", "\x02")
 
+RESERVED: Final = frozenset(
+    {
+        "KEYS", "TAGS", "WAIT", "DELAY", "UNIQ_KEY", "CLUSTER", "MSG_REGION", "TRACE_ON",
+        "RETRY_TOPIC", "REAL_TOPIC", "REAL_QID", "ORIGIN_MESSAGE_ID", "TRAN_MSG", "PGROUP",
+        "MIN_OFFSET", "MAX_OFFSET", "BUYER_ID", "TRANSFER_FLAG", "CORRECTION_FLAG", "MQ2_FLAG",
+        "RECONSUME_TIME", "MAX_RECONSUME_TIMES", "CONSUME_START_TIME",
+        "TRAN_PREPARED_QUEUE_OFFSET", "TRANSACTION_CHECK_TIMES", "CHECK_IMMUNITY_TIME_IN_SECONDS",
+        "EXTEND_UNIQ_INFO",
+    }
+)  # fmt: skip
+"""Names of properties that the system gives a meaning of its own."""
+_REFUSED: Final = RESERVED - {"UNIQ_KEY"}
+"""A sender may bring its own message id."""
+_FIELDS: Final = {
+    "KEYS": "keys", "TAGS": "tags", "WAIT": "wait_store_ok", "DELAY": "delay_level",
+}  # fmt: skip
+RETRY_PREFIX: Final = "%RETRY%"
+
 
 def text(name: str, value: Any) -> str:
     """A plain string: of an enum's string member its value, which formatting would not give."""
@@ -32,12 +50,19 @@ def text(name: str, value: Any) -> str:
 
 
 def body(value: Any) -> bytes:
+    """Its bytes: at least one, because RocketMQ's clients send no message without a body."""
     if isinstance(value, str):
-        return value.encode()
-    if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value)
-    raise wrong_type("body", "bytes or a string (for an object: encode it, as json.dumps does)",
-                     value)  # fmt: skip
+        found = value.encode()
+    elif isinstance(value, bytes | bytearray | memoryview):
+        found = bytes(value)
+    else:
+        raise wrong_type("body", "bytes or a string (for an object: encode it, as json.dumps "
+                         "does)", value)  # fmt: skip
+    if not found:
+        raise WrongValue(
+            "body is at least one byte: RocketMQ refuses a message whose body length is zero"
+        )
+    return found
 
 
 def tag(value: Any) -> str:
@@ -86,10 +111,12 @@ def _looked_at_keys(value: Any) -> tuple[str, ...]:
     return tuple(text("a key", key) for key in found)
 
 
-def properties(value: Any) -> dict[str, str]:
+def properties(value: Any, topic: str) -> dict[str, str]:
+    """A copy of a message's own properties."""
     if type(value) is dict and "" not in value and "" not in value.values():
         try:
             if "".join([*value, *value.values()]).isprintable():
+                check_names(value, topic)
                 return value.copy()
         except TypeError:
             pass  # the loop below says which of them is no string
@@ -104,7 +131,20 @@ def properties(value: Any) -> dict[str, str]:
                 f"property {plain!r}={own!r}: name and value are not empty (brokers do not keep "
                 "an empty one); leave it out"
             )
+    check_names(found, topic)
     return found
+
+
+def check_names(found: Mapping[str, str], topic: str) -> None:
+    """Refuse the names of the system's own properties.
+
+    A message to a retry topic may have them: so a consumer sends a message again, with its count.
+    """
+    if _REFUSED.isdisjoint(found) or topic.startswith(RETRY_PREFIX):
+        return
+    name = next(name for name in found if name in _REFUSED)
+    right = f"give {_FIELDS[name]}=" if name in _FIELDS else "take another name"
+    raise WrongValue(f"property {name!r} is the system's own: {right}")
 
 
 def flag(value: Any) -> int:

@@ -1,6 +1,8 @@
 """A wrong type or value never becomes a message: it is refused where the message is made."""
 
+import copy
 import enum
+import pickle
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -37,6 +39,9 @@ class Tag(str, enum.Enum):  # noqa: UP042  # the older kind, whose text is not i
         ({"body": 5}, "body is bytes or a string"),
         ({"body": None}, "body is bytes or a string"),
         ({"body": {"id": 1}}, "json.dumps"),
+        ({"body": b""}, "body is at least one byte"),
+        ({"body": ""}, "body length is zero"),
+        ({"body": bytearray()}, "body is at least one byte"),
         ({"tags": ["a", "b"]}, "one tag"),
         ({"tags": "a || b"}, "one tag"),
         ({"tags": " a"}, "blanks around"),
@@ -54,6 +59,10 @@ class Tag(str, enum.Enum):  # noqa: UP042  # the older kind, whose text is not i
         ({"properties": {"a": ""}}, "not empty"),
         ({"properties": {"a": "\x01"}}, "separator"),
         ({"properties": [("a", "b")]}, "mapping"),
+        ({"properties": {"TAGS": "a"}}, "'TAGS' is the system's own: give tags="),
+        ({"properties": {"mine": "1", "DELAY": "3"}}, "give delay_level="),
+        ({"properties": {"PGROUP": "g", "note": "two\nlines"}}, "take another name"),
+        ({"topic": "%DLQ%g", "properties": {"RETRY_TOPIC": "T"}}, "take another name"),
         ({"flag": "1"}, "flag is a whole number"),
         ({"flag": 2**31}, "32 bits"),
         ({"flag": False}, "flag is a whole number"),
@@ -96,6 +105,63 @@ def test_what_is_right_is_kept_as_it_was_said() -> None:
     assert () == Message("T", "x", keys="").keys
     assert b"abc" == Message("T", memoryview(b"abc")).body
     assert "%RETRY%" + "g" * 200 == Message("%RETRY%" + "g" * 200, b"x").topic
+
+
+def test_own_ids_and_the_counts_of_a_retry_are_kept() -> None:
+    """
+    A sender may bring its own id, and a message to a retry topic says how often it was tried.
+    """
+    counts = {"RECONSUME_TIME": "2", "RETRY_TOPIC": "T"}
+
+    assert {"UNIQ_KEY": "A1"} == Message("T", b"x", properties={"UNIQ_KEY": "A1"}).properties
+    assert counts == Message("%RETRY%g", b"x", properties=counts).properties
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [("delay_level", 19), ("delay_level", 3), ("body", b""), ("keys", "a b"), ("topic", "U")],
+)
+def test_a_message_does_not_change_once_it_is_made(name: str, value: Any) -> None:
+    """
+    Neither a wrong value nor a right one is assigned; the error says how another one is made.
+    """
+    message = Message("T", b"x", delay_level=2)
+
+    with pytest.raises(AttributeError, match=rf"message\.replace\({name}=") as caught:
+        setattr(message, name, value)
+
+    assert isinstance(caught.value, GantryError)
+    assert ("T", b"x", (), 2) == (message.topic, message.body, message.keys, message.delay_level)
+
+
+def test_a_changed_message_is_another_one_and_is_checked() -> None:
+    own = {"colour": "red"}
+    message = Message("T", b"x", properties=own, delay=5)
+
+    other = message.replace(tags="paid", properties={**own, "size": "9"}, delay=7)
+    own["colour"] = "blue"
+
+    assert (None, {"colour": "red"}, ("TIMER_DELAY_MS", "5000")) == (
+        message.tags, message.properties, message.timer,
+    )  # fmt: skip
+    assert ("T", b"x", "paid", ("TIMER_DELAY_MS", "7000")) == (
+        other.topic, other.body, other.tags, other.timer,
+    )  # fmt: skip
+    assert {"colour": "red", "size": "9"} == other.properties
+    with pytest.raises(GantryError, match="1 \\(1 s\\) to 18"):
+        message.replace(delay=None, delay_level=19)
+    with pytest.raises(GantryError, match="only one"):
+        message.replace(delay_level=3)
+
+
+def test_a_message_is_copied_and_pickled_whole() -> None:
+    message = Message("T", b"x", "t", ["k"], properties={"a": "b"}, flag=7, delay_level=3)
+
+    for again in (copy.copy(message), copy.deepcopy(message), pickle.loads(pickle.dumps(message))):
+        assert ("T", b"x", "t", ("k",), {"a": "b"}, 7, 3) == (
+            again.topic, again.body, again.tags, again.keys, again.properties, again.flag,
+            again.delay_level,
+        )  # fmt: skip
 
 
 def test_a_member_of_an_enum_is_its_value() -> None:

@@ -78,8 +78,6 @@ class Epoch:
         return queues[self._turn % len(queues)]
 
     def _packed(self, message: Message) -> tuple[str, batch.Item]:
-        if not message.body:
-            raise MessageRefused(f"message to {message.topic!r}: the message body length is zero")
         msg_id = stable_id(self._prefix, self._count)
         self._count += 1
         text = properties.encode(property_map(message, msg_id)).encode()

@@ -10,6 +10,7 @@ from gantrymq.base.errors import ProtocolError
 from gantrymq.client.errors import MessageRefused
 from gantrymq.client.identity import MessageIds
 from gantrymq.client.options import ProducerOptions
+from gantrymq.message_fields import check_names
 from gantrymq.model import (
     REPLY_SUFFIX,
     RETRY_PREFIX,
@@ -28,8 +29,6 @@ from gantrymq.protocol.headers.messages import SendRequestV2
 RECONSUME_TIME: Final = "RECONSUME_TIME"
 MAX_RECONSUME_TIMES: Final = "MAX_RECONSUME_TIMES"
 RETRY_NAME_CHARS_MAX: Final = 255
-_SETTABLE = frozenset({properties.UNIQ_KEY})
-"""Reserved names that a sender may set after all: its own message id."""
 
 _prefix = struct.Struct(">II").pack
 _BINARY_HEAD = struct.Struct(">hBhiiii")
@@ -80,13 +79,12 @@ def is_unusual(topic: str) -> bool:
 def prepare(message: Message, ids: MessageIds, options: ProducerOptions) -> Prepared:
     """Check and pack one message. The topic's name is the caller's to check, once a topic."""
     body = message.body
-    if not body:
-        raise MessageRefused(f"message to {message.topic!r}: the message body length is zero")
     if len(body) > options.max_message_bytes:
         raise too_large(message.topic, len(body), options.max_message_bytes)
     msg_id, born_ms = ids.next()
     if message.properties or message.delay_level or not message.wait_store_ok or (
-        message.sharding_key is not None or message.timer is not None
+        message.sharding_key is not None or message.deliver_at is not None
+        or message.delay is not None
     ):  # fmt: skip
         fields = property_map(message, msg_id)
         msg_id = fields[properties.UNIQ_KEY]
@@ -112,30 +110,17 @@ def too_large(topic: str, size: int, size_max: int) -> MessageRefused:
 def _plain_properties(message: Message, msg_id: str) -> str:
     """The usual case without a dict: an id, perhaps a tag and keys."""
     text = f"UNIQ_KEY\x01{msg_id}\x02"
-    marks = 1
     if message.tags:
         text += f"TAGS\x01{message.tags}\x02"
-        marks += 1
     if message.keys:
         text += f"KEYS\x01{' '.join(message.keys)}\x02"
-        marks += 1
-    if text.count("\x01") != marks or text.count("\x02") != marks:
-        raise MessageRefused(
-            f"message to {message.topic!r}: a tag or key contains a separator (0x01 or 0x02)"
-        )
     return text
 
 
 def property_map(message: Message, msg_id: str) -> dict[str, str]:
     """All properties of a message, the system's and the sender's."""
     own = message.properties
-    if not message.topic.startswith(RETRY_PREFIX):
-        taken = [name for name in own if name in properties.RESERVED and name not in _SETTABLE]
-        if taken:
-            raise MessageRefused(
-                f"message to {message.topic!r}: property {taken[0]!r} is the system's own; "
-                "use the message's fields, or another name"
-            )
+    check_names(own, message.topic)  # once more: a message keeps them in a dict, which can change
     fields = {properties.UNIQ_KEY: msg_id, **own}
     if message.tags:
         fields[properties.TAGS] = message.tags
@@ -143,8 +128,9 @@ def property_map(message: Message, msg_id: str) -> dict[str, str]:
         fields[properties.KEYS] = " ".join(message.keys)
     if message.delay_level:
         fields[properties.DELAY] = str(message.delay_level)
-    if message.timer is not None:
-        fields[message.timer[0]] = message.timer[1]
+    timer = message.timer
+    if timer is not None:
+        fields[timer[0]] = timer[1]
     if not message.wait_store_ok:
         fields[properties.WAIT] = "false"
     if message.sharding_key is not None:
@@ -182,8 +168,6 @@ def prepare_batch(
             raise MessageRefused("a batch takes no delayed messages")
         if message.wait_store_ok != messages[0].wait_store_ok:
             raise MessageRefused("a batch has one wait_store_ok for all its messages")
-        if not message.body:
-            raise MessageRefused(f"message to {topic!r}: the message body length is zero")
         msg_id, born_ms = ids.next()
         fields = property_map(message, msg_id)
         msg_ids.append(fields[properties.UNIQ_KEY])

@@ -5,7 +5,6 @@ the broker hands it on over the connection on which it last heard from the asker
 """
 
 import asyncio
-import copy
 import logging
 import random
 import uuid
@@ -175,14 +174,13 @@ async def ask(producer: "Producer", message: Message, seconds: float, **place: A
 
 
 def _asking(message: Message, correlation_id: str, client_id: str, seconds: float) -> Message:
-    request = copy.copy(message)
-    request.properties = {
+    own = {
         **message.properties,
         p.CORRELATION_ID: correlation_id,
         p.REPLY_TO_CLIENT: client_id,
         p.TIME_TO_LIVE: str(max(1, int(seconds * 1000))),
     }
-    return request
+    return message.replace(properties=own)
 
 
 def _no_reply(topic: str, sent: SendResult | None, seconds: float) -> RequestTimeout:

@@ -66,17 +66,6 @@ SPARE = (
 WAITING_BYTES = 320
 """Room for what a waiting room writes down: the longest topic's name, a queue, the cluster."""
 
-RESERVED = frozenset(
-    {
-        KEYS, TAGS, WAIT, DELAY, UNIQ_KEY, CLUSTER, MSG_REGION, TRACE_ON, RETRY_TOPIC, REAL_TOPIC,
-        REAL_QUEUE, ORIGIN_MESSAGE_ID, TRANSACTION_PREPARED, PRODUCER_GROUP, MIN_OFFSET,
-        MAX_OFFSET, "BUYER_ID", "TRANSFER_FLAG", "CORRECTION_FLAG", "MQ2_FLAG", "RECONSUME_TIME",
-        "MAX_RECONSUME_TIMES", "CONSUME_START_TIME", PREPARED_QUEUE_OFFSET, CHECK_TIMES,
-        CHECK_IMMUNITY, "EXTEND_UNIQ_INFO",
-    }
-)  # fmt: skip
-"""Names that user code may not set: the system gives them a meaning of its own."""
-
 
 def encode(properties: Mapping[str, str]) -> str:
     """The stored form. Separators inside a name or value would change its meaning: refused."""

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gantrymq.message_fields import RESERVED
 from gantrymq.protocol import properties
 
 MESSAGE_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -22,7 +23,7 @@ PROPERTIES_BYTES_MAX: Final = properties.BYTES_MAX - properties.WAITING_BYTES
 
 OWN_NAMES: Final = tuple(
     sorted(
-        properties.RESERVED
+        RESERVED
         | {
             properties.SHARDING_KEY, properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_SEC,
             properties.TIMER_DELAY_MS, properties.TIMER_OUT_MS, properties.TIMER_ENQUEUE_MS,

@@ -284,7 +284,7 @@ def test_a_producer_that_cannot_work_says_why() -> None:
             with pytest.raises(NameRefused):
                 await producer.send(Message("no good", "x"))
             with pytest.raises(MessageRefused):
-                producer.submit(Message("T", ""))
+                producer.submit(Message("T", bytes(5_000_000)))
         with pytest.raises(Closed):
             producer.submit(Message("T", "x"))
         with pytest.raises(Closed):

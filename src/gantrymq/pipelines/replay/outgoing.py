@@ -8,6 +8,7 @@ of their offsets and others by the time they were stored.
 from collections.abc import Sequence
 from typing import Any, Final
 
+from gantrymq.message_fields import RESERVED
 from gantrymq.model import Queue
 from gantrymq.pipelines.replay.request import BY_QUEUE
 from gantrymq.protocol import properties as names
@@ -22,7 +23,7 @@ MARKS: Final = (REPLAY_ID, REPLAY_ORIGIN, REPLAY_BORN, REPLAY_STORED)
 
 LEFT_BEHIND: Final = frozenset(
     {
-        *names.RESERVED, *names.FAILURE, *MARKS,
+        *RESERVED, *names.FAILURE, *MARKS,
         names.RESENT_FROM, names.SPREAD_FROM, names.INSTANCE_ID, names.TRANSACTION_ID,
         names.TIMER_DELIVER_MS, names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_OUT_MS,
         names.TIMER_ENQUEUE_MS, names.TIMER_DEQUEUE_MS, names.TIMER_ROLL_TIMES,
