@@ -16,7 +16,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeVar
 
 from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
@@ -88,6 +88,9 @@ class _Route:
 
 class App:
     """Handlers, the consumers that feed them (one for each group), and a producer."""
+
+    blocking: ClassVar = False
+    """Whether handlers are plain functions that run on threads."""
 
     def __init__(
         self,
@@ -161,7 +164,10 @@ class App:
             self._check_function(function)
             in_group = check_group(group or self.group)
             once = self._once_of(in_group)
-            plan = Plan(function, transaction_kind=once.transaction_kind if once else None)
+            plan = Plan(
+                function, transaction_kind=once.transaction_kind if once else None,
+                blocking=self.blocking,
+            )  # fmt: skip
             self._routes.append(
                 _Route(
                     getattr(function, "__qualname__", repr(function)), function, plan,

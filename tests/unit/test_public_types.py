@@ -10,18 +10,21 @@ PROGRAM = """
 import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, assert_type
+from typing import Annotated, Any, assert_type
+
+from psycopg import AsyncConnection
 
 from gantrymq import (
     Admin, App, Consumer, ConsumerOptions, DeadLetters, Decision, Delivery, Finder, Found,
-    GantryError, LitePullConsumer, Message, Once, Popped, Producer, PullConsumer, Queue,
-    RecallResult, Received, Reply, SendResult, SimpleConsumer, SqliteStore, Transaction,
-    Unfinished, ack_first, by_keys, reply_to,
+    GantryError, LitePullConsumer, Message, Once, Popped, PostgresStore, Producer, PullConsumer,
+    Queue, RecallResult, Received, RedisStore, Reply, SendResult, SimpleConsumer, SqliteStore,
+    Transaction, Unfinished, ack_first, by_keys, reply_to,
 )
 from gantrymq import ConsumeStatus, Depends, sync
 from gantrymq.app import CallNext
 from gantrymq.testing import GantryCluster
 from gantrymq.client.dead_letters import Letter, Wanted
+from gantrymq.client.once.sqlite_store import SqliteTransaction
 
 
 @dataclass
@@ -130,9 +133,39 @@ async def consume() -> None:
 async def once() -> None:
     consumer = Consumer(group="g", once=Once(SqliteStore("x"), transaction=True))
 
+    assert_type(consumer, Consumer[SqliteTransaction])
+
     @consumer.handler
-    async def handle(message: Delivery, transaction: object) -> None:
-        print(message, transaction)
+    async def handle(message: Delivery, transaction: SqliteTransaction) -> None:
+        await transaction.execute("SELECT 1")
+
+    @consumer.handler
+    def listen_in(message: Delivery, transaction: object) -> ConsumeStatus:
+        return ConsumeStatus.SUCCESS
+
+    @consumer.handler(batch=10)
+    async def many(messages: list[Delivery], transaction: SqliteTransaction) -> None:
+        print(len(messages))
+
+    postgres = Consumer(group="g", once=Once(PostgresStore("postgresql://x"), transaction=True))
+
+    @postgres.handler
+    async def bill(message: Delivery, transaction: AsyncConnection[Any]) -> None:
+        await transaction.execute("SELECT 1")
+
+    claims = Consumer(group="g", once=Once(RedisStore("redis://x"), key=by_keys))
+
+    @claims.handler
+    async def claimed(message: Delivery) -> None:
+        print(message)
+
+    async with consumer as same:
+        await first_of(same)
+    await first_of(Consumer(group="g"))
+
+
+async def first_of(consumer: Consumer) -> None:
+    print(consumer.group, Once(SqliteStore("x"), at_most_once=True).suppressed_count)
 
 
 async def borrow() -> None:
@@ -203,6 +236,27 @@ sync.Producer(group="p").send("x")
 """
 
 
+OTHER_STORE = """
+from typing import Any
+from psycopg import AsyncConnection
+from gantrymq import Consumer, Delivery, Once, RedisStore, SqliteStore
+
+consumer = Consumer(group="g", once=Once(SqliteStore("x"), transaction=True))
+claims = Consumer(group="g", once=Once(SqliteStore("x")))
+
+@consumer.handler
+async def bill(message: Delivery, transaction: AsyncConnection[Any]) -> None: ...
+
+@consumer.handler(batch=10)
+async def many(messages: list[Delivery], transaction: AsyncConnection[Any]) -> None: ...
+
+@claims.handler
+async def claimed(message: Delivery, transaction: AsyncConnection[Any]) -> None: ...
+
+Once(RedisStore("redis://x"), transaction=True)
+"""
+
+
 def mypy(folder: Path, program: str) -> tuple[int, str]:
     path = folder / "program.py"
     path.write_text(program)
@@ -214,11 +268,21 @@ def mypy(folder: Path, program: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+def wrong_lines(folder: Path, program: str) -> list[int]:
+    _, said = mypy(folder, program)
+    return sorted({int(line.split(":")[1]) for line in said.splitlines() if "error:" in line})
+
+
 def test_a_program_with_types_is_checked_against_ours(tmp_path: Path) -> None:
     """
     Right uses pass, and what is wrong is told, in the blocking client as well.
     """
     assert (0, "") == mypy(tmp_path, PROGRAM)
-    code, said = mypy(tmp_path, MISTAKES)
-    lines = {int(line.split(":")[1]): line for line in said.splitlines() if "error:" in line}
-    assert (1, [6, 7, 9, 11]) == (code, sorted(lines))
+    assert [6, 7, 9, 11] == wrong_lines(tmp_path, MISTAKES)
+
+
+def test_a_handler_written_for_another_store_is_told_by_its_type(tmp_path: Path) -> None:
+    """
+    The second parameter of a handler is a transaction of the store that its consumer's `once` has.
+    """
+    assert [9, 12, 15, 18] == wrong_lines(tmp_path, OTHER_STORE)

@@ -5,7 +5,7 @@ import logging
 import os
 import random
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final, Self, TypeVar, overload
+from typing import Any, Final, Generic, Self, overload
 
 import msgspec
 
@@ -19,11 +19,13 @@ from gantrymq.client.consumer_errors import ConsumerMisused
 from gantrymq.client.delivery import Delivery
 from gantrymq.client.errors import BrokerRefused, Closed, NotStarted
 from gantrymq.client.handler_check import check_handler
+from gantrymq.client.handler_types import BatchDecorator, H, R
 from gantrymq.client.handout import Handout, HandoutClosed
 from gantrymq.client.instance import Hook, Instance
 from gantrymq.client.offset_store import OffsetStore
 from gantrymq.client.once.guard import Once
 from gantrymq.client.once.hosts import check_one_host
+from gantrymq.client.once.store import Tx
 from gantrymq.client.options import ClientOptions, ConsumerOptions, check_trace, chosen
 from gantrymq.client.producer import with_namesrv
 from gantrymq.client.queue_offsets import timestamp_of
@@ -43,7 +45,7 @@ from gantrymq.client.setup import (
 from gantrymq.client.start_at import Start, moment_of, with_start
 from gantrymq.client.subscribing import Subscribing
 from gantrymq.client.tracing import Tracing
-from gantrymq.client.workers import BatchHandler, Handler, Work, Workers
+from gantrymq.client.workers import Work, Workers
 from gantrymq.model import RETRY_PREFIX, Queue
 from gantrymq.protocol.bodies import ConsumerData
 
@@ -52,9 +54,6 @@ log = logging.getLogger(__name__)
 LOCK_RENEW_SECONDS: Final = 20.0
 CLOSE_GRACE_SECONDS: Final = 5.0
 FROM_OPTIONS: Final = -1
-
-H = TypeVar("H", bound=Handler)
-B = TypeVar("B", bound=BatchHandler)
 
 
 def _with_arguments(
@@ -81,7 +80,7 @@ def _check_parts(strategy: Strategy | None, once: Once | None) -> None:
         )  # fmt: skip
 
 
-class Consumer:
+class Consumer(Generic[Tx]):
     """Reads topics as a member of a group.
 
         async with Consumer("localhost:9876", group="billing") as consumer:
@@ -106,7 +105,7 @@ class Consumer:
         concurrency: int | None = None,
         strategy: Strategy | None = None,
         offsets: OffsetStore | None = None,
-        once: Once | None = None,
+        once: Once[Tx] | None = None,
         options: ConsumerOptions | None = None,
         client: ClientOptions | None = None,
         trace: bool | str = False,
@@ -420,7 +419,10 @@ class Consumer:
     def handler(self, function: H) -> H: ...
 
     @overload
-    def handler(self, *, batch: int) -> Callable[[B], B]: ...
+    def handler(self, function: Callable[[Delivery, Tx], R]) -> Callable[[Delivery, Tx], R]: ...
+
+    @overload
+    def handler(self, *, batch: int) -> BatchDecorator[Tx]: ...
 
     def handler(self, function: Any = None, *, batch: int | None = None) -> Any:
         """Register the function that gets every message; with `batch`, lists of up to so many.
@@ -445,6 +447,7 @@ class Consumer:
             ),
             given=Delivery,
             as_list=as_list,
+            transaction=self._once.transaction_kind if self._once is not None else None,
         )
         if self._once is not None:
             function = self._once.guard(function, as_list=as_list)

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Union
 
 from gantrymq.client.payloads import HandlerRefused
 
@@ -15,11 +15,13 @@ def check_handler(
     as_list: bool = False,
     may_wait: bool = True,
     must_wait: bool = False,
+    transaction: type | None = None,
 ) -> None:
     """Refuse what cannot be called with these arguments, or would not be waited for.
 
     `given` is the class of the messages; with `as_list` a handler gets a list of them. Where
-    handlers run on threads they must not be coroutine functions (`may_wait=False`).
+    handlers run on threads they must not be coroutine functions (`may_wait=False`). `transaction`
+    is the class of the second argument, if it is known.
     """
     if not callable(function):
         raise HandlerRefused(f"a handler is a function, not {function!r}")
@@ -37,7 +39,7 @@ def check_handler(
         raise HandlerRefused(
             f"handler {name}{signature} must take ({', '.join(arguments)}): {error}"
         ) from None
-    _check_annotation(name, function, given, as_list=as_list)
+    _check_annotations(name, function, list if as_list else given, given, transaction)
 
 
 def check_kind(name: str, function: Callable[..., Any], *, may_wait: bool) -> None:
@@ -52,23 +54,38 @@ def check_kind(name: str, function: Callable[..., Any], *, may_wait: bool) -> No
         )
 
 
-def _check_annotation(
-    name: str, function: Callable[..., Any], given: type, *, as_list: bool
+def _check_annotations(
+    name: str, function: Callable[..., Any], right: type, given: type, transaction: type | None
 ) -> None:
     """A class that a message cannot be is a handler written for something else."""
     try:
         parameters = inspect.signature(function, eval_str=True).parameters.values()
     except Exception:
         return  # an annotation that cannot be read says nothing
-    wanted = next(iter(parameters)).annotation if parameters else inspect.Parameter.empty
-    right: type = list if as_list else given
-    if wanted in (inspect.Parameter.empty, Any) or not isinstance(wanted, type):
-        return
-    if getattr(wanted, "_is_protocol", False):
-        return  # its members decide, and they need not be checkable
-    if not (issubclass(right, wanted) or issubclass(wanted, right)):
-        what = f"a list of {given.__name__} objects" if as_list else f"a {given.__name__}"
+    annotated = [each.annotation for each in parameters]
+    if annotated and is_foreign(annotated[0], right):
+        what = f"a {given.__name__}" if right is given else f"a list of {given.__name__} objects"
         raise HandlerRefused(
-            f"handler {name} takes a {wanted.__name__}, but is given {what}; gantrymq.App gives "
-            "handlers the body as a type"
+            f"handler {name} takes a {annotated[0].__name__}, but is given {what}; gantrymq.App "
+            "gives handlers the body as a type"
         )
+    if len(annotated) > 1 and transaction is not None and is_foreign(annotated[1], transaction):
+        raise wrong_transaction(name, annotated[1], transaction)
+
+
+def wrong_transaction(name: str, wanted: type, right: type) -> HandlerRefused:
+    """The error for a handler that was written for another store."""
+    return HandlerRefused(
+        f"handler {name} takes a {wanted.__name__} as its transaction, but the transactions of its "
+        f"`once` are {right.__module__}.{right.__qualname__} objects"
+    )
+
+
+def is_foreign(wanted: Any, right: type) -> bool:
+    """Whether an annotation is a class that an object of the right one is not."""
+    if wanted in (inspect.Parameter.empty, Any):
+        return False
+    plain = getattr(wanted, "__origin__", wanted)  # also of `Annotated`
+    if plain is Union or not isinstance(plain, type) or getattr(plain, "_is_protocol", False):
+        return False  # the members of a protocol decide, and they need not be checkable
+    return not (issubclass(right, plain) or issubclass(plain, right))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, get_args, get_origin
 
 from gantrymq.client.delivery import Delivery
+from gantrymq.client.handler_check import is_foreign, wrong_transaction
 from gantrymq.client.payloads import HandlerRefused, decoder_of
 from gantrymq.client.producer import Producer
 from gantrymq.client.received import Received
@@ -57,14 +58,18 @@ Provide = Callable[[Call], Any]
 
 
 class Plan:
-    """How one function's arguments are made."""
+    """How one function's arguments are made.
+
+    A `blocking` function is given the blocking face of a transaction, which may be annotated as
+    what it looks like, for example `psycopg.Connection`.
+    """
 
     def __init__(
         self, function: Callable[..., Any], *, transaction_kind: type | None = None,
-        of_handler: bool = True,
+        of_handler: bool = True, blocking: bool = False,
     ) -> None:  # fmt: skip
         self._name = getattr(function, "__qualname__", repr(function))
-        self._kind, self._of_handler = transaction_kind, of_handler
+        self._kind, self._of_handler, self._blocking = transaction_kind, of_handler, blocking
         self.wants_transaction = False
         self._left = ["payload", "message", "transaction"] if of_handler else []
         self._positional: list[Provide] = []
@@ -127,6 +132,8 @@ class Plan:
                     "annotate it as Delivery, or put the payload first"
                 )
             return lambda call: call.shown
+        if self._kind is not None and not self._blocking and is_foreign(wanted, self._kind):
+            raise wrong_transaction(self._name, wanted, self._kind)
         self.wants_transaction = True
         return lambda call: call.transaction[0]
 

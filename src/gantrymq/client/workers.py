@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 from gantrymq.client.consume_status import ConsumeStatus, finish_by
@@ -12,11 +12,6 @@ from gantrymq.client.failures import failure_of
 from gantrymq.client.handout import Handout, HandoutClosed
 
 log = logging.getLogger(__name__)
-
-Outcome = Awaitable[ConsumeStatus | None] | ConsumeStatus | None
-Handler = Callable[[Delivery], Outcome] | Callable[[Delivery, Any], Outcome]
-"""With two parameters only for `once` in a transaction, which is the second one."""
-BatchHandler = Callable[[list[Delivery]], Outcome] | Callable[[list[Delivery], Any], Outcome]
 
 
 class Work:

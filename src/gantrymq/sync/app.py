@@ -14,7 +14,7 @@ import concurrent.futures
 import signal
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
 
 from gantrymq.app import ALL, CONCURRENCY, STOP_SECONDS, CallNext
 from gantrymq.app import App as AsyncApp
@@ -41,6 +41,7 @@ M = TypeVar("M", bound=Middleware)
 class ThreadedApp(AsyncApp):
     """An app on an event loop whose functions block: they run on threads of a pool."""
 
+    blocking: ClassVar = True
     pool: concurrent.futures.Executor
     portal: Portal
 

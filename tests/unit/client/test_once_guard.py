@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
-from gantrymq import WrongValue
+from gantrymq import App, WrongValue, sync
 from gantrymq.base.offload import InlineOffload
 from gantrymq.client.consumer import Consumer
 from gantrymq.client.consumer_errors import ConsumerMisused
@@ -20,6 +21,7 @@ from gantrymq.client.once.redis_store import RedisStore
 from gantrymq.client.once.sqlite_store import SqliteStore, SqliteTransaction
 from gantrymq.client.once.store import StoreUnusable, Verdict
 from gantrymq.client.options import ConsumerOptions
+from gantrymq.client.payloads import HandlerRefused
 from gantrymq.model import Message, Queue, dead_topic
 from gantrymq.testing import Cluster
 
@@ -443,6 +445,34 @@ def test_settings_that_make_no_sense_are_refused(store: SqliteStore) -> None:
     refuses("not at most once", lambda: Once(store, transaction=True, at_most_once=True))
     with pytest.raises(WrongValue, match="lease is more than 0 seconds"):
         Once(store, lease=0)
+
+
+def test_a_handler_written_for_another_store_is_refused(store: SqliteStore) -> None:
+    """
+    By a consumer and an app when it is registered; a blocking one may say what it looks like.
+    """
+
+    async def one(message: Delivery, transaction: sqlite3.Connection) -> None: ...
+    async def many(messages: list[Delivery], transaction: sqlite3.Connection) -> None: ...
+    async def of_body(body: bytes, message: Delivery, transaction: sqlite3.Connection) -> None: ...
+    def blocks(body: bytes, message: sync.Delivery, transaction: sqlite3.Connection) -> None: ...
+    async def right(message: Delivery, tx: Annotated[SqliteTransaction, "the store's"]) -> None: ...
+    async def either(message: Delivery, tx: sqlite3.Connection | SqliteTransaction) -> None: ...
+
+    def consumer() -> Consumer[Any]:
+        return Consumer("127.0.0.1:1", group="g", once=Once(store, transaction=True))
+
+    words = "takes a Connection as its transaction, but .*sqlite_store.SqliteTransaction objects"
+    with pytest.raises(HandlerRefused, match=words):
+        consumer().handler(one)
+    with pytest.raises(HandlerRefused, match=words):
+        consumer().handler(batch=2)(many)
+    with pytest.raises(HandlerRefused, match=words):
+        App("127.0.0.1:1", group="g", once=Once(store, transaction=True)).on("orders")(of_body)
+    blocking = sync.App("127.0.0.1:1", group="g", once=Once(store, transaction=True))
+    assert blocks is blocking.on("orders")(blocks)
+    for each in (right, either):
+        assert each is consumer().handler(each)
 
 
 def test_consumers_that_cannot_have_once_say_so(gantry_sim: Simulate, store: SqliteStore) -> None:

@@ -10,7 +10,7 @@ import inspect
 import logging
 import random
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Generic, Literal, TypeVar, cast, overload
 
 from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
@@ -18,7 +18,7 @@ from gantrymq.client.consume_status import ConsumeStatus, finish_by, is_done
 from gantrymq.client.consumer_errors import ConsumerMisused
 from gantrymq.client.delivery import Delivery
 from gantrymq.client.once.keys import KeyOf, by_keys, row_key
-from gantrymq.client.once.store import ClaimStore, StoreUnusable, TransactionStore, Verdict
+from gantrymq.client.once.store import ClaimStore, StoreUnusable, TransactionStore, Tx, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -46,13 +46,37 @@ class _RolledBack(Exception):
         self.value = value
 
 
-class Once:
+class Once(Generic[Tx]):
     """Makes one consumer's handler run effectively once for each piece of work.
 
     `key` names the work (default: topic, tag and keys of the message). With `transaction=True` the
-    handler gets the open transaction as second argument. `at_most_once=True` marks the work before
-    it is done: it may be lost, never repeated.
+    handler gets the open transaction as second argument, whose type is the store's. With
+    `at_most_once=True` the work is marked before it is done: it may be lost, never repeated.
     """
+
+    @overload
+    def __init__(
+        self: "Once[None]",
+        store: ClaimStore,
+        *,
+        key: KeyOf = by_keys,
+        transaction: Literal[False] = False,
+        at_most_once: bool = False,
+        lease: float = LEASE_SECONDS,
+        keep: float = KEEP_SECONDS,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        store: TransactionStore[Tx],
+        *,
+        key: KeyOf = by_keys,
+        transaction: bool,
+        at_most_once: bool = False,
+        lease: float = LEASE_SECONDS,
+        keep: float = KEEP_SECONDS,
+    ) -> None: ...
 
     def __init__(
         self,
@@ -178,7 +202,7 @@ class Once:
     async def _in_transaction(
         self, groups: dict[str, list[Delivery]], call: Callable[..., Any]
     ) -> object:
-        store = cast("TransactionStore", self.store)
+        store = cast("TransactionStore[Any]", self.store)
         value: object = None
         try:
             async with store.transaction() as transaction:

@@ -3,10 +3,13 @@
 import sys
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gantrymq.base.clock import WallClock
 from gantrymq.client.once.store import TABLE, SharedOpening, Verdict, checked_table, driver
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection
 
 POOL_SIZE: Final = 10
 OPEN_SECONDS_MAX: Final = 10.0
@@ -145,7 +148,7 @@ class PostgresStore(SharedOpening):
     # the user's transaction
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Any]:
+    async def transaction(self) -> "AsyncIterator[AsyncConnection[Any]]":
         """A psycopg connection; the row of the work and the handler's writes commit together."""
         async with self._pool.connection() as connection, connection.transaction():
             yield connection

@@ -6,12 +6,23 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import Enum
 from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 
 TABLE: Final = "gantrymq_once"
+
+if TYPE_CHECKING:
+    # With a default `Consumer` and `Once` are types without a parameter, too; Python itself has
+    # defaults from 3.13 on, type checkers know them in any version.
+    from typing_extensions import TypeVar as Parameter
+
+    Tx = Parameter("Tx", default=Any)
+    Tx_co = Parameter("Tx_co", default=Any, covariant=True)
+else:
+    Tx, Tx_co = TypeVar("Tx"), TypeVar("Tx_co", covariant=True)
+"""What a store's transaction is to a handler."""
 
 _TABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,50}\Z")
 
@@ -75,10 +86,10 @@ class ClaimStore(Protocol):
         """Delete up to so many rows whose time is over; how many there were."""
 
 
-class TransactionStore(ClaimStore, Protocol):
+class TransactionStore(ClaimStore, Protocol[Tx_co]):
     """A database in which the user's own writes happen as well."""
 
-    def transaction(self) -> AbstractAsyncContextManager[Any]:
+    def transaction(self) -> AbstractAsyncContextManager[Tx_co]:
         """What the handler is given; committed at the end, rolled back by an exception."""
 
     async def mark(
