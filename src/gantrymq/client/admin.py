@@ -43,7 +43,7 @@ from gantrymq.protocol.bodies import (
     TopicOffset,
     TopicTable,
 )
-from gantrymq.protocol.codes import ResponseCode
+from gantrymq.protocol.codes import NO_REMARK, ResponseCode
 from gantrymq.protocol.headers import clients as c
 from gantrymq.protocol.headers import topics as t
 from gantrymq.protocol.headers.base import Nothing
@@ -206,7 +206,7 @@ class Admin:
         masters = await self.masters(cluster=cluster, broker=broker)
         for address in masters.values():
             _, answer = await self.instance.call(address, calls.UPDATE_AND_CREATE_TOPIC, header)
-            if answer.remark:
+            if answer.remark not in (None, "", NO_REMARK):
                 log.warning("%s on %s: %s", name, address, answer.remark)
         await self._await_announced(header, masters)
         if order:

@@ -209,3 +209,6 @@ VERSION_3_4_9 = 121
 """From here on a request's own maxReconsumeTimes counts."""
 VERSION_4_9_4 = 401
 """From here on route data is plain JSON."""
+
+NO_REMARK = "not set any response code"
+"""What RocketMQ's servers leave in a remark that they did not fill, even beside a success."""
