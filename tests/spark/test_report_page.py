@@ -20,7 +20,7 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.base.moments import Period
 from gantrymq.pipelines.marts import causes, duplicates, lag, latency, ledger, skew, traffic
 from gantrymq.pipelines.marts.mart import Mart, Table
-from gantrymq.pipelines.report import charts, words
+from gantrymq.pipelines.report import charts, looks, words
 from gantrymq.pipelines.report.build import MARTS, Report
 from gantrymq.pipelines.report.page import page
 from gantrymq.pipelines.report.pictures import NARROW, WIDE, pictures
@@ -212,7 +212,7 @@ def test_the_verdict_names_what_is_missing() -> None:
 def page_part(made: Report, name: str) -> str:
     """One table of the page."""
     text = page(made, pictures(made))
-    return text.split(f'<table data-table="{name}">')[1].split("</table>")[0]
+    return text.split(f'data-table="{name}">')[1].split("</table>")[0]
 
 
 def test_columns_that_a_table_is_about_stay() -> None:
@@ -245,6 +245,32 @@ def test_tables_have_the_whole_width_and_times_a_unit() -> None:
     (drawn,) = [each for each in pictures(made) if each.name == "latency"]
     for width in (NARROW, WIDE):
         assert ">p50 2 ms, p90 30 ms, p99 400 ms, p999 5 s</text>" in drawn.draw(width, False)
+
+
+def test_every_table_fits_its_window() -> None:
+    """A table that needs more than the window has turns its rows into blocks there, in which each
+    value stands below the name of its column; only numbers may not be broken into lines."""
+    made = full()
+    text = page(made, pictures(made))
+    limits = {
+        name: int(limit)
+        for limit, name in re.findall(r"@media \(max-width:(\d+)px\)\{\.(w\d+),", text)
+    }
+
+    for mart in MARTS:
+        part = text.split(f'data-table="{mart.name}">')
+        (width,) = re.findall(r'<table class="(w\d+)" $', part[0])
+        heads = re.findall(r"<button[^>]*>([^<]*)<", part[1].split("</thead>")[0])
+        body = part[1].split("</table>")[0].split("<tbody>")[1]
+        for row in body.split("</tr>")[:-1]:
+            assert heads == re.findall(r'<td class="[^"]*" data-h="([^"]*)"', row)
+        assert limits[width] >= min(80 * len(heads), 1400) + looks.BESIDE_PX
+    assert ["td.num"] == re.findall(r"([\w.]+)\{white-space:nowrap", text)
+    assert ("w360", "w1400") == (
+        looks.width_class([("", "Topic"), ("num", "Messages")]),
+        looks.width_class([("long", "Meaning")] * 17),
+    )
+    assert "w480" == looks.width_class([("num", "Acknowledgements")] * 3)
 
 
 def test_a_report_on_nothing_says_so() -> None:

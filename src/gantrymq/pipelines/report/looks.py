@@ -1,5 +1,6 @@
 """How the page looks and the little it can do by itself: style, and sorting of tables."""
 
+from collections.abc import Iterable
 from typing import Final
 
 CSS: Final = """
@@ -40,8 +41,10 @@ align-items:start}
 .narrow{display:none}
 .scroll{overflow-x:auto;max-height:26rem;overflow-y:auto;border-top:1px solid var(--line)}
 table{border-collapse:collapse;width:100%;font-size:.85rem}
-th,td{padding:6px 8px;text-align:left;border-bottom:1px solid var(--line);white-space:nowrap}
-td.long{white-space:normal;min-width:11rem}
+th,td{padding:6px 8px;text-align:left;border-bottom:1px solid var(--line)}
+th{overflow-wrap:normal;vertical-align:bottom}
+td{min-width:5.5rem}td.id{min-width:9rem}td.long{min-width:11rem}
+td.num,td.time{min-width:0;overflow-wrap:normal}td.num{white-space:nowrap}
 th{position:sticky;top:0;background:var(--card);font-weight:600}
 th button{all:unset;cursor:pointer}th button:focus-visible{outline:2px solid var(--accent)}
 th[aria-sort=ascending] button::after{content:" \\2191"}
@@ -52,13 +55,45 @@ td.id{font-family:ui-monospace,SFMono-Regular,Menlo,monospace;font-size:.8rem}
 summary{cursor:pointer;font-weight:600}
 details[open] summary{margin-bottom:8px}
 ul{padding-left:20px}footer{padding-bottom:40px;margin-top:40px;color:var(--muted);font-size:.85rem}
-@media (max-width:900px){th,td{white-space:normal;overflow-wrap:normal;padding:6px 5px}
-td.num{white-space:nowrap}td.id,td.long{overflow-wrap:anywhere}}
 @media (max-width:719px){main,header,footer{padding:0 12px}header{padding-top:18px}
 h1{font-size:1.3rem}.card{padding:12px}.wide{display:none}.narrow{display:block}
 .tiles{grid-template-columns:repeat(2,1fr);gap:8px}.tiles b{font-size:1.2rem}}
 @media print{body{background:#fff}.scroll{max-height:none;overflow:visible}nav{display:none}}
 """
+
+STEPS_PX: Final = (360, 480, 600, 720, 840, 960, 1080, 1200, 1400)
+"""Widths that tables may need; each has a class of its own."""
+BESIDE_PX: Final = 80
+"""What a window has besides a table: margins, the border of its card, a scroll bar."""
+_CELL_PX: Final = {"": 88, "num": 78, "time": 100, "id": 144, "long": 176}
+_LETTER_PX: Final = 8
+_STACKED: Final = """
+@media (max-width:%(px)dpx){.w%(n)d,.w%(n)d tbody{display:block}
+.w%(n)d thead tr{display:flex;flex-wrap:wrap;gap:0 12px;color:var(--muted)}
+.w%(n)d thead tr::before{content:"Sort by"}
+.w%(n)d th{position:static;padding:0;border:0}
+.w%(n)d tbody tr{display:grid;grid-template-columns:repeat(auto-fill,minmax(7.5rem,1fr));
+gap:4px 12px;padding:8px 0;border-bottom:1px solid var(--line)}
+.w%(n)d td{display:block;min-width:0;padding:0;border:0;text-align:left;
+white-space:normal;overflow-wrap:anywhere}
+.w%(n)d td::before{content:attr(data-h);display:block;color:var(--muted);
+font:400 .75rem/1.3 system-ui,sans-serif}
+.w%(n)d .id{grid-column:span 2}.w%(n)d .long{grid-column:1/-1}}
+"""
+
+
+def width_class(columns: Iterable[tuple[str, str]]) -> str:
+    """The class of a table by what its columns need: the class of their cells, and their title."""
+    words = ((css, max(title.split(), key=len)) for css, title in columns)
+    need = sum(max(_CELL_PX[css], len(word) * _LETTER_PX + 16) for css, word in words)
+    return f"w{next((step for step in STEPS_PX if need <= step), STEPS_PX[-1])}"
+
+
+def stacked() -> str:
+    """Rules for windows in which a table is too wide: its rows become blocks, with each value below
+    the name of its column."""
+    return "".join(_STACKED % {"n": step, "px": step + BESIDE_PX} for step in STEPS_PX)
+
 
 SCRIPT: Final = """
 for (const button of document.querySelectorAll("th button")) {

@@ -13,7 +13,7 @@ from gantrymq.pipelines.marts.mart import Field, Mart, Table
 from gantrymq.pipelines.report import words
 from gantrymq.pipelines.report.build import Report
 from gantrymq.pipelines.report.charts import STYLE
-from gantrymq.pipelines.report.looks import CSS, SCRIPT
+from gantrymq.pipelines.report.looks import CSS, SCRIPT, stacked, width_class
 from gantrymq.pipelines.report.pictures import NARROW, WIDE, Picture
 from gantrymq.pipelines.report.summary import Figure, figures, verdict
 
@@ -88,7 +88,7 @@ def page(report: Report, pictures: Sequence[Picture]) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{CSS}{STYLE}</style></head><body>"
+        f"<title>{escape(title)}</title><style>{CSS}{stacked()}{STYLE}</style></head><body>"
         f"<header><h1>{escape(title)}</h1>{_about(report, zone)}<nav>{links}"
         f'<a href="#notes">Notes</a></nav>{_verdict(report)}{_tiles(figures(report))}</header>'
         f"<main>{sections}{_notes(report)}</main>"
@@ -194,12 +194,14 @@ def _table(table: Table, zone: ZoneInfo, *, headed: bool = True) -> str:
         "<tr>" + "".join(_cell(each, row[each.name], zone) for each in fields) + "</tr>"
         for row in rows
     )
+    width = width_class((_css(each), each.title) for each in fields)
     more = len(table.rows) - len(rows)
     rest = f'<p class="soft">{words.number(more)} more rows are in tables/{mart.name}.csv.</p>'
     title = f"<h3>{escape(mart.title)}</h3>" if headed else ""
     return (
         f'{title}<p class="soft">{escape(mart.about)}</p><div class="scroll" tabindex="0" '
-        f'role="region" aria-label="{escape(mart.title)}"><table data-table="{mart.name}"><thead>'
+        f'role="region" aria-label="{escape(mart.title)}"><table class="{width}" '
+        f'data-table="{mart.name}"><thead>'
         f"<tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{rest if more else ''}"
     )
 
@@ -232,7 +234,8 @@ def _cell(field: Field, value: Any, zone: ZoneInfo) -> str:
         css += " alarm" if value and field.name in _ALARMS else ""
     else:
         said, sort = (value or "–"), (value or "")
-    return f'<td class="{css}" data-v="{escape(str(sort))}">{escape(str(said))}</td>'
+    marks = f'class="{css}" data-h="{escape(field.title)}" data-v="{escape(str(sort))}"'
+    return f"<td {marks}>{escape(str(said))}</td>"
 
 
 def _measure(field: Field, value: float) -> str:
@@ -252,4 +255,6 @@ def _css(field: Field) -> str:
         return "id"
     if field.name in _LONG:
         return "long"
+    if field.kind == "timestamp":
+        return "time"
     return "num" if field.kind in ("bigint", "int", "double") else ""
