@@ -212,6 +212,11 @@ def block() -> None:
             assert_type(message, sync.Delivery)
             message.ack()
         assert_type(consumer.assignment, list[Queue])
+
+        @consumer.handler(batch=10)
+        def many(messages: list[sync.Delivery]) -> None:
+            print(len(messages))
+
     with sync.SimpleConsumer("localhost:9876", group="g") as simple:
         assert_type(simple.receive(), list[sync.Popped])
     with sync.PullConsumer("localhost:9876", group="g") as puller:

@@ -12,9 +12,9 @@ app.run_forever()
 
 import concurrent.futures
 import signal
-from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 from gantrymq.app import ALL, CONCURRENCY, STOP_SECONDS, CallNext
 from gantrymq.app import App as AsyncApp
@@ -26,15 +26,14 @@ from gantrymq.client.once.guard import Once
 from gantrymq.client.options import ClientOptions, ConsumerOptions
 from gantrymq.client.setup import RETRIES_MAX_DEFAULT
 from gantrymq.client.start_at import Start
+from gantrymq.sync.consumer import Delivery
 from gantrymq.sync.on_threads import BlockingTransaction, on_thread
 from gantrymq.sync.portal import Blocking, Portal
-
-if TYPE_CHECKING:
-    from gantrymq.sync import Consumer, Delivery, Producer
+from gantrymq.sync.producer import Producer
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-Middleware = Callable[["Delivery", Callable[["Delivery"], None]], None]
+Middleware = Callable[[Delivery, Callable[[Delivery], None]], None]
 M = TypeVar("M", bound=Middleware)
 
 
@@ -65,16 +64,12 @@ class ThreadedApp(AsyncApp):
         return await on_thread(self.pool, lambda: function(*arguments, **named))()
 
     def _shown(self, message: AsyncDelivery) -> Any:
-        from gantrymq.sync import Delivery
-
-        return Delivery(message, cast("Consumer", _Finisher(self.portal)))
+        return Delivery(message, self.portal)
 
     def _shown_transaction(self, transaction: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(BlockingTransaction(each, self.portal) for each in transaction)
 
     def _shown_producer(self) -> Any:
-        from gantrymq.sync import Producer
-
         return Producer.over(self.producer, self.portal)
 
     def add_layer(self, function: Middleware) -> None:
@@ -90,22 +85,6 @@ class ThreadedApp(AsyncApp):
             await self._invoke(function, self._shown(message), call)
 
         self.middleware(layer)
-
-
-class _Finisher:
-    """What the messages of an app's handlers are finished through."""
-
-    def __init__(self, portal: Portal) -> None:
-        self._portal = portal
-
-    def _run(self, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
-        return self._portal.run(work(self))
-
-    def finish_many(self, messages: Iterable["Delivery"], verb: str = "ack") -> None:
-        from gantrymq.sync import _finish
-
-        inner = [message._inner for message in messages]
-        self._portal.run(_finish(inner, verb))
 
 
 class App(Blocking[ThreadedApp]):
@@ -146,7 +125,7 @@ class App(Blocking[ThreadedApp]):
         retries: int | None = RETRIES_MAX_DEFAULT,
         concurrency: int = CONCURRENCY,
         ordered: bool = False,
-        dead: "Callable[[Delivery, Exception], None] | None" = None,
+        dead: Callable[[Delivery, Exception], None] | None = None,
         undecodable: Literal["dead", "retry"] = "dead",
     ) -> Callable[[F], F]:
         """Give messages of a topic to the function below; see the asynchronous one."""
@@ -161,8 +140,6 @@ class App(Blocking[ThreadedApp]):
 
     def middleware(self, function: M) -> M:
         """Run `function(message, call_next)` around every handler; `call_next(message)` waits."""
-        from gantrymq.sync import Delivery
-
         names = ("message", "call_next")
         check_handler(function, arguments=names, given=Delivery, may_wait=False)
         self._target.add_layer(function)
@@ -226,10 +203,8 @@ class App(Blocking[ThreadedApp]):
                 signal.signal(each, handler)
 
     @property
-    def producer(self) -> "Producer":
+    def producer(self) -> Producer:
         """For sending from handlers and hooks."""
-        from gantrymq.sync import Producer
-
         target = self._current()
         if target._producer is None:
             raise NotStarted("the app is not running: its producer comes with it")

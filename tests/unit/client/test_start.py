@@ -25,6 +25,7 @@ from gantrymq.base.offload import InlineOffload
 from gantrymq.client.consumer import Consumer
 from gantrymq.model import dead_topic
 from gantrymq.sync import Consumer as SyncConsumer
+from gantrymq.sync import Delivery as SyncDelivery
 from gantrymq.testing import Cluster
 
 Simulate = Callable[[Callable[[Cluster], Coroutine[Any, Any, None]]], None]
@@ -107,6 +108,7 @@ async def of_order(order: Order) -> None: ...
 async def of_list(messages: list) -> None: ...  # type: ignore[type-arg]
 async def of_one(message: Delivery) -> None: ...
 async def waits(message: Any) -> None: ...
+def of_blocking(message: SyncDelivery) -> None: ...
 
 
 def yields(message: Delivery) -> Iterator[None]:
@@ -152,6 +154,10 @@ def test_a_handler_of_lists_and_a_blocking_one_are_looked_at_as_well() -> None:
         Consumer("127.0.0.1:1", group="g").handler(batch=3)(of_one)  # type: ignore[type-var]
     with pytest.raises(HandlerRefused, match="without `async`"):
         SyncConsumer("127.0.0.1:1", group="g").handler(waits)
+    with pytest.raises(HandlerRefused, match="a list of Delivery objects"):
+        SyncConsumer("127.0.0.1:1", group="g").handler(batch=3)(of_blocking)  # type: ignore[type-var]
+    with pytest.raises(GantryError, match="batch"):
+        SyncConsumer("127.0.0.1:1", group="g").handler(batch=0)
     with pytest.raises(HandlerRefused, match=r"must take \(message\)"):
         SyncConsumer("127.0.0.1:1", group="g").handler(lambda: None)  # type: ignore[arg-type,misc]
 

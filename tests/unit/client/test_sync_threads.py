@@ -1,5 +1,6 @@
 """Blocking handlers on threads, and the rest of the client without `async`."""
 
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -114,6 +115,60 @@ def test_a_failure_is_kept_and_a_status_counts(gantry: GantryCluster) -> None:
         assert letters.resend(letter) is not None
         assert letters.resend(letter) is None
         assert 1 == letters.resend_all(rate=1000).resent
+
+
+def test_a_handler_gets_lists_on_request(gantry: GantryCluster) -> None:
+    """
+    No list is longer than was asked for, and all messages of one that fails are tried again.
+    """
+    send(gantry, 25)
+    consumer = Consumer(gantry.namesrv, group="c", start="first")
+    seen: list[list[bytes]] = []
+    failed: list[bytes] = []
+
+    @consumer.handler(batch=10)
+    def handle(messages: list[Delivery]) -> None:
+        bodies = [message.body for message in messages]
+        if not failed:
+            failed.extend(bodies)
+            raise RuntimeError("not yet")
+        seen.append(bodies)
+
+    with consumer:
+        consumer.subscribe("T")
+        thread = running(consumer, threads=1)
+        until(lambda: sum(map(len, seen)) == 25 - len(failed))
+        gantry.clock.advance(60)
+        until(lambda: sum(map(len, seen)) == 25)
+    thread.join(SECONDS_MAX)
+    assert {str(n).encode() for n in range(25)} == {body for bodies in seen for body in bodies}
+    assert 1 < max(map(len, [failed, *seen])) <= 10
+
+
+def test_a_handler_of_lists_shares_one_transaction(gantry: GantryCluster, tmp_path: Path) -> None:
+    send(gantry, 6)
+    send(gantry, 6)
+    path = tmp_path / "once.db"
+    once = Once(SqliteStore(str(path)), transaction=True)
+    consumer = Consumer(gantry.namesrv, group="c", start="first", once=once)
+    seen: list[str] = []
+
+    @consumer.handler(batch=4)
+    def handle(messages: list[Delivery], transaction: Any) -> None:
+        transaction.execute("CREATE TABLE IF NOT EXISTS work (key TEXT)")
+        for message in messages:
+            transaction.execute("INSERT INTO work VALUES (?)", (message.keys[0],))
+            seen.append(message.keys[0])
+
+    with consumer:
+        consumer.subscribe("T")
+        thread = running(consumer)
+        until(lambda: once.suppressed_count == 6)
+    thread.join(SECONDS_MAX)
+    keys = sorted(f"k{n}" for n in range(6))
+    with sqlite3.connect(path) as db:
+        assert keys == sorted(key for (key,) in db.execute("SELECT key FROM work"))
+    assert keys == sorted(seen)
 
 
 def test_work_is_done_once(gantry: GantryCluster, tmp_path: Path) -> None:

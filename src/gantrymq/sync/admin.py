@@ -1,0 +1,52 @@
+"""The blocking face of the administration."""
+
+from collections.abc import Sequence
+
+from gantrymq.client.admin import Admin as AsyncAdmin
+from gantrymq.client.instance import Hook
+from gantrymq.client.options import ClientOptions
+from gantrymq.sync.portal import Blocking, Portal, blocking
+
+
+class Admin(Blocking[AsyncAdmin]):
+    """Governs a cluster."""
+
+    def __init__(
+        self,
+        namesrv: str | None = None,
+        *,
+        client: ClientOptions | None = None,
+        hooks: Sequence[Hook] = (),
+        portal: Portal | None = None,
+    ) -> None:
+        super().__init__(lambda: AsyncAdmin(namesrv, client=client, hooks=hooks), portal)
+
+    cluster = blocking(AsyncAdmin.cluster)
+    masters = blocking(AsyncAdmin.masters)
+    members = blocking(AsyncAdmin.members)
+    broker_runtime = blocking(AsyncAdmin.broker_runtime)
+    broker_config = blocking(AsyncAdmin.broker_config)
+    update_broker_config = blocking(AsyncAdmin.update_broker_config)
+    create_topic = blocking(AsyncAdmin.create_topic)
+    delete_topic = blocking(AsyncAdmin.delete_topic)
+    topics = blocking(AsyncAdmin.topics)
+    topic_configs = blocking(AsyncAdmin.topic_configs)
+    topic_route = blocking(AsyncAdmin.topic_route)
+    topic_stats = blocking(AsyncAdmin.topic_stats)
+    topic_groups = blocking(AsyncAdmin.topic_groups)
+    groups = blocking(AsyncAdmin.groups)
+    waiting = blocking(AsyncAdmin.waiting)
+    update_group = blocking(AsyncAdmin.update_group)
+    delete_group = blocking(AsyncAdmin.delete_group)
+    consume_stats = blocking(AsyncAdmin.consume_stats)
+    consumers = blocking(AsyncAdmin.consumers)
+    subscription_conflicts = blocking(AsyncAdmin.subscription_conflicts)
+    producers = blocking(AsyncAdmin.producers)
+    preview_reset = blocking(AsyncAdmin.preview_reset)
+    reset = blocking(AsyncAdmin.reset)
+    consumer_status = blocking(AsyncAdmin.consumer_status)
+    min_offset = blocking(AsyncAdmin.min_offset)
+    max_offset = blocking(AsyncAdmin.max_offset)
+    search_offset = blocking(AsyncAdmin.search_offset)
+    message = blocking(AsyncAdmin.message)
+    query = blocking(AsyncAdmin.query)

@@ -1,0 +1,347 @@
+"""The blocking face of the consumer."""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, TypeVar, overload
+
+import msgspec
+
+from gantrymq.base import arguments
+from gantrymq.base.errors import GantryError
+from gantrymq.client.assignment import Strategy
+from gantrymq.client.consume_status import ConsumeStatus
+from gantrymq.client.consumer import CLOSE_GRACE_SECONDS
+from gantrymq.client.consumer import Consumer as AsyncConsumer
+from gantrymq.client.consumer_errors import AlreadyFinished, ConsumerMisused
+from gantrymq.client.delivery import Delivery as AsyncDelivery
+from gantrymq.client.errors import Closed, ForkedError
+from gantrymq.client.handler_check import check_handler
+from gantrymq.client.handout import HandoutClosed
+from gantrymq.client.instance import Hook
+from gantrymq.client.once.guard import Once
+from gantrymq.client.options import ClientOptions, ConsumerOptions
+from gantrymq.client.received import Received
+from gantrymq.client.start_at import Start
+from gantrymq.model import Queue
+from gantrymq.sync.on_threads import THREADS, BlockingTransaction, current_task, on_thread
+from gantrymq.sync.portal import Blocking, Portal, blocking
+
+POLL_MESSAGES: Final = 32
+
+
+class PollingConsumer(AsyncConsumer):
+    """A consumer that hands out several messages at a time."""
+
+    async def poll(
+        self, count_max: int, timeout: float | None, *, one_by_one: bool = False
+    ) -> list[AsyncDelivery] | None:
+        """Wait for at least one message; [] when none came in time, None when it was closed.
+
+        One by one, an ordered queue gives no second message before the first is finished.
+        """
+        if self._closed:
+            return None
+        self._check_started()
+        if self._once is not None:
+            raise ConsumerMisused("`once` needs a handler and `run`: it must know when work begins")
+        if not self._waited:
+            self._waited = True
+            self._readiness.look(waits=True)
+        try:
+            async with asyncio.timeout(timeout):
+                found = await self._handout.next(1 if one_by_one else count_max)
+        except TimeoutError:
+            return []
+        except HandoutClosed:
+            if self._failure is not None:
+                raise self._failure from None
+            return None
+        while left := count_max - len(found):
+            more = self._handout.take(1 if one_by_one else left)
+            if not more:
+                break
+            found += more
+        return found
+
+    async def serve(
+        self, ahead: Sequence[AsyncDelivery], function: Callable[..., Any], count: int,
+        batch_max: int | None,
+    ) -> None:  # fmt: skip
+        """Give every message to a coroutine function, `count` calls at a time, until it is closed.
+
+        With a `batch_max` it gets lists of up to so many. The messages `ahead` were handed out
+        before, to a loop that was left.
+        """
+        self._check_started()
+        if self._work is None:
+            self.options = msgspec.structs.replace(self.options, consume_thread_max=count)
+            if batch_max is None:
+                self.handler(function)
+            else:
+                self.handler(batch=batch_max)(function)
+        assert self._work is not None
+        for message in ahead:
+            await self._work.run([message])
+        await self.run()
+
+    async def close_for(self, closer: "asyncio.Task[Any] | None") -> None:
+        """Close, maybe on behalf of a handler: that one is not waited for."""
+        if closer is not None and self._workers is not None:
+            self._workers.closers.add(closer)
+        await self.close()
+
+
+class Delivery(Received):
+    """A delivered message. Finish it once: `ack`, `retry` or `dead`."""
+
+    __slots__ = ("_inner", "_pid", "_portal")
+
+    def __init__(self, inner: AsyncDelivery, portal: Portal) -> None:
+        super().__init__(inner._data, inner._body_at, inner._head, inner.queue)
+        self._inner, self._portal, self._pid = inner, portal, os.getpid()
+
+    @property
+    def reconsume_times(self) -> int:
+        return self._inner.reconsume_times
+
+    @property
+    def finished(self) -> str | None:
+        """The verb that finished this delivery; None while it is open."""
+        return self._inner.finished
+
+    def ack(self) -> None:
+        """The work is done: do not deliver it again."""
+        self._check_open()
+        self._portal.run(self._inner.ack())
+
+    def retry(self, delay_level: int = 0, *, reason: str | None = None) -> None:
+        """Deliver it again later."""
+        self._check_open()
+        self._portal.run(self._inner.retry(delay_level, reason=reason))
+
+    def dead(self, *, reason: str | None = None) -> None:
+        """To the group's dead letters."""
+        self._check_open()
+        self._portal.run(self._inner.dead(reason=reason))
+
+    def _check_open(self) -> None:
+        if os.getpid() != self._pid:
+            raise ForkedError("this message was delivered to the parent process; finish it there")
+        if self._inner.finished is not None:
+            raise AlreadyFinished(self.msg_id, self._inner.finished)
+
+
+async def _finish(messages: Sequence[AsyncDelivery], verb: str) -> None:
+    for message in messages:
+        await getattr(message, verb)()
+
+
+Outcome = ConsumeStatus | None
+BlockingHandler = Callable[[Delivery], Outcome] | Callable[[Delivery, Any], Outcome]
+"""With two parameters only for `once` in a transaction, whose methods wait here."""
+BlockingBatchHandler = (
+    Callable[[list[Delivery]], Outcome] | Callable[[list[Delivery], Any], Outcome]
+)
+H = TypeVar("H", bound=BlockingHandler)
+B = TypeVar("B", bound=BlockingBatchHandler)
+
+
+class _Registered(NamedTuple):
+    """A handler; with a `batch_max` it gets lists of up to so many messages."""
+
+    function: Callable[..., Outcome]
+    batch_max: int | None
+
+
+class Consumer(Blocking[PollingConsumer]):
+    """Reads topics as a member of a group: poll, iterate, or run a handler."""
+
+    def __init__(
+        self,
+        namesrv: str | None = None,
+        *,
+        group: str,
+        start: Start | None = None,
+        ordered: bool = False,
+        broadcast: bool = False,
+        max_retries: int | None = -1,
+        strategy: Strategy | None = None,
+        once: Once | None = None,
+        options: ConsumerOptions | None = None,
+        client: ClientOptions | None = None,
+        trace: bool | str = False,
+        close_grace: float = CLOSE_GRACE_SECONDS,
+        start_timeout: float | None = None,
+        hooks: Sequence[Hook] = (),
+        portal: Portal | None = None,
+    ) -> None:
+        def make() -> PollingConsumer:
+            return PollingConsumer(
+                namesrv, group=group, start=start, ordered=ordered, broadcast=broadcast,
+                max_retries=max_retries, strategy=strategy, once=once, options=options,
+                client=client, trace=trace, close_grace=close_grace, start_timeout=start_timeout,
+                hooks=hooks,
+            )  # fmt: skip
+
+        super().__init__(make, portal)
+        self._wanted: dict[str, tuple[str, str | None]] = {}
+        self._handler: _Registered | None = None
+        self._ordered, self._once = ordered, once
+        self._ahead: deque[Delivery] = deque()
+        """Fetched for a loop, which may be left at any time."""
+
+    def close(self) -> None:
+        """Close it: in a forked child only what the child itself opened."""
+        if os.getpid() == self._pid:
+            self._started = False
+            closer = current_task()
+            self._run(lambda target: target.close_for(closer))
+        self._ahead.clear()
+
+    def subscribe(self, topic: str, tags: str = "*", *, sql: str | None = None) -> None:
+        """Read a topic: all of it, some tags (`a || b`), or what an SQL92 condition picks."""
+        self._wanted[topic] = (tags, sql)
+        self._run(lambda target: _subscribe(target, {topic: (tags, sql)}))
+
+    def unsubscribe(self, topic: str) -> None:
+        """Read it no more."""
+        self._wanted.pop(topic, None)
+        self._run(lambda target: _unsubscribe(target, topic))
+
+    def _reopen(self, target: PollingConsumer) -> None:
+        self._ahead.clear()  # the parent's
+        if self._once is not None:
+            raise ForkedError("a consumer with `once` belongs to the process that made it")
+        super()._reopen(target)
+        self._portal.run(_subscribe(target, self._wanted))
+
+    commit = blocking(AsyncConsumer.commit)
+    wait_assigned = blocking(AsyncConsumer.wait_assigned)
+
+    @property
+    def assignment(self) -> list[Queue]:
+        """The queues this member holds now, its group's retry queues left out."""
+        return self._do(lambda target: target.assignment)
+
+    def pause(self, seconds: float) -> None:
+        """Hand nothing out for a time, when what the handler needs is down."""
+        self._do(lambda target: target.pause(seconds))
+
+    def resume(self) -> None:
+        """End a pause early."""
+        self._do(lambda target: target.resume())
+
+    def poll(self, count_max: int = POLL_MESSAGES, timeout: float | None = None) -> list[Delivery]:
+        """Up to `count_max` messages in one crossing; waits for the first, at most `timeout`."""
+        if ahead := self._from_ahead(count_max):
+            return ahead
+        found = self._run(lambda target: target.poll(count_max, timeout))
+        if found is None:
+            raise Closed("the consumer is closed")
+        return self._shown(found)
+
+    def _from_ahead(self, count_max: int) -> list[Delivery]:
+        self._current()  # in a child nothing of it counts
+        found: list[Delivery] = []
+        with contextlib.suppress(IndexError):  # another thread was faster
+            while len(found) < count_max:
+                message = self._ahead.popleft()
+                if message.finished is None:
+                    found.append(message)
+        return found
+
+    def __iter__(self) -> Iterator[Delivery]:
+        """Messages one by one until the consumer is closed."""
+        while True:
+            if ahead := self._from_ahead(1):
+                yield ahead[0]
+                continue
+            found = self._fetch(POLL_MESSAGES)
+            if found is None:
+                return
+            self._ahead.extend(found)
+
+    def _fetch(self, count_max: int) -> list[Delivery] | None:
+        """Wait for messages that will be finished each by itself."""
+        found = self._run(lambda target: target.poll(count_max, None, one_by_one=self._ordered))
+        return None if found is None else self._shown(found)
+
+    def _shown(self, found: Sequence[AsyncDelivery]) -> list[Delivery]:
+        portal = self._portal
+        return [Delivery(message, portal) for message in found]
+
+    def finish_many(self, messages: Iterable[Delivery], verb: str = "ack") -> None:
+        """Finish messages with one verb (`ack`, `retry` or `dead`) in one crossing."""
+        if verb not in ("ack", "retry", "dead"):
+            raise ValueError(f"a message is finished by ack, retry or dead, not {verb!r}")
+        inner = []
+        for message in messages:
+            message._check_open()
+            inner.append(message._inner)
+        if inner:
+            self._run(lambda _: _finish(inner, verb))
+
+    @overload
+    def handler(self, function: H) -> H: ...
+
+    @overload
+    def handler(self, *, batch: int) -> Callable[[B], B]: ...
+
+    def handler(self, function: Any = None, *, batch: int | None = None) -> Any:
+        """Register the function that `run` gives every message; with `batch`, lists of so many."""
+        if batch is not None:
+            arguments.whole("batch", batch, 1)
+            return lambda inner: self._register(inner, batch)
+        size = self._current().options.consume_batch_max
+        return self._register(function, size if size > 1 else None)
+
+    def _register(self, function: Any, batch_max: int | None) -> Any:
+        in_transaction = self._once is not None and self._once.transaction
+        check_handler(
+            function,
+            arguments=(
+                "message" if batch_max is None else "messages",
+                *(("transaction",) if in_transaction else ()),
+            ),
+            given=Delivery,
+            as_list=batch_max is not None,
+            may_wait=False,
+        )
+        self._handler = _Registered(function, batch_max)
+        return function
+
+    def run(self, threads: int = THREADS) -> None:
+        """Give messages to the handler until the consumer is closed, by a handler or elsewhere.
+
+        Up to `threads` handlers run at once, each on a thread, and the next message is taken the
+        moment one is free; an ordered consumer keeps each queue's order in any case. Returning None
+        acknowledges, an exception retries, and a ConsumeStatus says which.
+        """
+        if self._handler is None:
+            raise GantryError("there is no handler: register one with @consumer.handler")
+        function, batch_max = self._handler
+        portal = self._portal
+
+        def handle(inner: AsyncDelivery | list[AsyncDelivery], *transaction: Any) -> Any:
+            across = (BlockingTransaction(each, portal) for each in transaction)
+            if isinstance(inner, list):
+                return function(self._shown(inner), *across)
+            return function(Delivery(inner, portal), *across)
+
+        with concurrent.futures.ThreadPoolExecutor(threads, "gantrymq-handler") as pool:
+            work = on_thread(pool, handle)
+            ahead = [message._inner for message in self._from_ahead(len(self._ahead))]
+            self._run(lambda target: target.serve(ahead, work, threads, batch_max))
+
+
+async def _subscribe(consumer: AsyncConsumer, wanted: dict[str, tuple[str, str | None]]) -> None:
+    for topic, (tags, sql) in wanted.items():
+        consumer.subscribe(topic, tags, sql=sql)
+
+
+async def _unsubscribe(consumer: AsyncConsumer, topic: str) -> None:
+    consumer.unsubscribe(topic)

@@ -1,0 +1,127 @@
+"""The blocking face of the producer."""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Self
+
+from gantrymq.base.errors import GantryError
+from gantrymq.client.checks import CheckHandler, Unfinished
+from gantrymq.client.errors import WindowFull
+from gantrymq.client.instance import Hook
+from gantrymq.client.options import ClientOptions, ProducerOptions
+from gantrymq.client.outbox import Selector
+from gantrymq.client.producer import Producer as AsyncProducer
+from gantrymq.client.transactions import Transaction
+from gantrymq.model import Message, Queue, SendResult
+from gantrymq.sync.portal import Blocking, Portal, blocking
+
+
+class Producer(Blocking[AsyncProducer]):
+    """Sends messages; any number of threads may use it at once."""
+
+    def __init__(
+        self,
+        namesrv: str | None = None,
+        *,
+        group: str,
+        options: ProducerOptions | None = None,
+        client: ClientOptions | None = None,
+        trace: bool | str = False,
+        hooks: Sequence[Hook] = (),
+        portal: Portal | None = None,
+    ) -> None:
+        def make() -> AsyncProducer:
+            return AsyncProducer(
+                namesrv, group=group, options=options, client=client, trace=trace, hooks=hooks
+            )
+
+        super().__init__(make, portal)
+        self._check: CheckHandler | None = None
+        self._room = threading.BoundedSemaphore(self._target.options.window_messages)
+
+    @classmethod
+    def over(cls, target: AsyncProducer, portal: Portal) -> Self:
+        """The blocking face of a producer that somebody else starts and closes."""
+        face = cls.__new__(cls)
+        Blocking.__init__(face, lambda: target, portal)
+        face._check, face._room = None, threading.BoundedSemaphore(target.options.window_messages)
+        return face
+
+    send = blocking(AsyncProducer.send)
+    send_batch = blocking(AsyncProducer.send_batch)
+    send_oneway = blocking(AsyncProducer.send_oneway)
+    request = blocking(AsyncProducer.request)
+    reply = blocking(AsyncProducer.reply)
+    queues = blocking(AsyncProducer.queues)
+    recall = blocking(AsyncProducer.recall)
+
+    @contextlib.contextmanager
+    def transaction(
+        self, message: Message, *, queue: Queue | None = None, selector: Selector | None = None,
+        timeout: float | None = None, check_after: int | None = None,
+    ) -> Iterator[Transaction]:  # fmt: skip
+        """A block whose body is the local transaction; see the asynchronous one."""
+
+        async def begin(target: AsyncProducer) -> Transaction:
+            block = target.transaction(
+                message, queue=queue, selector=selector, timeout=timeout, check_after=check_after
+            )
+            return await block.__aenter__()
+
+        async def end(error: BaseException | None) -> None:
+            transaction.ended(error)
+
+        transaction = self._run(begin)
+        failure: BaseException | None = None
+        try:
+            yield transaction
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            self._run(lambda _: end(failure))
+
+    def check(self, handler: CheckHandler) -> CheckHandler:
+        """Register who answers when a broker asks what became of a transaction.
+
+        It runs on a thread of its own, so it may block.
+        """
+
+        async def on_a_thread(message: Unfinished) -> object:
+            return await asyncio.to_thread(handler, message)
+
+        self._check = on_a_thread
+        self._current().check(on_a_thread)
+        return handler
+
+    def _reopen(self, target: AsyncProducer) -> None:
+        self._room = threading.BoundedSemaphore(target.options.window_messages)
+        if self._check is not None:
+            target.check(self._check)
+        super()._reopen(target)
+
+    def submit(
+        self, message: Message, *, queue: Queue | None = None, selector: Selector | None = None
+    ) -> "concurrent.futures.Future[SendResult]":
+        """Begin to send and return a future; waits only while `window_messages` are under way."""
+        target = self._current()
+
+        async def send() -> SendResult:
+            while True:
+                await target.room()
+                with contextlib.suppress(WindowFull):  # another thread was faster
+                    return await target.submit(message, queue=queue, selector=selector)
+
+        room = self._room
+        room.acquire()
+        future = self._portal.submit(send())
+        future.add_done_callback(lambda _: room.release())
+        return future
+
+    def send_many(self, messages: Iterable[Message]) -> list[SendResult | GantryError]:
+        """Send all in one crossing; for each its result or what went wrong."""
+        every = list(messages)  # the caller's iterator runs on the caller's thread
+        return self._run(lambda target: target.send_many(every))
