@@ -371,6 +371,34 @@ def test_trace_messages_tell_what_was_dropped(monkeypatch: pytest.MonkeyPatch) -
     )  # fmt: skip
 
 
+def test_a_traced_consumer_names_every_member_that_it_met_once() -> None:
+    """
+    Also one that does not trace and leaves again, and also when there is nothing else to trace.
+    """
+
+    async def main() -> tuple[list[str], list[bytes]]:
+        async with Cluster(memory=True, trace_topic_enable=True) as cluster:
+            await cluster.create_topic("T")
+            async with cluster.consumer("billing", trace=True) as traced_one:
+                traced_one.subscribe("T")
+                await asyncio.sleep(5)
+                async with cluster.consumer("billing") as silent:
+                    silent.subscribe("T")
+                    await asyncio.sleep(5)
+                    ids = [traced_one.instance.client_id, silent.instance.client_id]
+                await asyncio.sleep(30)
+            return ids, await bodies(cluster)
+
+    ids, found = simulate(main)
+    counts = numbered(found, "CONSUME")
+
+    assert len(set(ids)) == 2
+    assert [(1, (ids[0],)), (2, (ids[1],)), (2, ())] == [
+        (each.met, each.members) for each in sorted(counts, key=lambda each: each.at_ms)
+    ]
+    assert [False, False, True] == sorted(each.closed for each in counts)
+
+
 def test_trace_that_cannot_be_stored_is_counted_and_said_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -182,7 +182,7 @@ class Consumer(Generic[Tx]):
         options = self.options
         self._instance = instance
         self._setup = setup = Setup(
-            instance, self.group, options, self.ordered, self._strategy,
+            instance, self.group, options, self.ordered, self._share,
             self._begin_ms(instance.clock.now_ms()),
             self._subscribing.table,
         )  # fmt: skip
@@ -216,6 +216,12 @@ class Consumer(Generic[Tx]):
             self._spawn(self._every(LOCK_RENEW_SECONDS, self._claims.renew_locks))
         if self._work is not None:
             self._start_workers(self._work)
+
+    def _share(self, mine: str, queues: Sequence[Queue], members: Sequence[str]) -> list[Queue]:
+        """The strategy's answer; a consumer that traces writes down whom it shares with."""
+        if self.tracing is not None:
+            self.tracing.met(members)
+        return self._strategy(mine, queues, members)
 
     def _begin_ms(self, now_ms: int) -> int:
         if self._start_at in (None, "first", "last"):

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from gantrymq.base.errors import GantryError
+from gantrymq.base.words import counted
 from gantrymq.client.options import ProducerOptions
 from gantrymq.client.outbox import Outbox, Pending
 from gantrymq.client.outgoing import Prepared, prepare
@@ -97,6 +98,8 @@ class Tracing:
         self._notes: deque[Record] = deque()
         self._begun_ms = instance.clock.now_ms()
         self._numbered = 0
+        self._met: set[str] = set()
+        self._untold: list[str] = []
         self._timer: asyncio.Handle | None = None
         self._soon: asyncio.Handle | None = None
         self._said = -LOUD_SECONDS
@@ -110,14 +113,15 @@ class Tracing:
         """Write what is noted, as far as that is possible in a few seconds."""
         try:
             async with asyncio.timeout(CLOSE_SECONDS_MAX):
-                last = not (self._numbered or self._notes or self.dropped)
+                last = not (self._numbered or self._notes or self.dropped or self._met)
                 while not last:
                     await self._outbox.room()
                     self._write(closing=True)
                     last = not self._notes
                 await self._outbox.close()
         except TimeoutError:
-            self._warn(f"{len(self._notes)} records and {self._outbox.count} messages given up")
+            records = counted(len(self._notes), "record")
+            self._warn(f"{records} and {counted(self._outbox.count, 'message')} given up")
         finally:
             for handle in (self._timer, self._soon):
                 if handle is not None:
@@ -185,6 +189,16 @@ class Tracing:
         )  # fmt: skip
         self._note(called)
 
+    def met(self, members: Sequence[str]) -> None:
+        """The members of the group, as its broker names them: whoever reads the trace can tell
+        whether all of them trace."""
+        found = [member for member in members if member not in self._met]
+        if found:
+            self._met.update(found)
+            self._untold += found
+            if self._timer is None:
+                self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
+
     def _note(self, note: Record) -> None:
         notes = self._notes
         if len(notes) >= QUEUE_MAX:
@@ -231,9 +245,9 @@ class Tracing:
         self._timer = None
         if len(self._notes) >= BATCH_MAX or self._outbox.full:
             self._hurry()
-        elif self._notes:
+        elif self._notes or self._untold:
             self._write()
-        if self._notes:
+        if self._notes or self._untold:
             self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
 
     def _write_full(self) -> None:
@@ -261,8 +275,9 @@ class Tracing:
             at_ms=self._instance.clock.now_ms(), group=self._group, side=self._side,
             client_id=self._instance.client_id, begun_ms=self._begun_ms, first=self._numbered,
             records=len(records), dropped=self.dropped, waiting=len(self._notes),
-            closed=closing and not self._notes,
+            closed=closing and not self._notes, met=len(self._met), members=tuple(self._untold),
         )  # fmt: skip
+        self._untold.clear()
         self._numbered += len(records)
         self._send(records, "".join((*parts, trace.encode(count))))
 

@@ -134,6 +134,10 @@ class TraceCount(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Records that were to follow when this message was written."""
     closed: bool = False
     """Nothing follows: the writer was closed in order."""
+    met: int = 0
+    """How many members of its group, itself included, a consumer has met since it began."""
+    members: tuple[str, ...] = ()
+    """The client ids of those that no earlier message of this writer names."""
 
 
 class Decoded(NamedTuple):
@@ -179,7 +183,7 @@ def decode_counts(body: bytes) -> list[TraceCount]:
     found = []
     for name, fields in _lines(body):
         if name == COUNT_NAME:
-            with suppress(ValueError, IndexError):
+            with suppress(ValueError, IndexError, msgspec.DecodeError):
                 found.append(_read_count(fields))
     return found
 
@@ -238,7 +242,8 @@ def _write_recall(r: Recall) -> str:
 def _write_count(r: TraceCount) -> str:
     return (
         f"TraceCount\x01{r.at_ms}\x01{r.group}\x01{r.side}\x01{r.client_id}\x01{r.begun_ms}\x01"
-        f"{r.first}\x01{r.records}\x01{r.dropped}\x01{r.waiting}\x01{_word(r.closed)}\x02"
+        f"{r.first}\x01{r.records}\x01{r.dropped}\x01{r.waiting}\x01{_word(r.closed)}\x01{r.met}\x01"
+        f"{msgspec.json.encode(r.members).decode()}\x02"
     )
 
 
@@ -290,7 +295,8 @@ def _read_count(f: list[str]) -> TraceCount:
     return TraceCount(
         at_ms=int(f[0]), group=f[1], side=f[2], client_id=f[3], begun_ms=int(f[4]),
         first=int(f[5]), records=int(f[6]), dropped=int(f[7]), waiting=int(f[8]),
-        closed=_truth(f[9]),
+        closed=_truth(f[9]), met=int(_optional(f, 10) or 0),
+        members=msgspec.json.decode(_optional(f, 11) or "[]", type=tuple[str, ...]),
     )  # fmt: skip
 
 

@@ -163,7 +163,7 @@ def test_a_trace_message_is_found_by_ids_and_keys() -> None:
 
 COUNT = trace.TraceCount(
     at_ms=AT_MS, group="shop", side="CONSUME", client_id="10.0.0.1@7", begun_ms=5, first=300,
-    records=2, dropped=9, waiting=1, closed=True,
+    records=2, dropped=9, waiting=1, closed=True, met=3, members=("10.0.0.1@7", 'a\x01"b"'),
 )  # fmt: skip
 
 
@@ -177,8 +177,11 @@ def test_a_writers_count_is_a_line_that_readers_of_records_pass_over() -> None:
 
     assert (
         b"TraceCount\x011700000000123\x01shop\x01CONSUME\x0110.0.0.1@7\x015\x01300\x012\x019\x011"
-        b"\x01true\x02"
+        b'\x01true\x013\x01["10.0.0.1@7","a\\u0001\\"b\\""]\x02'
     ) == line
     assert trace.Decoded(records, 0) == trace.decode(body)
     assert [COUNT] == trace.decode_counts(body)
     assert [] == trace.decode_counts(golden) == trace.decode_counts(b"TraceCount\x01x\x02")
+    assert [] == trace.decode_counts(line.replace(b'["', b"["))
+    (old,) = trace.decode_counts(line.split(b"\x013\x01")[0] + b"\x02")
+    assert (True, 0, ()) == (old.closed, old.met, old.members)

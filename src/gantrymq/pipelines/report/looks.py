@@ -63,8 +63,8 @@ h1{font-size:1.3rem}.card{padding:12px}.wide{display:none}.narrow{display:block}
 
 STEPS_PX: Final = (360, 480, 600, 720, 840, 960, 1080, 1200, 1400)
 """Widths that tables may need; each has a class of its own."""
-BESIDE_PX: Final = 80
-"""What a window has besides a table: margins, the border of its card, a scroll bar."""
+BESIDE_PX: Final = 110
+"""What a window has besides a table: margins, the border of its card, two scroll bars."""
 _CELL_PX: Final = {"": 88, "num": 78, "time": 100, "id": 144, "long": 176}
 _LETTER_PX: Final = 8
 _STACKED: Final = """
