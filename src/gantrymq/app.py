@@ -22,6 +22,7 @@ from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network
+from gantrymq.base.words import counted
 from gantrymq.client.consume_status import ConsumeStatus
 from gantrymq.client.consumer import Consumer
 from gantrymq.client.delivery import Delivery
@@ -373,7 +374,9 @@ class App:
             if isinstance(error, PayloadRefused) and route.undecodable == "dead":
                 await self._bury(route, message, error, str(error))
             elif route.retries is not None and tries > route.retries:
-                await self._bury(route, message, error, f"failed after {tries} tries")
+                await self._bury(
+                    route, message, error, f"failed after {counted(tries, 'try', 'tries')}"
+                )
             raise
 
     async def _work(

@@ -304,8 +304,8 @@ class TestAdvice:
         [
             (group(0, 0, members=1), []),
             (group(5, 5), ["no member of g runs: start consumers, up to 2"]),
-            (group(5, 5, 5, members=1), ["more consumers: 1 share 3 queues, up to 2 more"]),
-            (group(5, 5, members=2), ["spread: each of its 2 queues has a consumer already"]),
+            (group(5, 5, 5, members=1), ["more consumers: 1 for 3 queues, up to 2 more"]),
+            (group(5, 5, members=2), ["spread: 2 queues, each with a consumer already"]),
             (group(500, 5, members=1), ["500 of 505 unread messages: more consumers do not"]),
             (group(5, members=1, may_consume=False), ["gantry group set g --consume"]),
         ],

@@ -422,7 +422,7 @@ class TestRefused:
             ({"to": "rmq_sys_x"}, "belongs to the system"),
             ({"group": "stranger"}, "'stranger' has never read 'orders'"),
             ({"rate": 0}, "above 0"),
-            ({"to": "narrow"}, "'narrow' has 1 queues on broker-a, not 6"),
+            ({"to": "narrow"}, "'narrow' has 1 queue on broker-a, not 6"),
         ],
     )
     def test_what_makes_no_sense(self, run: Run, wanted: dict[str, Any], words: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gantrymq.base.errors import GantryError
+from gantrymq.base.words import counted
 from gantrymq.client.instance import Instance
 from gantrymq.client.options import ProducerOptions
 from gantrymq.client.received import Received
@@ -99,8 +100,8 @@ class Checks:
             self._waiting.put_nowait((connection, header, message))
         except asyncio.QueueFull:
             log.warning(
-                "%d questions about transactions of %s wait already; the broker will ask again",
-                self._waiting.maxsize, self._group,
+                "no room beside %s about transactions of %s; the broker will ask again",
+                counted(self._waiting.maxsize, "question"), self._group,
             )  # fmt: skip
         return Command(code=0)
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import ConnectFailed
+from gantrymq.base.words import counted
 from gantrymq.remoting.connection import CallTimeout, ConnectionLost
 
 TRANSPORT_ERRORS = (ConnectFailed, ConnectionLost, CallTimeout)
@@ -73,7 +74,7 @@ class SendFailed(ClientError):
     """All tries are used up, or the answer was one that another try would not change."""
 
     def __init__(self, topic: str, tries: Sequence[str], cause: Exception) -> None:
-        count = "1 try" if len(tries) == 1 else f"{len(tries)} tries"
+        count = counted(len(tries), "try", "tries")
         path = ", ".join(tries) or "no broker"
         super().__init__(f"message to {topic!r} not sent after {count} ({path}): {cause}")
         self.topic, self.tries = topic, tuple(tries)

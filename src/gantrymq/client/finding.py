@@ -8,6 +8,7 @@ their result says whether it is all there is, and if not, why.
 from typing import Final, NamedTuple
 
 from gantrymq.base.errors import GantryError
+from gantrymq.base.words import counted
 from gantrymq.client import message_query, queue_offsets
 from gantrymq.client.admin import Admin
 from gantrymq.client.instance import Instance
@@ -74,7 +75,7 @@ class Finder:
                 gaps.append(part.why)
         messages.sort(key=_age)
         if len(messages) > limit:
-            gaps.append(f"stopped after {limit} messages")
+            gaps.append(f"stopped after {counted(limit, 'message')}")
             messages = messages[-limit:]
         return Found(messages, not gaps, "; ".join(gaps))
 
@@ -132,7 +133,8 @@ class Finder:
                 gaps.append(part.why)
         messages.sort(key=_age)
         if len(messages) > limit:
-            gaps.append(f"stopped after {limit} messages; go on from {messages[limit].store_ms} ms")
+            stopped = f"stopped after {counted(limit, 'message')}"
+            gaps.append(f"{stopped}; go on from {messages[limit].store_ms} ms")
             messages = messages[:limit]
         return Found(messages, not gaps, "; ".join(gaps), deleted)
 

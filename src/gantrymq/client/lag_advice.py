@@ -1,5 +1,6 @@
 """What would help against a backlog, concluded from what was seen. Pure."""
 
+from gantrymq.base.words import counted
 from gantrymq.client.lag import GroupLag, QueueLag, TopicLag
 
 HOT_SHARE = 0.8
@@ -22,7 +23,7 @@ def advice(found: GroupLag) -> list[str]:
         if not members:
             said.append(
                 f"{topic.topic}: no member of {found.group} runs: start consumers, up to "
-                f"{topic.queue_count} share its queues"
+                f"{topic.queue_count} (one a queue)"
             )
         elif not topic.is_retry and not found.members.broadcast:
             said += _shares(found, topic, members)
@@ -47,11 +48,11 @@ def _shares(found: GroupLag, topic: TopicLag, members: int) -> list[str]:
         return [f"{topic.topic}: more consumers: {members} pop now"]
     if members < queues:
         return [
-            f"{topic.topic}: more consumers: {members} share {queues} queues, up to "
+            f"{topic.topic}: more consumers: {members} for {counted(queues, 'queue')}, up to "
             f"{queues - members} more would help"
         ]
     return [
-        f"{topic.topic}: spread: each of its {queues} queues has a consumer already; "
+        f"{topic.topic}: spread: {counted(queues, 'queue')}, each with a consumer already; "
         f"{_spread(found, topic)}"
     ]
 
@@ -71,7 +72,7 @@ def _workers(found: GroupLag) -> list[str]:
         in_hand = sum(held.cached_msg_count for held in member.queues.values())
         if not member.ordered and 0 < member.workers < in_hand:
             said.append(
-                f"more workers: {member.client_id} has {in_hand} messages in hand and "
-                f"{member.workers} workers (consume_thread_max)"
+                f"more workers: {member.client_id} has {counted(in_hand, 'message')} in hand and "
+                f"{counted(member.workers, 'worker')} (consume_thread_max)"
             )
     return said

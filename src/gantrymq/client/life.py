@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from gantrymq.base.words import counted
 from gantrymq.client.failures import failure_in
 from gantrymq.client.received import Received
 from gantrymq.client.trace_query import TraceEvent
@@ -392,7 +393,7 @@ def _behind(copy: Received, done: int) -> str:
 
 def _deliveries(copy: Received) -> str:
     count = copy.reconsume_times
-    return "1 delivery" if count == 1 else f"{count} deliveries"
+    return counted(count, "delivery", "deliveries")
 
 
 def _reason(copy: Received) -> str:

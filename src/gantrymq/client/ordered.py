@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from gantrymq.base.errors import GantryError
+from gantrymq.base.words import counted
 from gantrymq.client.claim import Claim, SendBack
 from gantrymq.client.delivery import DEAD_LEVEL, Delivery
 from gantrymq.client.failures import Failure
@@ -92,7 +93,7 @@ class OrderedClaim(Claim):
         else:
             if exhausted:
                 failure = message.failure or Failure()
-                tries = f"failed {message.reconsume_times + 1} times in place"
+                tries = f"failed {counted(message.reconsume_times + 1, 'time')} in place"
                 message.failure = failure._replace(reason=failure.reason or tries)
             await self._to_dead_letters(message, self._send_back)
 

@@ -14,6 +14,7 @@ from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network
+from gantrymq.base.words import counted
 from gantrymq.client.checks import CheckHandler, Checks
 from gantrymq.client.errors import Closed, NotStarted, WindowFull
 from gantrymq.client.instance import Hook, Instance, shared_instance
@@ -212,8 +213,8 @@ class Producer:
     ) -> asyncio.Future[SendResult]:  # fmt: skip
         if outbox.full:
             raise WindowFull(
-                f"{outbox.count} messages ({outbox.bytes} bytes) are under way: "
-                "`await producer.room()` before the next submit"
+                f"no room beside {counted(outbox.count, 'message')} under way "
+                f"({counted(outbox.bytes, 'byte')}): `await producer.room()` before the next submit"
             )
         tries = 1 + self.options.retries_async
         pending = self._pending(outbox, prepared, timeout, tries, future)

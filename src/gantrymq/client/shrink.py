@@ -7,6 +7,7 @@ queues to go, the read queues follow. Stopped half-way, the same call goes on wh
 import asyncio
 from collections.abc import Callable
 
+from gantrymq.base.words import counted
 from gantrymq.client.admin import Admin
 from gantrymq.client.errors import ClientError
 from gantrymq.model import Queue, TopicConfig
@@ -28,7 +29,7 @@ async def shrink_topic(
         raise ClientError("a topic needs at least one queue")
     configs = await _configs(admin, name)
     if all(max(c.read_queue_nums, c.write_queue_nums) <= queues for c in configs.values()):
-        say(f"no broker has more than {queues} queues of it: nothing to do")
+        say(f"no broker has more than {counted(queues, 'queue')} of it: nothing to do")
         return
     for broker, config in configs.items():
         if config.write_queue_nums > queues:

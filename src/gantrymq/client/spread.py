@@ -199,7 +199,7 @@ class Spread:
                 )
             elif (known.read_queue_nums, known.write_queue_nums) != (self._queues, self._queues):
                 raise ClientError(
-                    f"{self._to!r} has {known.write_queue_nums} queues on {broker}, not "
+                    f"{self._to!r} has {counted(known.write_queue_nums, 'queue')} on {broker}, not "
                     f"{self._queues}: keys would change their queue half-way"
                 )
         instance = self._admin.instance

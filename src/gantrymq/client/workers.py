@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from gantrymq.base.words import counted
 from gantrymq.client.consume_status import ConsumeStatus, finish_by
 from gantrymq.client.delivery import Delivery
 from gantrymq.client.failures import failure_of
@@ -85,7 +86,7 @@ class Workers:
                 await work.run(batch)
             except Exception:
                 # A verb that failed, for instance after the consumer was closed.
-                log.exception("finishing %d messages failed", len(batch))
+                log.exception("finishing %s failed", counted(len(batch), "message"))
 
     async def stop(self, grace: float) -> None:
         """Let running handlers end; those that do not are cancelled after `grace` seconds."""
@@ -98,5 +99,5 @@ class Workers:
         for task in late:
             task.cancel()
         if late:
-            log.warning("%d handlers were still running and are cancelled", len(late))
+            log.warning("%s still running at the end: cancelled", counted(len(late), "handler"))
             await asyncio.wait(late)
