@@ -111,11 +111,12 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     reject_transaction_message: bool = False
     """Refuse half messages."""
     transaction_time_out: int = 6_000
-    """Milliseconds that a producer has to decide before it is asked."""
+    """Milliseconds that a producer has to decide before it is asked; a change counts for half
+    messages that come after it."""
     transaction_check_max: int = 15
     """How often a producer is asked before the message is given up."""
     transaction_check_interval: int = 60_000
-    """Milliseconds between two questions."""
+    """Milliseconds between two questions; a change counts from the next question on."""
 
     timer_wheel_enable: bool = True
     """Deliver messages at times of their own, not at delay levels only."""
@@ -152,7 +153,7 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     revive_queue_num: int = 8
     """Queues of the log of what is lent to poppers."""
     revive_interval: int = 1_000
-    """Milliseconds between two looks for what was not acknowledged in time."""
+    """Milliseconds between two looks at how far the log of what is lent to poppers is settled."""
     pop_polling_size: int = 1_024
     """Pops of one topic and group that may be held."""
     max_pop_polling_size: int = 100_000

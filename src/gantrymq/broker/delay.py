@@ -8,9 +8,11 @@ a power cut some messages may come twice, but none is missing.
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from gantrymq.base.clock import WallClock
+from gantrymq.base.words import counted
 from gantrymq.broker.copies import put_all
 from gantrymq.broker.lateness import CLOCK_LOOK_SECONDS, Lateness
 from gantrymq.broker.registry import DelayOffsets
@@ -50,7 +52,20 @@ class DelayService:
         self._group: asyncio.TaskGroup | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._closing = False
+        self._changed = asyncio.Event()
+        """Set, and replaced, when there is another table."""
         self.lateness = {level: Lateness() for level in self.levels()}
+
+    def set_levels(self, levels_ms: tuple[int, ...]) -> None:
+        """Take another table; what waits already is due by the new one, as after a start."""
+        if levels_ms == self._levels_ms:
+            return
+        before, self._levels_ms = self.levels(), levels_ms
+        for level in self.levels()[len(before) :]:
+            self.lateness[level] = Lateness()
+            self.resume(level)
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
     def levels(self) -> range:
         """All levels of the table, and those that a longer table left messages in."""
@@ -160,8 +175,14 @@ class DelayService:
                 await self._finish(level, records[:due])
                 records = records[due:]
             else:
-                await asyncio.sleep(self._rest(records[0], level))
+                await self._sleep(self._rest(records[0], level))
         self._progress.table[level] = max(self.position(level), pulled.next_offset)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Until a message may be due, or the levels change."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
 
     def _look(self, level: int) -> None:
         """Note when messages were seen: whatever the calendar does, none waits longer from then."""
@@ -201,8 +222,8 @@ class DelayService:
         while copies:
             copies = await put_all(self._store, copies)
             if copies:
-                log.warning("%d delayed messages wait for the store: %s", len(copies),
-                            copies[0].error)  # fmt: skip
+                said = counted(len(copies), "delayed message")
+                log.warning("waiting for the store: %s: %s", said, copies[0].error)
                 await asyncio.sleep(RETRY_SECONDS)
                 if self._closing:
                     return

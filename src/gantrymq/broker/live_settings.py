@@ -39,24 +39,28 @@ FIXED: Final = frozenset(
 LIVE: Final = frozenset(
     {
         "autoCreateSubscriptionGroup", "autoCreateTopicEnable", "brokerFastFailureEnable",
-        "brokerPermission", "cleanResourceInterval", "defaultQueryMaxNum", "deleteFileBatchMax",
-        "deleteWhen", "diskMaxUsedSpaceRatio", "diskSpaceCleanForciblyRatio",
-        "diskSpaceWarningLevelRatio", "enableMixedMessageType", "enablePropertyFilter",
-        "fileReservedTime",
-        "filterSupportRetry", "flushCommitLogLeastPages", "flushCommitLogThoroughInterval",
-        "flushIntervalCommitLog", "longPollingEnable", "maxMessageSize", "maxMsgsNumBatch",
-        "maxTransferBytesOnMessageInMemory", "maxTransferCountOnMessageInMemory", "namesrvAddr",
-        "notifyConsumerIdsChangedEnable", "osPageCacheBusyTimeOutMills",
-        "popFromRetryProbability", "recallMessageEnable", "registerBrokerTimeoutMills",
-        "registerNameServerPeriod",
-        "rejectTransactionMessage", "retrieveMessageFromPopRetryTopicV1",
-        "sendThreadPoolQueueCapacity", "shortPollingTimeMills", "storeReplyMessageEnable",
+        "brokerPermission", "cleanResourceInterval", "defaultMessageRequestMode",
+        "defaultPopShareQueueNum", "defaultQueryMaxNum", "deleteFileBatchMax", "deleteWhen",
+        "diskMaxUsedSpaceRatio", "diskSpaceCleanForciblyRatio", "diskSpaceWarningLevelRatio",
+        "enableMixedMessageType", "enablePropertyFilter", "enableRetryTopicV2",
+        "fileReservedTime", "filterSupportRetry", "flushCommitLogLeastPages",
+        "flushCommitLogThoroughInterval", "flushDiskType", "flushIntervalCommitLog",
+        "longPollingEnable", "maxMessageSize", "maxMsgsNumBatch", "maxPopPollingSize",
+        "maxTransferBytesOnMessageInMemory", "maxTransferCountOnMessageInMemory",
+        "messageDelayLevel", "namesrvAddr", "notifyConsumerIdsChangedEnable",
+        "osPageCacheBusyTimeOutMills", "popFromRetryProbability", "popPollingSize",
+        "recallMessageEnable", "regionId", "registerBrokerTimeoutMills",
+        "registerNameServerPeriod", "rejectTransactionMessage",
+        "retrieveMessageFromPopRetryTopicV1", "reviveInterval", "sendThreadPoolQueueCapacity",
+        "shortPollingTimeMills", "storeReplyMessageEnable",
         "strictSubscriptions", "strictSubscriptionsGraceMills", "syncFlushTimeout",
         "timerMaxDelaySec", "traceTopicEnable", "transactionCheckInterval", "transactionCheckMax",
         "transactionTimeOut", "useServerSideResetOffset", "waitTimeMillsInSendQueue",
     }
 )  # fmt: skip
-"""What is read each time it is needed, so that a change is in force at once."""
+"""What is read each time it is needed, so that a change is in force at once.
+
+Each has a test of its effect: tests/cluster/test_settings_in_force.py."""
 
 
 @dataclass(frozen=True, slots=True)

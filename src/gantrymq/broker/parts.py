@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
 from gantrymq.base import upkeep
@@ -117,11 +117,10 @@ def assemble(shared: Shared) -> Parts:
     pop = _popping(shared, sessions, filters)
     epochs = _publishing(shared, rooms)
     figures = Figures(config, store, stats, pull, timers.delays, timers.service, clock)
+    send = _sending(shared, rooms, trade.ledger)
     parts = Parts(
         Handlers(
-            send=SendHandler(
-                config, store, registry, policy, rooms, trade.ledger, stats, ports.rng, shared.host
-            ),
+            send=send,
             transactions=trade.handler,
             back=SendBackHandler(config, store, policy, rooms, ports.rng, shared.host),
             reply=ReplyHandler(
@@ -147,7 +146,8 @@ def assemble(shared: Shared) -> Parts:
         timers.delays,
         timers.service,
     )
-    _follow_changes(live, shared, trade.ledger)
+    _follow_changes(live, shared, trade.ledger, timers.delays)
+    _tell_of_changes(live, send.take_settings, rooms.take_settings, pop.reviver.settings_changed)
     parts.opening.append(trade.checker.recover)
     parts.on_lost += [pull.forget, clients.forget]
     parts.on_stop.append(pull.release_all)
@@ -169,7 +169,9 @@ def assemble(shared: Shared) -> Parts:
     return parts
 
 
-def _follow_changes(live: LiveSettings, shared: Shared, ledger: Ledger) -> None:
+def _follow_changes(
+    live: LiveSettings, shared: Shared, ledger: Ledger, delays: DelayService
+) -> None:
     """Tell those who keep copies of settings when one of them changed."""
     config = shared.config
     live.changed += [
@@ -177,8 +179,24 @@ def _follow_changes(live: LiveSettings, shared: Shared, ledger: Ledger) -> None:
         lambda keys: ledger.set_times(
             config.transaction_time_out, config.transaction_check_interval
         ),
+        lambda keys: delays.set_levels(config.delay_levels_ms),
         shared.policy.settings_changed,
     ]
+
+
+def _tell_of_changes(live: LiveSettings, *told: Callable[[], None]) -> None:
+    def tell(keys: Collection[str]) -> None:
+        for take_settings in told:
+            take_settings()
+
+    live.changed.append(tell)
+
+
+def _sending(shared: Shared, rooms: WaitingRooms, ledger: Ledger) -> SendHandler:
+    return SendHandler(
+        shared.config, shared.store, shared.registry, shared.policy, rooms, ledger, shared.stats,
+        shared.ports.rng, shared.host,
+    )  # fmt: skip
 
 
 def _timing(shared: Shared, rooms: WaitingRooms) -> Timing:

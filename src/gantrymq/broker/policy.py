@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection
 
 import msgspec
 
+from gantrymq.base.words import counted
 from gantrymq.broker.announce import Announcer
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, GroupMissing, NotPermitted, TopicMissing
@@ -92,7 +93,7 @@ class Policy:
             for topic in boot_topics(self._config):
                 if self._registry.topics.get(topic.topic_name) is None:
                     self.put_topic(topic)
-        if "namesrvAddr" in keys:
+        if not {"namesrvAddr", "registerNameServerPeriod"}.isdisjoint(keys):
             self._announcer.announce_all()
         if "brokerPermission" in keys:
             self._registry.topics.renew_version()
@@ -101,11 +102,18 @@ class Policy:
     # topics
 
     def sendable(self, name: str, template: str, queues: int) -> TopicConfig:
-        """The topic to send to, made from the template if need be. Raises when that cannot be."""
+        """The topic to send to, made from the template if need be. Raises when that cannot be.
+
+        A broker without write permission refuses ordered topics only, as RocketMQ's does: others
+        are kept away by their route, and what is under way to them is still stored.
+        """
+        topic = self._registry.topics.get(name)
+        if topic is not None and topic.order and not self._config.broker_permission & WRITE:
+            address = self._config.broker_ip1
+            raise NotPermitted(f"the broker[{address}] sending message is forbidden")
         check_topic_name(name)
         if name in UNSENDABLE_TOPICS:
             raise NotPermitted(f"Sending message to topic[{name}] is forbidden.")
-        topic = self._registry.topics.get(name)
         if topic is None:
             topic = self._made_from_template(name, template, queues)
         if topic is None and name.startswith((RETRY_PREFIX, DEAD_PREFIX)):
@@ -125,7 +133,7 @@ class Policy:
             topic_name=name, read_queue_nums=count, write_queue_nums=count,
             perm=source.perm & ~INHERIT,
         )  # fmt: skip
-        log.info("topic %s made from %s with %d queues", name, template, count)
+        log.info("topic %s made from %s with %s", name, template, counted(count, "queue"))
         self.put_topic(made)
         return made
 

@@ -29,7 +29,11 @@ class WaitingRooms:
 
     def __init__(self, config: BrokerConfig, clock: WallClock) -> None:
         self._config, self._clock = config, clock
-        self._levels = len(config.delay_levels_ms)
+        self.take_settings()
+
+    def take_settings(self) -> None:
+        """Count the levels once, not for every message; they may have changed."""
+        self._levels = len(self._config.delay_levels_ms)
 
     def redirect(self, message: Append, text: str) -> str:
         """Send a message to its waiting room if it has one; returns its properties then.

@@ -11,6 +11,7 @@ import struct
 from itertools import groupby
 
 from gantrymq.base.disk import File
+from gantrymq.base.words import counted
 from gantrymq.kernel import read_warm
 from gantrymq.protocol.record import BLANK_BYTES, MAGIC_BLANK
 from gantrymq.store.errors import LayoutError
@@ -71,7 +72,7 @@ class CommitLog:
         if size == self.segment_bytes or (base == self.bases[-1] and size == 0):
             return
         if may_be_short and size < self.segment_bytes:
-            log.warning("%s is incomplete with %d bytes", self.path(base), size)
+            log.warning("%s is incomplete with %s", self.path(base), counted(size, "byte"))
             return
         raise LayoutError(
             f"{self.path(base)} has {size} bytes but segment_bytes is {self.segment_bytes}"

@@ -20,7 +20,7 @@ CHANGEABLE = (
     "flush_interval_ms", "flush_least_pages", "flush_thorough_ms", "sync_flush_timeout_ms",
     "queue_wait_max_ms", "append_busy_ms", "retention_hours", "delete_when", "clean_interval_ms",
     "delete_batch_max", "disk_clean_ratio", "disk_force_ratio", "disk_refuse_ratio",
-    "max_message_bytes",
+    "max_message_bytes", "flush", "delay_levels_ms",
 )  # fmt: skip
 """What may change while a store is open; its parts read these when they need them."""
 

@@ -44,7 +44,7 @@ class Dispatcher:
         levels_ms: tuple[int, ...],
         position: int,
     ) -> None:
-        self._queues, self._index, self._levels_ms = queues, index, levels_ms
+        self._queues, self._index, self.levels_ms = queues, index, levels_ms
         self.dispatched = Watermark(position)
         self.last_store_ms = 0
         self.marker: Marker | None = None
@@ -64,7 +64,7 @@ class Dispatcher:
                 queue = queues.get((topic, queue_id)) or self._queue(topic, queue_id)
                 if queue is not None:
                     if topic == SCHEDULE_TOPIC:
-                        code = due_ms(props, store_ms, self._levels_ms) or code
+                        code = due_ms(props, store_ms, self.levels_ms) or code
                     if marker is not None:
                         bitmap = marker(topic, props)
                         if bitmap is not None:

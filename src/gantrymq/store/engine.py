@@ -81,8 +81,8 @@ class Store:
         self._closing = False
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._pausing: dict[asyncio.Task[None], None] = {}
-        """Those of them that may be ended at any moment."""
+        self._wakes: list[asyncio.Event] = []
+        """Ends the pause of each of them, to look at its interval again or to stop."""
         self._graves: list[str] = []
 
     @classmethod
@@ -127,9 +127,8 @@ class Store:
         work: list[tuple[Callable[[], Awaitable[None]], Callable[[], int]]] = [
             (self._keep_derived, lambda: config.queue_write_interval_ms),
             (self._clean, lambda: config.clean_interval_ms),
+            (self._flush_some, lambda: config.flush_interval_ms),
         ]
-        if config.flush == "ASYNC_FLUSH":
-            work.append((self._flush_some, lambda: config.flush_interval_ms))
         loop = asyncio.get_running_loop()
         self._flushed_at = self._checkpoint_at = loop.time()
         for what, interval_ms in work:
@@ -139,28 +138,41 @@ class Store:
         """Take over the settings that can change while the store is open."""
         for name in CHANGEABLE:
             setattr(self.config, name, getattr(wanted, name))
-        self._writer.take_limits()
+        self._writer.take_settings()
+        self._dispatcher.levels_ms = self.config.delay_levels_ms
+        self._cleaner.judge()
+        for wake in self._wakes:
+            wake.set()
+        if self.config.flush == "SYNC_FLUSH":
+            self.request_flush()  # what was answered before is soon as safe as what follows
 
     async def _every(
         self, interval_ms: Callable[[], int], what: Callable[[], Awaitable[None]]
     ) -> None:
         """Do something again and again until the store closes; a failure is logged, not final."""
-        task = asyncio.current_task()
-        assert task is not None
-        while not self._stop.is_set():
-            self._pausing[task] = None
-            try:
-                await upkeep.pause(interval_ms() / 1000)
-            except asyncio.CancelledError:
-                if self._stop.is_set():
-                    return
-                raise
-            finally:
-                del self._pausing[task]
+        wake = asyncio.Event()
+        self._wakes.append(wake)
+        while await self._pause(interval_ms, wake):
             try:
                 await what()
             except Exception:
                 log.exception("background work of the store failed")
+
+    async def _pause(self, interval_ms: Callable[[], int], wake: asyncio.Event) -> bool:
+        """Until the interval is over, also when it changes meanwhile; False when the store closes.
+
+        Whoever sets `wake` has it looked at again.
+        """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while not self._stop.is_set() and (due := began + interval_ms() / 1000) > loop.time():
+            wake.clear()
+            timer = upkeep.call_at(due, wake.set)
+            try:
+                await wake.wait()
+            finally:
+                timer.cancel()
+        return not self._stop.is_set()
 
     async def close(self) -> None:
         """Answer what was accepted, make everything durable, and leave no sign of a crash.
@@ -171,8 +183,8 @@ class Store:
             return
         self._closing = True
         self._stop.set()
-        for task in list(self._pausing):
-            task.cancel()
+        for wake in self._wakes:
+            wake.set()
         await asyncio.gather(*self._tasks)
         try:
             await self._writer.drain()
@@ -359,6 +371,8 @@ class Store:
     # Background
 
     async def _flush_some(self) -> None:
+        if self.config.flush == "SYNC_FLUSH":
+            return  # every write asks for its own
         now = asyncio.get_running_loop().time()
         thorough = now - self._flushed_at >= self.config.flush_thorough_ms / 1000
         if thorough or self._flusher.is_worth_it(self.config.flush_least_pages):

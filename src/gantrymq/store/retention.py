@@ -9,6 +9,7 @@ from typing import NamedTuple
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk
 from gantrymq.base.offload import Offload
+from gantrymq.base.words import counted
 from gantrymq.kernel import store_ms_of
 from gantrymq.store.commitlog import CommitLog
 from gantrymq.store.config import StoreConfig
@@ -81,7 +82,7 @@ class Cleaner:
         self._until_ms: dict[int, int] = {}
         self.askers: list[MayDelete] = []
         self.refusal = ""
-        self._judge(self._ratio())
+        self.judge()
         self._warn_if_tight()
 
     def _warn_if_tight(self) -> None:
@@ -96,6 +97,10 @@ class Cleaner:
 
     def _ratio(self) -> float:
         return self._disk.used_ratio(self._config.commit_log_directory)
+
+    def judge(self) -> None:
+        """Look at the disk now: whether it is too full for more messages."""
+        self._judge(self._ratio())
 
     def _judge(self, ratio: float) -> None:
         too_full = ratio > self._config.disk_refuse_ratio and not self._config.judge_by_free_bytes
@@ -126,7 +131,8 @@ class Cleaner:
             await self._offload.run(self._disk.delete, self._log.drop_first())
             self._until_ms.pop(base, None)
         if chosen:
-            log.info("%d log files deleted; the log begins at %d", len(chosen), self._log.min)
+            said = counted(len(chosen), "log file")
+            log.info("%s deleted; the log begins at %d", said, self._log.min)
             await self._follow()
         return len(chosen)
 

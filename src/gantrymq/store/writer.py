@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from gantrymq.base.clock import WallClock
 from gantrymq.base.offload import Offload
 from gantrymq.base.watermark import Parked
+from gantrymq.base.words import counted
 from gantrymq.kernel import RecordItem, encode_records, walk_records
 from gantrymq.protocol.record import (
     BLANK_BYTES,
@@ -85,8 +86,9 @@ class Writer:
         bits = STORE_V6 if len(store_host) == 20 else 0
         self._fixed_bytes = record_size(0, 0, 0, bits), record_size(0, 0, 0, bits | BORN_V6)
         """Of a version 1 record without its variable parts, by whether its sender has IPv6."""
-        self.take_limits()
-        self._waits_for_flush = config.flush == "SYNC_FLUSH"
+        self._undispatched = 0
+        """Writes that readers may not see yet, because they are not durable."""
+        self.take_settings()
         self.written = WriteCounts()
         self._last_ms = dispatcher.last_store_ms
         self._staged: list[Append] = []
@@ -100,10 +102,12 @@ class Writer:
         self._waiting: dict[Waiting, None] = {}
         self._loop = asyncio.get_running_loop()
 
-    def take_limits(self) -> None:
-        """Look at the limits once, not for every message; they may have changed."""
+    def take_settings(self) -> None:
+        """Look at the settings once, not for every message; they may have changed."""
         self._record_bytes_max = self._config.record_bytes_max
         self._body_bytes_max = self._config.max_message_bytes
+        # Nothing is dispatched before what was written before it.
+        self._waits_for_flush = self._config.flush == "SYNC_FLUSH" or self._undispatched > 0
 
     def put(self, append: Append) -> None:
         """Accept an append; its `reply` is called later, once."""
@@ -182,7 +186,7 @@ class Writer:
             # Zeros are how recovery tells a torn record from a whole one.
             return PutStatus.MESSAGE_ILLEGAL, "a zero byte in properties"
         if len(body) > self._body_bytes_max:
-            text = f"a body of {len(body)} bytes; {self._body_bytes_max} is the most"
+            text = f"a body of {counted(len(body), 'byte')}; {self._body_bytes_max} is the most"
             return PutStatus.MESSAGE_ILLEGAL, text
         return None
 
@@ -297,6 +301,12 @@ class Writer:
         assert walk.end == base + len(data), "what was written can be read"
         self._dispatcher.feed(walk.records, walk.end)
 
+    def _dispatch_flushed(self, data: bytes, base: int) -> None:
+        self._dispatch(data, base)
+        self._undispatched -= 1
+        if not self._undispatched:
+            self._waits_for_flush = self._config.flush == "SYNC_FLUSH"
+
     # Files
 
     def _roll(self, rest: list[Append]) -> bool:
@@ -329,13 +339,13 @@ class Writer:
         self._held = True
         self._staged = rest + self._staged
         self._arrivals = [self._loop.time()] * len(self._staged)
-        if self._config.queue_wait_max_ms:
-            self._loop.call_later(LOOK_SECONDS, self._look_at_held)
+        self._loop.call_later(LOOK_SECONDS, self._look_at_held)
 
     def _look_at_held(self) -> None:
+        """Refuse those that wait too long; 0 lets all wait, and may have changed meanwhile."""
         if not self._held:
             return
-        waited_max = self._config.queue_wait_max_ms / 1000
+        waited_max = self._config.queue_wait_max_ms / 1000 or float("inf")
         now = self._loop.time()
         late = bisect_right(self._arrivals, now - waited_max)
         if late:
@@ -379,7 +389,8 @@ class Writer:
         end = self._log.end
         flushed = self._flusher.flushed
         # Readers may see only what a power cut cannot take back.
-        flushed.park(end, lambda: self._dispatch(data, base))
+        self._undispatched += 1
+        flushed.park(end, lambda: self._dispatch_flushed(data, base))
         patient = [append for append in appends if append.wait]
         if patient:
             timeout = self._config.sync_flush_timeout_ms / 1000

@@ -10,7 +10,7 @@ from typing import Any, Self
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.disk import Disk, OsDisk
 from gantrymq.base.network import Network, TcpNetwork
-from gantrymq.base.offload import InlineOffload
+from gantrymq.base.offload import InlineOffload, Offload
 from gantrymq.broker.app import Broker, Ports, run_broker
 from gantrymq.broker.config import OTHER_PORTS, BrokerConfig
 from gantrymq.client.admin import Admin
@@ -52,11 +52,13 @@ class Cluster:
         clock: WallClock | None = None,
         seed: int = 0,
         syncer: Syncer | None = None,
+        offload: Offload | None = None,
         disk: Disk | None = None,
         **settings: Any,
     ) -> None:
         self._counts = (nameservers, brokers)
         self._memory, self._settings, self._syncer = memory, settings, syncer
+        self._offload = offload or InlineOffload()
         self.rng = random.Random(seed)
         self.network: Network = MemoryNetwork(self.rng) if memory else TcpNetwork()
         self.disk: Disk = disk or (MemoryDisk() if memory else OsDisk())
@@ -135,7 +137,7 @@ class Cluster:
             self.network,
             self._disks[name],
             self._clock,
-            InlineOffload(),
+            self._offload,
             random.Random(self.rng.random()),
             self._syncer or InlineSyncer(),
         )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from gantrymq.base.words import counted
 from gantrymq.broker.attributes import GROUP_ATTRIBUTES, altered
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, GroupMissing
@@ -58,7 +59,9 @@ class GroupHandler:
         except NameRefused as error:
             raise BadRequest(str(error)) from error
         if wanted.retry_queue_nums > QUEUES_MAX:
-            raise BadRequest(f"{wanted.retry_queue_nums} retry queues: {QUEUES_MAX} is the most")
+            raise BadRequest(
+                f"{counted(wanted.retry_queue_nums, 'retry queue')}: {QUEUES_MAX} is the most"
+            )
         known = self._registry.groups.get(wanted.group_name)
         current = known.attributes if known is not None else None
         kept = altered(GROUP_ATTRIBUTES, current, wanted.attributes)

@@ -6,10 +6,12 @@ from typing import Final
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
+from gantrymq.base.words import counted
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.copies import stored
 from gantrymq.broker.errors import BadRequest
-from gantrymq.broker.handlers.send import IPV6_BORN, REGION
+from gantrymq.broker.handlers.send import IPV6_BORN
+from gantrymq.broker.handlers.send_answers import region_fields
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.sessions import Sessions
 from gantrymq.broker.stats import Stats
@@ -60,12 +62,13 @@ class ReplyHandler:
     async def _reply(
         self, connection: Connection, command: Command, h: SendRequest | SendRequestV2
     ) -> Command:
+        region = region_fields(self._config.region_id)
         try:
             queue_id = self._queue_of(h)
         except GantryError as error:
-            return Command(code=error.code, ext=dict(REGION), remark=str(error))
+            return Command(code=error.code, ext=region, remark=str(error))
         problem = await self._push(connection, command.body, h)
-        answer = Command(code=0, ext=dict(REGION))
+        answer = Command(code=0, ext=region)
         if problem:
             answer.code, answer.remark = ResponseCode.SYSTEM_ERROR, problem
         else:
@@ -83,7 +86,7 @@ class ReplyHandler:
         if h.queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
             raise BadRequest(
                 f"request queueId[{h.queue_id}] is illegal, topic {topic.topic_name} has "
-                f"{topic.write_queue_nums} write queues"
+                f"{counted(topic.write_queue_nums, 'write queue')}"
             )
         return h.queue_id
 

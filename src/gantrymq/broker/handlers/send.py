@@ -9,8 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from gantrymq.base.errors import GantryError
+from gantrymq.base.words import counted
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, Busy, GroupMissing, MessageRefused, NotPermitted
+from gantrymq.broker.handlers.send_answers import answers_in, region_fields
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.registry import Registry
 from gantrymq.broker.rooms import DELAY_MARK, TIMER_MARK, WaitingRooms
@@ -23,8 +25,8 @@ from gantrymq.broker.transactions.half import (
     without_half_mark,
 )
 from gantrymq.broker.transactions.ledger import Ledger
-from gantrymq.kernel import find_property, read_send, send_answer, stored_answer
-from gantrymq.model import RETRY_PREFIX, TIMER_TOPIC, TopicConfig, dead_topic
+from gantrymq.kernel import find_property, read_send
+from gantrymq.model import RETRY_PREFIX, TIMER_TOPIC, WRITE, TopicConfig, dead_topic
 from gantrymq.protocol import batch, properties
 from gantrymq.protocol.codes import VERSION_3_4_9, ResponseCode
 from gantrymq.protocol.command import ONEWAY_FLAG, Command
@@ -54,8 +56,6 @@ CODES = {
     PutStatus.UNKNOWN_ERROR: ResponseCode.SYSTEM_ERROR,
 }
 _OK = PutStatus.PUT_OK
-REGION = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
-"""In every answer to a send, refusals included."""
 
 
 class Sent(Append):
@@ -99,18 +99,24 @@ class SendHandler:
         self._ledger = ledger
         self._config, self._store, self._registry = config, store, registry
         self._policy, self._rooms, self._stats, self._rng = policy, rooms, stats, rng
-        self._topics = registry.topics.table
         self._store_host = store_host
         self._waiting = 0
-        self._tail = properties.encode(
-            {
-                # RocketMQ's consumers from 5.x on trace nothing that came without a region.
-                properties.MSG_REGION: config.region_id,
-                properties.TRACE_ON: "true",
-                properties.CLUSTER: config.broker_cluster_name,
-            }
-        ).encode()
+        self.take_settings()
+
+    def take_settings(self) -> None:
+        """Look at the settings once, not for every message; they may have changed."""
+        config = self._config
+        self._region = region_fields(config.region_id)
+        """In every answer to a send, refusals included."""
+        self._stored_answer, self._send_answer = answers_in(config.region_id)
+        # RocketMQ's consumers from 5.x on trace nothing that came without a region.
+        tail = {**self._region, properties.CLUSTER: config.broker_cluster_name}
+        self._tail = properties.encode(tail).encode()
         self._half_tail = self._tail + HALF_MARK.encode()
+        writable = config.broker_permission & WRITE
+        self._topics = self._registry.topics.table if writable else {}
+        """Topics that a plain send may go to without a closer look. Without write permission there
+        are none: `Policy.sendable` decides."""
 
     # the two header forms
 
@@ -119,14 +125,14 @@ class SendHandler:
         try:
             self._quick(connection, command)
         except GantryError as error:
-            connection.reply(command, error.code, ext=REGION, remark=str(error))
+            connection.reply(command, error.code, ext=self._region, remark=str(error))
 
     def v1(self, connection: Connection, command: Command) -> None:
         """Long names, as Go sends them."""
         try:
             self._careful(connection, command, SendRequest.parse(command.ext))
         except GantryError as error:
-            connection.reply(command, error.code, ext=REGION, remark=str(error))
+            connection.reply(command, error.code, ext=self._region, remark=str(error))
 
     def _quick(self, connection: Connection, command: Command) -> None:
         """The plain message of a known topic is read without a typed header."""
@@ -263,7 +269,7 @@ class SendHandler:
         if queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
             raise BadRequest(
                 f"request queueId[{queue_id}] is illegal, topic {topic.topic_name} has "
-                f"{topic.write_queue_nums} write queues. Producer: {connection.address}"
+                f"{counted(topic.write_queue_nums, 'write queue')}. Producer: {connection.address}"
             )
         return queue_id
 
@@ -284,7 +290,7 @@ class SendHandler:
     def _put(self, message: Sent, reply: Callable[[Sent], None] | None = None) -> None:
         if self._waiting >= self._config.send_thread_pool_queue_capacity:
             raise Busy(
-                f"[OVERLOAD]system busy: {self._waiting} sends wait for the disk, "
+                f"[OVERLOAD]system busy: waiting for the disk: {counted(self._waiting, 'send')}, "
                 f"sendThreadPoolQueueCapacity is {self._config.send_thread_pool_queue_capacity}"
             )
         message.reply = reply or self._answer  # type: ignore[assignment]
@@ -303,7 +309,7 @@ class SendHandler:
         topic = (find_property(message.properties, b"REAL_TOPIC") or b"").decode()
         name = self._config.broker_name
         ext = {
-            **REGION,
+            **self._region,
             "msgId": offset_msg_id(self._store_host, message.physical_offset),
             "queueId": str(message.echo_queue_id),
             "queueOffset": str(message.queue_offset),
@@ -319,7 +325,7 @@ class SendHandler:
         status, command = message.status, message.command
         if status is not _OK and not status.is_stored:
             remark = message.error or status.name
-            message.connection.reply(command, CODES[status], ext=REGION, remark=remark)
+            message.connection.reply(command, CODES[status], ext=self._region, remark=remark)
             return
         code = 0 if status is _OK else CODES[status]
         batch = message.batch
@@ -327,13 +333,13 @@ class SendHandler:
         if command.flag & ONEWAY_FLAG:
             return
         if batch is None:
-            answer = stored_answer(
+            answer = self._stored_answer(
                 command.codec, code, command.opaque, self._store_host, message.physical_offset,
                 message.echo_queue_id, message.queue_offset, message.uniq_key,
             )  # fmt: skip
         else:
             ids = ",".join(offset_msg_id(self._store_host, at) for at in message.physical_offsets)
-            answer = send_answer(
+            answer = self._send_answer(
                 command.codec, code, command.opaque, ids, message.echo_queue_id,
                 message.queue_offset, message.uniq_key,
             )  # fmt: skip

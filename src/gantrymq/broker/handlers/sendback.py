@@ -67,7 +67,8 @@ class SendBackHandler:
         h = c.CONSUMER_SEND_MSG_BACK.request.parse(command.ext)
         group = self._policy.group(h.group)
         if not self._config.broker_permission & WRITE:
-            raise NotPermitted(f"the broker[{self._config.broker_ip1}] sending is forbidden")
+            address = self._config.broker_ip1
+            raise NotPermitted(f"the broker[{address}] sending message is forbidden")
         if group.retry_queue_nums <= 0:
             return response(command)
         record = await self._store.message_at(h.offset)

@@ -5,6 +5,7 @@ import logging
 
 import msgspec
 
+from gantrymq.base.words import counted
 from gantrymq.broker.attributes import TOPIC_ATTRIBUTES, altered, parse_changes, refuse_mixed
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, InvalidParameter
@@ -98,7 +99,7 @@ class TopicHandler:
             raise BadRequest(f"The topic[{name}] is conflict with system topic.")
         for count in (wanted.read_queue_nums, wanted.write_queue_nums):
             if not 0 <= count <= QUEUES_MAX:
-                raise BadRequest(f"{count} queues: a topic has 0 to {QUEUES_MAX}")
+                raise BadRequest(f"{counted(count, 'queue')}: a topic has 0 to {QUEUES_MAX}")
         if not 0 <= wanted.perm <= 15:
             raise BadRequest(
                 f"perm {wanted.perm} is no set of permissions: 2 write, 4 read, 6 both"

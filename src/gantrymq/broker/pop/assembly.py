@@ -79,19 +79,11 @@ def popping(
     name = revive_topic(config.broker_cluster_name)
     log = ReviveLog(store, registry.offsets, progress, name, config.revive_queue_num, host)
     order = OrderTable(disk, offload, directory)
-    modes = ModeTable(
-        disk, offload, directory,
-        mode=config.default_message_request_mode, share_queues=config.default_pop_share_queue_num,
-    )  # fmt: skip
-    reviver = Reviver(
-        log, store, registry, policy, clock,
-        retry_v2=config.enable_retry_topic_v2, tick_seconds=config.revive_interval / 1000,
-    )  # fmt: skip
+    modes = ModeTable(config, disk, offload, directory)
+    reviver = Reviver(config, log, store, registry, policy, clock)
     checks = PopChecks(config, policy)
     taking = Taking(config, store, registry, progress, order, log, clock, rng)
-    room_max, total_max = config.pop_polling_size, config.max_pop_polling_size
-    pops = PollRooms(store, room_max=room_max, total_max=total_max)
-    notifications = PollRooms(store, room_max=room_max, total_max=total_max)
+    pops, notifications = PollRooms(config, store), PollRooms(config, store)
     routes = TopicRoutes(config, registry.topics, network)
     pop = PopHandler(
         config, checks, taking, log, reviver, pops, notifications, filters, stats, clock

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 
 from gantrymq.base.errors import ProtocolError
+from gantrymq.base.words import counted
 from gantrymq.broker.pop.checkpoints import Checkpoint, OpenCheckpoints, read_checkpoint
 from gantrymq.broker.pop.progress import SafeProgress
 from gantrymq.broker.registry import Offsets
@@ -149,7 +150,7 @@ class ReviveLog:
                     break
                 at = pulled.next_offset
         if len(self.open):
-            log.info("%d checkpoints of popped messages are open", len(self.open))
+            log.info("open: %s of popped messages", counted(len(self.open), "checkpoint"))
 
     def _apply(self, record: StoredMessage) -> None:
         tag = record.properties.get(properties.TAGS)

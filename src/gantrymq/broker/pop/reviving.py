@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import ProtocolError
+from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.copies import copy_of, put_all
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.pop.checkpoints import Checkpoint
@@ -36,32 +37,40 @@ class Reviver:
     """Looks when the next checkpoint is due and brings its open messages back."""
 
     def __init__(
-        self, revive_log: ReviveLog, store: Store, registry: Registry, policy: Policy,
-        clock: WallClock, *, retry_v2: bool, tick_seconds: float,
+        self, config: BrokerConfig, revive_log: ReviveLog, store: Store, registry: Registry,
+        policy: Policy, clock: WallClock,
     ) -> None:  # fmt: skip
-        self._log, self._store, self._registry = revive_log, store, registry
+        self._config, self._log, self._store, self._registry = config, revive_log, store, registry
         self._policy, self._clock = policy, clock
-        self._retry_v2, self._tick_seconds = retry_v2, tick_seconds
         self._wake = asyncio.Event()
         self._until_ms: float = -1
+        self._advanced_at = float("-inf")
+        """When the log was shortened last, in the loop's time."""
 
     def look(self, due_ms: int) -> None:
         """Something new is open: it may be due before what is waited for."""
         if due_ms < self._until_ms:
             self._wake.set()
 
+    def settings_changed(self) -> None:
+        """The log's turn may come sooner now."""
+        self._wake.set()
+
+    @property
+    def _turn_at(self) -> float:
+        """When the log may be shortened again."""
+        return self._advanced_at + self._config.revive_interval / 1000
+
     async def run(self) -> None:
         """Revive for ever, and shorten the log now and then."""
-        loop = asyncio.get_running_loop()
-        turn_at = loop.time()
-        tick_ms = int(self._tick_seconds * 1000)
-        self._log.on_change = lambda: self.look(self._clock.now_ms() + tick_ms)
+        loop, config = asyncio.get_running_loop(), self._config
+        self._log.on_change = lambda: self.look(self._clock.now_ms() + config.revive_interval)
         while True:
-            await self._pause(turn_at - loop.time())
+            await self._pause(self._turn_at - loop.time())
             try:
                 await self._revive_due()
-                if loop.time() > turn_at:
-                    turn_at = loop.time() + self._tick_seconds
+                if loop.time() > self._turn_at:
+                    self._advanced_at = loop.time()
                     self._log.advance()
             except OSError:
                 log.exception("reviving popped messages; trying again")
@@ -178,7 +187,7 @@ class Reviver:
     def _retry_topic(self, checkpoint: Checkpoint) -> str:
         topic, group = checkpoint.topic, checkpoint.group
         if not topic.startswith(RETRY_PREFIX):
-            topic = pop_retry_topic(group, topic, self._retry_v2)
+            topic = pop_retry_topic(group, topic, self._config.enable_retry_topic_v2)
         self._policy.ensure_topic(topic, RETRY_QUEUES)
         if self._registry.offsets.get(group, topic, 0) is None:
             self._registry.offsets.commit(group, topic, 0, 0)

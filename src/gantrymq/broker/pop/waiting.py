@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Protocol
 
 from gantrymq.base.watermark import Parked, Watermark
+from gantrymq.broker.config import BrokerConfig
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.engine import Store
 
@@ -55,16 +56,18 @@ class _Room:
 class PollRooms:
     """Everybody who waits."""
 
-    def __init__(self, store: Store, *, room_max: int, total_max: int) -> None:
-        self._store, self._room_max, self._total_max = store, room_max, total_max
+    def __init__(self, config: BrokerConfig, store: Store) -> None:
+        self._config, self._store = config, store
         self._rooms: dict[tuple[str, str], _Room] = {}
         self._counts: dict[tuple[str, str, int], int] = {}
         self._total = 0
 
     def has_place(self, waiter: Waiter) -> bool:
         """RocketMQ's two limits: on a topic, group and queue, and on all together."""
-        key = waiter.topic, waiter.group, waiter.queue_id
-        return self._total < self._total_max and self._counts.get(key, 0) <= self._room_max
+        if self._total >= self._config.max_pop_polling_size:
+            return False
+        here = self.waiting(waiter.topic, waiter.group, waiter.queue_id)
+        return here <= self._config.pop_polling_size
 
     def waiting(self, topic: str, group: str, queue_id: int) -> int:
         return self._counts.get((topic, group, queue_id), 0)

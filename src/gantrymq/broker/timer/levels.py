@@ -7,6 +7,7 @@ timer it keeps its time.
 import logging
 from typing import Final
 
+from gantrymq.base.words import counted
 from gantrymq.broker.copies import put_all
 from gantrymq.broker.delay import DelayService
 from gantrymq.broker.timer.delivered import with_out_ms
@@ -50,7 +51,8 @@ class LevelMover:
                 self._delays.resume(level)
         if moved:
             await self._store.sync()
-            log.info("%d delayed messages moved to the timer, their log files go", moved)
+            said = counted(moved, "delayed message")
+            log.info("%s moved to the timer, log files that held them go", said)
         return True
 
     async def _move(self, level: int, at: int, stop: int) -> int:

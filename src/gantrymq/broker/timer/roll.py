@@ -10,6 +10,7 @@ import asyncio
 import logging
 from typing import Final
 
+from gantrymq.base.words import counted
 from gantrymq.broker.copies import put_all
 from gantrymq.broker.timer.delivered import rolled_properties
 from gantrymq.broker.timer.intake import QUEUE
@@ -59,7 +60,8 @@ class Roller:
         finally:
             timers.done = None
         if self.rolled > before:
-            log.info("%d waiting messages copied out of old log files", self.rolled - before)
+            said = counted(self.rolled - before, "waiting message")
+            log.info("%s copied out of old log files", said)
         return True
 
     async def _waiting_below(self, stop: int) -> list[Entry]:

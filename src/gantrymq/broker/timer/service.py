@@ -19,6 +19,7 @@ from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk
 from gantrymq.base.offload import Offload
 from gantrymq.base.watermark import Watermark
+from gantrymq.base.words import counted
 from gantrymq.broker.copies import put_all
 from gantrymq.broker.lateness import CLOCK_LOOK_SECONDS, Lateness
 from gantrymq.broker.timer.checkpoint import TimerCheck, load_check, save_check
@@ -209,7 +210,7 @@ class TimerService:
             await asyncio.sleep(0)
         self.read = Watermark(max(at, end))
         if len(self.schedule):
-            log.info("%d timer messages wait", len(self.schedule))
+            log.info("waiting: %s", counted(len(self.schedule), "timer message"))
 
     async def _follow(self) -> None:
         while True:
@@ -329,7 +330,7 @@ class TimerService:
         if self.done is not None:
             self.done.update({entry.offset for entry in entries} - {e.offset for e in back})
         if refused:
-            log.warning("%d timer messages wait for the store", len(refused))
+            log.warning("waiting for the store: %s", counted(len(refused), "timer message"))
         return back, bool(refused)
 
     async def _copy(self, entry: Entry, record: WaitingRecord) -> Append | None:

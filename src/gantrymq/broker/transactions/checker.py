@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from gantrymq.base.clock import WallClock
+from gantrymq.base.words import counted
 from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.copies import stored
 from gantrymq.broker.policy import Policy
@@ -85,7 +86,7 @@ class Checker:
                 continue
             ledger.reopen(message, now_ms)
         if len(ledger):
-            log.info("%d transactions are undecided", len(ledger))
+            log.info("undecided: %s", counted(len(ledger), "transaction"))
 
     def _progress(self, topic: str, queue_id: int) -> int:
         low, high = self._store.min_offset(topic, queue_id), self._store.max_offset(topic, queue_id)
@@ -222,8 +223,9 @@ class Checker:
         entry.deciding = False
         if copy.status.is_stored:
             log.error(
-                "transaction of %s for %s given up after %d checks, kept in %s at %d",
-                entry.group, entry.topic, entry.checks, CHECK_MAX_TOPIC, copy.queue_offset,
+                "transaction of %s for %s given up after %s, kept in %s at %d",
+                entry.group, entry.topic, counted(entry.checks, "check"), CHECK_MAX_TOPIC,
+                copy.queue_offset,
             )  # fmt: skip
             self._ledger.close(entry)
             self._decisions.note(entry.offset)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gantrymq.base.clock import WallClock
+from gantrymq.base.words import counted
 from gantrymq.model import OP_HALF_TOPIC
 from gantrymq.protocol.record import StoredMessage
 from gantrymq.store.append import Append
@@ -97,7 +98,8 @@ class Decisions:
                 told(append)
         if append.status.is_stored:
             return
-        log.warning("%d decisions about transactions not stored: %s", len(some), append.error)
+        said = counted(len(some), "decision")
+        log.warning("%s about transactions not stored: %s", said, append.error)
         again = [one for one in some if one[1] is None]
         if not again or self._stopped:
             return

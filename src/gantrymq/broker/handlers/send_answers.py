@@ -1,0 +1,50 @@
+"""Answers to stored messages, with the region that `regionId` names."""
+
+from collections.abc import Callable
+from typing import Final
+
+from gantrymq.kernel import send_answer, stored_answer
+from gantrymq.protocol import properties
+from gantrymq.protocol.command import RESPONSE_FLAG, Command, encode
+from gantrymq.protocol.ids import offset_msg_id
+from gantrymq.protocol.trace import DEFAULT_REGION
+
+TRACED: Final = "true"
+
+
+StoredAnswer = Callable[[int, int, int, bytes, int, int, int, str], bytes]
+"""Codec, code, opaque, store host, log offset, queue, queue offset and unique key to a frame."""
+SendAnswer = Callable[[int, int, int, str, int, int, str], bytes]
+"""The same with the message's id, or the ids of a batch, in place of host and log offset."""
+
+
+def region_fields(region: str) -> dict[str, str]:
+    """The fields of every answer to a send."""
+    return {properties.MSG_REGION: region, properties.TRACE_ON: TRACED}
+
+
+def answers_in(region: str) -> tuple[StoredAnswer, SendAnswer]:
+    """The encoders for a region. The kernel's know only the default one, which is the usual one."""
+    if region == DEFAULT_REGION:
+        return stored_answer, send_answer
+    fields = region_fields(region)
+
+    def answer(
+        codec: int, code: int, opaque: int, msg_id: str, queue_id: int, queue_offset: int,
+        unique_key: str,
+    ) -> bytes:  # fmt: skip
+        ext = {
+            **fields, "msgId": msg_id, "queueId": str(queue_id), "queueOffset": str(queue_offset)
+        }  # fmt: skip
+        if unique_key:
+            ext["transactionId"] = unique_key
+        return encode(Command(code=code, ext=ext, flag=RESPONSE_FLAG, opaque=opaque, codec=codec))
+
+    def answer_stored(
+        codec: int, code: int, opaque: int, store_host: bytes, physical_offset: int,
+        queue_id: int, queue_offset: int, unique_key: str,
+    ) -> bytes:  # fmt: skip
+        msg_id = offset_msg_id(store_host, physical_offset)
+        return answer(codec, code, opaque, msg_id, queue_id, queue_offset, unique_key)
+
+    return answer_stored, answer
