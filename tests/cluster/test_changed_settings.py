@@ -25,6 +25,30 @@ async def settings_of(peer: Peer) -> dict[str, str]:
     return parse_properties((await peer.call(26)).body.decode())
 
 
+FORBIDDEN = "the broker[127.0.0.1] sending message is forbidden"
+
+
+async def send_plain(peer: Peer, topic: str) -> Command:
+    return await peer.send(topic, b"x")
+
+
+async def send_with_long_names(peer: Peer, topic: str) -> Command:
+    return await peer.call(
+        10, b"x", producerGroup="p", topic=topic, defaultTopic="TBW102", defaultTopicQueueNums=4,
+        queueId=0, sysFlag=0, bornTimestamp=1, flag=0,
+    )  # fmt: skip
+
+
+async def send_half(peer: Peer, topic: str) -> Command:
+    return await peer.call(
+        310, b"x", a="p", b=topic, c="TBW102", d=4, e=0, f=4, g=1, h=0,
+        i="TRAN_MSG\x01true\x02PGROUP\x01p\x02UNIQ_KEY\x01id\x02",
+    )  # fmt: skip
+
+
+WAYS_IN = (send_plain, send_with_long_names, send_half)
+
+
 class TestBroker:
     def test_a_change_is_in_force_at_once_and_after_every_start(self, run: Run) -> None:
         """
@@ -88,16 +112,16 @@ class TestBroker:
 
         async def work(cluster: Cluster) -> None:
             peer = await Peer.to(cluster)
-            answer = await peer.call(25, b"flushDiskType=SYNC_FLUSH\nsendMessageThreadPoolNums=4\n")
+            answer = await peer.call(25, b"timerPrecisionMs=100\nsendMessageThreadPoolNums=4\n")
             assert 0 == answer.code
             assert (
-                "in force from the next start of this broker: flushDiskType; "
+                "in force from the next start of this broker: timerPrecisionMs; "
                 "no effect here: sendMessageThreadPoolNums" == answer.remark
             )
-            assert "ASYNC_FLUSH" == (await settings_of(peer))["flushDiskType"]
+            assert "1" == (await settings_of(peer))["timerPrecisionMs"]
             await cluster.stop_broker()
             await cluster.start_broker()
-            assert "SYNC_FLUSH" == (await settings_of(await Peer.to(cluster)))["flushDiskType"]
+            assert "100" == (await settings_of(await Peer.to(cluster)))["timerPrecisionMs"]
 
         run(work)
 
@@ -118,6 +142,26 @@ class TestBroker:
                 await asyncio.sleep(0.02)
 
         run(work)
+
+    def test_without_write_permission_ordered_topics_take_nothing(self, run: Run) -> None:
+        """
+        As RocketMQ's brokers: order would break on another broker, so the sender has to wait. What
+        is under way to other topics is stored; their route keeps new messages away.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            peer = await Peer.to(cluster)
+            topic = {"defaultTopic": "TBW102", "readQueueNums": 4, "writeQueueNums": 4, "perm": 6,
+                     "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0}  # fmt: skip
+            await peer.call(17, topic="ordered", order="true", **topic)
+            await peer.call(17, topic="plain", order="false", **topic)
+            for answer in [await send(peer, "ordered") for send in WAYS_IN]:
+                assert (16, FORBIDDEN) == (answer.code, answer.remark)
+            assert [0] * 3 == [(await send(peer, "plain")).code for send in WAYS_IN]
+            await peer.call(25, b"brokerPermission=6\n")
+            assert [0] * 3 == [(await send(peer, "ordered")).code for send in WAYS_IN]
+
+        run(work, broker_permission=4)
 
     def test_other_name_servers_are_told_at_once(self, run: Run) -> None:
         """
