@@ -16,7 +16,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, Protocol, Self, TypeVar
 
 from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
@@ -47,8 +47,10 @@ CONCURRENCY: Final = 20
 STOP_SECONDS: Final = 30.0
 
 F = TypeVar("F", bound=Callable[..., Any])
-DeadHook = Callable[[Delivery, Exception], Awaitable[None] | None]
-LifeHook = Callable[[], Awaitable[None] | None]
+Shown = TypeVar("Shown")
+"""What handlers and hooks are given as the message."""
+Done = TypeVar("Done")
+"""What hooks return: nothing, or what is waited for."""
 CallNext = Callable[[Delivery], Awaitable[None]]
 Middleware = Callable[[Delivery, CallNext], Awaitable[None]]
 M = TypeVar("M", bound=Middleware)
@@ -80,15 +82,15 @@ class _Route:
     retries: int | None
     concurrency: int
     ordered: bool
-    dead: DeadHook | None
+    dead: Callable[[Any, Exception], object] | None
     undecodable: str
 
     def __str__(self) -> str:
         return f"{self.name} ({self.topic}, tags {' || '.join(self.tags)})"
 
 
-class App:
-    """Handlers, the consumers that feed them (one for each group), and a producer."""
+class BaseApp(Generic[Shown, Done]):
+    """An app, whether its functions wait on the event loop or block on threads."""
 
     blocking: ClassVar = False
     """Whether handlers are plain functions that run on threads."""
@@ -122,8 +124,8 @@ class App:
         self._routes: list[_Route] = []
         self._targets: dict[Callable[..., Any], list[Target]] = {}
         self._middleware: list[Middleware] = []
-        self._starters: list[LifeHook] = []
-        self._stoppers: list[LifeHook] = []
+        self._starters: list[Callable[[], Done]] = []
+        self._stoppers: list[Callable[[], Done]] = []
         self._stack: AsyncExitStack | None = None
         self._producer: Producer | None = None
         self._consumers: list[Consumer] = []
@@ -140,7 +142,7 @@ class App:
         retries: int | None = RETRIES_MAX_DEFAULT,
         concurrency: int = CONCURRENCY,
         ordered: bool = False,
-        dead: DeadHook | None = None,
+        dead: Callable[[Shown, Exception], Done] | None = None,
         undecodable: Literal["dead", "retry"] = "dead",
     ) -> Callable[[F], F]:
         """Give messages of a topic, or some of its tags, to the function below.
@@ -160,6 +162,9 @@ class App:
         wanted = tuple(dict.fromkeys(tag.strip() for tag in tags.split("||")))
         if "" in wanted or (ALL in wanted and len(wanted) > 1):
             raise HandlerRefused(f"{topic}: tags are `a`, `a || b` or `*`, not {tags!r}")
+
+        if dead is not None:
+            self._check_function(dead)
 
         def add(function: F) -> F:
             self._check_function(function)
@@ -194,23 +199,15 @@ class App:
 
         return add
 
-    def middleware(self, function: M) -> M:
-        """Run `function(message, call_next)` around every handler; the first one is outermost.
-
-        `await call_next(message)` reads the body, runs the handler and publishes its result; what
-        the handler raises comes out of it, and what this raises counts as the handler's.
-        """
-        check_handler(function, arguments=("message", "call_next"), given=Delivery, must_wait=True)
-        self._middleware.append(function)
-        return function
-
-    def on_start(self, function: LifeHook) -> LifeHook:
+    def on_start(self, function: Callable[[], Done]) -> Callable[[], Done]:
         """Call it before the first message; the producer works already."""
+        self._check_function(function)
         self._starters.append(function)
         return function
 
-    def on_stop(self, function: LifeHook) -> LifeHook:
+    def on_stop(self, function: Callable[[], Done]) -> Callable[[], Done]:
         """Call it after the last message; the producer still works."""
+        self._check_function(function)
         self._stoppers.append(function)
         return function
 
@@ -402,10 +399,10 @@ class App:
                 await self.producer.send(target.message(result, message))
             return None
 
-    # what another face of the app does differently
+    # what an app whose functions block does differently
 
     def _check_function(self, function: Callable[..., Any]) -> None:
-        """Refuse a handler that cannot run here."""
+        """Refuse a handler or a hook that cannot run here."""
 
     async def _invoke(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         """Call a user's function, whether it waits or not."""
@@ -432,6 +429,20 @@ class App:
         if message.finished is None:
             message.failure = failure_of(error)._replace(reason=reason)
             await message.dead()
+
+
+class App(BaseApp[Delivery, Awaitable[None] | None]):
+    """Handlers, the consumers that feed them (one for each group), and a producer."""
+
+    def middleware(self, function: M) -> M:
+        """Run `function(message, call_next)` around every handler; the first one is outermost.
+
+        `await call_next(message)` reads the body, runs the handler and publishes its result; what
+        the handler raises comes out of it, and what this raises counts as the handler's.
+        """
+        check_handler(function, arguments=("message", "call_next"), given=Delivery, must_wait=True)
+        self._middleware.append(function)
+        return function
 
 
 def _around(layer: Middleware, call_next: CallNext) -> CallNext:

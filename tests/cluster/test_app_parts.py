@@ -357,6 +357,12 @@ def test_a_blocking_app_runs_its_functions_on_threads(gantry: GantryCluster) -> 
         @app.on("others")
         async def waits(order: Order) -> None: ...
 
+    async def hook(*_: object) -> None: ...
+
+    for declare in (app.on_start, app.on_stop, lambda each: app.on("others", dead=each)):
+        with pytest.raises(HandlerRefused, match="without `async`"):
+            declare(hook)  # type: ignore[arg-type]
+
     began = time.monotonic()
     app.run()
     assert time.monotonic() - began < SECONDS_MAX

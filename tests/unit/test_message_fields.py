@@ -22,7 +22,9 @@ from gantrymq import (
 )
 from gantrymq.base.clock import SystemClock
 from gantrymq.client.identity import MessageIds
-from gantrymq.client.outgoing import prepare
+from gantrymq.client.outgoing import MAX_RECONSUME_TIMES, RECONSUME_TIME, prepare
+from gantrymq.message_fields import RESERVED
+from gantrymq.protocol import properties
 from gantrymq.testing import Cluster
 
 
@@ -105,6 +107,22 @@ def test_what_is_right_is_kept_as_it_was_said() -> None:
     assert () == Message("T", "x", keys="").keys
     assert b"abc" == Message("T", memoryview(b"abc")).body
     assert "%RETRY%" + "g" * 200 == Message("%RETRY%" + "g" * 200, b"x").topic
+
+
+def test_what_the_system_writes_into_messages_is_reserved() -> None:
+    """
+    By the names under which the protocol knows it.
+    """
+    written = {
+        properties.KEYS, properties.TAGS, properties.WAIT, properties.DELAY, properties.UNIQ_KEY,
+        properties.CLUSTER, properties.MSG_REGION, properties.TRACE_ON, properties.RETRY_TOPIC,
+        properties.REAL_TOPIC, properties.REAL_QUEUE, properties.ORIGIN_MESSAGE_ID,
+        properties.TRANSACTION_PREPARED, properties.PRODUCER_GROUP, properties.MIN_OFFSET,
+        properties.MAX_OFFSET, properties.PREPARED_QUEUE_OFFSET, properties.CHECK_TIMES,
+        properties.CHECK_IMMUNITY, RECONSUME_TIME, MAX_RECONSUME_TIMES,
+    }  # fmt: skip
+
+    assert set() == written - RESERVED
 
 
 def test_own_ids_and_the_counts_of_a_retry_are_kept() -> None:

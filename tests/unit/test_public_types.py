@@ -8,6 +8,7 @@ SECONDS_MAX = 100
 
 PROGRAM = """
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any, assert_type
@@ -223,6 +224,30 @@ def block() -> None:
         assert_type(puller.queues("T"), list[Queue])
 
 
+blocking = sync.App("localhost:9876", group="g", start="first")
+
+
+def died(message: sync.Delivery, error: Exception) -> None:
+    print(message, error)
+
+
+@blocking.on("orders", tags="paid", dead=died)
+@blocking.publish("results")
+def paid_too(order: Order, message: sync.Delivery) -> Order:
+    return order
+
+
+@blocking.middleware
+def around_too(message: sync.Delivery, call_next: Callable[[sync.Delivery], None]) -> None:
+    call_next(message)
+
+
+@blocking.on_start
+def begin_too() -> None:
+    assert_type(blocking.producer.send(Message("T", "x")), SendResult)
+    assert_type(paid_too(Order(1), next(iter(()))), Order)
+
+
 if __name__ == "__main__":
     asyncio.run(produce())
 """
@@ -238,6 +263,12 @@ async def main() -> None:
         message.ack(1)
 
 sync.Producer(group="p").send("x")
+blocking = sync.App(group="g")
+
+@blocking.on_start
+async def begin() -> None: ...
+
+blocking.on("orders", retries="5")
 """
 
 
@@ -283,7 +314,7 @@ def test_a_program_with_types_is_checked_against_ours(tmp_path: Path) -> None:
     Right uses pass, and what is wrong is told, in the blocking client as well.
     """
     assert (0, "") == mypy(tmp_path, PROGRAM)
-    assert [6, 7, 9, 11] == wrong_lines(tmp_path, MISTAKES)
+    assert [6, 7, 9, 11, 14, 17] == wrong_lines(tmp_path, MISTAKES)
 
 
 def test_a_handler_written_for_another_store_is_told_by_its_type(tmp_path: Path) -> None:

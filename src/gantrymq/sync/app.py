@@ -14,30 +14,26 @@ import concurrent.futures
 import signal
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, ClassVar, Literal, TypeVar, cast
+from typing import Any, ClassVar, TypeVar
 
-from gantrymq.app import ALL, CONCURRENCY, STOP_SECONDS, CallNext
-from gantrymq.app import App as AsyncApp
+from gantrymq.app import STOP_SECONDS, BaseApp, CallNext
 from gantrymq.client.delivery import Delivery as AsyncDelivery
 from gantrymq.client.errors import ForkedError, NotStarted
 from gantrymq.client.handler_check import check_handler, check_kind
 from gantrymq.client.instance import Hook
 from gantrymq.client.once.guard import Once
 from gantrymq.client.options import ClientOptions, ConsumerOptions
-from gantrymq.client.setup import RETRIES_MAX_DEFAULT
 from gantrymq.client.start_at import Start
 from gantrymq.sync.consumer import Delivery
 from gantrymq.sync.on_threads import BlockingTransaction, on_thread
-from gantrymq.sync.portal import Blocking, Portal
+from gantrymq.sync.portal import Blocking, Portal, forwarded
 from gantrymq.sync.producer import Producer
 
-T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
 Middleware = Callable[[Delivery, Callable[[Delivery], None]], None]
 M = TypeVar("M", bound=Middleware)
 
 
-class ThreadedApp(AsyncApp):
+class ThreadedApp(BaseApp[Delivery, None]):
     """An app on an event loop whose functions block: they run on threads of a pool."""
 
     blocking: ClassVar = True
@@ -72,8 +68,14 @@ class ThreadedApp(AsyncApp):
     def _shown_producer(self) -> Any:
         return Producer.over(self.producer, self.portal)
 
-    def add_layer(self, function: Middleware) -> None:
-        """Run a blocking function around every handler."""
+    def middleware(self, function: M) -> M:
+        """Run `function(message, call_next)` around every handler; the first one is outermost.
+
+        `call_next(message)` reads the body, runs the handler and publishes its result; what the
+        handler raises comes out of it, and what this raises counts as the handler's.
+        """
+        names = ("message", "call_next")
+        check_handler(function, arguments=names, given=Delivery, may_wait=False)
 
         async def layer(message: AsyncDelivery, call_next: CallNext) -> None:
             async def go_on() -> None:
@@ -84,7 +86,8 @@ class ThreadedApp(AsyncApp):
 
             await self._invoke(function, self._shown(message), call)
 
-        self.middleware(layer)
+        self._middleware.append(layer)
+        return function
 
 
 class App(Blocking[ThreadedApp]):
@@ -114,48 +117,11 @@ class App(Blocking[ThreadedApp]):
         self.group = self._target.group
         self._open = ExitStack()
 
-    # declaring
-
-    def on(
-        self,
-        topic: str,
-        *,
-        tags: str = ALL,
-        group: str | None = None,
-        retries: int | None = RETRIES_MAX_DEFAULT,
-        concurrency: int = CONCURRENCY,
-        ordered: bool = False,
-        dead: Callable[[Delivery, Exception], None] | None = None,
-        undecodable: Literal["dead", "retry"] = "dead",
-    ) -> Callable[[F], F]:
-        """Give messages of a topic to the function below; see the asynchronous one."""
-        return self._target.on(
-            topic, tags=tags, group=group, retries=retries, concurrency=concurrency,
-            ordered=ordered, dead=cast("Any", dead), undecodable=undecodable,
-        )  # fmt: skip
-
-    def publish(self, topic: str, *, tags: str | None = None) -> Callable[[F], F]:
-        """Publish the result of the handler below, or above, to a topic."""
-        return self._target.publish(topic, tags=tags)
-
-    def middleware(self, function: M) -> M:
-        """Run `function(message, call_next)` around every handler; `call_next(message)` waits."""
-        names = ("message", "call_next")
-        check_handler(function, arguments=names, given=Delivery, may_wait=False)
-        self._target.add_layer(function)
-        return function
-
-    def on_start(self, function: Callable[[], None]) -> Callable[[], None]:
-        """Call it before the first message; the producer works already."""
-        self._target.on_start(function)
-        return function
-
-    def on_stop(self, function: Callable[[], None]) -> Callable[[], None]:
-        """Call it after the last message; the producer still works."""
-        self._target.on_stop(function)
-        return function
-
-    # life
+    on = forwarded(ThreadedApp.on)
+    publish = forwarded(ThreadedApp.publish)
+    middleware = forwarded(ThreadedApp.middleware)
+    on_start = forwarded(ThreadedApp.on_start)
+    on_stop = forwarded(ThreadedApp.on_stop)
 
     @contextmanager
     def _threads(self) -> Generator[None, None, None]:

@@ -167,3 +167,13 @@ def blocking(
         return result
 
     return call
+
+
+def forwarded(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """The same method, of the object behind the portal; it does not wait and needs no loop."""
+
+    @functools.wraps(method)
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return method(self._current(), *args, **kwargs)
+
+    return call
