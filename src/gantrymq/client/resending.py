@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TextIO
 
 from gantrymq.base.errors import GantryError
-from gantrymq.base.words import counted
 from gantrymq.client import message_query
 from gantrymq.client.errors import ClientError, NoRoute
 from gantrymq.client.heartbeat import INNER_PRODUCER
@@ -164,8 +163,7 @@ class Resending:
                     in_a_row += 1
                     if in_a_row >= FAILURES_IN_A_ROW_MAX:
                         raise ClientError(
-                            f"{counted(in_a_row, 'letter')} in a row not resent after "
-                            f"{summary.resent} that were: "
+                            f"{in_a_row} letters in a row were not resent, {summary.resent} were: "
                             f"{error}"
                         ) from error
                     continue
