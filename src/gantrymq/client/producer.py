@@ -213,8 +213,8 @@ class Producer:
     ) -> asyncio.Future[SendResult]:  # fmt: skip
         if outbox.full:
             raise WindowFull(
-                f"{counted(outbox.count, 'message')} ({counted(outbox.bytes, 'byte')}) under way, no "
-                "room for more: `await producer.room()` before the next submit"
+                f"{counted(outbox.count, 'message')} ({counted(outbox.bytes, 'byte')}) under way, "
+                "no room for more: `await producer.room()` before the next submit"
             )
         tries = 1 + self.options.retries_async
         pending = self._pending(outbox, prepared, timeout, tries, future)
