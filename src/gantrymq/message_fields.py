@@ -60,7 +60,7 @@ def body(value: Any) -> bytes:
                          "does)", value)  # fmt: skip
     if not found:
         raise WrongValue(
-            "body is at least one byte: RocketMQ refuses a message whose body length is zero"
+            "body is at least one byte: RocketMQ's clients send none whose body length is zero"
         )
     return found
 
