@@ -1,8 +1,11 @@
 """What people type at the commands: help where they look for it, a clear word for every mistake."""
 
 import json
+import socket
 import subprocess
 import sys
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -94,3 +97,32 @@ def test_digits_of_other_scripts_are_no_places() -> None:
     with pytest.raises(ClientError, match="no place"):
         _parse_cursor("T", "broker-a:²:1")
     assert None is parse_mark("T/broker-a/²/1")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["topic", "list"],
+        ["tail", "orders"],
+        ["pipeline", "report", "--topic", "orders", "--into", "r"],
+        ["pipeline", "archive", "--topic", "orders", "--into", "t"],
+    ],
+    ids=" ".join,
+)
+def test_name_servers_that_never_answer_cost_less_than_five_seconds(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    However many there are: each takes the connection and says nothing. One line, exit 1.
+    """
+    monkeypatch.chdir(tmp_path)
+    with ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
+        addresses = ";".join(f"127.0.0.1:{each.getsockname()[1]}" for each in silent)
+        began = time.monotonic()
+        ended = CliRunner().invoke(main, [*words, "-n", addresses])
+
+    assert time.monotonic() - began < 5
+    assert 1 == ended.exit_code
+    assert "no name server answers" in ended.stderr
+    assert 1 == len(ended.stderr.splitlines())

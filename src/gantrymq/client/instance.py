@@ -47,6 +47,8 @@ from gantrymq.remoting.connection import CallTimeout, Connection
 log = logging.getLogger(__name__)
 
 FORGET_IDLE_SECONDS: Final = 60.0
+NAMESRV_SECONDS_MAX: Final = 3.5
+"""How long all name servers together may take to answer, unless a call allows one more."""
 
 _KNOWN_TO_EVERY_NAMESRV: Final = frozenset(
     {RequestCode.GET_ROUTEINFO_BY_TOPIC, RequestCode.GET_BROKER_CLUSTER_INFO}
@@ -224,12 +226,19 @@ class Instance:
         self, call: Call[Q, R], header: Q, body: bytes = b"", *, timeout: float | None = None,
         expect: Collection[int] = (0,),
     ) -> tuple[R, Command]:  # fmt: skip
-        """Ask the name server in use; if it does not answer, the next one, and keep that."""
+        """Ask the name server in use; if it does not answer, the next one, and keep that.
+
+        However many there are, all of them together have a few seconds.
+        """
         failures = []
-        for address in self._namesrv.in_order():
+        now, addresses = asyncio.get_running_loop().time, self._namesrv.in_order()
+        each = self.options.call_timeout_ms / 1000 if timeout is None else timeout
+        deadline = now() + max(each, NAMESRV_SECONDS_MAX)
+        for at, address in enumerate(addresses):
+            share = (deadline - now()) / (len(addresses) - at)
             try:
                 answer = await self.call(
-                    address, call, header, body, timeout=timeout, expect=expect
+                    address, call, header, body, timeout=max(0.001, min(each, share)), expect=expect
                 )
             except TRANSPORT_ERRORS as error:
                 failures.append(str(error))
