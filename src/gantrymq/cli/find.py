@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gantrymq.base.errors import GantryError
-from gantrymq.cli.known import check_topic
+from gantrymq.cli.known import check_topic, check_topic_or_archived
 from gantrymq.cli.output import (
     Row,
     archive_option,
@@ -60,9 +60,11 @@ def find(
 
     async def search() -> Found:
         async with Admin(namesrv) as admin:
+            finder = _finder(admin, archive)
             if archive is None:
                 await check_topic(admin, topic)
-            finder = _finder(admin, archive)
+            else:
+                await check_topic_or_archived(admin, archive, topic)
             if msg_id is not None:
                 return await finder.by_id(msg_id, topic=topic)
             if key is not None:

@@ -1,16 +1,21 @@
 """Topics and groups that a command is about must exist: a typo is an error, not an empty answer."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Final
 
 from gantrymq.client.admin import Admin
-from gantrymq.client.errors import ClientError
+from gantrymq.client.errors import ClientError, NoNameServer
 from gantrymq.client.group_settings import settings
 from gantrymq.model import dead_topic, retry_topic
 
+SHOWN_MAX: Final = 5
+"""Names that are listed where none is near the wrong one."""
+
 
 class Unknown(ClientError):
-    """No server knows this name."""
+    """No server, store or archive knows this name."""
 
 
 async def check_topic(admin: Admin, name: str) -> None:
@@ -41,7 +46,65 @@ async def check_names(
             await check_group(admin, group)
 
 
-def _text(kind: str, name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]!r}?" if near else f"`gantry {kind} list` shows those that exist"
-    return f"there is no {kind} {name!r}; {hint}"
+async def check_topic_or_archived(admin: Admin, archive: str, name: str) -> None:
+    """Unknown unless a name server lists the topic, or the archive has messages of it.
+
+    Brokers that do not answer are no reason to give up: that is what an archive is for.
+    """
+    kept = archived_topics(archive)
+    if name in kept:
+        return
+    try:
+        live = await admin.topics()
+    except NoNameServer:
+        live = []
+    if name not in live:
+        raise Unknown(_text("topic", name, [*live, *kept], f"in the cluster or in {archive}"))
+
+
+def check_archived(archive: str | Path, *topics: str) -> None:
+    """Unknown unless the archive has messages of all of them."""
+    _check_all(topics, archived_topics(archive), f"in the archive {archive}")
+
+
+def check_stored(store: str | Path, *topics: str, groups: Iterable[str] = ()) -> None:
+    """Unknown unless the broker's folder has all these topics, and progress of these groups."""
+    from gantrymq.store.folder import StoreFolder
+
+    folder = StoreFolder(str(store))
+    try:
+        _check_all(topics, folder.topics(), f"in the store {store}")
+    finally:
+        folder.close()
+    if groups := tuple(groups):
+        from gantrymq.pipelines.staging.progress import stored_progress
+
+        known = {row["group"] for row in stored_progress(Path(store), "", 0)}
+        _check_all(groups, known, f"in the store {store}", kind="group")
+
+
+def archived_topics(archive: str | Path) -> list[str]:
+    """The topics of which an archive has messages."""
+    from gantrymq.pipelines.lake import open_table  # loaded by who has an archive
+
+    return sorted({file.topic for file in open_table(archive).files()})
+
+
+def _check_all(
+    names: Iterable[str], known: Collection[str], where: str, *, kind: str = "topic"
+) -> None:
+    for name in names:
+        if name not in known:
+            raise Unknown(_text(kind, name, known, where))
+
+
+def _text(kind: str, name: str, known: Iterable[str], where: str = "") -> str:
+    names = sorted(set(known))
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    hint = f"`gantry {kind} list` shows those that exist"
+    if near:
+        hint = f"did you mean {near[0]!r}?"
+    elif where:
+        more = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
+        hint = f"there is {', '.join(names[:SHOWN_MAX]) or 'none'}{more}"
+    return f"there is no {kind} {name!r}{' ' if where else ''}{where}; {hint}"

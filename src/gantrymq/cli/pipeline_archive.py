@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gantrymq.base.clock import SystemClock
+from gantrymq.cli.known import check_stored
 from gantrymq.cli.output import ABOVE_0, Row, namesrv_option, output_option, print_rows
 from gantrymq.cli.pipelining import Run, spark_options
 
@@ -170,6 +171,8 @@ def archive(run: Run, check: bool, output: str, **given: Any) -> None:  # fmt: s
     if not asked.again and (asked.since or asked.until or asked.commit_progress):
         raise click.UsageError("--since, --until and --commit-progress belong to --again")
     with run.ending():
+        if asked.store and asked.topic:
+            check_stored(asked.store, *(name.strip() for name in asked.topic.split(",")))
         if check:
             rows = [_check(asked)]
         elif asked.again:

@@ -1,5 +1,6 @@
 """`gantry pipeline replay`: messages of the past, sent again."""
 
+import asyncio
 import getpass
 import os
 import sys
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gantrymq.cli.known import check_archived, check_names, check_stored
 from gantrymq.cli.output import Row, namesrv_option, output_option, print_rows
 from gantrymq.cli.pipelining import Run, spark_options
 
@@ -84,6 +86,7 @@ def _replay(
             return
     else:
         check_request(request, SystemClock().now_ms())
+        _check_topic(request, namesrv)
     progress = run.progress()
     with run.session("replay", namesrv=namesrv) as spark:
         note = "stopping after this chunk; once more to stop now"
@@ -105,6 +108,19 @@ def _replay(
             _show(report, output)
             if report.result == DONE:
                 stop.asked = False  # it came too late to stop anything
+
+
+def _check_topic(request: "Request", namesrv: str) -> None:
+    """The topic must be where its messages are read."""
+    from gantrymq.pipelines.replay.request import ARCHIVE, STORE
+
+    origin = request.origin
+    if origin.kind == ARCHIVE:
+        check_archived(origin.place, request.topic)
+    elif origin.kind == STORE:
+        check_stored(origin.place, request.topic)
+    else:
+        asyncio.run(check_names(namesrv, topics=[request.topic]))
 
 
 def _request(words: dict[str, Any]) -> "Request":

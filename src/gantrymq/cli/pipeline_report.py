@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gantrymq.cli.known import check_names
+from gantrymq.cli.known import check_archived, check_names, check_stored
 from gantrymq.cli.output import namesrv_option
 from gantrymq.cli.pipelining import Run, spark_options
 
@@ -54,8 +54,7 @@ def report(
             topics, groups, since, until, zone, by,
             namesrv=namesrv, archive=archive, store=store, trace_topic=trace_topic,
         )  # fmt: skip
-        if store is None and archive is None and (topics or groups):
-            asyncio.run(check_names(namesrv, topics=topics, groups=groups))
+        _check_names(topics, groups, archive, store, namesrv)
     progress = run.progress()
     with run.session("report", namesrv=namesrv) as spark, run.watched(spark, progress):
         from gantrymq.base.clock import SystemClock
@@ -70,6 +69,21 @@ def report(
     _say(made, page, output)
     if made.unexplained:
         raise SystemExit(1)
+
+
+def _check_names(
+    topics: tuple[str, ...], groups: tuple[str, ...], archive: Path | None, store: Path | None,
+    namesrv: str | None,
+) -> None:  # fmt: skip
+    """Topics must be where messages are read; groups where their progress is kept."""
+    if store is not None:
+        check_stored(store, *topics, groups=groups)
+        return
+    if archive is not None:
+        check_archived(archive, *topics)
+        topics = ()
+    if namesrv is not None and (topics or groups):
+        asyncio.run(check_names(namesrv, topics=topics, groups=groups))
 
 
 def _wanted(

@@ -6,7 +6,7 @@ import sys
 import click
 
 from gantrymq.base.errors import GantryError
-from gantrymq.cli.known import check_topic
+from gantrymq.cli.known import check_topic, check_topic_or_archived
 from gantrymq.cli.output import (
     Row,
     archive_option,
@@ -59,11 +59,14 @@ async def _look(
     msg_id: str, topic: str | None, trace_topic: str, archive: str | None, namesrv: str | None
 ) -> Life:
     async with Admin(namesrv) as admin:
+        archived = _archived(archive)
         if topic is not None and archive is None:
             await check_topic(admin, topic)
+        elif topic is not None and archive is not None:
+            await check_topic_or_archived(admin, archive, topic)
         return await life_of(
             admin, msg_id, topic=topic,
-            sources=(Place(), Traces(trace_topic), Stored(), *_archived(archive), Groups()),
+            sources=(Place(), Traces(trace_topic), Stored(), *archived, Groups()),
             say=lambda line: print(line, file=sys.stderr, flush=True),
         )  # fmt: skip
 
