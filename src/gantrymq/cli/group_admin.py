@@ -6,8 +6,9 @@ import sys
 import click
 
 from gantrymq.base.words import counted
+from gantrymq.cli.deleting import belongs_to_brokers, delete_confirmed
 from gantrymq.cli.known import check_group
-from gantrymq.cli.output import Row, confirm, namesrv_option, output_option, print_rows
+from gantrymq.cli.output import Row, namesrv_option, output_option, print_listed, print_rows
 from gantrymq.client.admin import Admin
 from gantrymq.client.errors import ClientError
 from gantrymq.client.group_settings import Settings, settings
@@ -34,9 +35,7 @@ def list_groups(everything: bool, namesrv: str | None, output: str) -> None:
 
     found, members = asyncio.run(run())
     print_rows([_list_row(name, found[name], count) for name, count in members.items()], output)
-    hidden = len(found) - len(members)
-    more = f"; {hidden} more with --all" if hidden else ""
-    print(f"{counted(len(members), 'group')}{more}", file=sys.stderr)
+    print_listed(len(members), "group", hidden=len(found) - len(members))
 
 
 @click.command("members")
@@ -77,29 +76,25 @@ def delete(name: str, dead_letters: bool, force: bool, yes: bool, namesrv: str |
     Dead letters stay unless --dead-letters is given.
     """
 
-    async def look() -> None:
-        async with Admin(namesrv) as admin:
-            await check_group(admin, name)
-            if name.startswith(INTERNAL):
-                raise ClientError(f"{name!r} belongs to the brokers and cannot be deleted")
-            running = len((await admin.consumers(name)).connection_set)
-            if running and not force:
-                raise ClientError(
-                    f"{counted(running, 'member')} of {name} still run"
-                    f"{'s' if running == 1 else ''}: stop them first, or use --force"
-                )
+    async def look(admin: Admin) -> str:
+        await check_group(admin, name)
+        if name.startswith(INTERNAL):
+            raise belongs_to_brokers(name)
+        running = len((await admin.consumers(name)).connection_set)
+        if running and not force:
+            raise ClientError(
+                f"{counted(running, 'member')} of {name} still run{'s' if running == 1 else ''}: "
+                "stop them first, or use --force"
+            )
+        return "its progress"
 
-    async def run() -> None:
-        async with Admin(namesrv) as admin:
-            await admin.delete_group(name, with_offsets=True)
-            left = {retry_topic(name)} | ({dead_topic(name)} if dead_letters else set())
-            for topic in sorted(left & set(await admin.topics())):
-                await admin.delete_topic(topic)
+    async def run(admin: Admin) -> None:
+        await admin.delete_group(name, with_offsets=True)
+        left = {retry_topic(name)} | ({dead_topic(name)} if dead_letters else set())
+        for topic in sorted(left & set(await admin.topics())):
+            await admin.delete_topic(topic)
 
-    asyncio.run(look())
-    confirm(f"delete group {name} with its progress", yes=yes)
-    asyncio.run(run())
-    print(f"group {name} deleted", file=sys.stderr)
+    delete_confirmed(f"group {name}", look, run, namesrv=namesrv, yes=yes)
 
 
 def _list_row(name: str, brokers: dict[str, GroupConfig], members: int) -> Row:

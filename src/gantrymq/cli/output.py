@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.words import counted
 from gantrymq.cli.guard import report
 from gantrymq.cli.times import shown
 from gantrymq.client.received import Received
@@ -91,6 +92,12 @@ def print_rows(rows: Sequence[Row], form: str) -> None:
             {**row, "storeTime": shown(row["storeTime"])} if "storeTime" in row else row
             for row in rows
         )
+
+
+def print_listed(count: int, noun: str, *, hidden: int) -> None:
+    """How many a list has, and how many more `--all` would show; a message, not data."""
+    more = f"; {hidden} more with --all" if hidden else ""
+    print(f"{counted(count, noun)}{more}", file=sys.stderr)
 
 
 def print_table(rows: Iterable[Row]) -> None:

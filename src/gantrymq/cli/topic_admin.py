@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from gantrymq.base.words import counted
+from gantrymq.cli.deleting import belongs_to_brokers, delete_confirmed
 from gantrymq.cli.known import check_topic
-from gantrymq.cli.output import Row, confirm, namesrv_option, output_option, print_rows
+from gantrymq.cli.output import Row, namesrv_option, output_option, print_listed, print_rows
 from gantrymq.cli.times import shown_or_ms
 from gantrymq.client.admin import Admin
 from gantrymq.client.errors import ClientError
@@ -52,9 +53,7 @@ def list_topics(everything: bool, cluster: str | None, namesrv: str | None, outp
     names = [name for name in found if everything or not _is_internal(name, found)]
     chosen = {name: found[name] for name in names}
     print_rows([_list_row(name, each) for name, each in chosen.items()], output)
-    hidden = len(found) - len(chosen)
-    more = f"; {hidden} more with --all" if hidden else ""
-    print(f"{counted(len(chosen), 'topic')}{more}", file=sys.stderr)
+    print_listed(len(chosen), "topic", hidden=len(found) - len(chosen))
 
 
 @click.command("show")
@@ -168,9 +167,9 @@ def update(
                 config = before[each]
                 if reads is not None and reads < config.read_queue_nums and not force:
                     raise ClientError(
-                        f"{name!r} has {config.read_queue_nums} queues to read on {each}: fewer "
-                        f"hide what lies in the others; `gantry topic shrink` waits until they are "
-                        "read, --force does not"
+                        f"{name!r} has {counted(config.read_queue_nums, 'queue')} to read on "
+                        f"{each}: fewer hide what lies in the others; `gantry topic shrink` waits "
+                        "until they are read, --force does not"
                     )
                 await admin.create_topic(
                     name, read_queues=reads or config.read_queue_nums,
@@ -191,24 +190,19 @@ def update(
 def delete(name: str, cluster: str | None, yes: bool, namesrv: str | None) -> None:
     """Delete TOPIC with everything that is stored in it."""
 
-    async def look() -> tuple[int, list[str]]:
-        async with Admin(namesrv) as admin:
-            await check_topic(admin, name)
-            if _is_internal(name, await _all_configs(admin)) and not _is_left_over(name):
-                raise ClientError(f"{name!r} belongs to the brokers and cannot be deleted")
-            rows = await admin.topic_stats(name)
-            stored = sum(row.max_offset - row.min_offset for row in rows.values())
-            return stored, await admin.topic_groups(name)
+    async def look(admin: Admin) -> str:
+        await check_topic(admin, name)
+        if _is_internal(name, await _all_configs(admin)) and not _is_left_over(name):
+            raise belongs_to_brokers(name)
+        rows = await admin.topic_stats(name)
+        stored = sum(row.max_offset - row.min_offset for row in rows.values())
+        groups = await admin.topic_groups(name)
+        return counted(stored, "message") + (f", read by {', '.join(groups)}" if groups else "")
 
-    async def run() -> None:
-        async with Admin(namesrv) as admin:
-            await admin.delete_topic(name, cluster=cluster)
+    async def run(admin: Admin) -> None:
+        await admin.delete_topic(name, cluster=cluster)
 
-    stored, groups = asyncio.run(look())
-    readers = f", read by {', '.join(groups)}" if groups else ""
-    confirm(f"delete topic {name} with {counted(stored, 'message')}{readers}", yes=yes)
-    asyncio.run(run())
-    print(f"topic {name} deleted", file=sys.stderr)
+    delete_confirmed(f"topic {name}", look, run, namesrv=namesrv, yes=yes)
 
 
 async def _all_configs(admin: Admin, *, cluster: str | None = None) -> dict[str, Configs]:

@@ -1,0 +1,37 @@
+"""Deleting a topic or a group: look at it, ask, delete, say so."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+
+from gantrymq.cli.output import confirm
+from gantrymq.client.admin import Admin
+from gantrymq.client.errors import ClientError
+
+
+def delete_confirmed(
+    what: str,
+    look: Callable[[Admin], Awaitable[str]],
+    delete: Callable[[Admin], Awaitable[None]],
+    *,
+    namesrv: str | None,
+    yes: bool,
+) -> None:
+    """Delete `what` when whoever sits there agrees; `look` says what goes with it."""
+
+    async def look_first() -> str:
+        async with Admin(namesrv) as admin:
+            return await look(admin)
+
+    async def then_delete() -> None:
+        async with Admin(namesrv) as admin:
+            await delete(admin)
+
+    confirm(f"delete {what} with {asyncio.run(look_first())}", yes=yes)
+    asyncio.run(then_delete())
+    print(f"{what} deleted", file=sys.stderr)
+
+
+def belongs_to_brokers(name: str) -> ClientError:
+    """Why a name of the brokers' own is not deleted."""
+    return ClientError(f"{name!r} belongs to the brokers and cannot be deleted")
