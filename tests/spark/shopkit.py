@@ -1,10 +1,11 @@
 """A shop's messages for reports: traced and untraced, failed, dead, doubled, lost and delayed."""
 
 import asyncio
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gantrymq import Admin, Consumer, ConsumerOptions, Delivery, Message, Producer
+from gantrymq import Admin, Consumer, ConsumerOptions, Delivery, Message, Producer, Queue
 from gantrymq.model import TRACE_TOPIC
 from gantrymq.protocol import properties, trace
 
@@ -72,6 +73,45 @@ async def consume(namesrv: str, topic: str, group: str, count: int, *, traced: b
         consumer.subscribe(topic)
         async with asyncio.timeout(WAIT_SECONDS_MAX):
             await enough.wait()
+
+
+class Member:
+    """A member of a group that handles whatever it gets, in a thread of its own, until closed."""
+
+    def __init__(
+        self, namesrv: str, group: str, topic: str, *, traced: bool, idle: bool = False
+    ) -> None:
+        self.handled = 0
+        self._share = _no_queue if idle else None
+        self._joined, self._stop = threading.Event(), asyncio.Event()
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._work(namesrv, group, topic, traced))
+        )
+        self._thread.start()
+        assert self._joined.wait(WAIT_SECONDS_MAX)
+
+    async def _work(self, namesrv: str, group: str, topic: str, traced: bool) -> None:
+        self._loop = asyncio.get_running_loop()
+        async with Consumer(
+            namesrv, group=group, options=FROM_FIRST, trace=traced, strategy=self._share
+        ) as consumer:
+
+            @consumer.handler
+            async def handle(message: Delivery) -> None:
+                self.handled += 1
+
+            consumer.subscribe(topic)
+            self._joined.set()
+            await self._stop.wait()
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(WAIT_SECONDS_MAX)
+        assert not self._thread.is_alive()
+
+
+def _no_queue(mine: str, queues: Sequence[Queue], members: Sequence[str]) -> list[Queue]:
+    return []
 
 
 async def lose(namesrv: str, shop: Shop) -> None:

@@ -3,13 +3,14 @@
 import asyncio
 import json
 import time
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from lakekit import Here
-from shopkit import Shop, double, lose, open_shop, pass_by
+from shopkit import Member, Shop, double, lose, open_shop, pass_by
 from sparkkit import Processes
 from storekeeping import BROKER, TOPIC, keep_store, message
 
@@ -23,6 +24,7 @@ from gantrymq.pipelines.report.build import build
 from gantrymq.pipelines.report.facts import gather
 from gantrymq.pipelines.report.request import Request
 from gantrymq.pipelines.report.sources import Sources
+from gantrymq.pipelines.staging import coverage
 from gantrymq.spark.rows import source_options
 
 pytestmark = pytest.mark.timeout(300)
@@ -105,17 +107,19 @@ def test_a_store_where_nothing_ever_waited_says_what_is_done(
 
 
 def test_what_is_lost_doubled_or_passed_by_is_found_and_named(
-    spark: Any, cluster: Processes, shop: Shop, tmp_path: Path
+    spark: Any, cluster: Processes, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Message by message, on the page and in the tables; the command ends with 1."""
+    monkeypatch.setattr(coverage, "CLOCK_SLACK_MS", 0)
     asyncio.run(lose(cluster.namesrv, shop))
     asyncio.run(double(cluster.namesrv, shop))
-    unseen = asyncio.run(pass_by(cluster.namesrv, shop))
     into = tmp_path / "report"
 
     arguments = ["--into", str(into), "-n", cluster.namesrv, "--topic", shop.topic, "--quiet",
                  "--zone", "Europe/Berlin", "-o", "json"]  # fmt: skip
-    ended = CliRunner().invoke(command, arguments)
+    with closing(Member(cluster.namesrv, shop.billing, shop.topic, traced=True, idle=True)):
+        unseen = asyncio.run(pass_by(cluster.namesrv, shop))
+        ended = CliRunner().invoke(command, arguments)
 
     assert 1 == ended.exit_code
     told = json.loads(ended.stdout)
@@ -157,6 +161,46 @@ def test_with_dropped_trace_the_verdict_is_not_known(
     (note,) = [note for note in told["notes"] if "is not complete" in note]
     assert "trace records were dropped by its consumers" in note
     assert note in told["verdict"]["basis"]
+
+
+def test_what_members_without_trace_handled_is_not_known(
+    spark: Any, cluster: Processes, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that traces and one that does not share a group, and the second one has left before the
+    report: no alarm, but the reason and what to do; the same when both have left."""
+    monkeypatch.setattr(coverage, "CLOCK_SLACK_MS", 0)
+    namesrv, group = cluster.namesrv, f"{topic}-group"
+    cluster.create_topic(topic, queues=4)
+    arguments = ["-n", namesrv, "--topic", topic, "--quiet", "--zone", "UTC", "-o", "json"]
+    with closing(Member(namesrv, group, topic, traced=True)) as traced:
+        sent = 0
+        with ExitStack() as stack:
+            members, give_up = [traced], time.monotonic() + SAVED_SECONDS_MAX
+            while len(members) < 2 or any(not each.handled for each in members):
+                assert time.monotonic() < give_up
+                cluster.fill(topic, [1, 1, 1, 1])
+                sent += 4
+                while sum(each.handled for each in members) < sent:
+                    assert time.monotonic() < give_up
+                    time.sleep(0.1)
+                if len(members) < 2:
+                    untraced = Member(namesrv, group, topic, traced=False)
+                    members.append(stack.enter_context(closing(untraced)))
+        first = CliRunner().invoke(command, ["--into", str(tmp_path / "1"), *arguments])
+    second = CliRunner().invoke(command, ["--into", str(tmp_path / "2"), *arguments])
+
+    for ended, why in (
+        (first, "1 of its consumers did not trace: set trace=True for all"),
+        (second, "no consumer that traces is connected"),
+    ):
+        assert (0, None) == (ended.exit_code, ended.exception), ended.output
+        told = json.loads(ended.stdout)
+        (row,) = told["groups"]
+        assert (sent, sent) == (row["messages"], row["acknowledged"] + row["untraced"])
+        assert 0 < row["untraced"] <= untraced.handled  # those that changed hands came twice
+        assert (None, 0) == (told["verdict"]["balanced"], told["unexplained"])
+        assert told["verdict"]["text"].startswith(f"Not known for {row['untraced']} message")
+        assert why in told["verdict"]["basis"]
 
 
 def check_books(told: dict[str, Any], shop: Shop, unseen: int) -> None:

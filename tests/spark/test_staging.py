@@ -107,51 +107,100 @@ def test_copies_know_their_group_their_topic_and_their_message(spark: Any) -> No
 # whether trace is complete
 
 
+BEGUN = NOON - 60_000
+NOW = NOON + 60_000
+C1 = {("billing", "c1")}
+
+
 def count(first: int, records: int, **given: Any) -> trace.TraceCount:
     plain = {"at_ms": NOON + first, "group": "billing", "side": "CONSUME", "client_id": "c1",
-             "begun_ms": 1, "first": first, "records": records}  # fmt: skip
+             "begun_ms": BEGUN, "first": first, "records": records, "met": 1,
+             "members": (given.get("client_id", "c1"),)}  # fmt: skip
     return trace.TraceCount(**plain | given)
 
 
 COVERED: dict[str, tuple[list[trace.TraceCount], int, set[tuple[str, str]], dict[str, Any]]] = {
+    "all there, and still running": ([count(0, 2)], 2, C1, {"watched_ms": BEGUN}),
     "all there, and closed": ([count(0, 2), count(2, 3, closed=True)], 5, set(), {}),
-    "all there, and still running": ([count(0, 2)], 2, {("billing", "c1")}, {}),
+    "one closed after the next one began": (
+        [count(0, 2, at_ms=NOON + 9, closed=True),
+         count(0, 2, client_id="c2", begun_ms=NOON + 9)], 4,
+        {("billing", "c2")}, {"watched_ms": BEGUN},
+    ),
+    "one closed before the next one began": (
+        [count(0, 2, at_ms=NOON + 9, closed=True),
+         count(0, 2, client_id="c2", begun_ms=NOON + 10)], 4,
+        {("billing", "c2")}, {"watched_ms": NOON + 10},
+    ),
     "some dropped": (
-        [count(0, 2, dropped=4), count(2, 3, dropped=7), count(5, 1, dropped=7, closed=True)],
-        6, set(), {"dropped": 7, "until_ms": NOON + 2 + coverage.CLOCK_SLACK_MS},
+        [count(0, 2, dropped=4), count(2, 3, dropped=7), count(5, 1, dropped=7)],
+        6, C1, {"dropped": 7, "gap_ms": NOON + 2, "watched_ms": BEGUN},
     ),
     "a message is not there": (
-        [count(0, 2), count(9, 3, closed=True)], 5, set(),
-        {"absent": 7, "until_ms": NOON + 9 + coverage.CLOCK_SLACK_MS},
+        [count(0, 2), count(9, 3)], 5, C1,
+        {"absent": 7, "gap_ms": NOON + 9, "watched_ms": BEGUN},
     ),
     "its begin has expired": (
-        [count(50, 2, closed=True)], 2, set(),
-        {"absent": 50, "until_ms": NOON + 50 + coverage.CLOCK_SLACK_MS},
+        [count(50, 2)], 2, C1, {"absent": 50, "gap_ms": NOON + 50, "watched_ms": BEGUN},
     ),
     "killed": ([count(0, 2)], 2, set(), {"cut_off": 1}),
-    "behind with its writing": ([count(0, 2, waiting=8)], 2, {("billing", "c1")}, {"waiting": 8}),
-    "a member that does not trace": (
-        [count(0, 2)], 2, {("billing", "c1"), ("billing", "c2")}, {"silent": 1},
+    "behind with its writing": (
+        [count(0, 2, waiting=8)], 2, C1, {"waiting": 8, "watched_ms": BEGUN},
     ),
-    "also written by RocketMQ's clients": ([count(0, 2, closed=True)], 6, set(), {"uncounted": 4}),
+    "a member that does not trace": (
+        [count(0, 2)], 2, C1 | {("billing", "c2")}, {"silent": 1, "watched_ms": BEGUN},
+    ),
+    "a member that does not trace has left": (
+        [count(0, 2), count(2, 2, met=2, members=("c2",))], 4, C1,
+        {"silent": 1, "watched_ms": BEGUN},
+    ),
+    "a member that traced no more when it came again": (
+        [count(0, 2), count(0, 2, client_id="c2", closed=True)], 4, C1 | {("billing", "c2")},
+        {"silent": 1, "watched_ms": BEGUN},
+    ),
+    "the record that names a member is missing": (
+        [count(0, 2), count(2, 2, met=2)], 4, C1, {"unnamed": 1, "watched_ms": BEGUN},
+    ),
+    "members are not told": (
+        [count(0, 2, met=0, members=())], 2, C1, {"unnamed": 1, "watched_ms": BEGUN},
+    ),
+    "also written by RocketMQ's clients": (
+        [count(0, 2)], 6, C1, {"uncounted": 4, "watched_ms": BEGUN},
+    ),
     "written by RocketMQ's clients": ([], 6, set(), {"uncounted": 6}),
     "another side and another group": (
-        [count(0, 2, closed=True), count(7, 1, side="PRODUCE"), count(7, 1, group="x")], 2, set(),
-        {},
+        [count(0, 2), count(7, 1, side="PRODUCE"), count(7, 1, group="x")], 2, C1,
+        {"watched_ms": BEGUN},
     ),
 }  # fmt: skip
 
 
-def test_what_is_missing_of_a_groups_trace_is_known_by_number(spark: Any) -> None:
-    """A gap ends the time for which nothing can be said; what may be missing has no end."""
+def test_what_is_missing_of_a_groups_trace_is_known(spark: Any) -> None:
+    """Records by number, members by name, and the time in which nobody was there who traces."""
     wanted, found = {}, {}
-    for case, (counts, records, online, gaps) in COVERED.items():
+    for case, (counts, records, online, told) in COVERED.items():
         bodies = [{"body": trace.encode(each).encode()} for each in counts] * 2
-        told = spans.spans(raw(spark, ("body",), bodies))
-        found[case] = coverage.coverage(told, {"billing": records}, online)
-        wanted[case] = [coverage.Coverage(group="billing", **gaps)] if gaps else []
+        spanned = spans.spans(raw(spark, ("body",), bodies))
+        found[case] = coverage.coverage(spanned, {"billing": records}, online, NOW)
+        wanted[case] = [coverage.Coverage(group="billing", **told)]
 
     assert wanted == found
+
+
+def test_a_missing_record_means_something_only_where_all_members_trace() -> None:
+    """And only for messages that were stored while such a member was there, and behind the gap."""
+    slack = coverage.CLOCK_SLACK_MS
+    watched = {"group": "g", "watched_ms": NOON}
+    unsure: list[dict[str, Any]] = [
+        {"watched_ms": None}, {"silent": 1}, {"unnamed": 1}, {"cut_off": 1}, {"uncounted": 1},
+    ]  # fmt: skip
+
+    assert coverage.Coverage(**watched).sure_ms == NOON + slack
+    for given in unsure:
+        assert coverage.Coverage(**watched | given).sure_ms is None
+    gapped = coverage.Coverage(**watched, dropped=3, gap_ms=NOON + 9)
+    assert (NOON + slack, NOON + 9 + slack) == (gapped.sure_ms, gapped.whole_ms)
+    assert coverage.Coverage(**watched, waiting=3, gap_ms=NOON + 9).whole_ms is None
 
 
 def test_a_gap_says_what_to_do() -> None:
@@ -161,6 +210,12 @@ def test_a_gap_says_what_to_do() -> None:
     assert "the trace of group g is not complete: 56,062 trace records were dropped by" in said
     assert "run more consumers" in said
     assert "1 of its consumers ended without" in said
+    assert "no consumer that traces is connected" in said
+    said = coverage.Coverage(group="g", absent=1, silent=1, watched_ms=NOON).why()
+    assert "1 trace record was written and not in the trace topic" in said
+    assert "1 of its consumers did not trace: set trace=True for all" in said
+    said = coverage.Coverage(group="g", watched_ms=NOON).why("Europe/Berlin")
+    assert "without a break only since 2026-05-28 22:27:00.000+02:00" in said
 
 
 # the history of lags

@@ -11,6 +11,7 @@ _TYPES: Final = {
     "boolean": pa.bool_(),
     "binary": pa.binary(),
     "timestamp": pa.timestamp("us", "UTC"),
+    "array<string>": pa.list_(pa.string()),
     "map<string,string>": pa.map_(pa.string(), pa.string()),
 }
 

@@ -157,6 +157,12 @@ def missing_records(found: DataFrame) -> dict[str, int]:
     return {row["group"]: row["needed"] for row in rows}
 
 
+def untraced_groups(found: DataFrame) -> set[str]:
+    """The groups with messages whose fate is not known, because trace is missing."""
+    rows = found.where(fn.col("state") == UNTRACED).select("group").distinct().collect()
+    return {row["group"] for row in rows}
+
+
 def _first_offsets(singles: DataFrame, tries: DataFrame) -> DataFrame:
     """The first message of each queue that each group got."""
     return (

@@ -1,6 +1,6 @@
 """From rows to tables: staging, marts and their checks, in the order that makes them true."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -271,17 +271,22 @@ class _Making:
         told_of = {group: count for group, count in self._told_of.items() if group in needed}
         if not told_of:
             return stands
-        gaps = [
-            each
-            for each in coverage(found, told_of, self._facts.online)
-            if not each.bounded or needed[each.group] <= each.missing
-        ]
-        if not gaps:
-            return stands
-        self.report.gaps = gaps
-        self.report.notes += [each.why() for each in gaps]
-        times = self._spark.createDataFrame([(each.group, each.until_ms) for each in gaps], st.GAPS)
-        return st.excuse(stands, times)
+        every = coverage(found, told_of, self._facts.online, self._facts.at_ms)
+        sure = self._keep(self._excuse(stands, {each.group: each.sure_ms for each in every}))
+        needed = st.missing_records(sure)
+        whole = {
+            each.group: each.whole_ms
+            for each in every
+            if each.missing and needed.get(each.group, 0) <= each.missing
+        }
+        excused = self._keep(self._excuse(sure, whole)) if whole else sure
+        untraced = st.untraced_groups(excused)
+        self.report.gaps = [each for each in every if each.group in untraced]
+        self.report.notes += [each.why(self._wanted.zone) for each in self.report.gaps]
+        return excused
+
+    def _excuse(self, stands: DataFrame, since: Mapping[str, int | None]) -> DataFrame:
+        return st.excuse(stands, self._spark.createDataFrame(list(since.items()), st.GAPS))
 
     @property
     def _copies_known(self) -> bool:

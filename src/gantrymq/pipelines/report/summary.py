@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from gantrymq.base.words import counted
 from gantrymq.pipelines.marts import causes, duplicates, latency, ledger
 from gantrymq.pipelines.report import words
 from gantrymq.pipelines.report.build import Report
@@ -70,33 +71,40 @@ def verdict(report: Report) -> Verdict:
     if not report.traced:
         basis = "There is no trace: deliveries are told by the offsets that groups committed."
     elif by_offset:
-        basis = f"{by_offset} of {len(groups)} groups do not trace and are told by their offsets."
+        one = by_offset == 1
+        basis = (
+            f"{by_offset} of {counted(len(groups), 'group')} {'does' if one else 'do'} not trace "
+            f"and {'is told by its' if one else 'are told by their'} offsets."
+        )
     if count:
         kinds: dict[str, int] = {}
         for row in report.table(ledger.KINDS).rows:
             if row["explained"] is False:
                 kinds[row["what"]] = kinds.get(row["what"], 0) + row["messages"]
         listed = ", ".join(f"{words.number(number)} {what}" for what, number in kinds.items())
-        plural = "message is" if count == 1 else "messages are"
-        return Verdict(False, f"{words.number(count)} {plural} not accounted for: {listed}.", basis)
+        said = f"{_messages_are(count)} not accounted for: {listed}."
+        return Verdict(False, said, basis)
     if report.untraced:
         return _not_known(report)
     if not stored:
         return Verdict(True, "There is nothing to account for.", basis)
-    plural = "message is" if stored == 1 else "messages are"
-    return Verdict(
-        True, f"The books balance: {words.number(stored)} {plural} accounted for.", basis
-    )
+    return Verdict(True, f"The books balance: {_messages_are(stored)} accounted for.", basis)
+
+
+def _messages_are(count: int) -> str:
+    return f"{counted(count, 'message', form=',')} {'is' if count == 1 else 'are'}"
 
 
 def _not_known(report: Report) -> Verdict:
     count = report.untraced
-    plural = "message" if count == 1 else "messages"
     missing = sum(each.missing for each in report.gaps)
-    much = f"{words.number(missing)} trace records are" if missing else "trace is"
-    text = f"Not known for {words.number(count)} {plural}: {much} missing."
+    much = "trace is"
+    if missing:
+        much = f"{counted(missing, 'trace record', form=',')} {'is' if missing == 1 else 'are'}"
+    text = f"Not known for {counted(count, 'message', form=',')}: {much} missing."
     basis = "By their offsets the groups are past them, and nothing else is unexplained. "
-    return Verdict(None, text, basis + "; ".join(each.why() for each in report.gaps) + ".")
+    reasons = "; ".join(each.why(report.wanted.zone) for each in report.gaps)
+    return Verdict(None, text, f"{basis}{reasons}.")
 
 
 def summary(report: Report) -> dict[str, Any]:

@@ -1,16 +1,25 @@
 """Whether trace is complete, group by group: only then does a missing record mean anything.
 
-GantryMQ's clients number their trace records (`protocol.trace.TraceCount`), so dropped, lost and
-expired records are known by number. RocketMQ's clients drop trace without a word.
+A message that a group's progress has passed and that no trace record tells of may have been lost,
+or handled by a member that does not trace. It counts as lost only if all of this is known:
+
+1. A member that traces was in the group at any time since the message was stored.
+2. Every member that those members met has traced, also those that have left.
+3. No record of these members is missing, or fewer than would explain the messages.
+
+GantryMQ's consumers number their trace records and name the members that they met
+(`protocol.trace.TraceCount`). RocketMQ's clients drop trace without a word, and name nobody.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from gantrymq.base.moments import describe
+from gantrymq.base.words import counted
 from gantrymq.protocol.trace import COUNT_NAME
 
 CLOCK_SLACK_MS: Final = 10_000
@@ -32,15 +41,15 @@ class Coverage:
     cut_off: int = 0
     """Consumers that ended without writing down that they ended."""
     silent: int = 0
-    """Connected consumers that have not traced anything."""
+    """Members that do not trace: connected ones, and those that members which trace have met."""
+    unnamed: int = 0
+    """Members that were met, and whose names are in trace records that are missing."""
     uncounted: int = 0
     """Records of consumers that do not count: what they dropped is not known."""
-    until_ms: int | None = None
-    """Trace is complete for messages stored then or later; None: for none of them."""
-
-    @property
-    def complete(self) -> bool:
-        return self.bounded and not self.missing
+    gap_ms: int | None = None
+    """When the last record was written that tells of missing ones before it."""
+    watched_ms: int | None = None
+    """Since then members that trace were in the group at any time; None: there is none now."""
 
     @property
     def missing(self) -> int:
@@ -50,61 +59,101 @@ class Coverage:
     @property
     def bounded(self) -> bool:
         """No more than the missing records are missing."""
-        return not (self.cut_off or self.silent or self.uncounted)
+        return not (self.cut_off or self.silent or self.unnamed or self.uncounted)
 
-    def why(self) -> str:
+    @property
+    def sure_ms(self) -> int | None:
+        """Of messages stored then or later all members wrote down what they did, but for missing
+        records; None: of none."""
+        if not self.bounded or self.watched_ms is None:
+            return None
+        return self.watched_ms + CLOCK_SLACK_MS
+
+    @property
+    def whole_ms(self) -> int | None:
+        """Of messages stored then or later no record is missing; None: of none."""
+        return None if self.waiting or self.gap_ms is None else self.gap_ms + CLOCK_SLACK_MS
+
+    def why(self, zone: str = "UTC") -> str:
         """What is missing, and how to have it the next time."""
-        reasons = []
+        reasons = [*self._records_missing(), *self._members_missing(zone)]
+        return f"the trace of group {self.group} is not complete: {'; '.join(reasons)}"
+
+    def _records_missing(self) -> Iterator[str]:
         if self.dropped:
-            reasons.append(
-                f"{self.dropped:,} trace records were dropped by its consumers, which had more to "
-                "trace than they could send: run more consumers, or more brokers with the trace "
-                "topic"
+            yield (
+                f"{_records(self.dropped)} dropped by its consumers, which had more to trace than "
+                "they could send: run more consumers, or more brokers with the trace topic"
             )
         if self.absent:
-            reasons.append(
-                f"{self.absent:,} trace records were written and are not in the trace topic: "
-                "brokers did not store them, or they expired (archive the trace topic, and report "
-                "with --archive)"
+            yield (
+                f"{_records(self.absent)} written and not in the trace topic: brokers did not "
+                "store them, or they expired (archive the trace topic, and report with --archive)"
             )
         if self.waiting:
-            reasons.append(
-                f"{self.waiting:,} trace records were still to be written: report again later"
+            yield f"{_records(self.waiting)} still to be written: report again later"
+        if self.uncounted:
+            yield (
+                f"{_records(self.uncounted)} written by clients that do not tell what they "
+                "dropped, as RocketMQ's do: consume with GantryMQ's clients"
             )
+
+    def _members_missing(self, zone: str) -> Iterator[str]:
         if self.cut_off:
-            reasons.append(
+            yield (
                 f"{self.cut_off:,} of its consumers ended without writing their last trace records:"
                 " close consumers, or let them end by SIGTERM"
             )
         if self.silent:
-            reasons.append(f"{self.silent:,} of its consumers do not trace: set trace=True for all")
-        if self.uncounted:
-            reasons.append(
-                f"{self.uncounted:,} trace records are from clients that do not tell what they "
-                "dropped, as RocketMQ's do: consume with GantryMQ's clients"
+            yield f"{self.silent:,} of its consumers did not trace: set trace=True for all"
+        if self.unnamed:
+            yield (
+                f"{self.unnamed:,} of its consumers cannot be named, because their trace records "
+                "are missing: set trace=True for all"
             )
-        return f"the trace of group {self.group} is not complete: {'; '.join(reasons)}"
+        if self.watched_ms is None:
+            yield (
+                "no consumer that traces is connected, and others may have read since: report "
+                "while its consumers run, with trace=True for all"
+            )
+        elif not self.missing and self.bounded:
+            yield (
+                "consumers that trace were connected without a break only since "
+                f"{describe(self.watched_ms, zone)}: set trace=True for all, and start a new one "
+                "before the last one ends"
+            )
+
+
+def _records(number: int) -> str:
+    """`2 trace records were`."""
+    return f"{counted(number, 'trace record', form=',')} {'was' if number == 1 else 'were'}"
 
 
 def coverage(
-    found: DataFrame, records: Mapping[str, int], online: Collection[tuple[str, str]]
+    found: DataFrame,
+    records: Mapping[str, int],
+    online: Collection[tuple[str, str]],
+    now_ms: int,
 ) -> list[Coverage]:
-    """The groups whose trace may lack something.
+    """What is known about the trace of each group of `records`.
 
     `records` is how many records of consumptions each group has in `found`; `online` are groups and
-    client ids of consumers that were connected when progress was asked for.
+    client ids of consumers that were connected at `now_ms`, when progress was asked for.
     """
     writers: dict[str, list[Any]] = {}
     for row in _writers(found).collect():
         writers.setdefault(row["group"], []).append(row)
-    every = [
-        _of_group(group, writers.get(group, []), count, online) for group, count in records.items()
-    ]
-    return [each for each in every if not each.complete]
+    return [
+        _of_group(
+            group, writers.get(group, []), count,
+            {client for name, client in online if name == group}, now_ms,
+        )
+        for group, count in records.items()
+    ]  # fmt: skip
 
 
 def _writers(found: DataFrame) -> DataFrame:
-    """One row a writer: what it wrote, and what is missing between its messages."""
+    """One row a writer: what it wrote, what is missing between its messages, and whom it met."""
     writer = ["group", "clientId", "begunMs"]
     counts = found.where((fn.col("kind") == COUNT_NAME) & (fn.col("state") == CONSUME))
     before = Window.partitionBy(*writer).orderBy("first", "atMs")
@@ -120,6 +169,9 @@ def _writers(found: DataFrame) -> DataFrame:
         fn.max(fn.when(gap, fn.col("atMs"))).alias("gapMs"),
         _last("waiting").alias("waiting"),
         fn.max("ok").alias("closed"),
+        fn.max("atMs").alias("lastMs"),
+        fn.max("met").alias("met"),
+        fn.array_distinct(fn.flatten(fn.collect_list("members"))).alias("members"),
     )
 
 
@@ -128,20 +180,38 @@ def _last(name: str) -> Column:
 
 
 def _of_group(
-    group: str, writers: list[Any], count: int, online: Collection[tuple[str, str]]
+    group: str, writers: list[Any], count: int, online: Collection[str], now_ms: int
 ) -> Coverage:
     open_ended = [each for each in writers if not each["closed"]]
-    cut_off = sum((group, each["clientId"]) not in online for each in open_ended)
-    waiting = sum(each["waiting"] for each in open_ended)
-    uncounted = max(0, count - sum(each["records"] for each in writers))
     known = {each["clientId"] for each in writers}
-    silent = sum(name == group and client not in known for name, client in online)
-    gaps = [each["gapMs"] for each in writers if each["gapMs"] is not None]
-    bounded = not (cut_off or silent or uncounted or waiting)
+    met = {member for each in writers for member in each["members"]}
     return Coverage(
         group=group,
         dropped=sum(each["dropped"] for each in writers),
         absent=sum(each["absent"] for each in writers),
-        waiting=waiting, cut_off=cut_off, silent=silent, uncounted=uncounted,
-        until_ms=max(gaps, default=0) + CLOCK_SLACK_MS if bounded else None,
+        waiting=sum(each["waiting"] for each in open_ended),
+        cut_off=sum(each["clientId"] not in online for each in open_ended),
+        silent=len((met - known) | (set(online) - {each["clientId"] for each in open_ended})),
+        # A member meets itself at least: one that tells of nobody does not tell.
+        unnamed=sum(max(1, each["met"]) - len(each["members"]) for each in writers),
+        uncounted=max(0, count - sum(each["records"] for each in writers)),
+        gap_ms=max((each["gapMs"] for each in writers if each["gapMs"] is not None), default=None),
+        watched_ms=_watched(writers, online, now_ms),
     )  # fmt: skip
+
+
+def _watched(writers: list[Any], online: Collection[str], now_ms: int) -> int | None:
+    """Since when one writer or another was there without a break; None: none is there now."""
+    since = None
+    for each in sorted(writers, key=lambda each: _end(each, online, now_ms), reverse=True):
+        if _end(each, online, now_ms) < (now_ms if since is None else since):
+            break
+        since = each["begunMs"] if since is None else min(since, each["begunMs"])
+    return since
+
+
+def _end(writer: Any, online: Collection[str], now_ms: int) -> int:
+    """When a writer was there for the last time, as far as that is known."""
+    if not writer["closed"] and writer["clientId"] in online:
+        return now_ms
+    return int(writer["lastMs"])

@@ -15,7 +15,8 @@ COLUMNS: Final = ("body",)
 SPANS: Final = (
     "kind string, msgId string, topic string, group string, atMs bigint, costMs bigint, "
     "ok boolean, requestId string, messageType int, outcome int, state string, clientId string, "
-    "begunMs bigint, first bigint, records bigint, dropped bigint, waiting bigint"
+    "begunMs bigint, first bigint, records bigint, dropped bigint, waiting bigint, met bigint, "
+    "members array<string>"
 )
 """The columns from `clientId` on are those of writers' counts: their side is the `state`, and `ok`
 says that the writer was closed."""
@@ -90,7 +91,7 @@ def _counted(count: trace.TraceCount) -> dict[str, Any]:
         "kind": trace.COUNT_NAME, "group": count.group, "atMs": count.at_ms, "ok": count.closed,
         "state": count.side, "clientId": count.client_id, "begunMs": count.begun_ms,
         "first": count.first, "records": count.records, "dropped": count.dropped,
-        "waiting": count.waiting,
+        "waiting": count.waiting, "met": count.met, "members": list(count.members),
     }  # fmt: skip
 
 
