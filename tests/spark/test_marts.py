@@ -43,7 +43,7 @@ NUMBERS = Mart(
 @pytest.mark.parametrize(
     "rows, why",
     [
-        ([{"name": "a", "count": None}], r"mart numbers fails its check: 1 rows have no count: \{"),
+        ([{"name": "a", "count": None}], r"mart numbers fails its check: 1 row has no count: \{"),
         ([{"name": "a", "count": 1}] * 2, r"its key \(name\) comes twice: \('a',\)"),
         ([{"name": str(n), "count": 1} for n in range(4)], "more than 3 rows: choose topics"),
     ],

@@ -27,6 +27,7 @@ from gantrymq.pipelines.report.pictures import NARROW, WIDE, pictures
 from gantrymq.pipelines.report.request import MARGIN_MS, Request
 from gantrymq.pipelines.report.summary import figures, verdict
 from gantrymq.pipelines.report.writing import as_csv, write
+from gantrymq.pipelines.staging.coverage import Coverage
 
 NOON = datetime(2026, 5, 28, 12, 0, tzinfo=UTC)
 EVIL = '<script>fetch("//evil.example/x")</script>'
@@ -207,6 +208,23 @@ def test_the_verdict_names_what_is_missing() -> None:
         False, "3 messages are not accounted for: 1 lost, 2 passed by.",
         "Senders and consumers were followed by trace.",
     )  # fmt: skip
+
+
+def test_one_is_no_plural() -> None:
+    """One message, one record and one row are told as one."""
+    groups = {"topic": "t", "group": "g", "basis": "trace", "messages": 1, "untraced": 1}
+    made = report(
+        {ledger.GROUPS.name: [groups], ledger.DIFFERENCES.name: [{"topic": "t"}] * 101},
+        traced=True, gaps=[Coverage(group="g", dropped=1)],
+    )  # fmt: skip
+
+    fine, text, basis = verdict(made)
+
+    assert (None, "Not known for 1 message: 1 trace record is missing.") == (fine, text)
+    assert "1 trace record was dropped by its consumers" in basis
+    assert "1 more row is in tables/ledger_differences.csv" in page(made, [])
+    one = report({ledger.TOPICS.name: [{"topic": "t", "messages": 1, "stored": 1}]}, traced=True)
+    assert "The books balance: 1 message is accounted for." == verdict(one)[1]
 
 
 def page_part(made: Report, name: str) -> str:

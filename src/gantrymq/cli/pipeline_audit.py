@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gantrymq.base.words import counted
 from gantrymq.cli.output import output_option, print_line, print_table
 from gantrymq.cli.pipelining import Run, spark_options
 
@@ -38,8 +39,10 @@ def audit(store: Path, rebuilds: bool, report: Path | None, output: str, run: Ru
         StoreFolder(str(store))  # says at once what is no store
         if rebuilds:
             made = rebuild_store(str(store))
-            print(f"rebuilt {made.queues} queues with {made.entries:,} entries and "
-                  f"{made.index_files} index files; before: {', '.join(made.kept) or 'nothing'}",
+            print(f"rebuilt {counted(made.queues, 'queue')} with "
+                  f"{counted(made.entries, 'entry', 'entries', form=',')} and "
+                  f"{counted(made.index_files, 'index file')}; before: "
+                  f"{', '.join(made.kept) or 'nothing'}",
                   file=sys.stderr)  # fmt: skip
     progress = run.progress()
     with run.session("audit") as spark, run.watched(spark, progress):
@@ -91,5 +94,6 @@ def _print(found: "Audit", form: str) -> None:
     for note in found.notes:
         print(f"note: {note}", file=sys.stderr)
     print(f"{found.directory}: {_verdict(wrong)}; "
-          f"{size:,} bytes of records in {found.seconds:.1f} s ({rate:,.0f} MB/s)",
+          f"{counted(size, 'byte', form=',')} of records in {found.seconds:.1f} s "
+          f"({rate:,.0f} MB/s)",
           file=sys.stderr)  # fmt: skip

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gantrymq.base.words import are, counted
 from gantrymq.cli.known import check_archived, check_names, check_stored
 from gantrymq.cli.output import Row, namesrv_option, output_option, print_rows
 from gantrymq.cli.pipelining import Run, spark_options
@@ -179,11 +180,11 @@ def _show_plan(plan: "Plan", rate: int | None, output: str, *, done: int = 0) ->
     print_rows(rows, output)
     before = sum(chunk.rows for chunk in plan.chunks[:done])
     length = f", {(plan.messages - before) / rate:.0f} s at {rate}/s" if rate else ""
-    sent = f", {before} of them are sent already" if before else ""
+    sent = f", {before} of them {are(before)} sent already" if before else ""
     print(
-        f"{plan.messages} messages, {plan.bytes} bytes would be sent into {plan.request.into} "
-        f"({len(plan.queues)} queues) in {len(plan.chunks)} chunks{length}{sent}; nothing "
-        "was sent now",
+        f"{counted(plan.messages, 'message')}, {counted(plan.bytes, 'byte')} would be sent into "
+        f"{plan.request.into} ({counted(len(plan.queues), 'queue')}) in "
+        f"{counted(len(plan.chunks), 'chunk')}{length}{sent}; nothing was sent now",
         file=sys.stderr,
     )
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 import click
 
 from gantrymq.base.errors import GantryError
+from gantrymq.base.words import counted
 from gantrymq.cli.output import (
     Row,
     body_fields,
@@ -115,6 +116,6 @@ def _next(found: PullResult, offset: int) -> int:
 
 
 def _text(message: Received) -> str:
-    body = body_fields(message.body).get("body", f"<{len(message.body)} bytes>")
+    body = body_fields(message.body).get("body", f"<{counted(len(message.body), 'byte')}>")
     place = f"{message.queue.broker_name}:{message.queue.queue_id}@{message.offset}"
     return f"{shown(message.store_ms)} {place} {message.tags or '-'} {body}"

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from gantrymq.base.errors import GantryError
+from gantrymq.base.words import counted
 from gantrymq.client.errors import BrokerRefused, ClientError, NoRoute
 from gantrymq.client.instance import Instance
 from gantrymq.client.publishing import BUSY, MENDABLE, STORED, Publisher
@@ -135,7 +136,8 @@ class Street:
                     raise
                 if tries > self._options.retries:
                     raise ClientError(
-                        f"{queue} cannot be written to after {tries} tries: {error}"
+                        f"{queue} cannot be written to after "
+                        f"{counted(tries, 'try', 'tries')}: {error}"
                     ) from error
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)

@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 
 from gantrymq.base.disk import OsDisk
+from gantrymq.base.words import counted
 from gantrymq.kernel import FILLER_SIZE
 from gantrymq.pipelines.audit.findings import WRONG, Finding, Ledger, runs
 from gantrymq.pipelines.audit.scope import Scope
@@ -74,7 +75,7 @@ def _check_layout(
         if size != files.file_bytes:
             ledger.add(
                 Finding(WRONG, "queue-size", path, size, topic=topic, queue_id=queue_id,
-                        text=f"the file has {size} bytes instead of {files.file_bytes}")
+                        text=f"the file has {counted(size, 'byte')} instead of {files.file_bytes}")
             )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from gantrymq.base.words import counted
 from gantrymq.pipelines.audit.findings import (
     COVERED,
     JOINT,
@@ -97,7 +98,7 @@ def _layout(folder: StoreFolder) -> list[Finding]:
     for base in folder.log.bases:
         size = folder.log.file(base).size
         if size != folder.segment_bytes:
-            text = f"the file has {size} bytes instead of {folder.segment_bytes}"
+            text = f"the file has {counted(size, 'byte')} instead of {folder.segment_bytes}"
             findings.append(
                 Finding(WRONG, "log-size", folder.log.path(base), size, base, text=text)
             )

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any, Final
 
+from gantrymq.base.words import are
 from gantrymq.pipelines.audit.audit import Audit
 from gantrymq.pipelines.audit.findings import WRONG
 from gantrymq.pipelines.report.looks import CSS
@@ -58,4 +59,5 @@ def _cells(items: Iterable[tuple[str, Any]]) -> Iterable[str]:
 
 
 def _more(count: int) -> str:
-    return f'<p class="soft">{count:,} more are in the data of the command.</p>' if count else ""
+    said = f'<p class="soft">{count:,} more {are(count)} in the data of the command.</p>'
+    return said if count else ""

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from gantrymq.base.errors import ProtocolError
+from gantrymq.base.words import counted
 from gantrymq.kernel import STOP_BLANK, STOP_PARTIAL, Walked, walk_records
 from gantrymq.pipelines.audit.findings import JOINT, WRONG, Finding, Ledger
 from gantrymq.pipelines.audit.scope import LogSlice
@@ -153,7 +154,7 @@ def _reason(view: Bytes, at: int, base: int, segment_bytes: int) -> tuple[str, s
         return "log-chain", f"no record begins here: its magic number is {int(front['magic'])}"
     size = int(front["total_size"])
     if not RECORD_BYTES_MIN <= size <= segment_bytes - at - BLANK_BYTES:
-        return "log-chain", f"a record cannot have {size} bytes here"
+        return "log-chain", f"a record cannot have {counted(size, 'byte')} here"
     if front["physical_offset"] != base + at:
         return "log-chain", f"the record says that it stands at {int(front['physical_offset'])}"
     if at + size > view.size:
@@ -168,5 +169,5 @@ def _reason_within(data: bytes) -> tuple[str, str]:
     except ProtocolError as error:
         return "log-parts", str(error)
     if message.body and body_crc(message.body) != message.body_crc:
-        return "crc", f"the body of {len(message.body)} bytes does not fit its checksum"
+        return "crc", f"the body of {counted(len(message.body), 'byte')} does not fit its checksum"
     return "log-parts", "topic or properties lost a sector to zeros"

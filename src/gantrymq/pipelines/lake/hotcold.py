@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from gantrymq.base.errors import ConfigError, GantryError
+from gantrymq.base.words import counted
 from gantrymq.client.admin import Admin
 from gantrymq.client.errors import NoRoute
 from gantrymq.client.finding import Finder, Found
@@ -110,7 +111,7 @@ def _open(hot: Found) -> list[str]:
 def _cut(found: Found, part: slice, limit: int) -> Found:
     if len(found.messages) <= limit:
         return found
-    gaps = [*([found.why] if found.why else []), f"stopped after {limit} messages"]
+    gaps = [*([found.why] if found.why else []), f"stopped after {counted(limit, 'message')}"]
     return Found(found.messages[part], False, "; ".join(gaps))
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from gantrymq.base.words import counted
 from gantrymq.client.finding import FOUND_MAX, Found
 from gantrymq.client.message_query import FOREVER_MS
 from gantrymq.client.received import Received
@@ -92,7 +93,7 @@ class Lookup:
                 if start > at:
                     found.append(f"{queue} {at} to {start - 1} is nowhere")
                 at = max(at, end)
-        more = f"and {len(found) - GAPS_MAX} more gaps"
+        more = f"and {counted(len(found) - GAPS_MAX, 'more gap')}"
         return found if len(found) <= GAPS_MAX else [*found[:GAPS_MAX], more]
 
     # the two steps of a search

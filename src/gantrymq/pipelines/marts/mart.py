@@ -7,6 +7,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 
 from gantrymq.base.errors import GantryError
+from gantrymq.base.words import counted
 
 ROWS_MAX: Final = 1_000_000
 """Rows a mart may have: it is a summary, held in memory and shown on a page."""
@@ -89,6 +90,10 @@ def settle(mart: Mart, frame: DataFrame) -> Table:
     return Table(mart, rows, type(arrow).from_pylist(rows, schema=arrow.schema))
 
 
+def _rows(count: int) -> str:
+    return f"{counted(count, 'row')} {'has' if count == 1 else 'have'}"
+
+
 def check_rows(mart: Mart, rows: Sequence[Mapping[str, Any]]) -> None:
     """Row count, nulls, and one row a key."""
     if len(rows) > mart.rows_max:
@@ -98,7 +103,7 @@ def check_rows(mart: Mart, rows: Sequence[Mapping[str, Any]]) -> None:
         if not each.null:
             empty = [dict(row) for row in rows if row[each.name] is None]
             if empty:
-                raise CheckFailed(mart.name, f"{len(empty)} rows have no {each.name}", empty)
+                raise CheckFailed(mart.name, f"{_rows(len(empty))} no {each.name}", empty)
     seen: set[tuple[Any, ...]] = set()
     twice = []
     for row in rows:

@@ -8,6 +8,7 @@ import msgspec
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.errors import ConfigError
 from gantrymq.base.moments import describe
+from gantrymq.base.words import are, counted
 from gantrymq.pipelines.progress import Progress, Silent
 from gantrymq.pipelines.replay.counting import deciding, planned
 from gantrymq.pipelines.replay.journal import Journal, Plan
@@ -93,7 +94,8 @@ class Replay:
         """Go on with the replay of this id; the name server may have another address by now."""
         plan = msgspec.structs.replace(self._journal.load(replay), namesrv=self._namesrv)
         if self._journal.done(plan) >= len(plan.chunks):
-            raise ConfigError(f"the replay {replay} is done: all {plan.messages} messages are sent")
+            sent = counted(plan.messages, "message")
+            raise ConfigError(f"the replay {replay} is done: {sent} {are(plan.messages)} sent")
         return self._work(plan, rate, resumed=True)
 
     # chunk by chunk
@@ -154,8 +156,8 @@ class Replay:
         if resumed:
             began = describe(plan.begun_ms, plan.request.zone)
             self._progress.note(
-                f"going on with replay {plan.id} of {began}: {before} of {plan.messages} messages "
-                "are sent"
+                f"going on with replay {plan.id} of {began}: {before} of "
+                f"{counted(plan.messages, 'message')} {are(before)} sent"
             )
         self._audit(plan, BEGUN, 0, time.monotonic())
 

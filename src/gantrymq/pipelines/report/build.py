@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from gantrymq.base.clock import WallClock
+from gantrymq.base.words import are, counted
 from gantrymq.model import DEAD_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
 from gantrymq.pipelines.marts import causes, duplicates, lag, latency, ledger, skew, traffic
 from gantrymq.pipelines.marts import standing as st
@@ -161,9 +162,9 @@ class _Making:
         return spans.spans(self._sources.about([self._wanted.trace_topic], spans.COLUMNS))
 
     def _note_trace(self, found: DataFrame) -> None:
-        counted = found.groupBy("kind", "group").count().collect()
+        totals = found.groupBy("kind", "group").count().collect()
         kinds: dict[str, int] = {}
-        for row in counted:
+        for row in totals:
             kinds[row["kind"]] = kinds.get(row["kind"], 0) + row["count"]
             if row["kind"] in spans.CONSUMPTIONS and row["group"] is not None:
                 self._told_of[row["group"]] = self._told_of.get(row["group"], 0) + row["count"]
@@ -178,7 +179,8 @@ class _Making:
             notes.append("nobody has traced anything: what was sent is not known, and deliveries "
                          "are told by offset")  # fmt: skip
         if unreadable:
-            notes.append(f"{unreadable} trace records could not be read and are left out")
+            records = counted(unreadable, "trace record")
+            notes.append(f"{records} could not be read and {are(unreadable)} left out")
 
     def _names(self, prefix: str) -> list[str]:
         return sorted(name for name in self._facts.known if name.startswith(prefix))

@@ -8,6 +8,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from gantrymq.base.moments import find_zone
+from gantrymq.base.words import are, counted
 from gantrymq.pipelines.marts import causes, duplicates, lag, latency, ledger, skew, traffic
 from gantrymq.pipelines.marts.mart import Field, Mart, Table
 from gantrymq.pipelines.report import words
@@ -196,7 +197,8 @@ def _table(table: Table, zone: ZoneInfo, *, headed: bool = True) -> str:
     )
     width = width_class((_css(each), each.title) for each in fields)
     more = len(table.rows) - len(rows)
-    rest = f'<p class="soft">{words.number(more)} more rows are in tables/{mart.name}.csv.</p>'
+    said = f"{counted(more, 'more row', form=',')} {are(more)}"
+    rest = f'<p class="soft">{said} in tables/{mart.name}.csv.</p>'
     title = f"<h3>{escape(mart.title)}</h3>" if headed else ""
     return (
         f'{title}<p class="soft">{escape(mart.about)}</p><div class="scroll" tabindex="0" '

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from gantrymq.base.moments import find_zone
+from gantrymq.base.words import counted
 from gantrymq.pipelines.marts import causes, lag, latency, ledger, skew, traffic
 from gantrymq.pipelines.marts.mart import Mart
 from gantrymq.pipelines.report import charts
@@ -156,7 +157,7 @@ def _heat(report: Report) -> Picture | None:
     fullest = sorted(lines, key=lambda label: -sum(lines[label].values()))[:HEAT_ROWS_MAX]
     rows = [(label, cells) for label, cells in lines.items() if label in set(fullest)]
     zone, step = find_zone(report.wanted.zone), report.heat_ms
-    alt = f"{title}: {len(lines)} queues; the table below has the numbers"
+    alt = f"{title}: {counted(len(lines), 'queue')}; the table below has the numbers"
 
     def draw(width: int, style: bool) -> str:
         return charts.heat(width, title, alt, "messages", rows, step, zone, style=style)

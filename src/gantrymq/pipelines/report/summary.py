@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from gantrymq.base.words import counted
+from gantrymq.base.words import are, counted
 from gantrymq.pipelines.marts import causes, duplicates, latency, ledger
 from gantrymq.pipelines.report import words
 from gantrymq.pipelines.report.build import Report
@@ -92,7 +92,7 @@ def verdict(report: Report) -> Verdict:
 
 
 def _messages_are(count: int) -> str:
-    return f"{counted(count, 'message', form=',')} {'is' if count == 1 else 'are'}"
+    return f"{counted(count, 'message', form=',')} {are(count)}"
 
 
 def _not_known(report: Report) -> Verdict:
@@ -100,7 +100,7 @@ def _not_known(report: Report) -> Verdict:
     missing = sum(each.missing for each in report.gaps)
     much = "trace is"
     if missing:
-        much = f"{counted(missing, 'trace record', form=',')} {'is' if missing == 1 else 'are'}"
+        much = f"{counted(missing, 'trace record', form=',')} {are(missing)}"
     text = f"Not known for {counted(count, 'message', form=',')}: {much} missing."
     basis = "By their offsets the groups are past them, and nothing else is unexplained. "
     reasons = "; ".join(each.why(report.wanted.zone) for each in report.gaps)
