@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from lakekit import FORMATS
+from lakekit import FORMATS, Here
 from sparkkit import BROKER, Processes, bodies_of, numbered
 
 from gantrymq.base.clock import SystemClock
@@ -19,8 +19,8 @@ from gantrymq.model import Queue
 from gantrymq.pipelines.archive.again import Replaced, again
 from gantrymq.pipelines.archive.run import Archive, Job, OtherQueue, Totals
 from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
-from gantrymq.pipelines.lake import Change, Table, open_table
-from gantrymq.pipelines.lake.files import doubled
+from gantrymq.pipelines.lake import Change, Table, open_table, writing
+from gantrymq.pipelines.lake.files import doubled, encoded
 from gantrymq.spark.plan import Offsets
 from gantrymq.spark.rows import source_options
 
@@ -227,6 +227,48 @@ def test_a_frame_has_every_row_of_a_table_that_others_compacted(
     found = again(spark, table, options, Period(0, None), run="a", clock=SystemClock())
     assert Replaced(rows=25, dropped=25) == found
     assert 25 == len(rows_of(spark, tmp_path / "delta"))
+
+
+def roots_of(table: Table) -> set[str]:
+    """The folders beside the log in which files of rows lie."""
+    return {each.path.split("/")[0] for each in table.files()}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_table_of_the_older_folder_layout_goes_on(
+    form: str, make: Make, spark: Any, cluster: Processes, topic: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Files lay in `topic=T/dt=DAY` beside the log: what is there is read, new files lie in `data`,
+    and joining and sweeping take both for the table's own."""
+    cluster.create_topic(topic, queues=2)
+    cluster.fill(topic, [5, 3])
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "folder_of", lambda name, day: f"topic={encoded(name)}/dt={day}")
+        job = Job(options=source_options({"nameServer": cluster.namesrv, "topic": topic}))
+        older = open_table(tmp_path / form, form, create=True)
+        Archive(Here(), older, job, run="one", clock=SystemClock()).run()
+    assert {f"topic={encoded(topic)}"} == roots_of(older)
+    assert numbered([5, 3]) == rows_of(spark, tmp_path / form)
+    cluster.fill(topic, [2, 1], first=100)
+
+    assert 3 == make("two", form=form).run().rows
+
+    wanted = sorted([*numbered([5, 3]), *numbered([2, 1], first=100)])
+    table = open_table(tmp_path / form)
+    assert {"topic=" + encoded(topic), "data"} == {
+        each.path.split("/")[0] for each in table.files()
+    }
+    assert wanted == rows_of(spark, tmp_path / form)
+    assert all(Path(path).exists() for path in table.paths())
+    assert {7, 4} == set(table.positions().values())
+    now_ms = SystemClock().now_ms()
+    assert (4, 2) == compact(spark, table, run="three", clock=SystemClock())
+    table.refresh()
+    assert {"data"} == roots_of(table)
+    assert 0 < sweep(table, now_ms=now_ms + 2 * SAFE_MS)
+    assert [] == list((tmp_path / form).glob("topic=*/*/*.parquet"))
+    assert wanted == rows_of(spark, tmp_path / form)
 
 
 def _ms(moment: datetime) -> int:
