@@ -9,10 +9,10 @@ import json
 import time
 
 from gantrymq.cli.bench import run_fast
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.delivery import Delivery
-from gantrymq.client.options import ConsumerOptions
-from gantrymq.client.producer import Producer
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.core.options import ConsumerOptions
+from gantrymq.client.messages.delivery import Delivery
+from gantrymq.client.produce.producer import Producer
 from gantrymq.model import Message
 
 KEYS = 64

@@ -9,8 +9,8 @@ import asyncio
 import json
 import time
 
-from gantrymq.client.admin import Admin
-from gantrymq.client.producer import Producer
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.produce.producer import Producer
 from gantrymq.model import Message
 
 TOPIC = "BenchLater"

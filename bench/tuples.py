@@ -8,7 +8,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from gantrymq.protocol import record
 from gantrymq.protocol.ids import encode_host, offset_msg_id
-from gantrymq.spark.columns import COLUMNS, ddl
+from gantrymq.spark.options.columns import COLUMNS, ddl
 from gantrymq.store.reader import StoreReader
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -9,6 +9,7 @@ from demo.books import Books
 from demo.claims import Claim
 from demo.proof import Archive, prove
 from gantrymq.base.clock import SystemClock
+from gantrymq.pipelines.common.running import spark_run
 from gantrymq.pipelines.marts.ledger import TOPICS
 from gantrymq.pipelines.replay.journal import Journal
 from gantrymq.pipelines.replay.request import Origin, Request
@@ -16,7 +17,6 @@ from gantrymq.pipelines.replay.run import Replay
 from gantrymq.pipelines.report.build import build
 from gantrymq.pipelines.report.request import Request as Wanted
 from gantrymq.pipelines.report.writing import write
-from gantrymq.pipelines.running import spark_run
 
 Say = Callable[[str], None]
 

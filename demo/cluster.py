@@ -11,7 +11,7 @@ from typing import Self
 
 from demo.claims import Claim
 from gantrymq.base.network import free_port
-from gantrymq.broker.config import OTHER_PORTS
+from gantrymq.broker.settings.config import OTHER_PORTS
 
 HOST = "127.0.0.1"
 READY = "gantrymq ready "

@@ -9,9 +9,9 @@ from demo.books import Books
 from demo.claims import Claim
 from gantrymq.base.clock import SystemClock
 from gantrymq.pipelines.archive.run import Archive as Archiving
-from gantrymq.pipelines.archive.run import Job
+from gantrymq.pipelines.archive.run import ArchiveRequest
 from gantrymq.pipelines.lake import open_table
-from gantrymq.spark.rows import source_options
+from gantrymq.spark.source.rows import source_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def _archive(spark: Any, namesrv: str, books: Mapping[str, Books], folder: Path,
     """One run of the pipeline: everything that is new, into the table. Returns the rows."""
     table = open_table(str(folder / "archive"), create=True)
     options = source_options({"nameServer": namesrv, "topic": ",".join(books)})
-    work = Archiving(spark, table, Job(options=options), run=run, clock=SystemClock())
+    work = Archiving(spark, table, ArchiveRequest(options=options), run=run, clock=SystemClock())
     return work.run().rows
 
 

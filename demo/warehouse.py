@@ -11,7 +11,7 @@ from demo.claims import Claim
 from demo.readers import FROM_FIRST
 from demo.shop import NO_ADDRESS_EVERY, NO_WEIGHT_EVERY, TOPIC, Event
 from gantrymq import Consumer, DeadLetters, Delivery
-from gantrymq.client.dead_letters import Cause, Letter, Wanted
+from gantrymq.client.admin.dead_letters import Cause, DeadLetterFilter, Letter
 
 GROUP = "warehouse"
 STEP = "paid"
@@ -78,7 +78,7 @@ class Warehouse:
         async with DeadLetters(self._namesrv, group=GROUP) as letters:
             dead = await self._all_dead(letters)
             for cause in await letters.statistics():
-                wanted = Wanted(fingerprint=cause.fingerprint)
+                wanted = DeadLetterFilter(fingerprint=cause.fingerprint)
                 self.causes.append((cause, _orders([each async for each in letters.all(wanted)])))
             self._mended = True
             self.resent = await _resend(letters, dead)

@@ -10,7 +10,7 @@ from bench.servers import Ours
 from bench.workloads import Run
 from gantrymq import Admin
 from gantrymq.cli.bench import run_fast
-from gantrymq.client.admin import calls, fastjson
+from gantrymq.client.admin.admin import calls, fastjson
 from gantrymq.model import GroupConfig
 from gantrymq.protocol.headers.base import Nothing
 from gantrymq.protocol.headers.clients import ConsumeStatsRequest

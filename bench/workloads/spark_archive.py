@@ -16,10 +16,10 @@ from bench.servers import Ours
 from bench.stores import SERVED, TOPIC, make_store
 from bench.workloads import Run
 from gantrymq.base.clock import SystemClock
-from gantrymq.pipelines.archive.run import Archive, Job
+from gantrymq.pipelines.archive.run import Archive, ArchiveRequest
 from gantrymq.pipelines.lake import open_table
-from gantrymq.spark.rows import source_options
-from gantrymq.spark.sessions import local_session
+from gantrymq.spark.runtime.session import local_session
+from gantrymq.spark.source.rows import source_options
 
 COUNT = 1_000_000
 STREAM_ROWS = 200_000
@@ -104,7 +104,7 @@ class _Work:
         self._archive(path, STREAM_ROWS)
 
     def _archive(self, path: Path, rows_per_commit: int) -> None:
-        job = Job(options=source_options(self._source), rows_per_commit=rows_per_commit)
+        job = ArchiveRequest(options=source_options(self._source), rows_per_commit=rows_per_commit)
         table = open_table(path, "delta", create=True)
         totals = Archive(
             self._spark, table, job, run=f"b{next(self._number)}", clock=SystemClock()

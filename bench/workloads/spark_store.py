@@ -18,7 +18,7 @@ from bench.stores import TOPIC, make_store
 from bench.tuples import TupleSource
 from bench.workloads import Run
 from gantrymq.pipelines.audit.audit import audit as audit_store
-from gantrymq.spark.sessions import local_session
+from gantrymq.spark.runtime.session import local_session
 
 COUNT: Final = 1_000_000
 FOUR: Final = "queueId,queueOffset,storeTimestamp,body"

@@ -12,7 +12,7 @@ from bench.stores import SERVED, make_store
 from bench.stores import TOPIC as STORED_TOPIC
 from bench.workloads import Run
 from gantrymq import Admin, Message, Producer
-from gantrymq.spark.sessions import local_session
+from gantrymq.spark.runtime.session import local_session
 
 COUNT = 1_000_000
 QUICK = 200_000

@@ -5,11 +5,13 @@
 Names are loaded when they are first used, so that importing the package costs nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gantrymq.base.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from gantrymq.app import App
+    from gantrymq.app.app import App
+    from gantrymq.app.injection import Depends
     from gantrymq.base.errors import (
         ConfigError,
         GantryError,
@@ -17,14 +19,18 @@ if TYPE_CHECKING:
         WrongType,
         WrongValue,
     )
-    from gantrymq.client.admin import Admin
-    from gantrymq.client.checks import Unfinished
-    from gantrymq.client.consume_status import ConsumeStatus
-    from gantrymq.client.consumer import Consumer
-    from gantrymq.client.dead_letters import DeadLetters
-    from gantrymq.client.delivery import Delivery
-    from gantrymq.client.epochs import Epoch
-    from gantrymq.client.errors import (
+    from gantrymq.client.admin.admin import Admin
+    from gantrymq.client.admin.dead_letters import DeadLetters
+    from gantrymq.client.admin.message_search import Finder, Found
+    from gantrymq.client.consume.membership.readiness import NotReady
+    from gantrymq.client.consume.pop.pop_requests import LoanOver, Popped, PopUnsupported
+    from gantrymq.client.consume.pop.simple_consumer import SimpleConsumer
+    from gantrymq.client.consume.pull.lite_pull_consumer import LitePullConsumer
+    from gantrymq.client.consume.pull.pull_consumer import PullConsumer
+    from gantrymq.client.consume.push.ack_first import ack_first
+    from gantrymq.client.consume.push.consumer import Consumer
+    from gantrymq.client.core.consumer_errors import HandlerRefused
+    from gantrymq.client.core.errors import (
         BrokerRefused,
         ClientError,
         Closed,
@@ -37,32 +43,28 @@ if TYPE_CHECKING:
         SendFailed,
         WindowFull,
     )
-    from gantrymq.client.finding import Finder, Found
-    from gantrymq.client.injection import Depends
-    from gantrymq.client.lite_pull import LitePullConsumer
-    from gantrymq.client.once.ack_first import ack_first
-    from gantrymq.client.once.guard import Once
-    from gantrymq.client.once.keys import by_keys, by_message_id
-    from gantrymq.client.once.postgres_store import PostgresStore
-    from gantrymq.client.once.redis_store import RedisStore
-    from gantrymq.client.once.sqlite_store import SqliteStore, SqliteTransaction
-    from gantrymq.client.options import (
+    from gantrymq.client.core.options import (
         ClientOptions,
         ConsumerOptions,
         ProducerOptions,
         PullOptions,
     )
-    from gantrymq.client.payloads import HandlerRefused
-    from gantrymq.client.popping import LoanOver, Popped, PopUnsupported
-    from gantrymq.client.producer import Producer
-    from gantrymq.client.publishing import Publisher
-    from gantrymq.client.pull_consumer import PullConsumer
-    from gantrymq.client.readiness import NotReady
-    from gantrymq.client.recall import RecallRefused, RecallResult
-    from gantrymq.client.received import Received
-    from gantrymq.client.request_reply import NotARequest, Reply, RequestTimeout, reply_to
-    from gantrymq.client.simple_consumer import SimpleConsumer
-    from gantrymq.client.transactions import Decision, HalfNotSafe, Transaction
+    from gantrymq.client.core.requests import Reply
+    from gantrymq.client.messages.consume_status import ConsumeStatus
+    from gantrymq.client.messages.delivery import Delivery
+    from gantrymq.client.messages.received import Received
+    from gantrymq.client.once.guard import Once
+    from gantrymq.client.once.keys import by_keys, by_message_id
+    from gantrymq.client.once.postgres_store import PostgresStore
+    from gantrymq.client.once.redis_store import RedisStore
+    from gantrymq.client.once.sqlite_store import SqliteStore, SqliteTransaction
+    from gantrymq.client.produce.check_back import Unfinished
+    from gantrymq.client.produce.epochs import Epoch
+    from gantrymq.client.produce.producer import Producer
+    from gantrymq.client.produce.publishing import Publisher
+    from gantrymq.client.produce.recall import RecallRefused, RecallResult
+    from gantrymq.client.produce.request_reply import NotARequest, RequestTimeout, reply_to
+    from gantrymq.client.produce.transactions import Decision, HalfNotSafe, Transaction
     from gantrymq.filter import BadSql
     from gantrymq.model import GroupConfig, Message, NameRefused, Queue, SendResult, TopicConfig
 
@@ -136,60 +138,48 @@ __all__ = [
 ]
 
 _HOMES = {
-    "gantrymq.app": ("App",),
+    "gantrymq.app.app": ("App",),
     "gantrymq.base.errors": (
         "ConfigError", "GantryError", "ProtocolError", "WrongType", "WrongValue",
     ),
-    "gantrymq.client.admin": ("Admin",),
-    "gantrymq.client.checks": ("Unfinished",),
-    "gantrymq.client.consume_status": ("ConsumeStatus",),
-    "gantrymq.client.consumer": ("Consumer",),
-    "gantrymq.client.payloads": ("HandlerRefused",),
-    "gantrymq.client.readiness": ("NotReady",),
-    "gantrymq.client.dead_letters": ("DeadLetters",),
-    "gantrymq.client.delivery": ("Delivery",),
-    "gantrymq.client.epochs": ("Epoch",),
-    "gantrymq.client.errors": (
+    "gantrymq.client.admin.admin": ("Admin",),
+    "gantrymq.client.produce.check_back": ("Unfinished",),
+    "gantrymq.client.messages.consume_status": ("ConsumeStatus",),
+    "gantrymq.client.consume.push.consumer": ("Consumer",),
+    "gantrymq.client.core.consumer_errors": ("HandlerRefused",),
+    "gantrymq.client.consume.membership.readiness": ("NotReady",),
+    "gantrymq.client.admin.dead_letters": ("DeadLetters",),
+    "gantrymq.client.messages.delivery": ("Delivery",),
+    "gantrymq.client.produce.epochs": ("Epoch",),
+    "gantrymq.client.core.errors": (
         "BrokerRefused", "ClientError", "Closed", "ForkedError", "HookFailed", "MessageRefused",
         "NoNameServer", "NoRoute", "NotStarted", "SendFailed", "WindowFull",
     ),
-    "gantrymq.client.finding": ("Finder", "Found"),
-    "gantrymq.client.lite_pull": ("LitePullConsumer",),
-    "gantrymq.client.once.ack_first": ("ack_first",),
+    "gantrymq.client.admin.message_search": ("Finder", "Found"),
+    "gantrymq.client.consume.pull.lite_pull_consumer": ("LitePullConsumer",),
+    "gantrymq.client.consume.push.ack_first": ("ack_first",),
     "gantrymq.client.once.guard": ("Once",),
     "gantrymq.client.once.keys": ("by_keys", "by_message_id"),
     "gantrymq.client.once.postgres_store": ("PostgresStore",),
     "gantrymq.client.once.redis_store": ("RedisStore",),
-    "gantrymq.client.injection": ("Depends",),
+    "gantrymq.app.injection": ("Depends",),
     "gantrymq.client.once.sqlite_store": ("SqliteStore", "SqliteTransaction"),
-    "gantrymq.client.options": (
+    "gantrymq.client.core.options": (
         "ClientOptions", "ConsumerOptions", "ProducerOptions", "PullOptions",
     ),
-    "gantrymq.client.popping": ("LoanOver", "PopUnsupported", "Popped"),
-    "gantrymq.client.producer": ("Producer",),
-    "gantrymq.client.publishing": ("Publisher",),
-    "gantrymq.client.pull_consumer": ("PullConsumer",),
-    "gantrymq.client.recall": ("RecallRefused", "RecallResult"),
-    "gantrymq.client.received": ("Received",),
-    "gantrymq.client.simple_consumer": ("SimpleConsumer",),
-    "gantrymq.client.request_reply": ("NotARequest", "Reply", "RequestTimeout", "reply_to"),
-    "gantrymq.client.transactions": ("Decision", "HalfNotSafe", "Transaction"),
+    "gantrymq.client.consume.pop.pop_requests": ("LoanOver", "PopUnsupported", "Popped"),
+    "gantrymq.client.produce.producer": ("Producer",),
+    "gantrymq.client.produce.publishing": ("Publisher",),
+    "gantrymq.client.consume.pull.pull_consumer": ("PullConsumer",),
+    "gantrymq.client.produce.recall": ("RecallRefused", "RecallResult"),
+    "gantrymq.client.messages.received": ("Received",),
+    "gantrymq.client.consume.pop.simple_consumer": ("SimpleConsumer",),
+    "gantrymq.client.core.requests": ("Reply",),
+    "gantrymq.client.produce.request_reply": ("NotARequest", "RequestTimeout", "reply_to"),
+    "gantrymq.client.produce.transactions": ("Decision", "HalfNotSafe", "Transaction"),
     "gantrymq.filter": ("BadSql",),
     "gantrymq.model": (
         "GroupConfig", "Message", "NameRefused", "Queue", "SendResult", "TopicConfig",
     ),
 }  # fmt: skip
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'gantrymq' has no attribute {name!r}")
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gantrymq.client.epochs import Epoch
-from gantrymq.client.publishing import Outcome, Publisher
+from gantrymq.client.produce.epochs import Epoch
+from gantrymq.client.produce.publishing import EpochResult, Publisher
 from gantrymq.model import Message
 from gantrymq.protocol.record import StoredMessage, decode_records
-from gantrymq.store.append import Pulled
+from gantrymq.store.append import ReadResult
 from gantrymq.testing.cluster import Cluster
 
 WRITER = "the-writer"
@@ -22,7 +22,7 @@ def publisher(cluster: Cluster, writer: str = WRITER, **options: Any) -> Publish
 
 async def write(
     cluster: Cluster, number: int, bodies: Sequence[str], *, writer: str = WRITER, **options: Any
-) -> Outcome:
+) -> EpochResult:
     """One driver's life: stage an epoch and publish it."""
     async with publisher(cluster, writer, **options) as one:
         epoch = Epoch(one, number)
@@ -39,7 +39,7 @@ def stored(cluster: Cluster, topic: str = TOPIC) -> list[StoredMessage]:
             at = store.min_offset(topic, queue_id)
             while at < store.max_offset(topic, queue_id):
                 pulled = store.pull(topic, queue_id, at, 1000, 1 << 20)
-                assert isinstance(pulled, Pulled)
+                assert isinstance(pulled, ReadResult)
                 found += decode_records(pulled.body)
                 at = pulled.next_offset
     return found

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from gantrymq.base.offload import InlineOffload
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.delivery import Delivery
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.core.options import ClientOptions, ConsumerOptions
+from gantrymq.client.messages.delivery import Delivery
 from gantrymq.client.once.guard import Once
 from gantrymq.client.once.sqlite_store import SqliteStore, SqliteTransaction
-from gantrymq.client.options import ClientOptions, ConsumerOptions
 from gantrymq.model import Message
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.network import MemoryNetwork

@@ -17,7 +17,7 @@ from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import ConsumerIdList, RegisterBrokerBody, TopicTable
 from gantrymq.protocol.command import Command
 from gantrymq.remoting.connection import Connection
-from gantrymq.remoting.server import Routes, Server
+from gantrymq.remoting.server import HandlerTable, Server
 from gantrymq.testing.cluster import HOST, Cluster
 
 SILENT = -1
@@ -47,8 +47,8 @@ class Puppet:
         self._members: dict[str, None] = {}
         self.server: Server
 
-    def routes(self) -> Routes:
-        return Routes(
+    def routes(self) -> HandlerTable:
+        return HandlerTable(
             slow={
                 310: self._send, 320: self._send, 11: self._pull, 34: self._heartbeat,
                 35: self._leave, 38: self._group, 14: self._read, 15: self._store, 30: self._offset,

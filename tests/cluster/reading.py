@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 from gantrymq import ConsumerOptions, LitePullConsumer, Message, PullConsumer, Queue
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.options import PullOptions
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.core.options import PullOptions
 from gantrymq.protocol.command import Command
 from gantrymq.testing.cluster import Cluster
 

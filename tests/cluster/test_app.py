@@ -16,16 +16,16 @@ import pytest
 from once_member import FIRST, until
 from peer import Run
 
-from gantrymq.app import App
+from gantrymq.app.app import App
 from gantrymq.base.errors import GantryError
 from gantrymq.base.offload import InlineOffload
-from gantrymq.client.delivery import Delivery
-from gantrymq.client.errors import NotStarted
-from gantrymq.client.failures import failure_in
+from gantrymq.client.core.consumer_errors import HandlerRefused
+from gantrymq.client.core.errors import NotStarted
+from gantrymq.client.core.options import ConsumerOptions
+from gantrymq.client.messages.delivery import Delivery
+from gantrymq.client.messages.failures import failure_in
 from gantrymq.client.once.guard import Once
 from gantrymq.client.once.sqlite_store import SqliteStore, SqliteTransaction
-from gantrymq.client.options import ConsumerOptions
-from gantrymq.client.payloads import HandlerRefused
 from gantrymq.model import Message, dead_topic
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate

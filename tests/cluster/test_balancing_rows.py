@@ -9,7 +9,8 @@ from peer import Run
 from reading import FIRST, Pulls, fill, take, until
 
 from gantrymq import ClientOptions, ConsumerOptions, GroupConfig, Queue
-from gantrymq.client.assignment import (
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.protocol.assignment import (
     Strategy,
     averagely,
     by_circle,
@@ -18,7 +19,6 @@ from gantrymq.client.assignment import (
     consistent_hash,
     machine_room_nearby,
 )
-from gantrymq.client.consumer import Consumer
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 

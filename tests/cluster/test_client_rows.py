@@ -24,9 +24,9 @@ from gantrymq import (
     PullConsumer,
     Queue,
 )
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.consumer_errors import ConsumerMisused
-from gantrymq.client.options_file import load_options
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.core.consumer_errors import ConsumerMisused
+from gantrymq.client.core.options_file import load_options
 from gantrymq.protocol.command import Command
 from gantrymq.testing.cluster import Cluster
 

@@ -3,7 +3,7 @@
 from peer import Run
 
 from gantrymq import Message
-from gantrymq.client.options import ClientOptions
+from gantrymq.client.core.options import ClientOptions
 from gantrymq.testing.cluster import Cluster
 
 

@@ -20,10 +20,10 @@ from reading import (
 )
 
 from gantrymq import ClientOptions, ConsumerOptions, Delivery, Message, ProducerOptions, Queue
-from gantrymq.client.offset_store import parse_offsets
-from gantrymq.client.once.ack_first import ack_first
-from gantrymq.client.options import PullOptions
-from gantrymq.client.pulling import PullStatus
+from gantrymq.client.consume.membership.offset_store import parse_offsets
+from gantrymq.client.consume.push.ack_first import ack_first
+from gantrymq.client.consume.queues.pull_request import PullStatus
+from gantrymq.client.core.options import PullOptions
 from gantrymq.model import retry_topic
 from gantrymq.remoting.connection import CallTimeout
 from gantrymq.testing.cluster import Cluster

@@ -7,10 +7,10 @@ import pytest
 from peer import Run
 
 from gantrymq import App, Message, Queue
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.delivery import Delivery
-from gantrymq.client.errors import Closed
-from gantrymq.client.options import ConsumerOptions
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.core.errors import Closed
+from gantrymq.client.core.options import ConsumerOptions
+from gantrymq.client.messages.delivery import Delivery
 from gantrymq.testing.cluster import Cluster
 
 FIRST = ConsumerOptions(consume_from_where="CONSUME_FROM_FIRST_OFFSET")

@@ -10,8 +10,8 @@ from peer import Peer, Run
 
 from gantrymq import ConsumerOptions, DeadLetters, Delivery, Message
 from gantrymq.cli.main import main
-from gantrymq.client.dead_letters import Letter, NotReadable, Wanted
-from gantrymq.client.errors import ClientError
+from gantrymq.client.admin.dead_letters import DeadLetterFilter, Letter, NotReadable
+from gantrymq.client.core.errors import ClientError
 from gantrymq.model import Queue, dead_topic
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
@@ -100,10 +100,10 @@ class TestLooking:
             async with bench(cluster) as letters:
 
                 async def found(**wanted: object) -> list[str]:
-                    page = await letters.page(Wanted(**wanted))  # type: ignore[arg-type]
+                    page = await letters.page(DeadLetterFilter(**wanted))  # type: ignore[arg-type]
                     return sorted(keys(page.letters))
 
-                (a,) = (await letters.page(Wanted(key="a"))).letters
+                (a,) = (await letters.page(DeadLetterFilter(key="a"))).letters
                 assert ["a", "c", "d"] == await found(fingerprint=a.failure.fingerprint)
                 assert ["d"] == await found(topic="bills")
                 assert ["a"] == await found(key=a.message.msg_id)
@@ -218,13 +218,15 @@ class TestResending:
         async def work(cluster: Cluster) -> None:
             await kill(cluster, *(f"k{n}:{'value' if n % 2 else 'key'}" for n in range(6)))
             async with bench(cluster) as letters:
-                (letter,) = (await letters.page(Wanted(key="k1"))).letters
+                (letter,) = (await letters.page(DeadLetterFilter(key="k1"))).letters
                 fingerprint = letter.failure.fingerprint
                 await letters.resend(letter)
             outcomes = []
             for _ in range(2):
                 async with bench(cluster) as letters:
-                    summary = await letters.resend_all(Wanted(fingerprint=fingerprint), rate=1000)
+                    summary = await letters.resend_all(
+                        DeadLetterFilter(fingerprint=fingerprint), rate=1000
+                    )
                     outcomes.append((summary.resent, summary.skipped, summary.failed))
             assert [(2, 1, {}), (0, 3, {})] == outcomes
             seen = []

@@ -7,7 +7,7 @@ import pytest
 from peer import Peer, Run, bodies
 
 from gantrymq import Consumer, LitePullConsumer, Message, PullConsumer
-from gantrymq.client.errors import BrokerRefused
+from gantrymq.client.core.errors import BrokerRefused
 from gantrymq.filter import BadSql
 from gantrymq.model import Queue
 from gantrymq.protocol import fastjson

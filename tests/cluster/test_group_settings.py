@@ -9,8 +9,8 @@ from peer import Peer, Run, bodies
 
 from gantrymq import Delivery, Message
 from gantrymq.cli.main import main
-from gantrymq.client.errors import BrokerRefused, ClientError
-from gantrymq.client.group_settings import change_settings, settings
+from gantrymq.client.admin.group_settings import change_settings, settings
+from gantrymq.client.core.errors import BrokerRefused, ClientError
 from gantrymq.model import GroupConfig
 from gantrymq.protocol.codes import RequestCode, ResponseCode
 from gantrymq.testing.cluster import Cluster

@@ -15,10 +15,10 @@ from peer import Peer, Run
 
 from gantrymq import ConsumerOptions, Delivery, Message, SimpleConsumer
 from gantrymq.cli.main import main
-from gantrymq.client.errors import ClientError
-from gantrymq.client.lag import Backlog, GroupLag, QueueLag, TopicLag
-from gantrymq.client.lag_advice import advice
-from gantrymq.client.member_info import HeldQueue, Member, Members
+from gantrymq.client.admin.lag import Backlog, GroupLag, QueueLag, TopicLag
+from gantrymq.client.admin.lag_advice import advice
+from gantrymq.client.admin.members import HeldQueue, Member, Members
+from gantrymq.client.core.errors import ClientError
 from gantrymq.model import GroupConfig, Queue
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate

@@ -8,10 +8,10 @@ import pytest
 from once_member import STRENGTHS, Member, send, until
 from peer import Run
 
-from gantrymq.client.consumer_errors import ConsumerMisused
+from gantrymq.client.core.consumer_errors import ConsumerMisused
+from gantrymq.client.core.options import ClientOptions
 from gantrymq.client.once.guard import Once
 from gantrymq.client.once.sqlite_store import SqliteStore
-from gantrymq.client.options import ClientOptions
 from gantrymq.testing.cluster import Cluster
 
 strengths = pytest.mark.parametrize("strength", STRENGTHS)

@@ -9,7 +9,7 @@ import once_servers
 import psycopg
 from once_member import FIRST, send, until
 
-from gantrymq.client.delivery import Delivery
+from gantrymq.client.messages.delivery import Delivery
 from gantrymq.client.once.guard import Once
 from gantrymq.client.once.postgres_store import PostgresStore
 from gantrymq.client.once.redis_store import RedisStore

@@ -13,9 +13,9 @@ from gantrymq.base.clock import SystemClock
 from gantrymq.client.once.postgres_store import PostgresStore
 from gantrymq.client.once.redis_store import RedisStore
 from gantrymq.client.once.sqlite_store import SqliteStore
-from gantrymq.client.once.store import ClaimStore, StoreUnusable, TransactionStore, Verdict
+from gantrymq.client.once.store import ClaimStore, StoreUnusable, TransactionStore, WorkState
 
-OURS, DONE, BUSY = Verdict.OURS, Verdict.DONE, Verdict.BUSY
+OURS, DONE, BUSY = WorkState.OURS, WorkState.DONE, WorkState.BUSY
 LONG = 60.0
 NUMBERS = itertools.count()
 Story = Callable[[ClaimStore, ClaimStore], Awaitable[None]]
@@ -217,7 +217,7 @@ def test_a_mark_lives_and_dies_with_its_transaction(two: Callable[[Story], None]
 @needs_transactions
 @pytest.mark.parametrize("commits, expected", [(True, DONE), (False, OURS)])
 def test_a_mark_waits_for_the_other_transaction_and_follows_its_end(
-    two: Callable[[Story], None], commits: bool, expected: Verdict
+    two: Callable[[Story], None], commits: bool, expected: WorkState
 ) -> None:
     """
     Two members at the same work at the same moment: the second one knows only when the first ends.
@@ -234,7 +234,7 @@ def test_a_mark_waits_for_the_other_transaction_and_follows_its_end(
                 if not commits:
                     raise ZeroDivisionError
 
-        async def second() -> dict[str, Verdict]:
+        async def second() -> dict[str, WorkState]:
             await marked.wait()
             async with theirs.transaction() as transaction:
                 return await theirs.mark(transaction, "g", ["a"], LONG)

@@ -148,7 +148,7 @@ class TestSettings:
         It is written to the broker's own file; `--config` stands above it.
         """
         change = (
-            "import asyncio, sys; from gantrymq.client.admin import Admin\n"
+            "import asyncio, sys; from gantrymq.client.admin.admin import Admin\n"
             "async def main():\n"
             "    async with Admin(sys.argv[1]) as admin:\n"
             "        for address in (await admin.masters()).values():\n"

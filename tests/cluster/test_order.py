@@ -8,9 +8,9 @@ from flaky import FlakyLine
 from peer import Peer, Run
 
 from gantrymq import ConsumerOptions, Delivery, GantryError, Message
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.dead_letters import DeadLetters
-from gantrymq.client.policy_send import sharded
+from gantrymq.client.admin.dead_letters import DeadLetters
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.sending.send_policy import sharded
 from gantrymq.model import Queue
 from gantrymq.protocol import calls, fastjson
 from gantrymq.protocol.headers.base import Nothing

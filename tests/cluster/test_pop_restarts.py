@@ -12,7 +12,7 @@ from popper import Lent, Popper
 
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.record import decode_records
-from gantrymq.store.append import Pulled
+from gantrymq.store.append import ReadResult
 from gantrymq.store.syncer import InlineSyncer
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.disk import MemoryDisk
@@ -361,7 +361,7 @@ async def stored(cluster: Cluster) -> list[bytes]:
         at = store.min_offset("orders", queue)
         while at < store.max_offset("orders", queue):
             outcome = store.pull("orders", queue, at, 1_000, 1 << 22)
-            pulled = outcome if isinstance(outcome, Pulled) else await outcome
+            pulled = outcome if isinstance(outcome, ReadResult) else await outcome
             found += [record.body for record in decode_records(pulled.body)]
             at = pulled.next_offset
     return found

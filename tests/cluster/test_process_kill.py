@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from gantrymq.base.network import free_port
-from gantrymq.broker.config import OTHER_PORTS
-from gantrymq.client.producer import Producer
-from gantrymq.client.pull_consumer import PullConsumer
-from gantrymq.client.pulling import PullStatus
+from gantrymq.broker.settings.config import OTHER_PORTS
+from gantrymq.client.consume.pull.pull_consumer import PullConsumer
+from gantrymq.client.consume.queues.pull_request import PullStatus
+from gantrymq.client.produce.producer import Producer
 from gantrymq.model import Message
 
 ROUNDS = {"ASYNC_FLUSH": 25, "SYNC_FLUSH": 25}

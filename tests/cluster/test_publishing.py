@@ -8,8 +8,8 @@ from epochs import TOPIC, WRITER, publisher, stored, visible, write
 from peer import Peer, Run
 
 from gantrymq.base.errors import GantryError
-from gantrymq.client.epochs import Epoch, stable_id
-from gantrymq.client.errors import BrokerRefused
+from gantrymq.client.core.errors import BrokerRefused
+from gantrymq.client.produce.epochs import Epoch, stable_id
 from gantrymq.model import PUBLISH_TOPIC, STAGE_TOPIC, Message
 from gantrymq.protocol import properties
 from gantrymq.protocol.codes import ResponseCode

@@ -9,8 +9,8 @@ from epochs import TOPIC, WRITER, publisher, stored, visible, write
 from peer import Peer, Run
 
 from gantrymq.base.errors import GantryError
-from gantrymq.client.epochs import Epoch
-from gantrymq.client.publishing import CoordinatorAway, Outcome
+from gantrymq.client.produce.epochs import Epoch
+from gantrymq.client.produce.publishing import CoordinatorAway, EpochResult
 from gantrymq.model import PUBLISH_TOPIC, STAGE_TOPIC, Message
 from gantrymq.protocol.command import Command
 from gantrymq.testing.cluster import Cluster
@@ -370,7 +370,7 @@ class TestStopAndStart:
         One failed read ends nothing: the copies go on when the disk does.
         """
 
-        async def story() -> tuple[Outcome, list[str]]:
+        async def story() -> tuple[EpochResult, list[str]]:
             disk = MemoryDisk()
             async with Cluster(memory=True, disk=disk) as cluster:
                 await cluster.create_topic(TOPIC, 1)

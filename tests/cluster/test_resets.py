@@ -10,8 +10,8 @@ from peer import Peer, Run
 
 from gantrymq import ConsumerOptions, Message
 from gantrymq.cli.main import main
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.errors import ClientError
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.core.errors import ClientError
 from gantrymq.model import Queue
 from gantrymq.protocol import fastjson
 from gantrymq.testing.cluster import Cluster

@@ -8,11 +8,11 @@ import pytest
 from peer import Run
 
 from gantrymq import ConsumerOptions, Delivery, GroupConfig, Message, ProducerOptions
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.failures import Failure, failure_in, failure_of
-from gantrymq.client.message_query import read_records
-from gantrymq.client.pulling import pull_raw
-from gantrymq.client.received import Received
+from gantrymq.client.admin.message_query import read_records
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.consume.queues.pull_request import pull_raw
+from gantrymq.client.messages.failures import Failure, failure_in, failure_of
+from gantrymq.client.messages.received import Received
 from gantrymq.model import Queue, dead_topic, retry_topic
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate

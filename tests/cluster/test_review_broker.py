@@ -12,8 +12,8 @@ from popper import POP, Lent, Popper
 
 from gantrymq.base.offload import InlineOffload
 from gantrymq.broker.announce import Announcer
-from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.registry import Registry
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.tables.registry import Registry
 from gantrymq.protocol.pop import revive_topic
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.append import Append, PutStatus

@@ -7,7 +7,7 @@ import pytest
 from effects import EFFECTS, Trial
 from peer import Peer
 
-from gantrymq.broker.live_settings import LIVE
+from gantrymq.broker.settings.live_settings import LIVE
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 

@@ -11,10 +11,10 @@ from peer import Run
 from gantrymq import ConfigError, LoanOver, Message, NoRoute, Popped, PopUnsupported
 from gantrymq import sync as blocking
 from gantrymq.base.errors import GantryError
-from gantrymq.client.consumer_errors import AlreadyFinished, ConsumerMisused
-from gantrymq.client.errors import Closed, NotStarted
-from gantrymq.client.options import ClientOptions
-from gantrymq.client.simple_consumer import SimpleConsumer
+from gantrymq.client.consume.pop.simple_consumer import SimpleConsumer
+from gantrymq.client.core.consumer_errors import AlreadyFinished, ConsumerMisused
+from gantrymq.client.core.errors import Closed, NotStarted
+from gantrymq.client.core.options import ClientOptions
 from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.command import Command
 from gantrymq.testing.cluster import Cluster

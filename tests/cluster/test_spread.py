@@ -14,11 +14,11 @@ from peer import Peer, Run, messages
 
 from gantrymq import Message, ProducerOptions
 from gantrymq.cli.main import main
-from gantrymq.client import spread_marks
-from gantrymq.client.admin import Admin
-from gantrymq.client.errors import ClientError
-from gantrymq.client.spread import GroupRuns, Spread, SpreadRow
-from gantrymq.client.spread_marks import parse_mark
+from gantrymq.client.admin import spread_marks
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.admin.spread import GroupRuns, Spread, SpreadRow
+from gantrymq.client.admin.spread_marks import parse_mark
+from gantrymq.client.core.errors import ClientError
 from gantrymq.model import Queue
 from gantrymq.protocol import properties
 from gantrymq.protocol.command import Command

@@ -394,7 +394,7 @@ class TestRestart:
         """
 
         async def story() -> list[bytes]:
-            from gantrymq.broker.timer.checkpoint import TimerCheck, save_check
+            from gantrymq.broker.waiting.timer.checkpoint import TimerCheck, save_check
 
             disk = MemoryDisk()
             async with Cluster(memory=True, disk=disk) as cluster:

@@ -3,7 +3,7 @@
 import pytest
 from peer import Run
 
-from gantrymq.client.errors import BrokerRefused
+from gantrymq.client.core.errors import BrokerRefused
 from gantrymq.testing.cluster import Cluster
 
 

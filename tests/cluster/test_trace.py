@@ -10,12 +10,19 @@ from peer import Peer, Run, messages
 
 from gantrymq import ConsumerOptions, Delivery, Message, Producer
 from gantrymq.client import tracing
-from gantrymq.client.trace_query import Trace, trace_of
+from gantrymq.client.admin.trace_query import Trace, trace_of
 from gantrymq.client.tracing import QUEUE_MAX
 from gantrymq.model import TRACE_TOPIC, dead_topic, reply_topic
 from gantrymq.protocol import trace
 from gantrymq.protocol.command import Command
-from gantrymq.protocol.trace import MessageType, Outcome, Pub, SubAfter, SubBefore, TraceCount
+from gantrymq.protocol.trace import (
+    ConsumeReturnType,
+    MessageType,
+    Pub,
+    SubAfter,
+    SubBefore,
+    TraceCount,
+)
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 from gantrymq.testing.network import MemoryNetwork
@@ -59,7 +66,7 @@ def test_a_send_and_its_consumption_are_traced(run: Run) -> None:
             pub.store_host, pub.body_bytes, pub.offset_msg_id, pub.ok,
         )  # fmt: skip
         assert ("billing", 0, "k1 k2") == (before.group, before.retry_times, before.keys)
-        assert (before.request_id, True, Outcome.SUCCESS) == (
+        assert (before.request_id, True, ConsumeReturnType.SUCCESS) == (
             after.request_id, after.ok, after.outcome,
         )  # fmt: skip
         assert found.complete
@@ -117,8 +124,10 @@ def test_failed_attempts_say_how_they_failed(run: Run) -> None:
             outcomes.append((records(found)[-1].ok, records(found)[-1].outcome))
 
         assert [
-            (False, Outcome.EXCEPTION), (False, Outcome.FAILED), (True, Outcome.SUCCESS)
-        ] == outcomes  # fmt: skip
+            (False, ConsumeReturnType.EXCEPTION),
+            (False, ConsumeReturnType.FAILED),
+            (True, ConsumeReturnType.SUCCESS),
+        ] == outcomes
 
     run(work, trace_topic_enable=True)
 
@@ -163,7 +172,7 @@ def test_a_message_whose_holder_never_finished_it_timed_out() -> None:
                 await anext(consumer)
                 found = await traced(cluster, sent.msg_id, 2)
 
-            assert Outcome.TIMEOUT == records(found)[-1].outcome
+            assert ConsumeReturnType.TIMEOUT == records(found)[-1].outcome
 
     simulate(main)
 
@@ -490,7 +499,7 @@ def test_dead_letters_keep_the_trace_of_their_life() -> None:
             async with cluster.admin() as admin:
                 dead = await admin.message(sent.msg_id, topic=dead_topic("billing"))
 
-            assert (False, Outcome.FAILED) == (found[-1].ok, found[-1].outcome)
+            assert (False, ConsumeReturnType.FAILED) == (found[-1].ok, found[-1].outcome)
             assert sent.msg_id == dead.msg_id
 
     simulate(main)

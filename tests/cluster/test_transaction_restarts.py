@@ -9,12 +9,12 @@ from peer import Run
 from test_transactions import COMMIT, GROUP, QUICK, ROLLBACK, shop
 
 from gantrymq.base.errors import GantryError
-from gantrymq.broker.copies import stored
-from gantrymq.client.checks import Unfinished
-from gantrymq.client.transactions import Transaction
+from gantrymq.broker.stored_copies import stored
+from gantrymq.client.produce.check_back import Unfinished
+from gantrymq.client.produce.transactions import Transaction
 from gantrymq.model import HALF_TOPIC, OP_HALF_TOPIC, Message
 from gantrymq.protocol.record import decode_records
-from gantrymq.store.append import Append, Pulled
+from gantrymq.store.append import Append, ReadResult
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 
@@ -25,7 +25,7 @@ def delivered(cluster: Cluster, topic: str = "orders", queue: int = 0) -> list[b
     at = store.min_offset(topic, queue)
     while at < store.max_offset(topic, queue):
         pulled = store.pull(topic, queue, at, 1000, 1 << 20)
-        assert isinstance(pulled, Pulled)
+        assert isinstance(pulled, ReadResult)
         found += [message.body for message in decode_records(pulled.body)]
         at = pulled.next_offset
     return found

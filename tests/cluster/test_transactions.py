@@ -11,7 +11,7 @@ from peer import Peer, Run, bodies, messages
 
 from gantrymq.base.clock import WallClock
 from gantrymq.broker.transactions import ledger
-from gantrymq.client.checks import Unfinished
+from gantrymq.client.produce.check_back import Unfinished
 from gantrymq.model import CHECK_MAX_TOPIC, HALF_TOPIC, OP_HALF_TOPIC, Message
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.command import Command

@@ -11,7 +11,7 @@ from peer import Peer, Run, bodies
 
 from gantrymq import Message, RecallRefused
 from gantrymq.cli.main import main
-from gantrymq.client.errors import MessageRefused
+from gantrymq.client.core.errors import MessageRefused
 from gantrymq.protocol.recall import RecallHandle
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.disk import MemoryDisk

@@ -10,8 +10,8 @@ from peer import Peer, Run
 
 from gantrymq import ConsumerOptions, Delivery, Message, SendResult
 from gantrymq.cli.why import why as why_command
-from gantrymq.client.life import Event, Life, Standing
-from gantrymq.client.why import SOURCES, Hunt, NothingKnown, why
+from gantrymq.client.admin.history_query import SOURCES, HistoryQuery, NothingKnown, why
+from gantrymq.client.admin.message_history import Event, MessageHistory, Standing
 from gantrymq.model import GroupConfig
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
@@ -20,14 +20,14 @@ FIRST = ConsumerOptions(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
 TRACED = {"trace_topic_enable": True}
 
 
-async def life(cluster: Cluster, msg_id: str, **more: Any) -> Life:
+async def life(cluster: Cluster, msg_id: str, **more: Any) -> MessageHistory:
     async with cluster.admin() as admin:
         return await why(admin, msg_id, **more)
 
 
 async def life_with(
-    cluster: Cluster, msg_id: str, ready: Callable[[Life], bool], **more: Any
-) -> Life:
+    cluster: Cluster, msg_id: str, ready: Callable[[MessageHistory], bool], **more: Any
+) -> MessageHistory:
     """Once it looks as expected: indexes follow the log, traces come a moment later."""
     async with asyncio.timeout(20):
         while True:
@@ -40,11 +40,11 @@ async def life_with(
             await asyncio.sleep(0.05)
 
 
-def story(found: Life) -> list[tuple[str, str]]:
+def story(found: MessageHistory) -> list[tuple[str, str]]:
     return [(event.what, event.group) for event in found.events]
 
 
-def standing(found: Life, group: str) -> Standing:
+def standing(found: MessageHistory, group: str) -> Standing:
     return next(each for each in found.groups if each.group == group)
 
 
@@ -196,7 +196,7 @@ def test_retries_and_death_are_told_in_order_with_the_last_error() -> None:
     Given back twice, delivered three times, then dead; half an hour of it in virtual time.
     """
 
-    async def main() -> Life:
+    async def main() -> MessageHistory:
         async with Cluster(memory=True, **TRACED) as cluster:
             await cluster.create_topic("T", queues=1)
             async with cluster.admin() as admin:
@@ -234,7 +234,7 @@ def test_a_message_acknowledged_in_a_later_delivery_says_in_which() -> None:
     The progress of the retry queue counts, not only that of the topic.
     """
 
-    async def main() -> tuple[Life, Life]:
+    async def main() -> tuple[MessageHistory, MessageHistory]:
         async with Cluster(memory=True) as cluster:
             await cluster.create_topic("T", queues=1)
             sent = await send(cluster)
@@ -278,7 +278,7 @@ def test_a_delayed_message_that_arrived_tells_both_places() -> None:
     First the waiting room, then the topic.
     """
 
-    async def main() -> Life:
+    async def main() -> MessageHistory:
         async with Cluster(memory=True) as cluster:
             await cluster.create_topic("T")
             sent = await send(cluster, delay_level=5)
@@ -357,7 +357,7 @@ def test_a_half_message_that_was_asked_for_says_how_often() -> None:
     Every question of the broker leaves a copy with a count.
     """
 
-    async def main() -> tuple[Life, Life]:
+    async def main() -> tuple[MessageHistory, MessageHistory]:
         async with Cluster(memory=True, transaction_check_max=2) as cluster:
             await cluster.create_topic("T", queues=1)
             peer = await Peer.to(cluster)
@@ -404,7 +404,7 @@ def test_other_sources_tell_what_they_know(run: Run) -> None:
     """
 
     class Archive:
-        async def look(self, hunt: Hunt) -> None:
+        async def look(self, hunt: HistoryQuery) -> None:
             at_ms = hunt.facts.now_ms + 1
             hunt.facts.events.append(
                 Event(at_ms=at_ms, what="archived", text=hunt.msg_id, source="archive")
@@ -427,7 +427,7 @@ def test_a_search_through_many_topics_says_how_it_goes_on() -> None:
     """
     said: list[str] = []
 
-    async def main() -> Life:
+    async def main() -> MessageHistory:
         async with Cluster(memory=True, brokers=2) as cluster:
             for number in range(60):
                 await cluster.create_topic(f"T{number}", queues=1)

@@ -8,9 +8,9 @@ from flaky import FlakyLine
 from peer import Run
 
 from gantrymq import ConsumerOptions, Delivery, Message
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.dead_letters import DeadLetters
-from gantrymq.client.pull_loop import PullLoop
+from gantrymq.client.admin.dead_letters import DeadLetters
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.consume.queues.pull_loop import PullLoop
 from gantrymq.model import Queue, retry_topic
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate

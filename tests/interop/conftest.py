@@ -16,7 +16,7 @@ from clusters import AGAINST, EVERYWHERE, OURS, Cluster, Clusters
 from grpc_stories import GrpcStories
 from our_client import Scene
 
-from gantrymq.spark.sessions import local_session
+from gantrymq.spark.runtime.session import local_session
 
 _numbers = itertools.count(1)
 

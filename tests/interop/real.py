@@ -19,7 +19,7 @@ sys.path.insert(0, str(toolchain.HERE.parent / "dialogues"))
 from wire import Connection
 
 from gantrymq.base.network import free_port
-from gantrymq.broker.config import OTHER_PORTS
+from gantrymq.broker.settings.config import OTHER_PORTS
 
 BOOT_SECONDS_MAX = 90
 CLUSTER_INFO = 106

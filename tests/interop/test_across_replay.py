@@ -20,9 +20,9 @@ from our_client import Scene, by_key
 
 from gantrymq import Message, Received
 from gantrymq.base.errors import GantryError
-from gantrymq.cli.pipeline import pipeline
+from gantrymq.cli.pipeline.group import pipeline
 from gantrymq.pipelines.replay import Replay, Request
-from gantrymq.pipelines.replay.journal import Journal, Plan
+from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
 from gantrymq.pipelines.replay.outlet import Sink
 from gantrymq.pipelines.replay.request import Origin
 
@@ -92,7 +92,7 @@ def test_a_replay_that_is_stopped_goes_on_with_the_same_command(
     target = target_of(scene)
     publish, stops = Sink.publish, [1]
 
-    def interrupted(sink: Sink, frame: Any, plan: Plan, number: int) -> None:
+    def interrupted(sink: Sink, frame: Any, plan: ReplayPlan, number: int) -> None:
         publish(sink, frame, plan, number)
         if number in stops:
             stops.remove(number)
@@ -131,7 +131,7 @@ def test_a_chunk_that_was_not_written_down_is_sent_again_with_its_ids(
     target = target_of(scene)
 
     class Crashing(Sink):
-        def publish(self, frame: Any, plan: Plan, number: int) -> None:
+        def publish(self, frame: Any, plan: ReplayPlan, number: int) -> None:
             super().publish(frame, plan, number)
             if number == 1:
                 raise GantryError("the power is gone")

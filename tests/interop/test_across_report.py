@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from our_client import Scene, eventually
 
 from gantrymq import Delivery, Message
-from gantrymq.cli.pipeline import pipeline
+from gantrymq.cli.pipeline.group import pipeline
 from gantrymq.model import dead_topic
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.parametrize("where", ["5.3.3"])]

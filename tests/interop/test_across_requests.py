@@ -7,7 +7,7 @@ from clients import Client
 from our_client import GO, Scene, story, with_partners
 
 from gantrymq import Delivery
-from gantrymq.client.request_reply import RequestTimeout
+from gantrymq.client.produce.request_reply import RequestTimeout
 
 pytestmark = pytest.mark.timeout(240)
 

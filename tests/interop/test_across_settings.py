@@ -4,7 +4,7 @@ import pytest
 from clients import JavaClient
 from our_client import Scene, story, with_java
 
-from gantrymq.client.errors import ClientError
+from gantrymq.client.core.errors import ClientError
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -13,12 +13,12 @@ from expect import bodies
 from our_client import NEW_JAVA, OLD_JAVA, Scene, on_real_servers, story
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.client.epochs import Epoch, id_prefix, stable_id
-from gantrymq.client.publishing import NotSupported, Publisher
+from gantrymq.client.produce.epochs import Epoch, id_prefix, stable_id
+from gantrymq.client.produce.publishing import NotSupported, Publisher
 from gantrymq.model import Message
-from gantrymq.spark.sink import is_exact
-from gantrymq.spark.sink_options import parse_sink_options
-from gantrymq.spark.sink_task import Assignment, write_rows
+from gantrymq.spark.options.sink_options import parse_sink_options
+from gantrymq.spark.sink.sink import is_exact
+from gantrymq.spark.sink.task import Assignment, write_rows
 
 pytestmark = pytest.mark.timeout(240)
 

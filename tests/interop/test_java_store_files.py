@@ -15,9 +15,9 @@ from gantrymq.pipelines.audit.findings import Finding
 from gantrymq.pipelines.audit.rebuilding import rebuild_store
 from gantrymq.pipelines.audit.scope import Scope, Task
 from gantrymq.pipelines.audit.work import audit_task
-from gantrymq.pipelines.progress import Silent
+from gantrymq.pipelines.common.progress import Silent
 from gantrymq.spark.plan import Range
-from gantrymq.spark.rows import open_rows, source_options
+from gantrymq.spark.source.rows import open_rows, source_options
 from gantrymq.store.errors import StoreError
 
 pytestmark = pytest.mark.timeout(400)

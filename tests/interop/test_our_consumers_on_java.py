@@ -23,7 +23,7 @@ from our_client import (
 )
 
 from gantrymq import Delivery
-from gantrymq.client.pulling import PullStatus
+from gantrymq.client.consume.queues.pull_request import PullStatus
 from gantrymq.model import dead_topic
 
 pytestmark = [on_real_servers, pytest.mark.timeout(120)]

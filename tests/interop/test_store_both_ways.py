@@ -13,7 +13,7 @@ from real import OurServers, RealCluster
 
 from gantrymq import sync
 from gantrymq.base.network import free_port
-from gantrymq.broker.config import OTHER_PORTS
+from gantrymq.broker.settings.config import OTHER_PORTS
 
 pytestmark = pytest.mark.timeout(400)
 

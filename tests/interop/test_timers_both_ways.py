@@ -10,7 +10,7 @@ from real import OurServers, RealCluster
 from wire import Connection
 
 from gantrymq.base.network import free_port
-from gantrymq.broker.config import OTHER_PORTS
+from gantrymq.broker.settings.config import OTHER_PORTS
 from gantrymq.protocol.record import decode_records
 
 pytestmark = pytest.mark.timeout(400)

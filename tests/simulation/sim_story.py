@@ -12,10 +12,10 @@ from sim_members import RETRIES_MAX, Member, OrderedPusher, Popper, Pusher
 from sim_network import Uplink
 
 from gantrymq import ClientOptions, GantryError, GroupConfig, Message, Producer, Queue, Received
-from gantrymq.client.transactions import Decision
+from gantrymq.client.produce.transactions import Decision
 from gantrymq.model import dead_topic
 from gantrymq.protocol.record import decode_records
-from gantrymq.store.append import Pulled
+from gantrymq.store.append import ReadResult
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 from gantrymq.testing.network import MemoryNetwork
@@ -268,7 +268,7 @@ class Story:
                 offset, end = 0, store.max_offset(dead_topic(group), 0)
                 while offset < end:
                     pulled = store.pull(dead_topic(group), 0, offset, 1000, 1 << 24)
-                    if not isinstance(pulled, Pulled):
+                    if not isinstance(pulled, ReadResult):
                         pulled = await pulled
                     bodies = [record.body.decode() for record in decode_records(pulled.body)]
                     self.ledger.dead[group].update(bodies)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sparkkit import Processes
 
-from gantrymq.spark.sessions import local_session
+from gantrymq.spark.runtime.session import local_session
 
 # The demonstration is no installed package; its proof is tested here, with the Spark that is up.
 sys.path.insert(0, str(Path(__file__).parents[2]))

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from gantrymq.pipelines.marts.mart import Mart, Table, settle
-from gantrymq.pipelines.staging import copies, messages, progress, spans
+from gantrymq.pipelines.marts.mart import Mart, MartTable, settle
+from gantrymq.pipelines.staging import copies, group_progress, messages, spans
 
 MINUTE: Final = 60_000
 NOON: Final = 1_780_000_020_000
@@ -65,13 +65,13 @@ def dead_frame(spark: Any, rows: Iterable[Mapping[str, Any]]) -> Any:
 
 def progress_frame(spark: Any, rows: Iterable[Mapping[str, Any]]) -> Any:
     plain = {"atMs": NOON, "group": "billing", "topic": "orders", "brokerName": "b", "queueId": 0}
-    return frame(spark, progress.SCHEMA, [plain | row for row in rows])
+    return frame(spark, group_progress.SCHEMA, [plain | row for row in rows])
 
 
-def table(mart: Mart, found: Any) -> Table:
+def table(mart: Mart, found: Any) -> MartTable:
     return settle(mart, found)
 
 
-def shown(found: Table, *names: str) -> list[tuple[Any, ...]]:
+def shown(found: MartTable, *names: str) -> list[tuple[Any, ...]]:
     """Some columns of a table."""
     return [tuple(row[name] for name in names) for row in found.rows]

@@ -16,15 +16,15 @@ from gantrymq import Admin, Message, Producer, ProducerOptions
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import ConfigError
 from gantrymq.base.moments import describe, parse_moment
-from gantrymq.cli.pipeline import pipeline
+from gantrymq.cli.pipeline.group import pipeline
 from gantrymq.model import Queue
-from gantrymq.pipelines.again.feeds import FOR_EVER, ArchiveFeed, TopicFeed
-from gantrymq.pipelines.again.results import Span
 from gantrymq.pipelines.archive.run import Archive
-from gantrymq.pipelines.archive.run import Job as ArchiveJob
-from gantrymq.pipelines.job import Job, Outcome
+from gantrymq.pipelines.archive.run import ArchiveRequest as ArchiveJob
+from gantrymq.pipelines.jobs.feeds import FOR_EVER, ArchiveFeed, TopicFeed
+from gantrymq.pipelines.jobs.job import Job, JobResult
+from gantrymq.pipelines.jobs.results import ResultPeriod
 from gantrymq.pipelines.lake import Change, open_table
-from gantrymq.spark.rows import source_options
+from gantrymq.spark.source.rows import source_options
 from gantrymq.testing.plugin import GantryCluster
 
 pytestmark = pytest.mark.timeout(240)
@@ -72,7 +72,7 @@ def test_a_job_runs_on_where_its_table_says(
 
     assert ["I say a", "I say b", "I say c"] == bodies(work.results().frame(spark))
     assert (2, 1) == (first.rows, second.rows)
-    assert Outcome(None, None) == third
+    assert JobResult(None, None) == third
 
     async def lag() -> int:
         async with Admin(cluster.namesrv) as admin:
@@ -219,7 +219,9 @@ def test_an_archive_gives_a_job_what_its_options_choose(spark: Any, tmp_path: Pa
     assert tagged == rows({"tags": "t1"})
     assert tagged == rows({"sqlFilter": "TAGS = 't1'", "columns": "storeTimestamp,body"})
     feed = ArchiveFeed(str(archive.root), ["orders"], {"columns": "storeTimestamp"})
-    assert ["storeTimestamp"] == feed.frame(spark, Span(NOON, None), {}, {queue: 10}).columns
+    assert ["storeTimestamp"] == feed.frame(
+        spark, ResultPeriod(NOON, None), {}, {queue: 10}
+    ).columns
 
 
 def test_messages_that_are_not_chosen_are_passed(spark: Any, tmp_path: Path) -> None:
@@ -243,7 +245,7 @@ def test_messages_that_are_not_chosen_are_passed(spark: Any, tmp_path: Path) -> 
 
 
 MODULE = """
-from gantrymq.pipelines.job import job
+from gantrymq.pipelines.jobs.job import job
 from pyspark.sql import functions as f
 
 @job(topic={topic!r}, table={table!r}, time="day", every="1d", zone="Europe/Berlin")
@@ -284,7 +286,7 @@ def test_the_commands_run_a_job_and_run_it_again(
 
 
 ARCHIVED_MODULE = """
-from gantrymq.pipelines.job import job
+from gantrymq.pipelines.jobs.job import job
 from pyspark.sql import functions as f
 
 @job(topic={topic!r}, table={table!r}, time="second", every="1s", archive={archive!r})

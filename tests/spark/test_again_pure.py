@@ -14,12 +14,12 @@ from gantrymq.base.disk import LockedError
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.moments import describe
 from gantrymq.model import Queue
-from gantrymq.pipelines.again.feeds import FOR_EVER, ArchiveFeed, oldest
-from gantrymq.pipelines.again.grains import parse_grain
-from gantrymq.pipelines.again.results import Results, Span
-from gantrymq.pipelines.again.staging import Staged, write_part
-from gantrymq.pipelines.job import Job, job
-from gantrymq.pipelines.lake import Change, Conflict, TableError, open_table
+from gantrymq.pipelines.jobs.feeds import FOR_EVER, ArchiveFeed, oldest
+from gantrymq.pipelines.jobs.job import Job, job
+from gantrymq.pipelines.jobs.periods import parse_grain
+from gantrymq.pipelines.jobs.result_files import Staged, write_part
+from gantrymq.pipelines.jobs.results import ResultPeriod, Results
+from gantrymq.pipelines.lake import Change, CommitConflict, TableError, open_table
 
 HOUR = 3_600_000
 QUEUE = Queue("orders", "broker-a", 0)
@@ -126,8 +126,8 @@ def content(root: Path) -> list[tuple[int, str]]:
     )
 
 
-def span(since: int, until: int | None) -> Span:
-    return Span(NOON + since * HOUR, None if until is None else NOON + until * HOUR)
+def span(since: int, until: int | None) -> ResultPeriod:
+    return ResultPeriod(NOON + since * HOUR, None if until is None else NOON + until * HOUR)
 
 
 def test_a_commit_replaces_a_period_and_nothing_else(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_of_two_runs_that_did_not_know_of_each_other_one_is_refused(tmp_path: Pa
     one, two = (Results(tmp_path / "t", "j", "hour") for _ in range(2))
     one.replace(span(5, None), staged(tmp_path, (5, "b")), {QUEUE: 2}, "run")
 
-    with pytest.raises(Conflict, match="changed by somebody else"):
+    with pytest.raises(CommitConflict, match="changed by somebody else"):
         two.replace(span(0, 1), staged(tmp_path, (0, "c")), {}, "again")
 
     assert [(0, "a"), (5, "b")] == content(tmp_path / "t")
@@ -178,7 +178,7 @@ def test_positions_move_on_without_rows(tmp_path: Path) -> None:
     assert version + 1 == results.advance({QUEUE: 5}, "run")
     assert {QUEUE: 5} == Results(tmp_path / "t", "j", "hour").positions([QUEUE])
     assert [(0, "a")] == content(tmp_path / "t")
-    with pytest.raises(Conflict, match="changed by somebody else"):
+    with pytest.raises(CommitConflict, match="changed by somebody else"):
         late.advance({QUEUE: 9}, "run")
     assert {QUEUE: 5} == Results(tmp_path / "t", "j", "hour").positions([QUEUE])
 
@@ -370,10 +370,10 @@ def test_what_an_archive_lacks_of_other_periods_does_not_matter(tmp_path: Path) 
     """
     holed = ArchiveFeed(str(archived(tmp_path / "a", (0, 1, 0), (10, 19, 2))), ["orders"])
 
-    assert [] == holed.lacks(Span(NOON + 2 * DAY + 1, None), {ARCHIVED: 20})
-    assert [] == holed.lacks(Span(NOON - DAY, NOON), {ARCHIVED: 20})
-    assert [] == holed.lacks(Span(NOON - DAY, NOON + 1), {ARCHIVED: 99})
-    assert 2 == len(holed.lacks(Span(NOON, None), {ARCHIVED: 99}))
+    assert [] == holed.lacks(ResultPeriod(NOON + 2 * DAY + 1, None), {ARCHIVED: 20})
+    assert [] == holed.lacks(ResultPeriod(NOON - DAY, NOON), {ARCHIVED: 20})
+    assert [] == holed.lacks(ResultPeriod(NOON - DAY, NOON + 1), {ARCHIVED: 99})
+    assert 2 == len(holed.lacks(ResultPeriod(NOON, None), {ARCHIVED: 99}))
 
 
 def test_progress_is_not_committed_to_nobody(tmp_path: Path) -> None:
@@ -415,7 +415,7 @@ def test_files_of_a_foreign_hand_are_looked_into(tmp_path: Path) -> None:
     assert ({ARCHIVED: 5}, {ARCHIVED: 10}) == feed.bounds()
     assert {"broker-a": NOON} == feed.reaches_back()
     assert {ARCHIVED: 5} == feed.ends_at(NOON, {ARCHIVED: 10})
-    assert [] == feed.lacks(Span(NOON, None), {ARCHIVED: 10})
-    [problem] = lacking.lacks(Span(NOON, None), {ARCHIVED: 20})
+    assert [] == feed.lacks(ResultPeriod(NOON, None), {ARCHIVED: 10})
+    [problem] = lacking.lacks(ResultPeriod(NOON, None), {ARCHIVED: 20})
     assert "lacks some of 0 to 19 of queue 0 of orders" in problem
-    assert [] == lacking.lacks(Span(NOON + DAY, None), {ARCHIVED: 20})
+    assert [] == lacking.lacks(ResultPeriod(NOON + DAY, None), {ARCHIVED: 20})

@@ -16,13 +16,13 @@ from sparkkit import BROKER, Processes, bodies_of, numbered
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.moments import Period
 from gantrymq.model import Queue
-from gantrymq.pipelines.archive.again import Replaced, again
-from gantrymq.pipelines.archive.run import Archive, Job, OtherQueue, Totals
+from gantrymq.pipelines.archive.rerun import Replaced, again
+from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, OtherQueue, Totals
 from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
 from gantrymq.pipelines.lake import Change, Table, open_table, writing
 from gantrymq.pipelines.lake.files import doubled, encoded
 from gantrymq.spark.plan import Offsets
-from gantrymq.spark.rows import source_options
+from gantrymq.spark.source.rows import source_options
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -38,7 +38,7 @@ def make(spark: Any, cluster: Processes, topic: str, tmp_path: Path) -> Make:
         reports: list[Offsets] = []
         archive = Archive(
             spark, open_table(tmp_path / form, form, create=True),
-            Job(options=source_options(settings), **job),
+            ArchiveRequest(options=source_options(settings), **job),
             run=run, clock=SystemClock(), report=reports.append,
         )  # fmt: skip
         archive.reports = reports  # type: ignore[attr-defined]
@@ -245,7 +245,9 @@ def test_a_table_of_the_older_folder_layout_goes_on(
     cluster.fill(topic, [5, 3])
     with monkeypatch.context() as patch:
         patch.setattr(writing, "folder_of", lambda name, day: f"topic={encoded(name)}/dt={day}")
-        job = Job(options=source_options({"nameServer": cluster.namesrv, "topic": topic}))
+        job = ArchiveRequest(
+            options=source_options({"nameServer": cluster.namesrv, "topic": topic})
+        )
         older = open_table(tmp_path / form, form, create=True)
         Archive(Here(), older, job, run="one", clock=SystemClock()).run()
     assert {f"topic={encoded(topic)}"} == roots_of(older)

@@ -23,15 +23,15 @@ from gantrymq.base.errors import GantryError
 from gantrymq.base.moments import Period
 from gantrymq.cli.main import main
 from gantrymq.pipelines.archive import archive_topics
-from gantrymq.pipelines.archive.again import GoneFromBroker, again
-from gantrymq.pipelines.archive.run import Archive, ArchiveBehind, Job, Totals
+from gantrymq.pipelines.archive.rerun import GoneFromBroker, again
+from gantrymq.pipelines.archive.run import Archive, ArchiveBehind, ArchiveRequest, Totals
 from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
 from gantrymq.pipelines.archive.watch import Watcher
-from gantrymq.pipelines.lake import Change, Conflict, TableError, open_table
-from gantrymq.pipelines.lake.files import Span, doubled, spans
+from gantrymq.pipelines.lake import Change, CommitConflict, TableError, open_table
+from gantrymq.pipelines.lake.files import OffsetSpan, doubled, spans
 from gantrymq.pipelines.lake.table import found_in
 from gantrymq.spark.plan import Offsets
-from gantrymq.spark.rows import source_options
+from gantrymq.spark.source.rows import source_options
 from gantrymq.testing.plugin import GantryCluster
 
 pytestmark = pytest.mark.timeout(120)
@@ -156,7 +156,7 @@ def test_messages_that_retention_took_are_named(
 
     (text,) = totals.gaps
     first, rest = spans(open_table(tmp_path / "t").files())[queue]
-    assert (Span(queue, 0, 10), COUNT) == (first, rest.end)
+    assert (OffsetSpan(queue, 0, 10), COUNT) == (first, rest.end)
     assert f"messages 10 to {rest.start - 1} of queue 0 of old on broker-a" == text
     assert totals.rows == COUNT - rest.start
     assert Totals() == archive(cluster.namesrv, queue.topic, tmp_path / "t", run="u")
@@ -206,7 +206,12 @@ def test_an_alarm_is_given_before_retention_deletes(
     table = open_table(tmp_path / "t", "delta", create=True)
 
     Archive(
-        Here(), table, Job(options=options), run="r", clock=SystemClock(), watcher=watcher
+        Here(),
+        table,
+        ArchiveRequest(options=options),
+        run="r",
+        clock=SystemClock(),
+        watcher=watcher,
     ).run()
 
     assert [f"alarm: {watcher.last.text}"] == said
@@ -236,14 +241,16 @@ def test_a_broker_that_is_away_is_waited_for(
 
     table.commit = then_away  # type: ignore[method-assign]
     settings = {"nameServer": cluster.namesrv, "topic": queue.topic}
-    patient = Job(options=source_options(settings | {"patience": "20s"}), rows_per_commit=250)
+    patient = ArchiveRequest(
+        options=source_options(settings | {"patience": "20s"}), rows_per_commit=250
+    )
     totals = Archive(Here(), table, patient, run="one", clock=SystemClock()).run()
     backs[0].join()
 
     assert (COUNT, 3) == (totals.rows, totals.commits)
     assert {0: list(range(COUNT))} == offsets_of(tmp_path / "t")
     cluster.call(cluster.cluster.stop_broker())
-    hasty = Job(options=source_options(settings | {"patience": "300ms"}))
+    hasty = ArchiveRequest(options=source_options(settings | {"patience": "300ms"}))
     with pytest.raises(GantryError):
         Archive(Here(), table, hasty, run="two", clock=SystemClock()).run()
     start()
@@ -267,7 +274,7 @@ def test_a_run_that_is_overtaken_has_nothing_left_to_do(
 
     table.commit = late  # type: ignore[method-assign]
     options = source_options({"nameServer": cluster.namesrv, "topic": topic})
-    job = Job(options=options, rows_per_commit=20)
+    job = ArchiveRequest(options=options, rows_per_commit=20)
     totals = Archive(Here(), table, job, run="slow", clock=SystemClock()).run()
 
     assert (0, 1) == (totals.rows, totals.lost_races)
@@ -283,7 +290,7 @@ def test_a_commit_that_succeeds_and_reports_an_error_is_a_commit(
     cluster.fill(topic, [50])
     table = open_table(tmp_path / "t", form, create=True)
     commit = table.commit
-    errors = [TableError("no answer"), Conflict("too late")]
+    errors = [TableError("no answer"), CommitConflict("too late")]
 
     def doubtful(change: Change) -> None:
         commit(change)
@@ -292,7 +299,7 @@ def test_a_commit_that_succeeds_and_reports_an_error_is_a_commit(
 
     table.commit = doubtful  # type: ignore[method-assign]
     options = source_options({"nameServer": cluster.namesrv, "topic": topic})
-    job = Job(options=options, rows_per_commit=20)
+    job = ArchiveRequest(options=options, rows_per_commit=20)
     totals = Archive(Here(), table, job, run="r", clock=SystemClock()).run()
 
     assert (50, 3, 0) == (totals.rows, totals.commits, totals.lost_races)
@@ -345,9 +352,13 @@ def test_progress_is_reported_after_every_commit(
     options = source_options({"nameServer": cluster.namesrv, "topic": topic})
 
     Archive(
-        Here(), table, Job(options=options, rows_per_commit=10), run="r", clock=SystemClock(),
+        Here(),
+        table,
+        ArchiveRequest(options=options, rows_per_commit=10),
+        run="r",
+        clock=SystemClock(),
         report=lambda ends: heard.append((ends, open_table(tmp_path / "t").positions())),
-    ).run()  # fmt: skip
+    ).run()
 
     queue = Queue(topic, BROKER, 0)
     assert [({queue: at}, {queue: at}) for at in (10, 20, 25)] == heard
@@ -380,7 +391,7 @@ def test_a_topic_that_joins_a_pattern_is_archived_from_its_beginning(
     options = source_options({"nameServer": cluster.namesrv, "subscribePattern": f"{topic}-.*"})
 
     def run(word: str) -> int:
-        job = Job(options=options, start="latest")
+        job = ArchiveRequest(options=options, start="latest")
         return Archive(Here(), table, job, run=word, clock=SystemClock()).run().rows
 
     cluster.create_topic(f"{topic}-a", queues=1)

@@ -14,15 +14,15 @@ from sparkkit import BROKER
 
 from gantrymq import Admin, Message, Producer, ProducerOptions, Queue
 from gantrymq.cli.main import main
-from gantrymq.client.finding import Found
+from gantrymq.client.admin.message_search import Found
 from gantrymq.pipelines.archive.watch import Watch, watch
 from gantrymq.pipelines.archive.work import copying
 from gantrymq.pipelines.lake import Change, Table, open_table
-from gantrymq.pipelines.lake.hotcold import HotAndCold
+from gantrymq.pipelines.lake.combined_search import HotAndCold
 from gantrymq.pipelines.lake.lookup import Lookup
 from gantrymq.spark.plan import Range
-from gantrymq.spark.rows import open_rows, source_options
-from gantrymq.spark.survey import Sample
+from gantrymq.spark.records.survey import Sample
+from gantrymq.spark.source.rows import open_rows, source_options
 from gantrymq.testing.plugin import GantryCluster
 
 A, B = Queue("orders", "broker-a", 0), Queue("orders", "broker-a", 1)

@@ -10,10 +10,10 @@ import pytest
 from storekeeping import TOPIC, StepClock, contents, flip, keep_store, message, patch
 
 from gantrymq.pipelines.audit.audit import Audit, audit_by
-from gantrymq.pipelines.audit.findings import JOINT, NOTE, WRONG, Finding, Ledger
+from gantrymq.pipelines.audit.findings import JOINT, NOTE, WRONG, Finding, TaskFindings
 from gantrymq.pipelines.audit.scope import Scope, Task
 from gantrymq.pipelines.audit.work import audit_task
-from gantrymq.pipelines.progress import Silent
+from gantrymq.pipelines.common.progress import Silent
 from gantrymq.store.index import ENTRY_DTYPE, HEADER
 from gantrymq.store.mapped import ENTRY_TYPE
 from gantrymq.store.reader import StoreReader
@@ -399,7 +399,7 @@ def test_any_flipped_bit_that_something_guards_is_found(store: Path, seed: int) 
 def test_joints_of_the_log_are_never_dropped(monkeypatch: Any) -> None:
     """Without one the driver would call good log unreadable; a note stays a note."""
     monkeypatch.setattr("gantrymq.pipelines.audit.findings.KEPT_MAX", 2)
-    ledger = Ledger()
+    ledger = TaskFindings()
     for number in range(4):
         ledger.add(Finding(WRONG, "entry-missing", offset=2 * number))
     ledger.add(Finding(NOTE, "times", count=3))

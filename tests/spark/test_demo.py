@@ -23,7 +23,7 @@ from rich.console import Console
 from sparkkit import BROKER, Processes
 
 from gantrymq import Decision, Message, Queue
-from gantrymq.client.dead_letters import Cause
+from gantrymq.client.admin.dead_letters import Cause
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -15,14 +15,14 @@ from deltalake import DeltaTable
 from lakekit import FORMATS, NOON, batch, written
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.cli.pipeline_compact import compact
+from gantrymq.cli.pipeline.compact import compact
 from gantrymq.model import Queue
-from gantrymq.pipelines.again.results import Results
 from gantrymq.pipelines.archive.run import holes
-from gantrymq.pipelines.lake import Change, Conflict, TableError, open_table
+from gantrymq.pipelines.jobs.results import Results
+from gantrymq.pipelines.lake import Change, CommitConflict, TableError, open_table
 from gantrymq.pipelines.lake.committing import commit
 from gantrymq.pipelines.lake.files import (
-    Span,
+    OffsetSpan,
     decoded,
     doubled,
     encoded,
@@ -89,7 +89,7 @@ def test_one_of_two_writers_loses_and_can_go_on(form: str, tmp_path: Path) -> No
     second = open_table(tmp_path / "t", form, create=True)
     first.commit(Change(NOON, written(first.root, A, 0, 9), ends={A: 10}))
 
-    with pytest.raises(Conflict):
+    with pytest.raises(CommitConflict):
         second.commit(Change(NOON, written(second.root, A, 0, 4), ends={A: 5}))
     second.refresh()
     assert {A: 10} == second.positions()
@@ -108,7 +108,7 @@ def test_positions_that_were_asked_before_are_not_taken_for_the_present(
     mine, other = (open_table(tmp_path / "t", form, create=True) for _ in range(2))
     assert {} == mine.positions([A, B])
     other.commit(Change(NOON, ends={A: 10}))
-    with pytest.raises(Conflict):
+    with pytest.raises(CommitConflict):
         mine.commit(Change(NOON, ends={A: 5}))
     mine.refresh()
     assert {A: 10} == mine.positions([A, B])
@@ -310,7 +310,7 @@ def test_gaps_and_doubles_are_seen_in_the_names(tmp_path: Path) -> None:
     """What is archived of a queue is known without reading a row."""
     files = [*written(tmp_path, A, 0, 4), *written(tmp_path, A, 5, 6), *written(tmp_path, A, 9, 9)]
 
-    assert {A: [Span(A, 0, 7), Span(A, 9, 10)]} == spans(files)
+    assert {A: [OffsetSpan(A, 0, 7), OffsetSpan(A, 9, 10)]} == spans(files)
     assert [] == doubled(files)
     assert 1 == len(doubled([*files, *written(tmp_path, A, 6, 8)]))
 
@@ -365,6 +365,8 @@ def test_what_was_not_copied_is_known(tmp_path: Path) -> None:
     """A queue that is new begins where its first message is; anything else is a hole."""
     files = [*written(tmp_path, A, 5, 6), *written(tmp_path, A, 8, 8)]
 
-    assert [Span(A, 0, 5), Span(A, 7, 8), Span(A, 9, 12)] == holes([Range(A, 0, 12)], files)
-    assert [Span(A, 7, 8)] == holes([Range(A, 0, 9, is_new=True)], files)
-    assert [Span(B, 0, 3)] == holes([Range(B, 0, 3)], files)
+    assert [OffsetSpan(A, 0, 5), OffsetSpan(A, 7, 8), OffsetSpan(A, 9, 12)] == holes(
+        [Range(A, 0, 12)], files
+    )
+    assert [OffsetSpan(A, 7, 8)] == holes([Range(A, 0, 9, is_new=True)], files)
+    assert [OffsetSpan(B, 0, 3)] == holes([Range(B, 0, 3)], files)

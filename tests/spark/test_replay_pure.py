@@ -10,11 +10,12 @@ from click.testing import CliRunner
 
 from gantrymq.base.disk import LockedError
 from gantrymq.base.errors import ConfigError, GantryError
-from gantrymq.cli.pipeline_replay import replay
+from gantrymq.cli.pipeline.replay import replay
 from gantrymq.filter import BadSql
 from gantrymq.model import Queue
-from gantrymq.pipelines.replay.chunks import Chunk, Counted, by_day, chunked
-from gantrymq.pipelines.replay.journal import Journal, Plan
+from gantrymq.pipelines.common.selection import Selection, matching
+from gantrymq.pipelines.replay.chunks import Chunk, CountedBlock, by_day, chunked
+from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
 from gantrymq.pipelines.replay.request import (
     Origin,
     Request,
@@ -23,7 +24,6 @@ from gantrymq.pipelines.replay.request import (
     parse_rate,
 )
 from gantrymq.pipelines.replay.run import paced
-from gantrymq.pipelines.replay.selection import Selection, matching
 from gantrymq.spark.plan import Range
 
 NOW = 1_790_000_000_000
@@ -32,10 +32,10 @@ Q0, Q1 = (Queue("orders", "broker-a", number) for number in range(2))
 SPARE = 1 << 40
 
 
-def block(queue: Queue, number: int, rows: int, ms: int, day: str = "2026-01-01") -> Counted:
+def block(queue: Queue, number: int, rows: int, ms: int, day: str = "2026-01-01") -> CountedBlock:
     """Neighbouring messages, ten offsets a block."""
     first = 10 * number
-    return Counted(queue, number, day, rows, 100 * rows, first, first + rows - 1, ms, ms + 5)
+    return CountedBlock(queue, number, day, rows, 100 * rows, first, first + rows - 1, ms, ms + 5)
 
 
 def asked(**words: object) -> Request:
@@ -88,8 +88,8 @@ def test_a_block_counted_in_two_days_is_one_block() -> None:
     """
     Days are counted apart, but a block is not torn where the clock passed midnight twice.
     """
-    one = Counted(Q0, 0, "2026-01-01", 2, 20, 0, 8, 10, 18)
-    two = Counted(Q0, 0, "2026-01-02", 3, 30, 3, 9, 20, 29)
+    one = CountedBlock(Q0, 0, "2026-01-01", 2, 20, 0, 8, 10, 18)
+    two = CountedBlock(Q0, 0, "2026-01-02", 3, 30, 3, 9, 20, 29)
 
     assert [Chunk(5, 10, 29, (Range(Q0, 0, 10),))] == chunked([two, one], 100, SPARE)
     assert [("2026-01-01", 2), ("2026-01-02", 3)] == [
@@ -200,8 +200,8 @@ def test_sql_means_what_it_means_to_a_broker() -> None:
 # keeping
 
 
-def plan_of(request: Request, now: int = NOW, chunks: int = 3) -> Plan:
-    return Plan(
+def plan_of(request: Request, now: int = NOW, chunks: int = 3) -> ReplayPlan:
+    return ReplayPlan(
         id=f"{now}-{request.fingerprint()}",
         begun_ms=now,
         request=request,
@@ -310,4 +310,4 @@ def test_a_plan_comes_back_as_it_was_written() -> None:
     """
     plan = plan_of(asked(keys=("k",), sql="a = 1", ids=("ID",)))
 
-    assert plan == msgspec.json.decode(msgspec.json.encode(plan), type=Plan)
+    assert plan == msgspec.json.decode(msgspec.json.encode(plan), type=ReplayPlan)

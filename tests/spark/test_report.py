@@ -15,9 +15,9 @@ from sparkkit import Processes
 from storekeeping import BROKER, TOPIC, keep_store, message
 
 from gantrymq.base.clock import SystemClock
-from gantrymq.cli.pipeline_report import report as command
+from gantrymq.cli.pipeline.report import report as command
 from gantrymq.client import tracing
-from gantrymq.pipelines.archive.run import Archive, Job
+from gantrymq.pipelines.archive.run import Archive, ArchiveRequest
 from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.marts import ledger
 from gantrymq.pipelines.report.build import build
@@ -25,7 +25,7 @@ from gantrymq.pipelines.report.facts import gather
 from gantrymq.pipelines.report.request import Request
 from gantrymq.pipelines.report.sources import Sources
 from gantrymq.pipelines.staging import coverage
-from gantrymq.spark.rows import source_options
+from gantrymq.spark.source.rows import source_options
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -71,7 +71,7 @@ def test_what_is_not_archived_yet_is_read_from_the_cluster(
     """Each message once, whoever has it: an archive that lags behind has lost nothing."""
     cluster.create_topic(topic, queues=2)
     cluster.fill(topic, [5, 3])
-    job = Job(options=source_options({"nameServer": cluster.namesrv, "topic": topic}))
+    job = ArchiveRequest(options=source_options({"nameServer": cluster.namesrv, "topic": topic}))
     table = open_table(tmp_path / "t", create=True)
     Archive(Here(), table, job, run="one", clock=SystemClock()).run()
     cluster.fill(topic, [4, 0], first=100)

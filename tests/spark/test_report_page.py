@@ -18,9 +18,10 @@ import pytest
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.base.moments import Period
+from gantrymq.pipelines.common import page_style
 from gantrymq.pipelines.marts import causes, duplicates, lag, latency, ledger, skew, traffic
-from gantrymq.pipelines.marts.mart import Mart, Table
-from gantrymq.pipelines.report import charts, looks, words
+from gantrymq.pipelines.marts.mart import Mart, MartTable
+from gantrymq.pipelines.report import charts, words
 from gantrymq.pipelines.report.build import MARTS, Report
 from gantrymq.pipelines.report.page import page
 from gantrymq.pipelines.report.pictures import NARROW, WIDE, pictures
@@ -38,7 +39,7 @@ KINDS: Mapping[str, Any] = {
 VOID = ("area", "br", "hr", "img", "input", "link", "meta")
 
 
-def table(mart: Mart, rows: Sequence[Mapping[str, Any]]) -> Table:
+def table(mart: Mart, rows: Sequence[Mapping[str, Any]]) -> MartTable:
     """A table with these rows; numbers that a row leaves out are 0."""
     plain = {"bigint": 0, "int": 0, "double": 0.0, "timestamp": NOON, "string": "x"}
     filled = [
@@ -47,7 +48,7 @@ def table(mart: Mart, rows: Sequence[Mapping[str, Any]]) -> Table:
         for row in rows
     ]  # fmt: skip
     schema = pa.schema([(each.name, KINDS[each.kind]) for each in mart.fields])
-    return Table(mart, filled, pa.Table.from_pylist(filled, schema=schema))
+    return MartTable(mart, filled, pa.Table.from_pylist(filled, schema=schema))
 
 
 def report(rows: Mapping[str, Sequence[Mapping[str, Any]]], **given: Any) -> Report:
@@ -282,13 +283,13 @@ def test_every_table_fits_its_window() -> None:
         body = part[1].split("</table>")[0].split("<tbody>")[1]
         for row in body.split("</tr>")[:-1]:
             assert heads == re.findall(r'<td class="[^"]*" data-h="([^"]*)"', row)
-        assert limits[width] >= min(80 * len(heads), 1400) + looks.BESIDE_PX
+        assert limits[width] >= min(80 * len(heads), 1400) + page_style.BESIDE_PX
     assert ["td.num"] == re.findall(r"([\w.]+)\{white-space:nowrap", text)
     assert ("w360", "w1400") == (
-        looks.width_class([("", "Topic"), ("num", "Messages")]),
-        looks.width_class([("long", "Meaning")] * 17),
+        page_style.width_class([("", "Topic"), ("num", "Messages")]),
+        page_style.width_class([("long", "Meaning")] * 17),
     )
-    assert "w480" == looks.width_class([("num", "Acknowledgements")] * 3)
+    assert "w480" == page_style.width_class([("num", "Acknowledgements")] * 3)
 
 
 def test_a_report_on_nothing_says_so() -> None:

@@ -7,16 +7,16 @@ import pyarrow as pa
 import pytest
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.client.errors import BrokerRefused, BrokerUnknown
+from gantrymq.client.core.errors import BrokerRefused, BrokerUnknown
 from gantrymq.model import Queue
 from gantrymq.protocol import batch
 from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.publishing import WriterState
-from gantrymq.spark.encode import Parcel
-from gantrymq.spark.outlet import Lanes, Street
-from gantrymq.spark.sink import able
-from gantrymq.spark.sink_options import AUTO, EXACTLY_ONCE, SKIP, SinkOptions
-from gantrymq.spark.sink_task import Assignment, write_rows
+from gantrymq.spark.options.sink_options import AUTO, EXACTLY_ONCE, SKIP, SinkOptions
+from gantrymq.spark.sink.encode import Parcel
+from gantrymq.spark.sink.outlet import Lanes, Street
+from gantrymq.spark.sink.sink import able
+from gantrymq.spark.sink.task import Assignment, write_rows
 from gantrymq.testing.cluster import Cluster
 
 ABLE = WriterState()

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from sparkkit import Processes
 from storekeeping import TOPIC, contents, flip, keep_store, message
 
-from gantrymq.cli.pipeline_audit import audit
+from gantrymq.cli.pipeline.audit import audit
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gantrymq.cli.pipeline_bundle import bundle
-from gantrymq.spark.bundle import bundle_settings
+from gantrymq.cli.pipeline.bundle import bundle
+from gantrymq.spark.runtime.bundle import bundle_settings
 
 
 def test_the_small_one_is_this_package_alone(tmp_path: Path) -> None:
@@ -16,7 +16,7 @@ def test_the_small_one_is_this_package_alone(tmp_path: Path) -> None:
     target = tmp_path / "gantrymq.zip"
     result = CliRunner().invoke(bundle, ["--into", str(target)])
     assert result.output == f"--conf spark.submit.pyFiles={target}\n"
-    code = "import gantrymq.spark.rows as rows; print(rows.__file__)"
+    code = "import gantrymq.spark.source.rows as rows; print(rows.__file__)"
     said = subprocess.run(
         [sys.executable, "-c", code], env={"PYTHONPATH": str(target)},
         capture_output=True, text=True, timeout=60, check=True,

@@ -10,14 +10,14 @@ from sparkkit import BROKER, Processes
 from gantrymq import Message
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
-from gantrymq.spark.begin import locate, starting_point
 from gantrymq.spark.datasource import BatchReader
-from gantrymq.spark.fetch import Reader
-from gantrymq.spark.options import SourceOptions, parse_options
+from gantrymq.spark.options.points import EARLIEST
+from gantrymq.spark.options.source_options import SourceOptions, parse_options
 from gantrymq.spark.plan import Offsets, Range
-from gantrymq.spark.points import EARLIEST
-from gantrymq.spark.progress import Progress
-from gantrymq.spark.rows import open_rows
+from gantrymq.spark.records.fetch import Reader
+from gantrymq.spark.source.begin import locate, starting_point
+from gantrymq.spark.source.progress import StreamProgress
+from gantrymq.spark.source.rows import open_rows
 from gantrymq.testing.plugin import GantryCluster
 
 COUNT = 60
@@ -169,7 +169,7 @@ def test_the_groups_progress_is_a_place_to_begin(cluster: Processes, topic: str)
     """Queues without progress begin at their first message."""
     cluster.create_topic(topic, queues=2)
     cluster.fill(topic, [5, 2])
-    progress = Progress(SourceOptions(namesrv=cluster.namesrv, group=topic, commits=True))
+    progress = StreamProgress(SourceOptions(namesrv=cluster.namesrv, group=topic, commits=True))
     progress.report({Queue(topic, BROKER, 0): 3})
     progress.close()
 

@@ -15,9 +15,9 @@ from gantrymq.model import Queue
 from gantrymq.protocol.compression import ZLIB, decompress
 from gantrymq.protocol.ids import encode_host, offset_msg_id
 from gantrymq.protocol.record import COMPRESSED, I32_LEN, MAGIC_V1, decode_records
-from gantrymq.spark.columns import COLUMNS, ddl
-from gantrymq.spark.decode import MAKERS, decode
-from gantrymq.spark.kafka import KAFKA_COLUMNS
+from gantrymq.spark.options.columns import COLUMNS, ddl
+from gantrymq.spark.options.kafka_names import KAFKA_COLUMNS
+from gantrymq.spark.records.decode import MAKERS, decode
 
 QUEUE = Queue("orders", "broker-a", 2)
 HOST, HOST_V6 = encode_host("10.1.2.3", 4567), encode_host("2001:db8::7", 80)

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gantrymq.client.epochs import stable_id
+from gantrymq.client.produce.epochs import stable_id
 from gantrymq.protocol import batch, properties
-from gantrymq.spark.encode import (
+from gantrymq.spark.sink.encode import (
     BAD_DELAY,
     GOOD,
     LARGE_BODY,

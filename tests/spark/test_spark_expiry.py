@@ -6,9 +6,9 @@ import pytest
 from sparkkit import BROKER
 
 from gantrymq import Message, Producer, ProducerOptions, Queue
-from gantrymq.spark.fetch import DataLost, Pull, Reader, skip
 from gantrymq.spark.plan import Range
-from gantrymq.spark.survey import bounds
+from gantrymq.spark.records.fetch import DataLost, Pull, Reader, skip
+from gantrymq.spark.records.survey import bounds
 from gantrymq.testing.plugin import GantryCluster
 
 COUNT, BODY = 600, b"x" * 20_000

@@ -12,7 +12,7 @@ from sparkkit import Processes
 
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.spark.explain import HIDE, explain, ours, told, unread_quietly
-from gantrymq.spark.tasks import run_tasks
+from gantrymq.spark.runtime.tasks import run_tasks
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -26,7 +26,8 @@ gantrymq.base.errors.ConfigError: no column 'bdy'; did you mean body?
 
 STREAMED = """\
 [STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [PYTHON_EXCEPTION] An \
-exception was thrown from the Python worker: gantrymq.client.errors.NoRoute: topic T has no route
+exception was thrown from the Python worker: \
+gantrymq.client.core.errors.NoRoute: topic T has no route
 ask the name servers
  SQLSTATE: 38000 SQLSTATE: XXKST
 === Streaming Query ===

@@ -20,11 +20,11 @@ from sparkkit import BROKER, Processes, numbered
 from gantrymq import Admin, Message, Producer, Queue
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.protocol.record import decode_records
-from gantrymq.spark.datasource import Slice, StreamReader
-from gantrymq.spark.fetch import DataLost, Pull, QueueCut, Reader
-from gantrymq.spark.options import parse_options
+from gantrymq.spark.datasource import ReadTask, StreamReader
+from gantrymq.spark.options.source_options import parse_options
 from gantrymq.spark.plan import Range
-from gantrymq.spark.rows import open_rows
+from gantrymq.spark.records.fetch import DataLost, Pull, QueueCut, Reader
+from gantrymq.spark.source.rows import open_rows
 from gantrymq.testing.plugin import GantryCluster
 
 ALL = ReadAllAvailable()
@@ -43,7 +43,7 @@ def stream(cluster: Any, **options: str) -> Iterator[StreamReader]:
     reader.stop()
 
 
-def bodies(reader: StreamReader, slices: list[Slice]) -> list[str]:
+def bodies(reader: StreamReader, slices: list[ReadTask]) -> list[str]:
     copy = pickle.loads(pickle.dumps(reader))
     batches = [batch for each in slices for batch in copy.read(each)]
     return sorted(value.decode() for batch in batches for value in batch["body"].to_pylist())

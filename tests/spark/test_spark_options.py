@@ -6,10 +6,10 @@ import pytest
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
-from gantrymq.spark.columns import COLUMNS, check_types
-from gantrymq.spark.option_table import reference
-from gantrymq.spark.options import column_types, parse_options
-from gantrymq.spark.points import AtTime
+from gantrymq.spark.options.columns import COLUMNS, check_types
+from gantrymq.spark.options.option_table import reference
+from gantrymq.spark.options.points import AtTime
+from gantrymq.spark.options.source_options import column_types, parse_options
 
 NEEDED = {"nameserver": "localhost:9876", "topic": "orders"}
 

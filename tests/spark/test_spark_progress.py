@@ -12,10 +12,10 @@ from sparkkit import BROKER, Processes
 
 from gantrymq import Admin
 from gantrymq.model import Queue
-from gantrymq.spark.fetch import Reader
-from gantrymq.spark.options import SourceOptions
-from gantrymq.spark.progress import Progress
-from gantrymq.spark.survey import committed
+from gantrymq.spark.options.source_options import SourceOptions
+from gantrymq.spark.records.fetch import Reader
+from gantrymq.spark.records.survey import committed
+from gantrymq.spark.source.progress import StreamProgress
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -95,7 +95,7 @@ def test_progress_goes_back_only_when_asked(cluster: Processes, topic: str) -> N
 
     def told(offset: int, *, rewinds: bool) -> dict[int, int]:
         options = SourceOptions(namesrv=cluster.namesrv, group=topic, commits=True, rewinds=rewinds)
-        progress = Progress(options)
+        progress = StreamProgress(options)
         progress.report({queue: offset})
         progress.close()
         return stored(cluster, topic, topic, 1)
@@ -109,7 +109,7 @@ def test_progress_goes_back_only_when_asked(cluster: Processes, topic: str) -> N
 def test_a_cluster_that_is_away_does_not_stop_a_query() -> None:
     """A report that fails is made up for by the next one, and not tried at every batch."""
     options = SourceOptions(namesrv="127.0.0.1:1", group="nobody", commits=True)
-    progress = Progress(options)
+    progress = StreamProgress(options)
     began = time.monotonic()
     progress.report({Queue("t", BROKER, 0): 1})
     first = time.monotonic() - began

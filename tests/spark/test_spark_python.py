@@ -10,7 +10,7 @@ import pytest
 import gantrymq.spark
 from gantrymq.base.errors import ConfigError
 from gantrymq.spark import explain, register
-from gantrymq.spark.sessions import local_settings
+from gantrymq.spark.runtime.session import local_settings
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -11,15 +11,15 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from sparkkit import BROKER, Processes, numbered
 
-from gantrymq.broker.config import OTHER_PORTS, BrokerConfig
-from gantrymq.client.errors import BrokerUnknown, NoNameServer, NoRoute
+from gantrymq.broker.settings.config import OTHER_PORTS, BrokerConfig
+from gantrymq.client.core.errors import BrokerUnknown, NoNameServer, NoRoute
 from gantrymq.model import Message, Queue
 from gantrymq.protocol.record import decode_records
-from gantrymq.spark.datasource import BatchReader, Slice, StreamReader
-from gantrymq.spark.fetch import DataLost, Pull, Reader, gathered, skip
-from gantrymq.spark.options import parse_options
+from gantrymq.spark.datasource import BatchReader, ReadTask, StreamReader
+from gantrymq.spark.options.source_options import parse_options
 from gantrymq.spark.plan import Range
-from gantrymq.spark.survey import bounds
+from gantrymq.spark.records.fetch import DataLost, Pull, Reader, gathered, skip
+from gantrymq.spark.records.survey import bounds
 from gantrymq.testing.plugin import GantryCluster
 
 ALL = ReadAllAvailable()
@@ -35,7 +35,7 @@ def stream(
     reader.stop()
 
 
-def bodies(reader: BatchReader | StreamReader, slices: list[Slice]) -> list[str]:
+def bodies(reader: BatchReader | StreamReader, slices: list[ReadTask]) -> list[str]:
     """What workers would read; each has a pickled copy of the reader."""
     copy = pickle.loads(pickle.dumps(reader))
     batches = [batch for each in slices for batch in copy.read(each)]

@@ -16,17 +16,17 @@ from gantrymq import Message
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.moments import describe
-from gantrymq.cli.pipeline import pipeline
+from gantrymq.cli.pipeline.group import pipeline
 from gantrymq.pipelines.archive.run import Archive
-from gantrymq.pipelines.archive.run import Job as ArchiveJob
+from gantrymq.pipelines.archive.run import ArchiveRequest as ArchiveJob
+from gantrymq.pipelines.common.running import StopRequest
+from gantrymq.pipelines.common.selection import chosen
 from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.replay import Replay, Request
-from gantrymq.pipelines.replay.journal import Journal, Plan
+from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
 from gantrymq.pipelines.replay.outlet import Sink
 from gantrymq.pipelines.replay.request import Origin
-from gantrymq.pipelines.replay.selection import chosen
-from gantrymq.pipelines.running import Stop
-from gantrymq.spark.rows import source_options
+from gantrymq.spark.source.rows import source_options
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -112,7 +112,7 @@ class Kept(Sink):
         self.chunks: dict[int, list[Any]] = {}
         self._breaks_at = breaks_at
 
-    def publish(self, frame: Any, plan: Plan, number: int) -> None:
+    def publish(self, frame: Any, plan: ReplayPlan, number: int) -> None:
         if number == self._breaks_at:
             raise GantryError("the broker is gone")
         self.chunks[number] = frame.collect()
@@ -223,10 +223,10 @@ def test_a_replay_that_is_asked_to_stop_ends_with_a_whole_chunk(
     """
     Ctrl-C loses nothing: the chunk in hand is finished and written down.
     """
-    stop = Stop()
+    stop = StopRequest()
 
     class Stopping(Kept):
-        def publish(self, frame: Any, plan: Plan, number: int) -> None:
+        def publish(self, frame: Any, plan: ReplayPlan, number: int) -> None:
             super().publish(frame, plan, number)
             stop.asked = True
 
@@ -301,7 +301,7 @@ def test_a_stop_during_the_last_chunk_is_too_late(
     """
     publish = Sink.publish
 
-    def interrupted(sink: Sink, frame: Any, plan: Plan, number: int) -> None:
+    def interrupted(sink: Sink, frame: Any, plan: ReplayPlan, number: int) -> None:
         publish(sink, frame, plan, number)
         os.kill(os.getpid(), signal.SIGINT)
 

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from gantrymq.base.errors import GantryError
-from gantrymq.cli.pipelining import Run, spark_options
-from gantrymq.pipelines.progress import Bar, Lines, Silent, progress_on
-from gantrymq.pipelines.running import RunFailed, spark_run, stopping
-from gantrymq.spark.tasks import run_tasks
+from gantrymq.cli.pipeline.spark_run import Run, spark_options
+from gantrymq.pipelines.common.progress import Lines, ProgressBar, Silent, progress_on
+from gantrymq.pipelines.common.running import RunFailed, spark_run, stopping
+from gantrymq.spark.runtime.tasks import run_tasks
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -183,7 +183,7 @@ def test_at_a_terminal_progress_is_a_bar() -> None:
     """It draws itself, notes stay above it, and it can be begun again."""
     out = Terminal()
     progress = progress_on(out)
-    assert isinstance(progress, Bar)
+    assert isinstance(progress, ProgressBar)
     for unit in ("rows", "files"):
         progress.start(10, unit)
         progress.advance(10)

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from gantrymq.base.errors import GantryError
-from gantrymq.client.policy_send import sharded
+from gantrymq.client.sending.send_policy import sharded
 from gantrymq.model import Queue
-from gantrymq.spark.encode import GOOD, NO_QUEUE, NO_TOPIC
-from gantrymq.spark.option_table import reference
-from gantrymq.spark.sink import BatchSink
-from gantrymq.spark.sink_options import SINK_OPTIONS, check_sink_columns, parse_sink_options
-from gantrymq.spark.targets import Targets
+from gantrymq.spark.options.option_table import reference
+from gantrymq.spark.options.sink_options import SINK_OPTIONS, check_sink_columns, parse_sink_options
+from gantrymq.spark.sink.encode import GOOD, NO_QUEUE, NO_TOPIC
+from gantrymq.spark.sink.queue_choice import Targets
+from gantrymq.spark.sink.sink import BatchSink
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "spark-sink.md"
 QUEUES = [Queue("t", broker, number) for broker in ("a", "b") for number in range(4)]

@@ -9,8 +9,8 @@ from sparkkit import BROKER, Processes, bodies_of, numbered
 from storekeeping import keep_store, message
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.spark.columns import COLUMNS
-from gantrymq.spark.rows import open_rows, source_options
+from gantrymq.spark.options.columns import COLUMNS
+from gantrymq.spark.source.rows import open_rows, source_options
 from gantrymq.store.folder import StoreFolder
 
 pytestmark = pytest.mark.timeout(240)

@@ -19,12 +19,12 @@ import pyarrow as pa
 import pytest
 from storekeeping import keep_store, message
 
-from gantrymq.pipelines.progress import Bar, Lines, Progress
-from gantrymq.pipelines.running import stopping
-from gantrymq.pipelines.watching import LOOK_SECONDS, Stage, told, watching
-from gantrymq.spark.java import find_java
-from gantrymq.spark.sessions import jvm_options
-from gantrymq.spark.tasks import run_tasks
+from gantrymq.pipelines.common.progress import Lines, ProgressBar, RunProgress
+from gantrymq.pipelines.common.running import stopping
+from gantrymq.pipelines.common.watching import LOOK_SECONDS, JobStage, told, watching
+from gantrymq.spark.runtime.java import find_java
+from gantrymq.spark.runtime.session import jvm_options
+from gantrymq.spark.runtime.tasks import run_tasks
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -37,16 +37,16 @@ SHOW_CURSOR = "\x1b[?25h"
     ("stages", "shown"),
     [
         ([], ("", 0.0)),
-        ([Stage(0, 0)], ("", 0.0)),
-        ([Stage(1, 0)], ("Spark: 0 of 1 task", 0.0)),
-        ([Stage(8, 0)], ("Spark: 0 of 8 tasks", 0.0)),
-        ([Stage(8, 2)], ("Spark: 2 of 8 tasks", 0.25)),
-        ([Stage(3000, 1500), Stage(1000, 500)], ("Spark: 2,000 of 4,000 tasks", 0.5)),
-        ([Stage(4, 1, failed=2)], ("Spark: 1 of 4 tasks, 2 failed", 0.25)),
-        ([Stage(4, 5)], ("Spark: 4 of 4 tasks", 1.0)),
+        ([JobStage(0, 0)], ("", 0.0)),
+        ([JobStage(1, 0)], ("Spark: 0 of 1 task", 0.0)),
+        ([JobStage(8, 0)], ("Spark: 0 of 8 tasks", 0.0)),
+        ([JobStage(8, 2)], ("Spark: 2 of 8 tasks", 0.25)),
+        ([JobStage(3000, 1500), JobStage(1000, 500)], ("Spark: 2,000 of 4,000 tasks", 0.5)),
+        ([JobStage(4, 1, failed=2)], ("Spark: 1 of 4 tasks, 2 failed", 0.25)),
+        ([JobStage(4, 5)], ("Spark: 4 of 4 tasks", 1.0)),
     ],
 )
-def test_stages_are_told_in_a_few_words(stages: list[Stage], shown: tuple[str, float]) -> None:
+def test_stages_are_told_in_a_few_words(stages: list[JobStage], shown: tuple[str, float]) -> None:
     """All that run are added up; no task is counted twice; nothing is said of nothing."""
     assert shown == told(stages)
 
@@ -93,7 +93,7 @@ def test_a_running_job_is_seen_beside_the_count_or_alone(
     spark: Any, screen: Terminal, counts: bool
 ) -> None:
     """The quick task is told while the slow one runs; with the block all of it ends."""
-    progress = Bar(screen)
+    progress = ProgressBar(screen)
     with watching(spark, progress):
         if counts:
             progress.start(7, "rows")
@@ -109,7 +109,7 @@ def test_a_running_job_is_seen_beside_the_count_or_alone(
 def test_without_a_terminal_a_long_job_is_lines(spark: Any) -> None:
     """Also while nothing is counted: the run itself waits for Spark and cannot tell."""
     out = io.StringIO()
-    progress: Progress = Lines(out, every=2 * LOOK_SECONDS)
+    progress: RunProgress = Lines(out, every=2 * LOOK_SECONDS)
     with watching(spark, progress):
         progress.start(7, "rows")
         run_tasks(spark, [LOOK_SECONDS, 12 * LOOK_SECONDS], slow(), "a int").collect()
@@ -133,7 +133,7 @@ class Gone:
 
 def test_java_that_is_gone_ends_the_looking_and_not_the_run(screen: Terminal) -> None:
     """The run has its own way to find out."""
-    tracker, progress = Gone(), Bar(screen)
+    tracker, progress = Gone(), ProgressBar(screen)
     session = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
     with watching(session, progress):
         progress.start(2, "rows")
@@ -157,7 +157,7 @@ class Remote:
 
 def test_a_remote_session_tells_by_itself(screen: Terminal) -> None:
     """Stages that are done do not count, and nothing of it can fail the run."""
-    remote, progress = Remote(), Bar(screen)
+    remote, progress = Remote(), ProgressBar(screen)
     ended = SimpleNamespace(num_tasks=9, num_completed_tasks=9, done=True)
     active = SimpleNamespace(num_tasks=8, num_completed_tasks=3, done=False)
     with watching(remote, progress):
@@ -171,7 +171,7 @@ def test_a_remote_session_tells_by_itself(screen: Terminal) -> None:
 
 def test_a_session_that_tells_nothing_is_worked_with_all_the_same(screen: Terminal) -> None:
     """An older server, say."""
-    progress = Bar(screen)
+    progress = ProgressBar(screen)
     with watching(object(), progress):
         progress.start(1, "rows")
         progress.advance()
@@ -180,7 +180,7 @@ def test_a_session_that_tells_nothing_is_worked_with_all_the_same(screen: Termin
 
 def test_ctrl_c_is_the_runs_own_and_gives_the_terminal_back(spark: Any, screen: Terminal) -> None:
     """The first is a question, the second an end; then nobody looks, and the cursor is there."""
-    progress, asked = Bar(screen), []
+    progress, asked = ProgressBar(screen), []
 
     def run() -> None:
         with watching(spark, progress), stopping() as stop:

@@ -9,9 +9,9 @@ from martkit import NOON, frame
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
-from gantrymq.pipelines.staging import copies, coverage, messages, progress, spans
+from gantrymq.pipelines.staging import copies, coverage, group_progress, messages, spans
 from gantrymq.protocol import trace
-from gantrymq.spark.columns import COLUMNS
+from gantrymq.spark.options.columns import COLUMNS
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("uncompiled")]
 
@@ -221,33 +221,35 @@ def test_a_gap_says_what_to_do() -> None:
 # the history of lags
 
 
-def snapshot(at_ms: int) -> progress.Snapshot:
-    return [progress.row(at_ms, "g", Queue("t", "b", number), 10, 4, None) for number in range(2)]
+def snapshot(at_ms: int) -> group_progress.Snapshot:
+    return [
+        group_progress.row(at_ms, "g", Queue("t", "b", number), 10, 4, None) for number in range(2)
+    ]
 
 
 def test_history_grows_by_a_file_a_run_and_is_merged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is lost or doubled when many files become one, nor when that is cut off."""
-    monkeypatch.setattr(progress, "FILES_MAX", 3)
+    monkeypatch.setattr(group_progress, "FILES_MAX", 3)
     for at_ms in range(1, 4):
-        progress.append(tmp_path, snapshot(at_ms))
+        group_progress.append(tmp_path, snapshot(at_ms))
     old = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    progress.append(tmp_path, snapshot(4))
+    group_progress.append(tmp_path, snapshot(4))
     wanted = [row for at_ms in range(1, 5) for row in snapshot(at_ms)]
 
     assert 1 == len(list(tmp_path.iterdir()))
-    assert wanted == progress.history(tmp_path)
+    assert wanted == group_progress.history(tmp_path)
     for path, data in old.items():
         path.write_bytes(data)  # as if the run had died before it took them away
-    assert wanted == progress.history(tmp_path)
-    assert [] == progress.history(tmp_path / "none")
+    assert wanted == group_progress.history(tmp_path)
+    assert [] == group_progress.history(tmp_path / "none")
 
 
 def test_a_stranger_in_the_history_is_named(tmp_path: Path) -> None:
     (tmp_path / "lag-1.parquet").write_text("no table")
     with pytest.raises(ConfigError, match=r"lag-1.parquet is no snapshot of lags: remove it"):
-        progress.history(tmp_path)
+        group_progress.history(tmp_path)
 
 
 def test_a_stores_own_table_of_offsets_is_progress(tmp_path: Path) -> None:
@@ -256,12 +258,12 @@ def test_a_stores_own_table_of_offsets_is_progress(tmp_path: Path) -> None:
     file = tmp_path / "config" / "consumerOffset.json"
     file.write_text('{"offsetTable": {"orders@billing": {"0": 7, "1": 9}}}')
 
-    found = progress.stored_progress(tmp_path, "b", NOON)
+    found = group_progress.stored_progress(tmp_path, "b", NOON)
 
     assert [(row["group"], row["topic"], row["queueId"], row["groupOffset"]) for row in found] == [
         ("billing", "orders", 0, 7), ("billing", "orders", 1, 9),
     ]  # fmt: skip
-    assert [] == progress.stored_progress(tmp_path / "other", "b", NOON)
+    assert [] == group_progress.stored_progress(tmp_path / "other", "b", NOON)
     file.write_text('{"offsetTable": {"orders@billing": 5}}')
     with pytest.raises(ConfigError, match=r"consumerOffset.json is no table of offsets"):
-        progress.stored_progress(tmp_path, "b", NOON)
+        group_progress.stored_progress(tmp_path, "b", NOON)

@@ -9,11 +9,11 @@ import pytest
 from storekeeping import BROKER, START_MS, TOPIC, StepClock, contents, keep_store, message, patch
 
 from gantrymq.model import Queue
-from gantrymq.spark.columns import COLUMNS
-from gantrymq.spark.decode import decode
-from gantrymq.spark.fetch import DataLost, fail, skip
+from gantrymq.spark.files.store_rows import EVERYTHING, RecordFilter, StoreDamaged, StoreRows
+from gantrymq.spark.options.columns import COLUMNS
 from gantrymq.spark.plan import Range
-from gantrymq.spark.store_rows import EVERYTHING, StoreDamaged, StoreRows, Wanted
+from gantrymq.spark.records.decode import decode
+from gantrymq.spark.records.fetch import DataLost, fail, skip
 from gantrymq.store.errors import StoreError
 from gantrymq.store.folder import StoreFolder
 from gantrymq.store.mapped import ENTRY_TYPE
@@ -33,7 +33,7 @@ def orders(count: int = COUNT) -> list[Any]:
     ]  # fmt: skip
 
 
-def opened(directory: Path, wanted: Wanted = EVERYTHING, *, strict: bool = True) -> StoreRows:
+def opened(directory: Path, wanted: RecordFilter = EVERYTHING, *, strict: bool = True) -> StoreRows:
     return StoreRows(StoreFolder(str(directory)), BROKER, wanted, strict=strict)
 
 
@@ -220,7 +220,7 @@ def test_tags_are_chosen_by_the_entries_alone(tmp_path: Path) -> None:
     """Records with another hash are not touched, even if they cannot be read."""
     keep_store(tmp_path, orders())
 
-    with opened(tmp_path, Wanted(tags=("t1", "t3"))) as rows:
+    with opened(tmp_path, RecordFilter(tags=("t1", "t3"))) as rows:
         expected = [number // 3 for number in range(0, COUNT, 3) if number % 4 in (1, 3)]
         assert expected == offsets(read(rows, QUEUES[0]))
 
@@ -238,7 +238,7 @@ def test_keys_are_found_through_the_index(tmp_path: Path, index: str) -> None:
         for path in files:
             path.unlink()
 
-    with opened(tmp_path, Wanted(keys=("k30", "k33"))) as rows:
+    with opened(tmp_path, RecordFilter(keys=("k30", "k33"))) as rows:
         found = offsets(read(rows, QUEUES[0]))
 
     if index == "none":
@@ -265,7 +265,7 @@ def test_keys_of_a_damaged_index_file_are_looked_for_in_the_records(
 
     wanted = {number // 3 for number in range(0, COUNT, 3)}
     for offset in wanted:
-        with opened(tmp_path, Wanted(keys=(f"k{offset * 3}",))) as rows:
+        with opened(tmp_path, RecordFilter(keys=(f"k{offset * 3}",))) as rows:
             found = offsets(read(rows, QUEUES[0]))
             assert offset in found
             assert len(found) < len(wanted)
@@ -275,7 +275,7 @@ def test_conditions_are_asked_of_the_properties(tmp_path: Path) -> None:
     """SQL92 as a broker would evaluate it."""
     keep_store(tmp_path, orders())
 
-    with opened(tmp_path, Wanted(sql="price >= 30 AND TAGS <> 't0'")) as rows:
+    with opened(tmp_path, RecordFilter(sql="price >= 30 AND TAGS <> 't0'")) as rows:
         expected = [n // 3 for n in range(0, COUNT, 3) if n >= 30 and n % 4]
         assert expected == offsets(read(rows, QUEUES[0]))
 

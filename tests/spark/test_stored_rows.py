@@ -10,10 +10,10 @@ from storekeeping import BROKER, START_MS, TOPIC, contents, keep_store, message
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.model import Queue
 from gantrymq.spark.datasource import StreamReader
-from gantrymq.spark.options import parse_options
+from gantrymq.spark.files.stores import parse_store_path
+from gantrymq.spark.options.source_options import parse_options
 from gantrymq.spark.plan import Range
-from gantrymq.spark.rows import open_rows, source_options
-from gantrymq.spark.stored import parse_store_path
+from gantrymq.spark.source.rows import open_rows, source_options
 from gantrymq.store.folder import StoreFolder
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from pyspark.sql import functions as f
 
-from gantrymq.pipelines.job import Job
-from gantrymq.spark.sessions import local_session
+from gantrymq.pipelines.jobs.job import Job
+from gantrymq.spark.runtime.session import local_session
 
 
 def versioned(number: int) -> Any:

@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "spark"))
 from sparkkit import Processes
 from standalone import Standalone
 
-from gantrymq.spark.bundle import bundle_settings, make_bundle
-from gantrymq.spark.sessions import local_session
+from gantrymq.spark.runtime.bundle import bundle_settings, make_bundle
+from gantrymq.spark.runtime.session import local_session
 
 
 @pytest.fixture(scope="session")

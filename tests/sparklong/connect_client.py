@@ -10,8 +10,8 @@ from pyspark import SparkContext
 
 from gantrymq.base.errors import GantryError
 from gantrymq.spark import explain
-from gantrymq.spark.sessions import local_session
-from gantrymq.spark.tasks import run_tasks
+from gantrymq.spark.runtime.session import local_session
+from gantrymq.spark.runtime.tasks import run_tasks
 
 
 def square(task: int) -> Iterator[Any]:

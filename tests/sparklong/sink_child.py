@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from gantrymq.spark.sessions import local_session
+from gantrymq.spark.runtime.session import local_session
 
 FAILS = 0.2
 

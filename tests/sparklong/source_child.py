@@ -2,7 +2,7 @@
 
 import sys
 
-from gantrymq.spark.sessions import local_session
+from gantrymq.spark.runtime.session import local_session
 
 
 def main(namesrv: str, topic: str, folder: str, kept: bool, now: bool) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyspark
 
-from gantrymq.spark.java import find_java
-from gantrymq.spark.sessions import LOOPBACK, QUICK_JVM, jvm_options
+from gantrymq.spark.runtime.java import find_java
+from gantrymq.spark.runtime.session import LOOPBACK, QUICK_JVM, jvm_options
 
 UP_SECONDS_MAX = 60.0
 WORKERS = 2

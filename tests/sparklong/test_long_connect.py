@@ -13,8 +13,8 @@ from sparkkit import Processes, numbered
 from standalone import HOME
 
 from gantrymq.base.network import free_port
-from gantrymq.spark.java import find_java
-from gantrymq.spark.sessions import LOOPBACK, jvm_options
+from gantrymq.spark.runtime.java import find_java
+from gantrymq.spark.runtime.session import LOOPBACK, jvm_options
 
 pytestmark = pytest.mark.timeout(240)
 

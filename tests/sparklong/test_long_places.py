@@ -12,16 +12,16 @@ from children import RUN_SECONDS_MAX, Ended, end_child, run_child, start_child
 from sparkkit import Processes
 from standalone import HOME, Standalone
 
-from gantrymq.spark.bundle import make_bundle
-from gantrymq.spark.java import find_java
-from gantrymq.spark.sessions import QUICK_JVM, jvm_options
+from gantrymq.spark.runtime.bundle import make_bundle
+from gantrymq.spark.runtime.java import find_java
+from gantrymq.spark.runtime.session import QUICK_JVM, jvm_options
 
 pytestmark = pytest.mark.timeout(240)
 
 SUBMITTED = """
 import sys
-from gantrymq.spark.sessions import local_session
-from gantrymq.spark.tasks import run_tasks
+from gantrymq.spark.runtime.session import local_session
+from gantrymq.spark.runtime.tasks import run_tasks
 
 def where(task):
     import pyarrow as pa
@@ -38,7 +38,7 @@ spark.stop()
 
 SHOWN = """
 import json, os, sys
-from gantrymq.pipelines.running import spark_run
+from gantrymq.pipelines.common.running import spark_run
 
 settings = {"spark.driver.extraJavaOptions": os.environ["JVM"]}
 with spark_run("shown", master="local[1]", settings=settings) as spark:
@@ -51,7 +51,7 @@ print(json.dumps(found))
 
 FAILING = """
 import os, sys
-from gantrymq.cli.pipelining import Run
+from gantrymq.cli.pipeline.spark_run import Run
 
 settings = {"spark.driver.extraJavaOptions": os.environ["JVM"]}
 with Run(master="local[1]", settings=settings).session("failing") as spark:
@@ -60,7 +60,7 @@ with Run(master="local[1]", settings=settings).session("failing") as spark:
 
 CUT = """
 import os, time
-from gantrymq.cli.pipelining import Run
+from gantrymq.cli.pipeline.spark_run import Run
 
 def slow(batches):
     for batch in batches:
@@ -75,8 +75,8 @@ with Run(master="local[1]", settings=settings).session("cut") as spark:
 
 HELD = """
 import os, sys, time
-from gantrymq.cli.pipelining import Run
-from gantrymq.pipelines.running import stopping
+from gantrymq.cli.pipeline.spark_run import Run
+from gantrymq.pipelines.common.running import stopping
 
 settings = {"spark.driver.extraJavaOptions": os.environ["JVM"]}
 with Run(master="local[1]", settings=settings).session("held") as spark:

@@ -16,7 +16,7 @@ from sparkkit import Processes
 from gantrymq import Message
 from gantrymq.pipelines.replay.journal import Journal
 from gantrymq.spark.plan import Range
-from gantrymq.spark.rows import open_rows, source_options
+from gantrymq.spark.source.rows import open_rows, source_options
 
 KILLS = int(os.environ.get("GANTRY_KILLS", "2"))
 """How often; more by hand."""

@@ -11,12 +11,12 @@ from sparkkit import Processes
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.moments import Period
 from gantrymq.model import TRACE_TOPIC
-from gantrymq.pipelines.archive.run import Archive, Job
+from gantrymq.pipelines.archive.run import Archive, ArchiveRequest
 from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.marts import lag, ledger, traffic
 from gantrymq.pipelines.report.build import MARTS, Report, build
 from gantrymq.pipelines.report.request import Request
-from gantrymq.spark.rows import source_options
+from gantrymq.spark.source.rows import source_options
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -53,9 +53,13 @@ def test_a_period_of_live_topics_is_the_same_from_an_archive(
     settings = {"nameServer": cluster.namesrv, "topic": f"{shop.topic},{TRACE_TOPIC}"}
     archive = tmp_path / "archive"
     Archive(
-        spark, open_table(archive, create=True), Job(options=source_options(settings)), run="one",
-        clock=SystemClock(), report=lambda _: None,
-    ).run()  # fmt: skip
+        spark,
+        open_table(archive, create=True),
+        ArchiveRequest(options=source_options(settings)),
+        run="one",
+        clock=SystemClock(),
+        report=lambda _: None,
+    ).run()
 
     live = made(spark, tmp_path / "history", **given)
     archived = made(spark, archive=archive, **given)

@@ -13,7 +13,7 @@ from sparkkit import Processes, numbered
 
 from gantrymq.model import Queue
 from gantrymq.spark.plan import ranges
-from gantrymq.spark.rows import open_rows, source_options
+from gantrymq.spark.source.rows import open_rows, source_options
 
 KILLS = int(os.environ.get("GANTRY_KILLS", "2"))
 """How often a driver is killed; more by hand."""

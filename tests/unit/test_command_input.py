@@ -13,9 +13,9 @@ from click.testing import CliRunner, Result
 
 from gantrymq.cli.main import COMMANDS, main
 from gantrymq.cli.output import print_rows
-from gantrymq.client.dead_letters import _parse_cursor
-from gantrymq.client.errors import ClientError
-from gantrymq.client.spread_marks import parse_mark
+from gantrymq.client.admin.dead_letters import _parse_cursor
+from gantrymq.client.admin.spread_marks import parse_mark
+from gantrymq.client.core.errors import ClientError
 
 NOWHERE = ["-n", "127.0.0.1:1"]
 

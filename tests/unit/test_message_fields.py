@@ -21,8 +21,8 @@ from gantrymq import (
     PullOptions,
 )
 from gantrymq.base.clock import SystemClock
-from gantrymq.client.identity import MessageIds
-from gantrymq.client.outgoing import MAX_RECONSUME_TIMES, RECONSUME_TIME, prepare
+from gantrymq.client.core.identity import MessageIds
+from gantrymq.client.sending.send_request import MAX_RECONSUME_TIMES, RECONSUME_TIME, prepare
 from gantrymq.message_fields import RESERVED
 from gantrymq.protocol import properties
 from gantrymq.testing import Cluster

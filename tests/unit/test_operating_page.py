@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gantrymq.base.config import Written
+from gantrymq.base.config import WrittenSettings
 from gantrymq.base.telemetry import FILE_BYTES_MAX, FILES_KEPT
-from gantrymq.broker.config import BrokerConfig, broker_config
-from gantrymq.broker.live_settings import FIXED, LIVE
+from gantrymq.broker.settings.config import BrokerConfig, broker_config
+from gantrymq.broker.settings.live_settings import FIXED, LIVE
 from gantrymq.cli import servers
 from gantrymq.cli.reference import reference
 from gantrymq.nameserver.config import NameServerConfig, nameserver_config
@@ -93,8 +93,8 @@ class TestWhatIsInstalled:
         """
         In folders that the units make.
         """
-        broker = broker_config(Written.in_file(str(ROOT / "deploy" / "broker-a.conf")))
-        namesrv = nameserver_config(Written.in_file(str(ROOT / "deploy" / "namesrv.conf")))
+        broker = broker_config(WrittenSettings.in_file(str(ROOT / "deploy" / "broker-a.conf")))
+        namesrv = nameserver_config(WrittenSettings.in_file(str(ROOT / "deploy" / "namesrv.conf")))
 
         assert broker.store_path_root_dir.startswith("/var/lib/gantrymq/")
         assert broker.log_directory.startswith(namesrv.log_directory)

@@ -22,9 +22,9 @@ from gantrymq import (
     Transaction, Unfinished, ack_first, by_keys, reply_to,
 )
 from gantrymq import ConsumeStatus, Depends, sync
-from gantrymq.app import CallNext
+from gantrymq.app.app import CallNext
 from gantrymq.testing import GantryCluster
-from gantrymq.client.dead_letters import Letter, Wanted
+from gantrymq.client.admin.dead_letters import Letter, Wanted
 from gantrymq.client.once.sqlite_store import SqliteTransaction
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gantrymq.base.config import Written, parse_properties, replace_properties
+from gantrymq.base.config import WrittenSettings, parse_properties, replace_properties
 from gantrymq.base.errors import ConfigError
-from gantrymq.broker.config import BrokerConfig, broker_config
+from gantrymq.broker.settings.config import BrokerConfig, broker_config
 from gantrymq.nameserver.config import nameserver_config
 
 MASTER = "brokerClusterName={0}\nbrokerName={1}\nbrokerId=0\ndeleteWhen=04\nfileReservedTime=48\n"
@@ -33,7 +33,9 @@ class TestRocketmqsSampleFiles:
         """
         broker.conf, 2m-noslave and the masters of 2m-2s-async.
         """
-        found = broker_config(Written.in_text(MASTER.format("DefaultCluster", name) + role, "b"))
+        found = broker_config(
+            WrittenSettings.in_text(MASTER.format("DefaultCluster", name) + role, "b")
+        )
 
         assert (name, 48, 0) == (found.broker_name, found.file_reserved_time, found.broker_id)
 
@@ -62,7 +64,7 @@ class TestRocketmqsSampleFiles:
         Slaves, synchronous masters, raft groups, elected brokers, containers, files of tools.
         """
         with pytest.raises(ConfigError) as refused:
-            broker_config(Written.in_text(text, "conf/x.conf"))
+            broker_config(WrittenSettings.in_text(text, "conf/x.conf"))
         said = str(refused.value)
 
         assert said.startswith(setting)
@@ -83,7 +85,7 @@ class TestRocketmqsSampleFiles:
         The files of `controller`, one of which has a comment that is none.
         """
         with pytest.raises(ConfigError, match=rf"{setting}.*\(n.conf, line {line}\).*remove"):
-            nameserver_config(Written.in_text(text, "n.conf"))
+            nameserver_config(WrittenSettings.in_text(text, "n.conf"))
 
     def test_a_name_server_beside_containers_starts(self) -> None:
         """
@@ -91,7 +93,9 @@ class TestRocketmqsSampleFiles:
         """
         assert (
             9876
-            == nameserver_config(Written.in_text("supportActingMaster=true\n", "n")).listen_port
+            == nameserver_config(
+                WrittenSettings.in_text("supportActingMaster=true\n", "n")
+            ).listen_port
         )
 
     def test_the_proxys_file_is_said_to_be_json(self) -> None:
@@ -101,7 +105,9 @@ class TestRocketmqsSampleFiles:
         with pytest.raises(
             ConfigError, match=r"rmq-proxy.json, line 1: this is JSON; write a line"
         ):
-            Written.in_text('{\n  "rocketMQClusterName": "DefaultCluster"\n}\n', "rmq-proxy.json")
+            WrittenSettings.in_text(
+                '{\n  "rocketMQClusterName": "DefaultCluster"\n}\n', "rmq-proxy.json"
+            )
 
 
 class TestErrors:
@@ -134,7 +140,7 @@ class TestErrors:
         Lines are counted as an editor counts them.
         """
         with pytest.raises(ConfigError) as refused:
-            broker_config(Written.in_text(text, "b.conf"))
+            broker_config(WrittenSettings.in_text(text, "b.conf"))
 
         assert said in str(refused.value)
 
@@ -146,7 +152,7 @@ class TestErrors:
         A port beyond the end was taken for another one.
         """
         with pytest.raises(ConfigError, match=rf"{text.split('=')[0]}.* \(n.conf, line 1\)"):
-            nameserver_config(Written.in_text(text, "n.conf"))
+            nameserver_config(WrittenSettings.in_text(text, "n.conf"))
 
     def test_a_file_that_cannot_be_read_is_named(self, tmp_path: Path) -> None:
         """
@@ -155,14 +161,14 @@ class TestErrors:
         (tmp_path / "binary").write_bytes(b"\xff\xfe")
         for name in ("missing", ".", "binary"):
             with pytest.raises(ConfigError, match=f"cannot read {tmp_path}/{name}"):
-                Written.in_file(f"{tmp_path}/{name}")
+                WrittenSettings.in_file(f"{tmp_path}/{name}")
 
     def test_the_command_line_stands_above_the_file(self) -> None:
         """
         And an error names it.
         """
-        file = Written.in_text("listenPort=1\nbrokerName=b\n", "b.conf")
-        both = file | Written({"listenPort": "x"}, {"listenPort": "-D"})
+        file = WrittenSettings.in_text("listenPort=1\nbrokerName=b\n", "b.conf")
+        both = file | WrittenSettings({"listenPort": "x"}, {"listenPort": "-D"})
 
         with pytest.raises(ConfigError, match=r"listenPort=x \(-D\)"):
             broker_config(both)
@@ -193,7 +199,9 @@ class TestChangedFiles:
         RocketMQ's names, in percent.
         """
         text = "diskMaxUsedSpaceRatio=50\ndiskSpaceCleanForciblyRatio=60\ndeleteFileBatchMax=3\n"
-        found = broker_config(Written.in_text(f"{text}diskSpaceWarningLevelRatio=70\n", "b")).store
+        found = broker_config(
+            WrittenSettings.in_text(f"{text}diskSpaceWarningLevelRatio=70\n", "b")
+        ).store
 
         assert (0.5, 0.6, 0.7, 3) == (
             found.disk_clean_ratio, found.disk_force_ratio, found.disk_refuse_ratio,

@@ -30,7 +30,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenSettings:
     """Settings as somebody wrote them, and where each of them stands."""
 
     values: dict[str, str] = field(default_factory=dict)
@@ -55,9 +55,9 @@ class Written:
             why = error.strerror if isinstance(error, OSError) else error
             raise ConfigError(f"cannot read {path}: {why}") from error
 
-    def __or__(self, later: "Written") -> "Written":
+    def __or__(self, later: "WrittenSettings") -> "WrittenSettings":
         """Both; what stands in the later one wins."""
-        return Written(self.values | later.values, self.places | later.places)
+        return WrittenSettings(self.values | later.values, self.places | later.places)
 
     def quote(self, key: str) -> str:
         """A setting and where it stands, for an error."""

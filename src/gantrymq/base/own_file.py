@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from gantrymq.base.config import Written, as_text, convert
+from gantrymq.base.config import WrittenSettings, as_text, convert
 from gantrymq.base.disk import Disk
 from gantrymq.base.files import load_text
 
@@ -22,7 +22,7 @@ def with_saved(
 
     What is `fixed` is never taken from it, and what is `stronger` stands on the command line.
     """
-    written = Written.in_text(load_text(disk, path) or "", path)
+    written = WrittenSettings.in_text(load_text(disk, path) or "", path)
     chosen = {
         key: value.strip()
         for key, value in written.values.items()

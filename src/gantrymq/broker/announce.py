@@ -8,8 +8,8 @@ from contextlib import suppress
 from gantrymq.base import upkeep
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network, split_address
-from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.registry import Topics
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.tables.registry import Topics
 from gantrymq.model import READ, WRITE, DataVersion, TopicConfig
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson

@@ -19,16 +19,16 @@ from gantrymq.base.disk import OsDisk
 from gantrymq.base.network import Network, TcpNetwork
 from gantrymq.base.offload import ThreadOffload
 from gantrymq.broker.announce import Announcer
-from gantrymq.broker.config import OTHER_PORTS, BrokerConfig, local_address
-from gantrymq.broker.delay import DelayService
-from gantrymq.broker.filters import FilterTable
-from gantrymq.broker.live_settings import warn_of_old_file, with_own_file
-from gantrymq.broker.parts import Ports, Shared, assemble
+from gantrymq.broker.parts.broker import Ports, Shared, assemble
 from gantrymq.broker.policy import SYSTEM_GROUPS, Policy, boot_topics
-from gantrymq.broker.registry import Registry
 from gantrymq.broker.routes import PULL_CODES, broker_routes
-from gantrymq.broker.stats import Stats
-from gantrymq.broker.timer.service import TimerService
+from gantrymq.broker.settings.config import OTHER_PORTS, BrokerConfig, local_address
+from gantrymq.broker.settings.live_settings import warn_of_old_file, with_own_file
+from gantrymq.broker.stats import BrokerStats
+from gantrymq.broker.subscriptions.consumer_filters import FilterTable
+from gantrymq.broker.tables.registry import Registry
+from gantrymq.broker.waiting.delay_levels import DelayService
+from gantrymq.broker.waiting.timer.service import TimerService
 from gantrymq.model import GroupConfig
 from gantrymq.protocol.ids import encode_host
 from gantrymq.remoting.connection import Connection
@@ -109,7 +109,7 @@ async def run_broker(
         ha_address = f"{config.broker_ip1}:{config.ha_listen_port}"
         announcer = Announcer(config, address, ha_address, registry.topics, ports.network)
         policy = Policy(config, registry, announcer)
-        stats = Stats(ports.clock.now_ms(), store.written)
+        stats = BrokerStats(ports.clock.now_ms(), store.written)
         parts = assemble(Shared(config, ports, store, registry, policy, stats, conditions, host))
         routes = broker_routes(parts.handlers)
 

@@ -16,7 +16,7 @@ class NotPermitted(GantryError):
     code = ResponseCode.NO_PERMISSION
 
 
-class MessageRefused(GantryError):
+class IllegalMessage(GantryError):
     code = ResponseCode.MESSAGE_ILLEGAL
 
 

@@ -4,12 +4,13 @@ Names are RocketMQ's. Where a release renamed a figure both names are sent: clus
 and RocketMQ's exporter fail when one of theirs is missing.
 """
 
+from collections.abc import Callable
+
 from gantrymq.base.clock import WallClock
-from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.delay import DelayService
-from gantrymq.broker.handlers.pull import PullHandler
-from gantrymq.broker.stats import Stats
-from gantrymq.broker.timer.service import TimerService
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.stats import BrokerStats
+from gantrymq.broker.waiting.delay_levels import DelayService
+from gantrymq.broker.waiting.timer.service import TimerService
 from gantrymq.model import SCHEDULE_TOPIC
 from gantrymq.protocol.codes import VERSION_4_9_8
 from gantrymq.protocol.record import decode_record
@@ -25,14 +26,15 @@ class Figures:
         self,
         config: BrokerConfig,
         store: Store,
-        stats: Stats,
-        pulls: PullHandler,
+        stats: BrokerStats,
+        held_pulls: Callable[[], int],
         delays: DelayService,
         timers: TimerService,
         clock: WallClock,
     ) -> None:
         self._config, self._store, self._stats = config, store, stats
-        self._pulls, self._delays, self._timers, self._clock = pulls, delays, timers, clock
+        self._held_pulls, self._clock = held_pulls, clock
+        self._delays, self._timers = delays, timers
 
     async def table(self) -> dict[str, str]:
         first = await self._store.message_at(self._store.log_min)
@@ -116,7 +118,7 @@ class Figures:
             figures[f"{name}ThreadPoolQueueCapacity"] = 0
             figures[f"{name}ThreadPoolQueueHeadWaitTimeMills"] = 0
         return figures | {
-            "pullThreadPoolQueueSize": self._pulls.held,
+            "pullThreadPoolQueueSize": self._held_pulls(),
             "sendThreadPoolQueueCapacity": self._config.send_thread_pool_queue_capacity,
             "EndTransactionQueueSize": 0,
             "EndTransactionThreadPoolQueueCapacity": 0,

@@ -23,7 +23,7 @@ class _Lease:
     stops_when_lost: bool = False
 
 
-class QueueLocks:
+class QueueLockTable:
     """group -> queue -> lease. One that ran out may be taken by anybody."""
 
     def __init__(self) -> None:

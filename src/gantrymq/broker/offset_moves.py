@@ -8,7 +8,7 @@ RocketMQ 5 only logs it.
 import logging
 
 from gantrymq.base.clock import WallClock
-from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.model import OFFSET_MOVED_TOPIC
 from gantrymq.protocol import fastjson, properties
 from gantrymq.store.append import Append

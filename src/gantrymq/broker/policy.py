@@ -8,9 +8,9 @@ import msgspec
 
 from gantrymq.base.words import counted
 from gantrymq.broker.announce import Announcer
-from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, GroupMissing, NotPermitted, TopicMissing
-from gantrymq.broker.registry import Registry
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.tables.registry import Registry
 from gantrymq.model import (
     BENCHMARK_TOPIC,
     DEAD_PREFIX,

@@ -21,7 +21,7 @@ from gantrymq.broker.handlers.timers import TimerHandler
 from gantrymq.broker.handlers.topics import TopicHandler
 from gantrymq.broker.handlers.transactions import TransactionHandler
 from gantrymq.protocol.codes import RequestCode as Code
-from gantrymq.remoting.server import Hot, Routes, Slow
+from gantrymq.remoting.server import HandlerTable, Hot, Slow
 
 PULL_CODES = (
     Code.PULL_MESSAGE, Code.LITE_PULL_MESSAGE, Code.POP_MESSAGE, Code.PEEK_MESSAGE,
@@ -54,9 +54,9 @@ class Handlers:
     admin: AdminHandler
 
 
-def broker_routes(to: Handlers) -> Routes:
+def broker_routes(to: Handlers) -> HandlerTable:
     """Hot codes are plain functions; the slow ones are coroutines."""
-    return Routes(hot=_hot(to), slow={**_of_messages(to), **_of_tools(to)})
+    return HandlerTable(hot=_hot(to), slow={**_of_messages(to), **_of_tools(to)})
 
 
 def _hot(to: Handlers) -> dict[int, Hot]:

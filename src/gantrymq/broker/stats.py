@@ -9,7 +9,7 @@ WINDOWS = (1, 6, 60)
 """Samples behind the three rates."""
 
 
-class Stats:
+class BrokerStats:
     """Counters a broker keeps per topic and per group; plain additions on the hot path.
 
     What went in altogether is counted by the store: a message that waited was written twice.

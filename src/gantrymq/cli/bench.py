@@ -15,11 +15,11 @@ import click
 
 from gantrymq.base.errors import GantryError
 from gantrymq.cli.output import Row, fail, namesrv_option, print_line
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.delivery import Delivery
-from gantrymq.client.errors import NoRoute
-from gantrymq.client.options import ConsumerOptions
-from gantrymq.client.producer import Producer
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.core.errors import NoRoute
+from gantrymq.client.core.options import ConsumerOptions
+from gantrymq.client.messages.delivery import Delivery
+from gantrymq.client.produce.producer import Producer
 from gantrymq.model import BENCHMARK_TOPIC, Message, SendResult
 
 SAMPLE_EVERY = 8

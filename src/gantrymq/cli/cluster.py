@@ -10,7 +10,7 @@ from gantrymq.base.words import counted
 from gantrymq.cli.guard import describe
 from gantrymq.cli.output import Row, namesrv_option, output_option, print_rows
 from gantrymq.cli.times import shown_or_ms
-from gantrymq.client.admin import Admin
+from gantrymq.client.admin.admin import Admin
 
 
 @click.command("cluster")

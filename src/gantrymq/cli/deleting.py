@@ -5,8 +5,8 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from gantrymq.cli.output import confirm
-from gantrymq.client.admin import Admin
-from gantrymq.client.errors import ClientError
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.core.errors import ClientError
 
 
 def delete_confirmed(

@@ -22,9 +22,9 @@ from gantrymq.cli.output import (
     print_rows,
 )
 from gantrymq.cli.times import TIME, shown
-from gantrymq.client.admin import Admin
-from gantrymq.client.dead_letters import Cause, DeadLetters, Letter, Wanted
-from gantrymq.client.resending import RATE_DEFAULT
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.admin.dead_letters import Cause, DeadLetterFilter, DeadLetters, Letter
+from gantrymq.client.admin.resend import RATE_DEFAULT
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,8 +50,8 @@ def _filters(function: F) -> F:
     return function
 
 
-def _wanted(chosen: dict[str, Any]) -> Wanted:
-    return Wanted(
+def _wanted(chosen: dict[str, Any]) -> DeadLetterFilter:
+    return DeadLetterFilter(
         fingerprint=chosen.pop("fingerprint"),
         topic=chosen.pop("topic"),
         key=chosen.pop("key"),

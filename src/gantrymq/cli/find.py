@@ -19,14 +19,14 @@ from gantrymq.cli.output import (
     print_rows,
 )
 from gantrymq.cli.times import TIME
-from gantrymq.client.admin import Admin
-from gantrymq.client.finding import FOUND_MAX, Finder, Found
-from gantrymq.client.message_query import FOREVER_MS
-from gantrymq.client.received import Received
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.admin.message_query import FOREVER_MS
+from gantrymq.client.admin.message_search import FOUND_MAX, Finder, Found
+from gantrymq.client.messages.received import Received
 from gantrymq.model import Queue
 
 if TYPE_CHECKING:
-    from gantrymq.pipelines.lake.hotcold import HotAndCold
+    from gantrymq.pipelines.lake.combined_search import HotAndCold
 
 
 @click.command("find")
@@ -91,7 +91,7 @@ def _finder(admin: Admin, archive: str | None) -> "Finder | HotAndCold":
         return Finder(admin)
     try:
         from gantrymq.pipelines.lake import open_table
-        from gantrymq.pipelines.lake.hotcold import HotAndCold
+        from gantrymq.pipelines.lake.combined_search import HotAndCold
         from gantrymq.pipelines.lake.lookup import Lookup
     except ImportError as error:
         raise needs_lake(error) from error

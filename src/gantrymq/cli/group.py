@@ -11,9 +11,9 @@ from gantrymq.base.errors import GantryError
 from gantrymq.cli.group_admin import delete, list_groups, members
 from gantrymq.cli.known import check_group
 from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
-from gantrymq.client.admin import Admin
-from gantrymq.client.errors import ClientError
-from gantrymq.client.group_settings import Settings, change_settings, settings
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.admin.group_settings import Settings, change_settings, settings
+from gantrymq.client.core.errors import ClientError
 from gantrymq.model import GroupConfig
 
 RETRY_QUEUES_MAX = 65_536

@@ -9,9 +9,9 @@ from gantrymq.base.words import counted
 from gantrymq.cli.deleting import belongs_to_brokers, delete_confirmed
 from gantrymq.cli.known import check_group
 from gantrymq.cli.output import Row, namesrv_option, output_option, print_listed, print_rows
-from gantrymq.client.admin import Admin
-from gantrymq.client.errors import ClientError
-from gantrymq.client.group_settings import Settings, settings
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.admin.group_settings import Settings, settings
+from gantrymq.client.core.errors import ClientError
 from gantrymq.model import GroupConfig, dead_topic, retry_topic
 from gantrymq.protocol.bodies import ConsumerConnections
 

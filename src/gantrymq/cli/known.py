@@ -5,34 +5,34 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
-from gantrymq.client.admin import Admin
-from gantrymq.client.errors import ClientError, NoNameServer
-from gantrymq.client.group_settings import settings
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.admin.group_settings import settings
+from gantrymq.client.core.errors import ClientError, NoNameServer
 from gantrymq.model import dead_topic, retry_topic
 
 SHOWN_MAX: Final = 5
 """Names that are listed where none is near the wrong one."""
 
 
-class Unknown(ClientError):
+class UnknownName(ClientError):
     """No server, store or archive knows this name."""
 
 
 async def check_topic(admin: Admin, name: str) -> None:
-    """Unknown unless a name server lists the topic."""
+    """UnknownName unless a name server lists the topic."""
     names = await admin.topics()
     if name not in names:
-        raise Unknown(_text("topic", name, names))
+        raise UnknownName(_text("topic", name, names))
 
 
 async def check_group(admin: Admin, name: str) -> None:
-    """Unknown unless a broker has the group's settings, or what it left behind."""
+    """UnknownName unless a broker has the group's settings, or what it left behind."""
     groups = await settings(admin)
     if name in groups:
         return
     left = {retry_topic(name), dead_topic(name)}
     if left.isdisjoint(await admin.topics()):
-        raise Unknown(_text("group", name, groups))
+        raise UnknownName(_text("group", name, groups))
 
 
 async def check_names(
@@ -47,7 +47,7 @@ async def check_names(
 
 
 async def check_topic_or_archived(admin: Admin, archive: str, name: str) -> None:
-    """Unknown unless a name server lists the topic, or the archive has messages of it.
+    """UnknownName unless a name server lists the topic, or the archive has messages of it.
 
     Brokers that do not answer are no reason to give up: that is what an archive is for.
     """
@@ -59,16 +59,16 @@ async def check_topic_or_archived(admin: Admin, archive: str, name: str) -> None
     except NoNameServer:
         live = []
     if name not in live:
-        raise Unknown(_text("topic", name, [*live, *kept], f"in the cluster or in {archive}"))
+        raise UnknownName(_text("topic", name, [*live, *kept], f"in the cluster or in {archive}"))
 
 
 def check_archived(archive: str | Path, *topics: str) -> None:
-    """Unknown unless the archive has messages of all of them."""
+    """UnknownName unless the archive has messages of all of them."""
     _check_all(topics, archived_topics(archive), f"in the archive {archive}")
 
 
 def check_stored(store: str | Path, *topics: str, groups: Iterable[str] = ()) -> None:
-    """Unknown unless the broker's folder has all these topics, and progress of these groups."""
+    """UnknownName unless the broker's folder has all these topics, and progress of these groups."""
     from gantrymq.store.folder import StoreFolder
 
     folder = StoreFolder(str(store))
@@ -77,7 +77,7 @@ def check_stored(store: str | Path, *topics: str, groups: Iterable[str] = ()) ->
     finally:
         folder.close()
     if groups := tuple(groups):
-        from gantrymq.pipelines.staging.progress import stored_progress
+        from gantrymq.pipelines.staging.group_progress import stored_progress
 
         known = {row["group"] for row in stored_progress(Path(store), "", 0)}
         _check_all(groups, known, f"in the store {store}", kind="group")
@@ -95,7 +95,7 @@ def _check_all(
 ) -> None:
     for name in names:
         if name not in known:
-            raise Unknown(_text(kind, name, known, where))
+            raise UnknownName(_text(kind, name, known, where))
 
 
 def _text(kind: str, name: str, known: Iterable[str], where: str = "") -> str:

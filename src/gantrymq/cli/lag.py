@@ -12,9 +12,9 @@ from gantrymq.base.errors import GantryError
 from gantrymq.base.words import counted
 from gantrymq.cli.known import check_topic
 from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
-from gantrymq.client.admin import Admin
-from gantrymq.client.lag import Backlog, GroupLag, QueueLag
-from gantrymq.client.lag_advice import advice
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.admin.lag import Backlog, GroupLag, QueueLag
+from gantrymq.client.admin.lag_advice import advice
 from gantrymq.model import Queue
 
 CLEAR_SCREEN = "\x1b[H\x1b[2J"

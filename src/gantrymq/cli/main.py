@@ -21,7 +21,7 @@ COMMANDS = {
     "reset": "gantrymq.cli.reset:reset",
     "dlq": "gantrymq.cli.dlq:dlq",
     "nsaddr": "gantrymq.cli.nsaddr:nsaddr",
-    "pipeline": "gantrymq.cli.pipeline:pipeline",
+    "pipeline": "gantrymq.cli.pipeline.group:pipeline",
     "bench": "gantrymq.cli.bench:bench",
 }
 HELP = {

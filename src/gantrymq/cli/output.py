@@ -13,7 +13,7 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.base.words import counted
 from gantrymq.cli.guard import report
 from gantrymq.cli.times import shown
-from gantrymq.client.received import Received
+from gantrymq.client.messages.received import Received
 
 FORMATS = click.Choice(["table", "json", "jsonl"])
 output_option = click.option(

@@ -12,8 +12,8 @@ from collections.abc import Collection
 import msgspec
 
 from gantrymq.base.config import as_text
-from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.live_settings import FIXED, LIVE
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.settings.live_settings import FIXED, LIVE
 from gantrymq.nameserver.config import NEXT_START, UNCHANGEABLE, NameServerConfig
 
 

@@ -11,9 +11,9 @@ from gantrymq.base.words import counted
 from gantrymq.cli.known import check_group, check_topic
 from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
 from gantrymq.cli.times import as_place
-from gantrymq.client.admin import Admin
-from gantrymq.client.admin_resets import ResetRow, To
-from gantrymq.client.admin_resets import reset as move
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.admin.reset_offsets import ResetRow, To
+from gantrymq.client.admin.reset_offsets import reset as move
 from gantrymq.model import Queue
 
 

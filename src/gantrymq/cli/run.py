@@ -7,7 +7,7 @@ from importlib import import_module
 
 import click
 
-from gantrymq.app import App
+from gantrymq.app.app import App
 from gantrymq.base.errors import GantryError
 from gantrymq.cli.output import fail, namesrv_option
 from gantrymq.sync import App as BlockingApp

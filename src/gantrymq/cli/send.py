@@ -11,7 +11,7 @@ from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import GantryError
 from gantrymq.cli.output import fail, namesrv_option, output_option, print_line, print_table
 from gantrymq.cli.times import TIME, shown
-from gantrymq.client.producer import Producer
+from gantrymq.client.produce.producer import Producer
 from gantrymq.model import Message, NameRefused, SendResult
 
 GROUP = "gantry-cli"

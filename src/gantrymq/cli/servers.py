@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from gantrymq.base.config import Written, as_text, format_properties
+from gantrymq.base.config import WrittenSettings, as_text, format_properties
 from gantrymq.base.disk import OsDisk, check_unlocked
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.memory import keep_freed_memory
@@ -69,11 +69,13 @@ def _say(line: str) -> None:
         print(line, flush=True)
 
 
-def _written(config_file: str | None, overrides: tuple[str, ...]) -> tuple[Written, Written]:
+def _written(
+    config_file: str | None, overrides: tuple[str, ...]
+) -> tuple[WrittenSettings, WrittenSettings]:
     """What stands in the file, and what stands on the command line."""
     pairs = _pairs(overrides)
-    given = Written(pairs, dict.fromkeys(pairs, "-D"))
-    return Written.in_file(config_file) if config_file else Written(), given
+    given = WrittenSettings(pairs, dict.fromkeys(pairs, "-D"))
+    return WrittenSettings.in_file(config_file) if config_file else WrittenSettings(), given
 
 
 @click.command("mqnamesrv", cls=GuardedCommand, context_settings=HELP_OPTIONS)
@@ -139,15 +141,15 @@ def mqbroker(
     without one to config/broker.properties below storePathRootDir.
     """
     from gantrymq.broker.app import run_broker
-    from gantrymq.broker.config import broker_config
-    from gantrymq.broker.live_settings import with_own_file
+    from gantrymq.broker.settings.config import broker_config
+    from gantrymq.broker.settings.live_settings import with_own_file
 
     own, *others = config_files or (None,)
     written, given = _written(own, overrides)
     for other in others:
         written |= _written(other, ())[0]
     if namesrv:
-        given |= Written({"namesrvAddr": namesrv}, {"namesrvAddr": "-n"})
+        given |= WrittenSettings({"namesrvAddr": namesrv}, {"namesrvAddr": "-n"})
     config = broker_config(written | given)
     config.namesrv_addr = config.namesrv_addr or os.environ.get("NAMESRV_ADDR", "")
     if own is not None:

@@ -20,9 +20,9 @@ from gantrymq.cli.output import (
 )
 from gantrymq.cli.pipes import while_read
 from gantrymq.cli.times import as_place, shown
-from gantrymq.client.pull_consumer import PullConsumer, PullResult
-from gantrymq.client.pulling import PullStatus
-from gantrymq.client.received import Received
+from gantrymq.client.consume.pull.pull_consumer import PullConsumer, PullResult
+from gantrymq.client.consume.queues.pull_request import PullStatus
+from gantrymq.client.messages.received import Received
 from gantrymq.model import Queue
 
 GROUP = "gantry-cli"

@@ -17,9 +17,9 @@ from gantrymq.cli.output import (
     print_rows,
 )
 from gantrymq.cli.topic_admin import create, delete, list_topics, show, update
-from gantrymq.client.admin import Admin
-from gantrymq.client.shrink import shrink_topic
-from gantrymq.client.spread import RATE_DEFAULT, Keyless, Spread, SpreadRow
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.admin.shrink import shrink_topic
+from gantrymq.client.admin.spread import RATE_DEFAULT, Keyless, Spread, SpreadRow
 
 
 @click.group("topic")

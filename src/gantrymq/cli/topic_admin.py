@@ -11,8 +11,8 @@ from gantrymq.cli.deleting import belongs_to_brokers, delete_confirmed
 from gantrymq.cli.known import check_topic
 from gantrymq.cli.output import Row, namesrv_option, output_option, print_listed, print_rows
 from gantrymq.cli.times import shown_or_ms
-from gantrymq.client.admin import Admin
-from gantrymq.client.errors import ClientError
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.core.errors import ClientError
 from gantrymq.model import (
     DEAD_PREFIX,
     READ,

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from gantrymq.base.config import Written
+from gantrymq.base.config import WrittenSettings
 from gantrymq.base.disk import Lock, LockedError, OsDisk, check_unlocked
 from gantrymq.base.errors import ConfigError
 from gantrymq.base.network import free_port
@@ -27,7 +27,7 @@ stand above it."""
 
 
 @dataclass
-class Part:
+class ServerProcess:
     """One process of ours."""
 
     name: str
@@ -76,11 +76,11 @@ def up(
 
 def _check_settings(files: tuple[str, ...]) -> None:
     """ConfigError for what a broker would refuse, before anything is touched."""
-    from gantrymq.broker.config import broker_config
+    from gantrymq.broker.settings.config import broker_config
 
-    written = Written()
+    written = WrittenSettings()
     for name in files:
-        written |= Written.in_file(name)
+        written |= WrittenSettings.in_file(name)
     broker_config(written)
 
 
@@ -118,7 +118,7 @@ async def _supervise(
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stop.set)
-    parts: list[Part] = []
+    parts: list[ServerProcess] = []
     namesrv_port = namesrv_port or free_port(host)
     namesrv = f"{host}:{namesrv_port}"
     try:
@@ -156,7 +156,7 @@ async def _first(ready: "asyncio.Future[list[None]]", stop: asyncio.Event, secon
     return False
 
 
-async def _start(name: str, *arguments: str) -> Part:
+async def _start(name: str, *arguments: str) -> ServerProcess:
     code = f"from gantrymq.cli.servers import {name}; {name}()"
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, *arguments,
@@ -165,10 +165,10 @@ async def _start(name: str, *arguments: str) -> Part:
         env=os.environ | {"GANTRY_SUPERVISED": "1"},
         start_new_session=True,  # Ctrl-C is for us: we take the parts down in order
     )  # fmt: skip
-    return Part(name, process)
+    return ServerProcess(name, process)
 
 
-async def _start_namesrv(root: Path, host: str, port: int) -> Part:
+async def _start_namesrv(root: Path, host: str, port: int) -> ServerProcess:
     return await _start(
         "mqnamesrv",
         f"-DbindAddress={host}",
@@ -181,7 +181,7 @@ async def _start_namesrv(root: Path, host: str, port: int) -> Part:
 
 async def _start_broker(
     root: Path, host: str, port: int, name: str, namesrv: str, files: tuple[str, ...]
-) -> Part:
+) -> ServerProcess:
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
     own = folder / "broker.conf"
@@ -202,7 +202,7 @@ async def _start_broker(
     )  # fmt: skip
 
 
-async def _await_port(part: Part) -> None:
+async def _await_port(part: ServerProcess) -> None:
     """Pass the part's own lines on and wait for the one that says it serves."""
     assert part.process.stdout is not None
     while line := await part.process.stdout.readline():
@@ -214,7 +214,7 @@ async def _await_port(part: Part) -> None:
     raise PartDied(f"{part.name} ended with {await part.process.wait()} before it served")
 
 
-async def _until_stopped(parts: list[Part], stop: asyncio.Event) -> None:
+async def _until_stopped(parts: list[ServerProcess], stop: asyncio.Event) -> None:
     ends = {asyncio.ensure_future(part.process.wait()): part for part in parts}
     stopping = asyncio.ensure_future(stop.wait())
     done, pending = await asyncio.wait([stopping, *ends], return_when=asyncio.FIRST_COMPLETED)
@@ -225,7 +225,7 @@ async def _until_stopped(parts: list[Part], stop: asyncio.Event) -> None:
         raise PartDied(f"{dead[0].name} ended with {dead[0].process.returncode}")
 
 
-async def _take_down(parts: list[Part]) -> None:
+async def _take_down(parts: list[ServerProcess]) -> None:
     """Brokers first, so that they can say good-bye to the name server."""
     for part in reversed(parts):
         with suppress(ProcessLookupError):

@@ -10,7 +10,7 @@ from gantrymq.base.words import counted
 from gantrymq.cli.known import check_topic
 from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
 from gantrymq.cli.times import TIME, shown_or_ms
-from gantrymq.client.admin import Admin
+from gantrymq.client.admin.admin import Admin
 from gantrymq.protocol.waiting import WaitingMessage, WaitingRoom, WaitingTable, WaitingTopic
 
 

@@ -19,10 +19,10 @@ from gantrymq.cli.output import (
     print_table,
 )
 from gantrymq.cli.times import shown
-from gantrymq.client.admin import Admin
-from gantrymq.client.life import Event, Life, Standing
-from gantrymq.client.why import Groups, Place, Source, Stored, Traces
-from gantrymq.client.why import why as life_of
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.admin.history_query import GroupSource, HistorySource, IdSource, Stored, Traces
+from gantrymq.client.admin.history_query import why as life_of
+from gantrymq.client.admin.message_history import Event, MessageHistory, Standing
 from gantrymq.model import TRACE_TOPIC
 
 
@@ -57,7 +57,7 @@ def why(
 
 async def _look(
     msg_id: str, topic: str | None, trace_topic: str, archive: str | None, namesrv: str | None
-) -> Life:
+) -> MessageHistory:
     async with Admin(namesrv) as admin:
         archived = _archived(archive)
         if topic is not None and archive is None:
@@ -66,22 +66,22 @@ async def _look(
             await check_topic_or_archived(admin, archive, topic)
         return await life_of(
             admin, msg_id, topic=topic,
-            sources=(Place(), Traces(trace_topic), Stored(), *archived, Groups()),
+            sources=(IdSource(), Traces(trace_topic), Stored(), *archived, GroupSource()),
             say=lambda line: print(line, file=sys.stderr, flush=True),
         )  # fmt: skip
 
 
-def _archived(archive: str | None) -> tuple[Source, ...]:
+def _archived(archive: str | None) -> tuple[HistorySource, ...]:
     if archive is None:
         return ()
     try:
-        from gantrymq.pipelines.lake.hotcold import ArchivedCopies
+        from gantrymq.pipelines.lake.combined_search import ArchivedCopies
     except ImportError as error:
         raise needs_lake(error) from error
     return (ArchivedCopies(archive),)
 
 
-def as_row(life: Life) -> Row:
+def as_row(life: MessageHistory) -> Row:
     """The whole life as one object."""
     return {
         "msgId": life.msg_id,
@@ -118,7 +118,7 @@ def _group_row(standing: Standing) -> Row:
     }
 
 
-def _print(life: Life) -> None:
+def _print(life: MessageHistory) -> None:
     marks = [life.msg_id, f"topic {life.topic or '?'}"]
     marks += [f"tag {life.tags}"] if life.tags else []
     marks += [f"keys {' '.join(life.keys)}"] if life.keys else []

@@ -1,1 +1,74 @@
-"""Producers, consumers and the admin, over one core that they share."""
+"""The client: producers, consumers and the administration, over one core that they share.
+
+`core` is what one client id has, `messages` what consumers get, `sending` one send, `produce` and
+`consume` the public clients, `once` effectively-once consuming, `tracing` the trace writer, and
+`admin` what operators ask. Programs import from `gantrymq`; what only operators' programs need is
+importable from here.
+"""
+
+from typing import TYPE_CHECKING
+
+from gantrymq.base.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from gantrymq.client.admin.dead_letters import DeadLetterFilter, DeadLetters
+    from gantrymq.client.admin.group_settings import change_settings, settings
+    from gantrymq.client.admin.history_query import why
+    from gantrymq.client.admin.lag import Backlog, GroupLag, QueueLag, TopicLag
+    from gantrymq.client.admin.lag_advice import advice
+    from gantrymq.client.admin.shrink import shrink_topic
+    from gantrymq.client.admin.spread import Spread
+    from gantrymq.client.admin.trace_query import Trace, TraceEvent, trace_of
+    from gantrymq.client.consume.queues.pull_request import pull_raw
+    from gantrymq.protocol.assignment import (
+        Strategy,
+        averagely,
+        by_circle,
+        by_config,
+        by_machine_room,
+        consistent_hash,
+        machine_room_nearby,
+    )
+
+__all__ = [
+    "Backlog",
+    "DeadLetterFilter",
+    "DeadLetters",
+    "GroupLag",
+    "QueueLag",
+    "Spread",
+    "Strategy",
+    "TopicLag",
+    "Trace",
+    "TraceEvent",
+    "advice",
+    "averagely",
+    "by_circle",
+    "by_config",
+    "by_machine_room",
+    "change_settings",
+    "consistent_hash",
+    "machine_room_nearby",
+    "pull_raw",
+    "settings",
+    "shrink_topic",
+    "trace_of",
+    "why",
+]
+
+_HOMES = {
+    "gantrymq.client.admin.dead_letters": ("DeadLetterFilter", "DeadLetters"),
+    "gantrymq.client.admin.group_settings": ("change_settings", "settings"),
+    "gantrymq.client.admin.history_query": ("why",),
+    "gantrymq.client.admin.lag": ("Backlog", "GroupLag", "QueueLag", "TopicLag"),
+    "gantrymq.client.admin.lag_advice": ("advice",),
+    "gantrymq.client.admin.shrink": ("shrink_topic",),
+    "gantrymq.client.admin.spread": ("Spread",),
+    "gantrymq.client.admin.trace_query": ("Trace", "TraceEvent", "trace_of"),
+    "gantrymq.client.consume.queues.pull_request": ("pull_raw",),
+    "gantrymq.protocol.assignment": (
+        "Strategy", "averagely", "by_circle", "by_config", "by_machine_room", "consistent_hash",
+        "machine_room_nearby",
+    ),
+}  # fmt: skip
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -2,30 +2,30 @@
 
 What is traced goes into a bounded queue: when that is full, trace is dropped and counted, because
 a message is worth more than its trace. Full trace messages leave at once and the rest after half a
-second, through an outbox of its own that traces nothing. Each trace message ends with a count of
-its writer's records, so that readers know whether they have them all.
+second, by sends that are not traced themselves. Each trace message ends with a count of the
+writer's records, so that readers know whether they have them all.
 """
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from gantrymq.base.errors import GantryError
 from gantrymq.base.words import counted
-from gantrymq.client.options import ProducerOptions
-from gantrymq.client.outbox import Outbox, Pending
-from gantrymq.client.outgoing import Prepared, prepare
+from gantrymq.client.core.options import ProducerOptions
+from gantrymq.client.sending.pending_sends import Pending, PendingSends
+from gantrymq.client.sending.send_request import PreparedMessage, prepare
 from gantrymq.model import TRACE_TOPIC, Message, SendResult
 from gantrymq.protocol import batch, properties, trace
 from gantrymq.protocol.command import Command
-from gantrymq.protocol.trace import MessageType, Outcome, Record
+from gantrymq.protocol.trace import ConsumeReturnType, MessageType, Record
 
 if TYPE_CHECKING:
-    from gantrymq.client.delivery import Delivery
-    from gantrymq.client.instance import Instance
-    from gantrymq.client.received import Received
+    from gantrymq.client.core.instance import Instance
+    from gantrymq.client.messages.delivery import Delivery
+    from gantrymq.client.messages.received import Received
 
 log = logging.getLogger(__name__)
 
@@ -53,25 +53,6 @@ _OPTIONS: Final = ProducerOptions(
 )
 
 
-class TraceSink(Protocol):
-    """What the parts of a client tell; where there is no sink, tracing is off."""
-
-    def sent(self, prepared: Prepared, address: str, result: SendResult, answer: Command) -> None:
-        """A broker stored a message."""
-
-    def handed_out(self, messages: "Sequence[Delivery]") -> None:
-        """A consumer got messages; each that is traced gets its `attempt`."""
-
-    def transaction_ended(
-        self, message: "Message | Received", msg_id: str, transaction_id: str, broker: str,
-        decision: str, *, from_check: bool,
-    ) -> None:  # fmt: skip
-        """A producer decided: commit, rollback or unknown."""
-
-    def recalled(self, topic: str, msg_id: str, *, ok: bool) -> None:
-        """A delayed message was called back, or could not be."""
-
-
 class Attempt:
     """One consumption of one message, from hand-out to its verb."""
 
@@ -94,7 +75,7 @@ class Tracing:
         self._side = kind
         self._inner_group = f"_INNER_TRACE_PRODUCER-{group}-{kind}-1"
         self._loop = asyncio.get_running_loop()
-        self._outbox = Outbox(instance, self._inner_group, _OPTIONS)
+        self._sends = PendingSends(instance, self._inner_group, _OPTIONS)
         self._notes: deque[Record] = deque()
         self._begun_ms = instance.clock.now_ms()
         self._numbered = 0
@@ -115,13 +96,13 @@ class Tracing:
             async with asyncio.timeout(CLOSE_SECONDS_MAX):
                 last = not (self._numbered or self._notes or self.dropped or self._met)
                 while not last:
-                    await self._outbox.room()
+                    await self._sends.room()
                     self._write(closing=True)
                     last = not self._notes
-                await self._outbox.close()
+                await self._sends.close()
         except TimeoutError:
             records = counted(len(self._notes), "record")
-            self._warn(f"{records} and {counted(self._outbox.count, 'message')} given up")
+            self._warn(f"{records} and {counted(self._sends.count, 'message')} given up")
         finally:
             for handle in (self._timer, self._soon):
                 if handle is not None:
@@ -130,7 +111,9 @@ class Tracing:
 
     # what happens
 
-    def sent(self, prepared: Prepared, address: str, result: SendResult, answer: Command) -> None:
+    def sent(
+        self, prepared: PreparedMessage, address: str, result: SendResult, answer: Command
+    ) -> None:
         if answer.ext.get(properties.TRACE_ON) == "false" or prepared.topic == self._topic:
             return
         now_ms = self._instance.clock.now_ms()
@@ -212,14 +195,14 @@ class Tracing:
             self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
 
     def _hurry(self) -> None:
-        """Write full messages in the next turn. While the outbox is full, its answers call this."""
-        if self._soon is None and not self._outbox.full:
+        """Write full messages in the next turn; with too many sends pending, answers call this."""
+        if self._soon is None and not self._sends.full:
             self._soon = self._loop.call_soon(self._write_full)
 
     # putting it into words
 
     def _pubs(
-        self, prepared: Prepared, address: str, result: SendResult, region: str, now_ms: int
+        self, prepared: PreparedMessage, address: str, result: SendResult, region: str, now_ms: int
     ) -> list[Record]:
         """One record a message, also for a batch: each must be found by its own id."""
         ids, places = [result.msg_id], [result.offset_msg_id]
@@ -243,7 +226,7 @@ class Tracing:
     def _flush(self) -> None:
         """The timer: what waits is written, also when it is little."""
         self._timer = None
-        if len(self._notes) >= BATCH_MAX or self._outbox.full:
+        if len(self._notes) >= BATCH_MAX or self._sends.full:
             self._hurry()
         elif self._notes or self._untold:
             self._write()
@@ -253,7 +236,7 @@ class Tracing:
     def _write_full(self) -> None:
         self._soon = None
         for _ in range(TURN_MESSAGES_MAX):
-            if len(self._notes) < BATCH_MAX or self._outbox.full:
+            if len(self._notes) < BATCH_MAX or self._sends.full:
                 break
             self._write()
         if len(self._notes) >= BATCH_MAX:
@@ -292,7 +275,7 @@ class Tracing:
         future: asyncio.Future[SendResult] = self._loop.create_future()
         deadline = self._loop.time() + _OPTIONS.send_timeout_ms / 1000
         future.add_done_callback(lambda done: self._settled(done, count))
-        self._outbox.add(Pending(self._outbox, prepared, future, deadline, 1 + _OPTIONS.retries))
+        self._sends.add(Pending(self._sends, prepared, future, deadline, 1 + _OPTIONS.retries))
 
     def _settled(self, done: asyncio.Future[SendResult], count: int) -> None:
         error = None if done.cancelled() else done.exception()
@@ -323,13 +306,17 @@ def _message_type(found: dict[str, str]) -> MessageType:
     )  # fmt: skip
 
 
-def _outcome(message: "Delivery") -> Outcome:
+def _outcome(message: "Delivery") -> ConsumeReturnType:
     if message.finished == "ack":
-        return Outcome.SUCCESS
+        return ConsumeReturnType.SUCCESS
     if message.finished not in ("retry", "dead"):
-        return Outcome.TIMEOUT
+        return ConsumeReturnType.TIMEOUT
     failure = message.failure
-    return Outcome.EXCEPTION if failure is not None and failure.error else Outcome.FAILED
+    return (
+        ConsumeReturnType.EXCEPTION
+        if failure is not None and failure.error
+        else ConsumeReturnType.FAILED
+    )
 
 
 def _fitting(keys: list[str]) -> list[str]:

@@ -4,7 +4,7 @@ import os.path
 
 import msgspec
 
-from gantrymq.base.config import Written, settings
+from gantrymq.base.config import WrittenSettings, settings
 from gantrymq.base.errors import ConfigError
 
 _HOME = os.path.expanduser("~")
@@ -68,7 +68,7 @@ _NO_CONTROLLER = (
 )
 
 
-def nameserver_config(written: Written) -> NameServerConfig:
+def nameserver_config(written: WrittenSettings) -> NameServerConfig:
     """The settings that stand in a property file and on the command line."""
     for key, value in written.values.items():
         embedded = key == "enableControllerInNamesrv" and value.strip().lower() == "true"

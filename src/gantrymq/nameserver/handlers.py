@@ -10,7 +10,7 @@ from gantrymq.base.errors import GantryError, ProtocolError
 from gantrymq.model import DataVersion, Route
 from gantrymq.nameserver.config import NameServerConfig
 from gantrymq.nameserver.kv import ORDER_NAMESPACE, KvConfig
-from gantrymq.nameserver.live_settings import LiveSettings
+from gantrymq.nameserver.live_settings import NameServerSettings
 from gantrymq.nameserver.registration import decode_body
 from gantrymq.nameserver.table import (
     UNIT_FLAG,
@@ -28,7 +28,7 @@ from gantrymq.protocol.command import Command, response
 from gantrymq.protocol.headers import topics as t
 from gantrymq.protocol.headers.base import Header
 from gantrymq.remoting.connection import Connection
-from gantrymq.remoting.server import Hot, Routes
+from gantrymq.remoting.server import HandlerTable, Hot
 
 NO_ROUTE = "No topic route info in name server for the topic: "
 FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
@@ -42,7 +42,7 @@ class NotFound(GantryError):
     code = ResponseCode.QUERY_NOT_FOUND
 
 
-class TopicMissing(GantryError):
+class RouteMissing(GantryError):
     code = ResponseCode.TOPIC_NOT_EXIST
 
 
@@ -53,16 +53,16 @@ class Handlers:
         self,
         table: RouteTable,
         kv: KvConfig,
-        live: LiveSettings,
+        live: NameServerSettings,
         config: NameServerConfig,
         clock: WallClock,
     ) -> None:
         self._table, self._kv, self._config, self._clock = table, kv, config, clock
         self._live = live
 
-    def routes(self) -> Routes:
+    def routes(self) -> HandlerTable:
         """Everything a name server answers, on one screen."""
-        return Routes(
+        return HandlerTable(
             hot=dict(
                 [
                     _on(c.GET_KV_CONFIG, self._get_kv),
@@ -165,7 +165,7 @@ class Handlers:
     def _route(self, peer: Connection, request: Command, h: t.RouteRequest) -> Answer:
         route = self._table.route(h.topic)
         if route is None:
-            raise TopicMissing(f"{NO_ROUTE}{h.topic}{FAQ}")
+            raise RouteMissing(f"{NO_ROUTE}{h.topic}{FAQ}")
         if self._config.order_message_enable:
             route.order_topic_conf = self._kv.get(ORDER_NAMESPACE, h.topic)
         return response(request, body=_without_nulls(route))

@@ -15,7 +15,7 @@ class NotChangeable(GantryError):
     code = ResponseCode.NO_PERMISSION
 
 
-class LiveSettings:
+class NameServerSettings:
     """The settings of one running name server; a change is on disk before it is answered."""
 
     def __init__(self, config: NameServerConfig, disk: Disk, offload: Offload) -> None:

@@ -104,7 +104,7 @@ class RegisterBrokerBody(msgspec.Struct, kw_only=True, rename="camel"):
     )
 
 
-class Connection(msgspec.Struct, kw_only=True, rename="camel"):
+class ClientConnection(msgspec.Struct, kw_only=True, rename="camel"):
     client_addr: str
     client_id: str
     language: str
@@ -124,7 +124,7 @@ class SubscriptionConflict(msgspec.Struct, kw_only=True, rename="camel", frozen=
 
 
 class ConsumerConnections(msgspec.Struct, kw_only=True, rename="camel"):
-    connection_set: list[Connection] = []
+    connection_set: list[ClientConnection] = []
     consume_from_where: str | msgspec.UnsetType = msgspec.UNSET
     consume_type: str | msgspec.UnsetType = msgspec.UNSET
     message_model: str | msgspec.UnsetType = msgspec.UNSET
@@ -135,7 +135,7 @@ class ConsumerConnections(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class ProducerConnections(msgspec.Struct, kw_only=True, rename="camel"):
-    connection_set: list[Connection] = []
+    connection_set: list[ClientConnection] = []
 
 
 class CheckClient(msgspec.Struct, kw_only=True, rename="camel"):

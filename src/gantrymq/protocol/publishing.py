@@ -61,7 +61,7 @@ Share = list[Stretch]
 """What one broker has to publish, in order."""
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class EpochDecision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What an epoch consists of, by broker name."""
 
     shares: dict[str, Share] = {}
@@ -71,7 +71,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return sum(stretch.count for share in self.shares.values() for stretch in share)
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class PublishProgress(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The answer to PUBLISH_EPOCH: it may take longer than one request may wait."""
 
     done: bool
@@ -81,7 +81,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 _read_share = msgspec.json.Decoder(Share).decode
-_read_decision = msgspec.json.Decoder(Decision).decode
+_read_decision = msgspec.json.Decoder(EpochDecision).decode
 
 
 def read_share(body: bytes) -> Share:
@@ -91,7 +91,7 @@ def read_share(body: bytes) -> Share:
         raise ProtocolError(f"the body names no staged messages: {error}") from error
 
 
-def read_decision(body: bytes) -> Decision:
+def read_decision(body: bytes) -> EpochDecision:
     try:
         return _read_decision(body)
     except msgspec.MsgspecError as error:

@@ -38,7 +38,7 @@ class MessageType(IntEnum):
     ORDER = 4
 
 
-class Outcome(IntEnum):
+class ConsumeReturnType(IntEnum):
     """How a consumption ended."""
 
     SUCCESS = 0
@@ -87,7 +87,7 @@ class SubAfter(Record, frozen=True, kw_only=True, gc=False):
     request_id: str
     cost_ms: int = 0
     ok: bool = True
-    outcome: int = Outcome.SUCCESS
+    outcome: int = ConsumeReturnType.SUCCESS
 
 
 class EndTransaction(Record, frozen=True, kw_only=True, gc=False):
@@ -272,7 +272,7 @@ def _read_before(f: list[str]) -> SubBefore:
 def _read_after(f: list[str]) -> SubAfter:
     return SubAfter(
         request_id=f[0], msg_id=f[1], cost_ms=int(f[2]), ok=_truth(f[3]), keys=_optional(f, 4),
-        outcome=int(_optional(f, 5) or Outcome.SUCCESS), at_ms=int(_optional(f, 6) or 0),
+        outcome=int(_optional(f, 5) or ConsumeReturnType.SUCCESS), at_ms=int(_optional(f, 6) or 0),
         group=_optional(f, 7),
     )  # fmt: skip
 

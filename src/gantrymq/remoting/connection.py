@@ -46,7 +46,7 @@ class CallTimeout(GantryError):
     """The peer did not answer in time."""
 
 
-class Waiting(Protocol):
+class PendingCall(Protocol):
     """Whoever waits for an answer."""
 
     deadline: float
@@ -94,7 +94,7 @@ class Connection(asyncio.Protocol):
         self._buffer = bytearray()
         self._out: list[bytes] = []
         self._opaques = count(1)
-        self._calls: dict[int, Waiting] = {}
+        self._calls: dict[int, PendingCall] = {}
         self._sweep: asyncio.TimerHandle | None = None
         self._sweep_at = float("inf")
         self._turn_pending = False
@@ -285,7 +285,7 @@ class Connection(asyncio.Protocol):
         self.write(encode(command))
         return future
 
-    def expect(self, call: Waiting) -> int:
+    def expect(self, call: PendingCall) -> int:
         """The number for a request whose frame the caller builds and writes itself (the hot path).
 
         Only while the connection is open. Whatever becomes of the request is told to `call`.

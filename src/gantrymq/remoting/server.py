@@ -33,7 +33,7 @@ Slow = Callable[[Connection, Command], Awaitable[Command | None]]
 Guard = Callable[[Connection, Command], None]
 
 
-class Routes:
+class HandlerTable:
     """Everything a server answers: code to handler, hot or slow."""
 
     def __init__(
@@ -49,9 +49,9 @@ class Routes:
         clash = self.hot.keys() & self.slow.keys()
         assert not clash, f"codes in both tables: {sorted(clash)}"
 
-    def without(self, *codes: int) -> "Routes":
+    def without(self, *codes: int) -> "HandlerTable":
         """The same table minus some codes (a broker's fast port takes no pulls)."""
-        return Routes(
+        return HandlerTable(
             {c: h for c, h in self.hot.items() if c not in codes},
             {c: h for c, h in self.slow.items() if c not in codes},
             self.guard,
@@ -62,7 +62,7 @@ class Server:
     """One listening port with its connections."""
 
     def __init__(
-        self, routes: Routes, network: Network, *,
+        self, routes: HandlerTable, network: Network, *,
         on_lost: Callable[[Connection], None] | None = None,
     ) -> None:  # fmt: skip
         self._routes, self._network = routes, network

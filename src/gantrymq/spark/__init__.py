@@ -21,8 +21,8 @@ def register(spark: Any) -> None:
     ConfigError says what to set when Spark's workers run a Python that cannot load it.
     """
     from gantrymq.spark.datasource import RocketMQDataSource  # Spark is loaded by who uses it
-    from gantrymq.spark.listener import ProgressListener
     from gantrymq.spark.python import check_python
+    from gantrymq.spark.source.listener import ProgressListener
 
     check_python(spark)
     spark.dataSource.register(RocketMQDataSource)
@@ -43,6 +43,6 @@ def session(
     On this machine unless `master` names a cluster; `settings` are Spark's, and go before the
     defaults. The same as `sessions.local_session`.
     """
-    from gantrymq.spark.sessions import local_session  # Spark is loaded by who uses it
+    from gantrymq.spark.runtime.session import local_session  # Spark is loaded by who uses it
 
     return local_session(app, master=master, settings=settings, brief=brief)

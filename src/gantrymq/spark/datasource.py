@@ -24,23 +24,29 @@ from pyspark.sql.types import StructType
 
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import ConfigError, GantryError
-from gantrymq.client.errors import NoRoute
+from gantrymq.client.core.errors import NoRoute
 from gantrymq.spark import plan
-from gantrymq.spark.admission import Admission, row_limits, rows_limit
-from gantrymq.spark.begin import Beginning, check_own, locate, starting_point
-from gantrymq.spark.columns import check_types, ddl
 from gantrymq.spark.explain import plainly, unread_quietly
-from gantrymq.spark.fetch import BROKER_AWAY, QueueCut, patiently
-from gantrymq.spark.losses import on_loss
-from gantrymq.spark.options import SourceOptions, column_types, known_columns, parse_options
+from gantrymq.spark.options.columns import check_types, ddl
+from gantrymq.spark.options.points import EARLIEST, LATEST
+from gantrymq.spark.options.sink_options import SinkOptions, parse_sink_options
+from gantrymq.spark.options.source_options import (
+    SourceOptions,
+    column_types,
+    known_columns,
+    parse_options,
+)
 from gantrymq.spark.plan import Offsets
-from gantrymq.spark.points import EARLIEST, LATEST
-from gantrymq.spark.progress import Progress, described
-from gantrymq.spark.rows import Rows, open_rows
-from gantrymq.spark.sink_options import SinkOptions, parse_sink_options
+from gantrymq.spark.records.fetch import BROKER_AWAY, QueueCut, patiently
+from gantrymq.spark.records.losses import on_loss
+from gantrymq.spark.records.rows import Rows
+from gantrymq.spark.source.admission import Admission, row_limits, rows_limit
+from gantrymq.spark.source.begin import Beginning, check_own, locate, starting_point
+from gantrymq.spark.source.progress import StreamProgress, described
+from gantrymq.spark.source.rows import open_rows
 
 if TYPE_CHECKING:
-    from gantrymq.spark.sink import BatchSink, StreamSink
+    from gantrymq.spark.sink.sink import BatchSink, StreamSink
 
 TASKS_DEFAULT = os.cpu_count() or 2
 
@@ -66,12 +72,12 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc, unused-ignore]
             return RefusedReader(str(error))
 
     def writer(self, schema: StructType, overwrite: bool) -> "BatchSink":
-        from gantrymq.spark.sink import BatchSink  # readers need none of it
+        from gantrymq.spark.sink.sink import BatchSink  # readers need none of it
 
         return BatchSink(*self._sink(schema, overwrite, streaming=False))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "StreamSink":
-        from gantrymq.spark.sink import StreamSink
+        from gantrymq.spark.sink.sink import StreamSink
 
         return StreamSink(*self._sink(schema, overwrite, streaming=True))
 
@@ -79,7 +85,7 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc, unused-ignore]
         self, schema: StructType, overwrite: bool, *, streaming: bool
     ) -> tuple[SinkOptions, bool]:
         """The options of a write, and whether it will be exactly once."""
-        from gantrymq.spark.sink import is_exact
+        from gantrymq.spark.sink.sink import is_exact
 
         if overwrite and not streaming:
             raise ConfigError("a topic is not overwritten: write with mode append")
@@ -108,7 +114,7 @@ def types_of(schema: StructType) -> dict[str, str]:
     return {field.name: field.dataType.simpleString() for field in schema.fields}
 
 
-class Slice(InputPartition):  # type: ignore[misc, unused-ignore]
+class ReadTask(InputPartition):  # type: ignore[misc, unused-ignore]
     """What one task reads."""
 
     def __init__(self, ranges: tuple[plan.Range, ...]) -> None:
@@ -121,7 +127,7 @@ def read_slice(
 ) -> Iterator[Any]:
     """The rows of a task as Arrow batches. Spark makes a task of its own when there are none."""
     unread_quietly()
-    if not isinstance(partition, Slice):
+    if not isinstance(partition, ReadTask):
         return
     with open_rows(options) as rows:
         for wanted in partition.ranges:
@@ -130,7 +136,7 @@ def read_slice(
 
 def slices(
     options: SourceOptions, found: Sequence[plan.Range], rows: Rows, tasks_default: int | None
-) -> list[Slice]:
+) -> list[ReadTask]:
     """Ranges as tasks: large ones cut, small ones together."""
     starts = {each.queue: each.start for each in found}
     sizes = {}
@@ -142,8 +148,8 @@ def slices(
     if tasks_max is None and not limits and options.tasks_min is None:
         tasks_max = tasks_default
     if tasks_max is None:
-        return [Slice((each,)) for each in pieces]
-    return [Slice(task) for task in plan.pack(pieces, tasks_max)]
+        return [ReadTask((each,)) for each in pieces]
+    return [ReadTask(task) for task in plan.pack(pieces, tasks_max)]
 
 
 @plainly
@@ -153,7 +159,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
     def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
         self._options, self._columns = options, columns
 
-    def partitions(self) -> list[Slice]:
+    def partitions(self) -> list[ReadTask]:
         """One task a queue, unless the options say otherwise."""
         options = self._options
         point = starting_point(options, SystemClock().now_ms())
@@ -189,7 +195,7 @@ class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
     def prepareForTriggerAvailableNow(self) -> None:
         raise ConfigError(self._why)
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Slice]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[ReadTask]:
         raise ConfigError(self._why)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -210,7 +216,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._beginning = Beginning(options, SystemClock().now_ms())
         self._is_safe = self._beginning.is_kept
         self._admission = Admission(options)
-        self._progress = Progress(options)
+        self._progress = StreamProgress(options)
         self._is_last_run = False
         self._target: Offsets | None = None
         self._highs: Offsets = {}
@@ -218,7 +224,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy opens connections of its own
-        return self.__dict__ | {"_rows": None, "_progress": Progress(self._options)}
+        return self.__dict__ | {"_rows": None, "_progress": StreamProgress(self._options)}
 
     def _open(self) -> Rows:
         if self._rows is None:
@@ -313,7 +319,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         """Spark has finished with everything in front of this."""
         self._progress.report(plan.from_json(end))
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Slice]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[ReadTask]:
         skips_new = self._options.new_queue_start == LATEST
         found = plan.ranges(self._checked(start), self._checked(end), skips_new=skips_new)
         return slices(self._options, found, self._open(), TASKS_DEFAULT)

@@ -1,6 +1,6 @@
 """The message store: a commit log, and queues and an index derived from it."""
 
-from gantrymq.store.append import Append, Pulled, PullStatus, PutStatus, QueryResult
+from gantrymq.store.append import Append, PutStatus, QueryResult, ReadResult, ReadStatus
 from gantrymq.store.config import StoreConfig
 from gantrymq.store.engine import Store
 from gantrymq.store.errors import LayoutError, StoreError
@@ -11,10 +11,10 @@ __all__ = [
     "HelperSyncer",
     "InlineSyncer",
     "LayoutError",
-    "PullStatus",
-    "Pulled",
     "PutStatus",
     "QueryResult",
+    "ReadResult",
+    "ReadStatus",
     "Store",
     "StoreConfig",
     "StoreError",

@@ -26,7 +26,7 @@ class PutStatus(Enum):
         return self.value <= PutStatus.FLUSH_SLAVE_TIMEOUT.value
 
 
-class PullStatus(Enum):
+class ReadStatus(Enum):
     """How reading a queue ended."""
 
     FOUND = auto()
@@ -106,10 +106,10 @@ class Append:
         self.error = ""
 
 
-class Pulled(msgspec.Struct, frozen=True):
+class ReadResult(msgspec.Struct, frozen=True):
     """The answer to a pull: raw records back to back, and where the reader stands."""
 
-    status: PullStatus
+    status: ReadStatus
     next_offset: int
     min_offset: int
     max_offset: int

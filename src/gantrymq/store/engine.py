@@ -14,17 +14,17 @@ from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk, Lock, delete_tree
 from gantrymq.base.offload import Offload
 from gantrymq.base.watermark import Watermark
-from gantrymq.store.append import Append, Pulled, PutStatus, QueryResult
+from gantrymq.store.append import Append, PutStatus, QueryResult, ReadResult
 from gantrymq.store.config import CHANGEABLE, StoreConfig
 from gantrymq.store.consumequeue import ConsumeQueue
 from gantrymq.store.dispatch import Marker
 from gantrymq.store.fence import Fence
 from gantrymq.store.flush import Flusher
 from gantrymq.store.reads import Reads
-from gantrymq.store.recovery import Parts, recover
+from gantrymq.store.recovery import RecoveredStore, recover
 from gantrymq.store.retention import Cleaner, MayDelete
 from gantrymq.store.scan import Chunk, scan
-from gantrymq.store.sifting import Sieve
+from gantrymq.store.sifting import EntryFilter
 from gantrymq.store.syncer import Syncer
 from gantrymq.store.writer import Writer
 
@@ -37,7 +37,7 @@ class Store:
     def __init__(
         self,
         config: StoreConfig,
-        parts: Parts,
+        parts: RecoveredStore,
         lock: Lock,
         *,
         disk: Disk,
@@ -252,8 +252,8 @@ class Store:
         max_count: int,
         max_bytes: int,
         tag_codes: frozenset[int] | None = None,
-        sieve: Sieve | None = None,
-    ) -> Pulled | Awaitable[Pulled]:
+        sieve: EntryFilter | None = None,
+    ) -> ReadResult | Awaitable[ReadResult]:
         """Read raw records from a queue offset on; a sieve is asked for each of them.
 
         The answer is there at once when the data is in memory; otherwise it is awaited while a

@@ -15,12 +15,12 @@ from gantrymq.kernel import (
     walk_records,
 )
 from gantrymq.protocol.record import BLANK_BYTES, RECORD_BYTES_MIN
-from gantrymq.store.append import Pulled, PullStatus, QueryResult
+from gantrymq.store.append import QueryResult, ReadResult, ReadStatus
 from gantrymq.store.commitlog import CommitLog, Place, read_back
 from gantrymq.store.consumequeue import ConsumeQueue
 from gantrymq.store.keyindex import ChainStart, KeyIndex
 from gantrymq.store.queues import QueueTable
-from gantrymq.store.sifting import Sieve, Sifter
+from gantrymq.store.sifting import EntryFilter, Sifter
 
 SCAN_ENTRIES_MIN = 800
 """How many entries a filtered pull looks at, at least; RocketMQ's 16,000 bytes."""
@@ -54,12 +54,12 @@ class Reads:
         max_count: int,
         max_bytes: int,
         tag_codes: frozenset[int] | None,
-        sieve: Sieve | None = None,
-    ) -> Pulled | Awaitable[Pulled]:
+        sieve: EntryFilter | None = None,
+    ) -> ReadResult | Awaitable[ReadResult]:
         """Read from a queue. An awaitable comes back only if the data is not in memory."""
         queue = self._queues.get(topic, queue_id)
         if queue is None:
-            return Pulled(PullStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
+            return ReadResult(ReadStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
         off = _out_of_range(queue, offset)
         if off is not None:
             return off
@@ -70,7 +70,7 @@ class Reads:
         if entries is None:
             place = queue.locate(offset, window)
             if place is None:
-                return _answer(PullStatus.OFFSET_FOUND_NULL, queue, queue.after_file(offset))
+                return _answer(ReadStatus.OFFSET_FOUND_NULL, queue, queue.after_file(offset))
             entries = place[0].pread_warm(place[1], place[2])
             if entries is None:
                 return self._pull_cold(queue, offset, max_count, max_bytes, tag_codes, place)
@@ -92,7 +92,7 @@ class Reads:
         max_bytes: int,
         tag_codes: frozenset[int] | None,
         place: Place,
-    ) -> Pulled:
+    ) -> ReadResult:
         entries = await self._offload.run(place[0].pread, place[1], place[2])
         if tag_codes is not None and queue.ext is not None:
             entries = queue.ext.plain(entries, tag_codes)
@@ -103,7 +103,7 @@ class Reads:
 
     async def _read_cold(
         self, queue: ConsumeQueue, offset: int, chosen: Selected, places: list[Place]
-    ) -> Pulled:
+    ) -> ReadResult:
         return _found(queue, offset, chosen, await self._offload.run(read_back, places))
 
     async def message_at(self, position: int) -> bytes | None:
@@ -250,32 +250,32 @@ def _has_key(record: Buffer, position: int, key: bytes, window: tuple[int, int])
     return False
 
 
-def _out_of_range(queue: ConsumeQueue, offset: int) -> Pulled | None:
+def _out_of_range(queue: ConsumeQueue, offset: int) -> ReadResult | None:
     low, high = queue.min_offset, queue.max_offset
     if high == 0:
-        return _answer(PullStatus.NO_MESSAGE_IN_QUEUE, queue, 0)
+        return _answer(ReadStatus.NO_MESSAGE_IN_QUEUE, queue, 0)
     if offset < low:
-        return _answer(PullStatus.OFFSET_TOO_SMALL, queue, low)
+        return _answer(ReadStatus.OFFSET_TOO_SMALL, queue, low)
     if offset == high:
-        return _answer(PullStatus.OFFSET_OVERFLOW_ONE, queue, offset)
+        return _answer(ReadStatus.OFFSET_OVERFLOW_ONE, queue, offset)
     if offset > high:
-        return _answer(PullStatus.OFFSET_OVERFLOW_BADLY, queue, high)
+        return _answer(ReadStatus.OFFSET_OVERFLOW_BADLY, queue, high)
     return None
 
 
-def _answer(status: PullStatus, queue: ConsumeQueue, next_offset: int) -> Pulled:
-    return Pulled(status, next_offset, queue.min_offset, queue.max_offset)
+def _answer(status: ReadStatus, queue: ConsumeQueue, next_offset: int) -> ReadResult:
+    return ReadResult(status, next_offset, queue.min_offset, queue.max_offset)
 
 
-def _nothing(queue: ConsumeQueue, offset: int, chosen: Selected) -> Pulled:
+def _nothing(queue: ConsumeQueue, offset: int, chosen: Selected) -> ReadResult:
     gone = chosen.gone > 0
-    status = PullStatus.MESSAGE_WAS_REMOVING if gone else PullStatus.NO_MATCHED_MESSAGE
+    status = ReadStatus.MESSAGE_WAS_REMOVING if gone else ReadStatus.NO_MATCHED_MESSAGE
     return _answer(status, queue, offset + chosen.scanned)
 
 
-def _found(queue: ConsumeQueue, offset: int, chosen: Selected, body: bytes) -> Pulled:
-    return Pulled(
-        PullStatus.FOUND,
+def _found(queue: ConsumeQueue, offset: int, chosen: Selected, body: bytes) -> ReadResult:
+    return ReadResult(
+        ReadStatus.FOUND,
         offset + chosen.scanned,
         queue.min_offset,
         queue.max_offset,

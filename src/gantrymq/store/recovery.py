@@ -38,7 +38,7 @@ CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RecoveredStore:
     """A recovered store, ready to serve."""
 
     files: OpenFiles
@@ -49,7 +49,7 @@ class Parts:
     checkpointer: Checkpointer
 
 
-class Plan(NamedTuple):
+class RecoveryPlan(NamedTuple):
     """What to trust and where to begin. Decided before anything is changed."""
 
     scan_from: int
@@ -62,9 +62,9 @@ class Plan(NamedTuple):
 
 def plan_recovery(
     log_: CommitLog, last: Checkpoint | None, *, clean: bool, derived_missing: bool
-) -> Plan:
+) -> RecoveryPlan:
     """Decide how to recover; reads the log, changes nothing."""
-    rebuild = Plan(log_.min, log_.min, ("", 0), clean=False)
+    rebuild = RecoveryPlan(log_.min, log_.min, ("", 0), clean=False)
     if not log_.bases or last is None or derived_missing:
         return rebuild
     if last.dispatched is not None:
@@ -72,11 +72,11 @@ def plan_recovery(
             log.warning("the log ends before the checkpoint's offset %d", last.dispatched)
             return rebuild
         position = last.index_name, last.index_next_entry
-        return Plan(max(log_.min, last.dispatched), last.dispatched, position, clean)
+        return RecoveryPlan(max(log_.min, last.dispatched), last.dispatched, position, clean)
     if clean:
-        return Plan(log_.bases[max(0, len(log_.bases) - 3)], None, None, clean=True)
+        return RecoveryPlan(log_.bases[max(0, len(log_.bases) - 3)], None, None, clean=True)
     start = newest_file_before(log_, last.java_base_ms)
-    return Plan(start, start, None, clean=False)
+    return RecoveryPlan(start, start, None, clean=False)
 
 
 def is_derived_missing(config: StoreConfig, disk: Disk, last: Checkpoint | None) -> bool:
@@ -134,7 +134,7 @@ async def recover(
     clock: WallClock,
     offload: Offload,
     marker: Marker | None = None,
-) -> Parts:
+) -> RecoveredStore:
     """Open and repair the store below `config.directory`; the caller holds its lock."""
     root = config.directory
     last = checkpoint.load(disk, f"{root}/checkpoint")
@@ -161,7 +161,7 @@ async def recover(
     dispatcher = Dispatcher(queues, index, config.delay_levels_ms, start)
     dispatcher.marker = marker
     dispatcher.last_store_ms = last.last_store_ms if last is not None else 0
-    parts = Parts(
+    parts = RecoveredStore(
         files,
         log_,
         queues,
@@ -174,7 +174,7 @@ async def recover(
 
 
 async def _bring_in_line(
-    parts: Parts, plan: Plan, config: StoreConfig, fence: Fence, offload: Offload
+    parts: RecoveredStore, plan: RecoveryPlan, config: StoreConfig, fence: Fence, offload: Offload
 ) -> None:
     log_, dispatcher, check = parts.log, parts.dispatcher, config.check_crc_on_recover
     if plan.derived_below is not None:
@@ -211,7 +211,7 @@ def _mark_open(config: StoreConfig, disk: Disk) -> None:
     disk.sync_dir(root)
 
 
-def _load_derived(parts: Parts, plan: Plan, below: int) -> None:
+def _load_derived(parts: RecoveredStore, plan: RecoveryPlan, below: int) -> None:
     """Load queues and index, keeping what belongs to records below `below`."""
     parts.queues.load(below, clean=plan.clean)
     if parts.index is not None:

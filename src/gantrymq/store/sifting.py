@@ -10,7 +10,7 @@ from typing import NamedTuple
 from gantrymq.base.offload import Offload
 from gantrymq.kernel import ENTRY, Selected, select_entries, walk_records
 from gantrymq.protocol.record import BLANK_BYTES
-from gantrymq.store.append import Pulled, PullStatus
+from gantrymq.store.append import ReadResult, ReadStatus
 from gantrymq.store.commitlog import CommitLog, Place, read_back
 from gantrymq.store.consumequeue import ENTRY_BYTES, ConsumeQueue
 from gantrymq.store.queueext import Mark
@@ -22,7 +22,7 @@ MARKED = frozenset({1})
 """The code of entries that the bits beside the queue did not rule out."""
 
 
-class Sieve(NamedTuple):
+class EntryFilter(NamedTuple):
     """What a pull lets through."""
 
     matches: Callable[[bytes], bool]
@@ -36,7 +36,7 @@ class Sieve(NamedTuple):
 class _Catch:
     """What one pull has found so far, and how much more it may look at."""
 
-    def __init__(self, offset: int, max_count: int, max_bytes: int, sieve: Sieve) -> None:
+    def __init__(self, offset: int, max_count: int, max_bytes: int, sieve: EntryFilter) -> None:
         self.matches, self.mark, self.next_offset = sieve.matches, sieve.mark, offset
         self.entries_left, self.bytes_left = sieve.entries_max, SIFT_BYTES_MAX
         self._max_count, self._max_bytes = max_count, max_bytes
@@ -70,14 +70,14 @@ class _Catch:
     def done(self) -> bool:
         return self.full or self.entries_left <= 0 or self.bytes_left <= 0
 
-    def answer(self, queue: ConsumeQueue) -> Pulled:
+    def answer(self, queue: ConsumeQueue) -> ReadResult:
         if self.parts:
-            status = PullStatus.FOUND
+            status = ReadStatus.FOUND
         elif self.gone:
-            status = PullStatus.MESSAGE_WAS_REMOVING
+            status = ReadStatus.MESSAGE_WAS_REMOVING
         else:
-            status = PullStatus.NO_MATCHED_MESSAGE
-        return Pulled(
+            status = ReadStatus.NO_MATCHED_MESSAGE
+        return ReadResult(
             status, self.next_offset, queue.min_offset, queue.max_offset, len(self.parts),
             b"".join(self.parts),
         )  # fmt: skip
@@ -103,8 +103,8 @@ class Sifter:
         self._log, self._offload = commit_log, offload
 
     def pull(
-        self, queue: ConsumeQueue, offset: int, max_count: int, max_bytes: int, sieve: Sieve
-    ) -> Pulled | Awaitable[Pulled]:
+        self, queue: ConsumeQueue, offset: int, max_count: int, max_bytes: int, sieve: EntryFilter
+    ) -> ReadResult | Awaitable[ReadResult]:
         """Read from an offset that the queue has."""
         catch = _Catch(offset, max_count, max_bytes, sieve)
         batch = BATCH_ENTRIES_MIN
@@ -129,7 +129,9 @@ class Sifter:
             batch *= 2
         if catch.next_offset == offset:
             after = queue.after_file(offset)
-            return Pulled(PullStatus.OFFSET_FOUND_NULL, after, queue.min_offset, queue.max_offset)
+            return ReadResult(
+                ReadStatus.OFFSET_FOUND_NULL, after, queue.min_offset, queue.max_offset
+            )
         return catch.answer(queue)
 
     def _choose(self, queue: ConsumeQueue, entries: bytes, catch: _Catch) -> Selected:
@@ -138,7 +140,7 @@ class Sifter:
             entries, wanted = queue.ext.marked(entries, catch.mark), MARKED
         return select_entries(entries, wanted, count, catch.bytes_left, self._log.min)
 
-    async def _cold(self, queue: ConsumeQueue, catch: _Catch, place: Place) -> Pulled:
+    async def _cold(self, queue: ConsumeQueue, catch: _Catch, place: Place) -> ReadResult:
         entries = await self._offload.run(place[0].pread, place[1], place[2])
         chosen = self._choose(queue, entries, catch)
         return await self._cold_records(
@@ -152,7 +154,7 @@ class Sifter:
         entries: bytes,
         chosen: Selected,
         places: list[Place],
-    ) -> Pulled:
+    ) -> ReadResult:
         """One batch, however much it finds: the reader asks again, and then it is warm."""
         catch.take(entries, chosen, await self._offload.run(read_back, places))
         return catch.answer(queue)

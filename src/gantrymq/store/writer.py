@@ -45,7 +45,7 @@ SHED_SECONDS = 0.05
 BUSY = "broker busy, start flow control for a while"
 
 
-class Waiting:
+class AppendBatch:
     """Appends of one write that wait for the disk, all with the same fate."""
 
     __slots__ = ("appends", "began", "parked", "timer")
@@ -99,7 +99,7 @@ class Writer:
         """Since when each staged append waits; kept only while they are held."""
         self._stall, self._shed_until = "", 0.0
         self._making: asyncio.Task[None] | None = None
-        self._waiting: dict[Waiting, None] = {}
+        self._waiting: dict[AppendBatch, None] = {}
         self._loop = asyncio.get_running_loop()
 
     def take_settings(self) -> None:
@@ -394,7 +394,7 @@ class Writer:
         patient = [append for append in appends if append.wait]
         if patient:
             timeout = self._config.sync_flush_timeout_ms / 1000
-            waiting = Waiting(patient, began)
+            waiting = AppendBatch(patient, began)
             waiting.timer = self._loop.call_later(timeout, self._expire, waiting)
             self._waiting[waiting] = None
             waiting.parked = flushed.park(end, lambda: self._settle(waiting))
@@ -402,13 +402,13 @@ class Writer:
         hasty = [append for append in appends if not append.wait]
         self._answer(hasty, PutStatus.PUT_OK)
 
-    def _settle(self, waiting: Waiting) -> None:
+    def _settle(self, waiting: AppendBatch) -> None:
         waiting.let_go()
         del self._waiting[waiting]
         self.written.took(len(waiting.appends), self._loop.time() - waiting.began)
         self._answer(waiting.appends, PutStatus.PUT_OK)
 
-    def _expire(self, waiting: Waiting) -> None:
+    def _expire(self, waiting: AppendBatch) -> None:
         waiting.let_go()
         del self._waiting[waiting]
         text = f"not flushed within {self._config.sync_flush_timeout_ms} ms"

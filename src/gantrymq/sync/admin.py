@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from gantrymq.client.admin import Admin as AsyncAdmin
-from gantrymq.client.instance import Hook
-from gantrymq.client.options import ClientOptions
+from gantrymq.client.admin.admin import Admin as AsyncAdmin
+from gantrymq.client.core.instance import Hook
+from gantrymq.client.core.options import ClientOptions
 from gantrymq.sync.portal import Blocking, Portal, blocking
 
 

@@ -16,14 +16,14 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, ClassVar, TypeVar
 
-from gantrymq.app import STOP_SECONDS, BaseApp, CallNext
-from gantrymq.client.delivery import Delivery as AsyncDelivery
-from gantrymq.client.errors import ForkedError, NotStarted
-from gantrymq.client.handler_check import check_handler, check_kind
-from gantrymq.client.instance import Hook
+from gantrymq.app.app import STOP_SECONDS, BaseApp, CallNext
+from gantrymq.client.consume.handling.handler_check import check_handler, check_kind
+from gantrymq.client.consume.membership.start_position import Start
+from gantrymq.client.core.errors import ForkedError, NotStarted
+from gantrymq.client.core.instance import Hook
+from gantrymq.client.core.options import ClientOptions, ConsumerOptions
+from gantrymq.client.messages.delivery import Delivery as AsyncDelivery
 from gantrymq.client.once.guard import Once
-from gantrymq.client.options import ClientOptions, ConsumerOptions
-from gantrymq.client.start_at import Start
 from gantrymq.sync.consumer import Delivery
 from gantrymq.sync.on_threads import BlockingTransaction, on_thread
 from gantrymq.sync.portal import Blocking, Portal, forwarded

@@ -12,21 +12,21 @@ import msgspec
 
 from gantrymq.base import arguments
 from gantrymq.base.errors import GantryError
-from gantrymq.client.assignment import Strategy
-from gantrymq.client.consume_status import ConsumeStatus
-from gantrymq.client.consumer import CLOSE_GRACE_SECONDS
-from gantrymq.client.consumer import Consumer as AsyncConsumer
-from gantrymq.client.consumer_errors import AlreadyFinished, ConsumerMisused
-from gantrymq.client.delivery import Delivery as AsyncDelivery
-from gantrymq.client.errors import Closed, ForkedError
-from gantrymq.client.handler_check import check_handler
-from gantrymq.client.handout import HandoutClosed
-from gantrymq.client.instance import Hook
+from gantrymq.client.consume.handling.handler_check import check_handler
+from gantrymq.client.consume.membership.start_position import Start
+from gantrymq.client.consume.push.consumer import CLOSE_GRACE_SECONDS
+from gantrymq.client.consume.push.consumer import Consumer as AsyncConsumer
+from gantrymq.client.consume.queues.handout import HandoutClosed
+from gantrymq.client.core.consumer_errors import AlreadyFinished, ConsumerMisused
+from gantrymq.client.core.errors import Closed, ForkedError
+from gantrymq.client.core.instance import Hook
+from gantrymq.client.core.options import ClientOptions, ConsumerOptions
+from gantrymq.client.messages.consume_status import ConsumeStatus
+from gantrymq.client.messages.delivery import Delivery as AsyncDelivery
+from gantrymq.client.messages.received import Received
 from gantrymq.client.once.guard import Once
-from gantrymq.client.options import ClientOptions, ConsumerOptions
-from gantrymq.client.received import Received
-from gantrymq.client.start_at import Start
 from gantrymq.model import Queue
+from gantrymq.protocol.assignment import Strategy
 from gantrymq.sync.on_threads import THREADS, BlockingTransaction, current_task, on_thread
 from gantrymq.sync.portal import Blocking, Portal, blocking
 

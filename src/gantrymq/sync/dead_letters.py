@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from gantrymq.client.dead_letters import ALL, Letter, Wanted
-from gantrymq.client.dead_letters import DeadLetters as AsyncDeadLetters
-from gantrymq.client.instance import Hook
-from gantrymq.client.options import ClientOptions
+from gantrymq.client.admin.dead_letters import ALL, DeadLetterFilter, Letter
+from gantrymq.client.admin.dead_letters import DeadLetters as AsyncDeadLetters
+from gantrymq.client.core.instance import Hook
+from gantrymq.client.core.options import ClientOptions
 from gantrymq.sync.portal import Blocking, Portal, blocking
 
 
@@ -32,7 +32,7 @@ class DeadLetters(Blocking[AsyncDeadLetters]):
     resend = blocking(AsyncDeadLetters.resend)
     resend_all = blocking(AsyncDeadLetters.resend_all)
 
-    def all(self, wanted: Wanted = ALL) -> Iterator[Letter]:
+    def all(self, wanted: DeadLetterFilter = ALL) -> Iterator[Letter]:
         """Every letter there is, page by page, oldest first."""
         after: str | None = None
         while True:

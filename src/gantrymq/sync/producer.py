@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
 
 from gantrymq.base.errors import GantryError
-from gantrymq.client.checks import CheckHandler, Unfinished
-from gantrymq.client.errors import WindowFull
-from gantrymq.client.instance import Hook
-from gantrymq.client.options import ClientOptions, ProducerOptions
-from gantrymq.client.outbox import Selector
-from gantrymq.client.producer import Producer as AsyncProducer
-from gantrymq.client.transactions import Transaction
+from gantrymq.client.core.errors import WindowFull
+from gantrymq.client.core.instance import Hook
+from gantrymq.client.core.options import ClientOptions, ProducerOptions
+from gantrymq.client.produce.check_back import CheckHandler, Unfinished
+from gantrymq.client.produce.producer import Producer as AsyncProducer
+from gantrymq.client.produce.transactions import Transaction
+from gantrymq.client.sending.pending_sends import Selector
 from gantrymq.model import Message, Queue, SendResult
 from gantrymq.sync.portal import Blocking, Portal, blocking
 

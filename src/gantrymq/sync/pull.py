@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 
-from gantrymq.client.assignment import Strategy
-from gantrymq.client.instance import Hook
-from gantrymq.client.lite_pull import LitePullConsumer as AsyncLitePullConsumer
-from gantrymq.client.options import ClientOptions, PullOptions
-from gantrymq.client.pull_consumer import PullConsumer as AsyncPullConsumer
+from gantrymq.client.consume.pull.lite_pull_consumer import (
+    LitePullConsumer as AsyncLitePullConsumer,
+)
+from gantrymq.client.consume.pull.pull_consumer import PullConsumer as AsyncPullConsumer
+from gantrymq.client.core.instance import Hook
+from gantrymq.client.core.options import ClientOptions, PullOptions
 from gantrymq.model import Queue
+from gantrymq.protocol.assignment import Strategy
 from gantrymq.sync.portal import Blocking, Portal, blocking
 
 

@@ -5,12 +5,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
-from gantrymq.client.errors import Closed, ForkedError
-from gantrymq.client.instance import Hook
-from gantrymq.client.options import ClientOptions
-from gantrymq.client.popping import Popped as AsyncPopped
-from gantrymq.client.received import Received
-from gantrymq.client.simple_consumer import SimpleConsumer as AsyncSimpleConsumer
+from gantrymq.client.consume.pop.pop_requests import Popped as AsyncPopped
+from gantrymq.client.consume.pop.simple_consumer import SimpleConsumer as AsyncSimpleConsumer
+from gantrymq.client.core.errors import Closed, ForkedError
+from gantrymq.client.core.instance import Hook
+from gantrymq.client.core.options import ClientOptions
+from gantrymq.client.messages.received import Received
 from gantrymq.sync.portal import Blocking, Portal
 
 

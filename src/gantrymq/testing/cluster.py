@@ -12,11 +12,11 @@ from gantrymq.base.disk import Disk, OsDisk
 from gantrymq.base.network import Network, TcpNetwork
 from gantrymq.base.offload import InlineOffload, Offload
 from gantrymq.broker.app import Broker, Ports, run_broker
-from gantrymq.broker.config import OTHER_PORTS, BrokerConfig
-from gantrymq.client.admin import Admin
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.producer import Producer
-from gantrymq.client.simple_consumer import SimpleConsumer
+from gantrymq.broker.settings.config import OTHER_PORTS, BrokerConfig
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.consume.pop.simple_consumer import SimpleConsumer
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.produce.producer import Producer
 from gantrymq.nameserver.app import NameServer, run_nameserver
 from gantrymq.nameserver.config import NameServerConfig
 from gantrymq.store.syncer import InlineSyncer, Syncer

@@ -4,7 +4,13 @@ from typing import Any, cast
 
 import pytest
 
-from gantrymq.broker.accord import NOT_SUBSCRIBED, Accord, Conflict, Side, wording
+from gantrymq.broker.subscriptions.subscription_check import (
+    NOT_SUBSCRIBED,
+    Accord,
+    MemberConflict,
+    Side,
+    wording,
+)
 from gantrymq.model import Subscription
 from gantrymq.protocol.subscription import subscription
 
@@ -51,8 +57,8 @@ def test_every_other_wish_is_one_conflict_with_the_oldest() -> None:
         hear(accord, name, T=tags)
 
     assert [
-        Conflict("T", Side("1", "a"), Side("2", "b")),
-        Conflict("T", Side("1", "a"), Side("4", "c")),
+        MemberConflict("T", Side("1", "a"), Side("2", "b")),
+        MemberConflict("T", Side("1", "a"), Side("4", "c")),
     ] == accord.conflicts
 
 
@@ -64,7 +70,7 @@ def test_a_topic_that_not_all_read_is_a_conflict() -> None:
     hear(accord, "1", T="*")
     hear(accord, "2", T="*", U="*")
 
-    assert [Conflict("U", Side("1", NOT_SUBSCRIBED), Side("2", "*"))] == accord.conflicts
+    assert [MemberConflict("U", Side("1", NOT_SUBSCRIBED), Side("2", "*"))] == accord.conflicts
 
 
 def test_a_conflict_is_news_once_until_it_comes_back() -> None:
@@ -123,7 +129,7 @@ def test_a_member_that_changes_its_mind_is_the_newer_one() -> None:
     hear(accord, "2", T="a")
     objection = accord.objection(member("1"), "1", wants(T="b"), 5.0, 0.0)
 
-    assert Conflict("T", Side("2", "a"), Side("1", "b"), refused=True) == objection
+    assert MemberConflict("T", Side("2", "a"), Side("1", "b"), refused=True) == objection
 
 
 def test_alone_one_may_change_its_mind() -> None:

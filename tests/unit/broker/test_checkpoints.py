@@ -3,17 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantrymq.broker.pop.checkpoints import Checkpoint, OpenCheckpoints, read_checkpoint
+from gantrymq.broker.pop.checkpoints import OpenCheckpoints, PopCheckpoint, read_checkpoint
 from gantrymq.broker.pop.reviving import runs
 from gantrymq.broker.pop.sharing import share_for_pop
-from gantrymq.client.assignment import averagely
 from gantrymq.model import Queue
 from gantrymq.protocol import fastjson
+from gantrymq.protocol.assignment import averagely
 from gantrymq.protocol.pop import CheckpointBody
 
 
-def lent(start: int, offsets: list[int], pop_ms: int = 100, place: int = 0) -> Checkpoint:
-    made = Checkpoint("t", "g", 0, start, offsets, pop_ms, 50, "b", 0)
+def lent(start: int, offsets: list[int], pop_ms: int = 100, place: int = 0) -> PopCheckpoint:
+    made = PopCheckpoint("t", "g", 0, start, offsets, pop_ms, 50, "b", 0)
     made.revive_offset = place
     return made
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from gantrymq.base.files import save_text
 from gantrymq.base.offload import InlineOffload
-from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.filters import FilterTable
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.subscriptions.consumer_filters import FilterTable
 from gantrymq.protocol.subscription import subscription
 from gantrymq.store.queueext import Mark
 from gantrymq.testing.disk import MemoryDisk

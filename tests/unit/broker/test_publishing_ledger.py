@@ -2,31 +2,37 @@
 
 import msgspec
 
-from gantrymq.broker.publishing.ledger import DAY_MS, HOLD_DAYS_MAX, IDLE_DAYS_MAX, Ledger, Saved
+from gantrymq.broker.publishing.ledger import (
+    DAY_MS,
+    HOLD_DAYS_MAX,
+    IDLE_DAYS_MAX,
+    Saved,
+    WriterTable,
+)
 from gantrymq.broker.publishing.ledger import WRITERS_MAX as MANY
 from gantrymq.broker.publishing.notes import (
     Decided,
     Enrolled,
     Intended,
     Note,
-    Prepared,
+    PreparedNote,
     Published,
     encode,
 )
 from gantrymq.broker.publishing.notes import note_of as read
-from gantrymq.protocol.publishing import Decision, Stretch, WriterState
+from gantrymq.protocol.publishing import EpochDecision, Stretch, WriterState
 from gantrymq.protocol.record import StoredMessage
 
 STRETCH = Stretch(0, 7, 3, "orders", 1, "ID")
-DECISION = Decision(shares={"a": [STRETCH], "b": []})
+DECISION = EpochDecision(shares={"a": [STRETCH], "b": []})
 
 
 def decided(epoch: int, writer: str = "w") -> Note:
     return Decided(writer=writer, epoch=epoch, coordinator="a", decision=DECISION)
 
 
-def ledger_of(*notes: Note | None) -> Ledger:
-    ledger = Ledger()
+def ledger_of(*notes: Note | None) -> WriterTable:
+    ledger = WriterTable()
     for number, note in enumerate(notes):
         ledger.apply(note, number, 1_000 + number, 5)
     return ledger
@@ -44,7 +50,7 @@ def test_the_first_decision_about_an_epoch_counts() -> None:
     """
     A later one for the same epoch, or for an older one, changes nothing.
     """
-    other = Decided(writer="w", epoch=3, coordinator="a", decision=Decision())
+    other = Decided(writer="w", epoch=3, coordinator="a", decision=EpochDecision())
     ledger = ledger_of(decided(3), other, decided(2))
 
     assert DECISION == ledger.find("w").decision
@@ -91,7 +97,7 @@ def test_unknown_writers_have_done_nothing() -> None:
     """
     And to ask leaves no trace.
     """
-    ledger = Ledger()
+    ledger = WriterTable()
     assert WriterState() == ledger.find("nobody").state
     assert {} == ledger.writers
 
@@ -102,7 +108,7 @@ def test_notes_survive_the_log_and_foreign_ones_are_passed_over() -> None:
     """
     notes: list[Note] = [
         decided(1), Enrolled(writer="w", coordinator="b"), Published(writer="w", epoch=1),
-        Intended(writer="w", epoch=1, share=[STRETCH]), Prepared(writer="w", epoch=1, lowest=9),
+        Intended(writer="w", epoch=1, share=[STRETCH]), PreparedNote(writer="w", epoch=1, lowest=9),
     ]  # fmt: skip
     assert notes == [read(stored(encode(note))) for note in notes]
     assert read(stored(b'{"type":"later"}')) is None
@@ -114,7 +120,7 @@ def test_a_saved_ledger_is_the_same_again() -> None:
     The file holds everything, running publications included.
     """
     ledger = ledger_of(decided(3), Intended(writer="w", epoch=3, share=[STRETCH]))
-    again = Ledger()
+    again = WriterTable()
     again.load(msgspec.json.decode(msgspec.json.encode(ledger.saved()), type=Saved))
 
     assert ledger.writers == again.writers
@@ -171,7 +177,7 @@ def test_there_is_a_limit_to_how_many_are_remembered() -> None:
     """
     The longest idle go first; whoever has an open epoch stays.
     """
-    ledger = Ledger()
+    ledger = WriterTable()
     for number in range(MANY + 2):
         ledger.apply(Published(writer=f"{number}", epoch=1), number, number, number)
     ledger.apply(decided(2, "0"), MANY + 2, 0, 0)
@@ -187,18 +193,18 @@ def test_what_is_prepared_is_held_until_it_is_published_or_given_up() -> None:
     From the lowest place that any driver of the epoch needs; a newer epoch takes its place.
     """
     ledger = ledger_of(
-        Prepared(writer="w", epoch=3, lowest=700),
-        Prepared(writer="w", epoch=3, lowest=900),
-        Prepared(writer="w", epoch=2, lowest=100),
+        PreparedNote(writer="w", epoch=3, lowest=700),
+        PreparedNote(writer="w", epoch=3, lowest=900),
+        PreparedNote(writer="w", epoch=2, lowest=100),
     )
     late = HOLD_DAYS_MAX * DAY_MS + 6
 
     assert [False, True] == [ledger.is_held(upto, 6) for upto in (700, 701)]
     assert not ledger.is_held(701, late)
-    ledger.apply(Prepared(writer="w", epoch=3, lowest=950), 3, 0, late)
+    ledger.apply(PreparedNote(writer="w", epoch=3, lowest=950), 3, 0, late)
     assert [False, True] == [ledger.is_held(upto, late) for upto in (950, 951)]
-    ledger.apply(Prepared(writer="w", epoch=4, lowest=980), 4, 0, late)
+    ledger.apply(PreparedNote(writer="w", epoch=4, lowest=980), 4, 0, late)
     assert [False, True] == [ledger.is_held(upto, late) for upto in (980, 981)]
     ledger.apply(Published(writer="w", epoch=4), 5, 0, late)
-    ledger.apply(Prepared(writer="w", epoch=4, lowest=980), 6, 0, late)
+    ledger.apply(PreparedNote(writer="w", epoch=4, lowest=980), 6, 0, late)
     assert not ledger.is_held(981, late)

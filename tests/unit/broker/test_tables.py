@@ -4,12 +4,12 @@ from typing import Any, cast
 
 import pytest
 
-from gantrymq.base.config import Written, format_properties, parse_properties
+from gantrymq.base.config import WrittenSettings, format_properties, parse_properties
 from gantrymq.base.errors import ConfigError
-from gantrymq.broker.config import broker_config, parse_delay_levels
-from gantrymq.broker.locks import QueueLocks
-from gantrymq.broker.sessions import Client, Sessions
-from gantrymq.broker.stats import Stats
+from gantrymq.broker.locks import QueueLockTable
+from gantrymq.broker.settings.config import broker_config, parse_delay_levels
+from gantrymq.broker.stats import BrokerStats
+from gantrymq.broker.subscriptions.sessions import Client, Sessions
 from gantrymq.model import Queue
 from gantrymq.protocol.bodies import ConsumerData
 from gantrymq.protocol.subscription import subscription
@@ -81,7 +81,7 @@ class TestLocks:
         """
         The owner renews; another gets only what is free.
         """
-        locks = QueueLocks()
+        locks = QueueLockTable()
 
         assert locks.lock("g", [ONE], "a", 0.0) == [ONE]
         assert locks.lock("g", [ONE, TWO], "b", 1.0) == [TWO]
@@ -91,7 +91,7 @@ class TestLocks:
         """
         60 s after it was last renewed.
         """
-        locks = QueueLocks()
+        locks = QueueLockTable()
         locks.lock("g", [ONE], "a", 0.0)
 
         assert locks.lock("g", [ONE], "b", 60.0) == []
@@ -101,7 +101,7 @@ class TestLocks:
         """
         A late unlock must not free the queue of its new owner.
         """
-        locks = QueueLocks()
+        locks = QueueLockTable()
         locks.lock("g", [ONE], "a", 0.0)
         locks.unlock("g", [ONE], "b")
         assert locks.lock("g", [ONE], "b", 1.0) == []
@@ -116,7 +116,7 @@ class TestSettings:
         Known keys are honoured, keys without a meaning here are accepted.
         """
         config = broker_config(
-            Written.in_text(
+            WrittenSettings.in_text(
                 "brokerName = b\nfileReservedTime=48\n# x\ntransferMsgByHeap=true\n", "b.conf"
             )
         )
@@ -128,7 +128,7 @@ class TestSettings:
         RocketMQ would have ignored it.
         """
         with pytest.raises(ConfigError, match="flushDiskTpye; did you mean flushDiskType"):
-            broker_config(Written({"flushDiskTpye": "SYNC_FLUSH"}))
+            broker_config(WrittenSettings({"flushDiskTpye": "SYNC_FLUSH"}))
 
     @pytest.mark.parametrize(
         "key, value",
@@ -146,7 +146,7 @@ class TestSettings:
         The error names the key or what is wrong with it.
         """
         with pytest.raises(ConfigError):
-            broker_config(Written({key: value}))
+            broker_config(WrittenSettings({key: value}))
 
     def test_delay_levels_have_units(self) -> None:
         """
@@ -171,7 +171,7 @@ class TestStats:
         10 messages in 10 s are one a second.
         """
         written = WriteCounts()
-        stats = Stats(0, written)
+        stats = BrokerStats(0, written)
         stats.sample(0.0, 1)
         written.count += 10
         stats.sample(10.0, 1)

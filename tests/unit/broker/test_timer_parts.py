@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantrymq.base.errors import ProtocolError
-from gantrymq.broker.timer.checkpoint import TimerCheck, load_check, save_check
-from gantrymq.broker.timer.delivered import delivered_properties, rolled_properties
-from gantrymq.broker.timer.recalls import recall_key, recalled_key
-from gantrymq.broker.timer.schedule import Entry, Schedule
-from gantrymq.broker.timer.times import asked_ms, due_ms, out_ms
+from gantrymq.broker.waiting.timer.checkpoint import TimerCheck, load_check, save_check
+from gantrymq.broker.waiting.timer.delivered import delivered_properties, rolled_properties
+from gantrymq.broker.waiting.timer.recalls import recall_key, recalled_key
+from gantrymq.broker.waiting.timer.schedule import Entry, Schedule
+from gantrymq.broker.waiting.timer.times import asked_ms, due_ms, out_ms
 from gantrymq.protocol import properties
 from gantrymq.protocol.recall import RecallHandle
 from gantrymq.testing.disk import MemoryDisk

@@ -14,7 +14,7 @@ from gantrymq.broker.transactions.half import (
     with_property,
     without_half_mark,
 )
-from gantrymq.broker.transactions.ledger import Ledger
+from gantrymq.broker.transactions.ledger import HalfMessageTable
 from gantrymq.broker.transactions.ops import named_by
 from gantrymq.kernel import encode_records
 from gantrymq.model import HALF_TOPIC
@@ -114,9 +114,9 @@ def half(number: int, body: bytes = b"body", text: str = "") -> Append:
     return message
 
 
-def with_ledger(story: Callable[[Ledger], Any]) -> Any:
+def with_ledger(story: Callable[[HalfMessageTable], Any]) -> Any:
     async def main() -> Any:
-        return story(Ledger(6000, 60000))
+        return story(HalfMessageTable(6000, 60000))
 
     return simulate(main)
 
@@ -127,7 +127,7 @@ class TestLedger:
         Its newest copy and the older ones, until it is decided.
         """
 
-        def story(ledger: Ledger) -> tuple[list[bool], list[bool], list[bool]]:
+        def story(ledger: HalfMessageTable) -> tuple[list[bool], list[bool], list[bool]]:
             ledger.hold(half(1), "orders", 2, "shop")
             entry = ledger.find(1001)
             assert entry is not None
@@ -158,7 +158,7 @@ class TestLedger:
         At its own patience or the broker's; and each minute, to bring it forward.
         """
 
-        def story(ledger: Ledger) -> tuple[float, bool]:
+        def story(ledger: HalfMessageTable) -> tuple[float, bool]:
             ledger.hold(half(1, text=text), "orders", 0, "shop")
             return ledger.next_due, ledger.sooner.is_set()
 
@@ -172,7 +172,7 @@ class TestLedger:
         """
         monkeypatch.setattr(ledger_module, "KEPT_BYTES_MAX", 1000)
 
-        def story(ledger: Ledger) -> tuple[list[bool], list[bool]]:
+        def story(ledger: HalfMessageTable) -> tuple[list[bool], list[bool]]:
             for number in range(12):
                 ledger.hold(half(number, b"x" * 100), "orders", 0, "shop")
             kept = [entry.body is not None for entry in ledger.all()]
@@ -196,7 +196,7 @@ class TestLedger:
         """
         monkeypatch.setattr(ledger_module, "UNDECIDED_MAX", 2)
 
-        def story(ledger: Ledger) -> list[bool]:
+        def story(ledger: HalfMessageTable) -> list[bool]:
             said = [ledger.full]
             for number in range(2):
                 ledger.hold(half(number), "orders", 0, "shop")
@@ -212,9 +212,9 @@ def test_a_ledger_belongs_to_a_loop() -> None:
     Its times are the loop's.
     """
     with pytest.raises(RuntimeError):
-        Ledger(1, 1)
+        HalfMessageTable(1, 1)
     assert asyncio.run(_made()) == 0
 
 
 async def _made() -> int:
-    return len(Ledger(1, 1))
+    return len(HalfMessageTable(1, 1))

@@ -5,15 +5,15 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from gantrymq.client.instance import Instance
-from gantrymq.client.options import ProducerOptions
-from gantrymq.client.producer import Producer
+from gantrymq.client.core.instance import Instance
+from gantrymq.client.core.options import ProducerOptions
+from gantrymq.client.produce.producer import Producer
 from gantrymq.model import BrokerData, QueueData, Route
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.command import Command
 from gantrymq.remoting.connection import Connection
-from gantrymq.remoting.server import Routes, Server
+from gantrymq.remoting.server import HandlerTable, Server
 from gantrymq.testing.clock import LoopClock
 from gantrymq.testing.loop import VirtualLoop, simulate
 from gantrymq.testing.network import MemoryNetwork
@@ -62,9 +62,9 @@ class Broker:
         self.unregistered.append(command.ext)
         return Command(code=0)
 
-    def routes(self) -> Routes:
+    def routes(self) -> HandlerTable:
         code = RequestCode
-        return Routes(
+        return HandlerTable(
             slow={
                 code.SEND_MESSAGE_V2: self.send,
                 code.SEND_BATCH_MESSAGE: self.send,
@@ -89,11 +89,11 @@ class World:
     async def start(self) -> None:
         for broker in self.brokers:
             broker.address = await self._serve(broker.routes())
-        routes = Routes(slow={RequestCode.GET_ROUTEINFO_BY_TOPIC: self._route})
+        routes = HandlerTable(slow={RequestCode.GET_ROUTEINFO_BY_TOPIC: self._route})
         self.namesrv = await self._serve(routes)
         self.topics["T"] = self.route()
 
-    async def _serve(self, routes: Routes) -> str:
+    async def _serve(self, routes: HandlerTable) -> str:
         server = Server(routes, self.network)
         port = await server.start(HOST, 0)
         self._servers.append(server)

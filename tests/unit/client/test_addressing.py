@@ -8,7 +8,7 @@ import pytest
 from scripted import World, play
 
 from gantrymq.base.errors import GantryError
-from gantrymq.client.addressing import (
+from gantrymq.client.core.addressing import (
     AddressPageBroken,
     NameServers,
     fetch_page,
@@ -16,9 +16,9 @@ from gantrymq.client.addressing import (
     parse_page,
     split_list,
 )
-from gantrymq.client.errors import NoNameServer
-from gantrymq.client.options import ClientOptions
-from gantrymq.client.producer import Producer
+from gantrymq.client.core.errors import NoNameServer
+from gantrymq.client.core.options import ClientOptions
+from gantrymq.client.produce.producer import Producer
 from gantrymq.model import Message
 
 PROCESS, ENVIRONMENT = {"rocketmq.namesrv.addr": "process:1"}, {"NAMESRV_ADDR": "env:1"}

@@ -6,11 +6,11 @@ from collections.abc import Callable
 import pytest
 
 from gantrymq.base.errors import ProtocolError
-from gantrymq.client.admin import Admin
-from gantrymq.client.admin_tables import group_table, progress, topic_offsets
-from gantrymq.client.errors import BrokerRefused, ClientError, Closed, NoRoute, NotStarted
-from gantrymq.client.message_query import MessageMissing
-from gantrymq.client.options import ConsumerOptions
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.admin.message_query import MessageMissing
+from gantrymq.client.admin.tables import group_table, progress, topic_offsets
+from gantrymq.client.core.errors import BrokerRefused, ClientError, Closed, NoRoute, NotStarted
+from gantrymq.client.core.options import ConsumerOptions
 from gantrymq.model import GroupConfig, Message, NameRefused, Queue
 from gantrymq.testing import Cluster
 

@@ -5,14 +5,14 @@ import random
 
 import pytest
 
-from gantrymq.client.admin import Admin
+from gantrymq.client.admin.admin import Admin
 from gantrymq.model import BrokerData, QueueData, Route
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import ClusterInfo
 from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.command import Command
 from gantrymq.remoting.connection import Connection
-from gantrymq.remoting.server import Routes, Server
+from gantrymq.remoting.server import HandlerTable, Server
 from gantrymq.testing.clock import LoopClock
 from gantrymq.testing.loop import simulate
 from gantrymq.testing.network import MemoryNetwork
@@ -29,7 +29,7 @@ def create_topic_where_the_broker_says(remark: str | None) -> None:
         async def create(connection: Connection, command: Command) -> Command:
             return Command(code=0, remark=remark)
 
-        broker = Server(Routes(slow={RequestCode.UPDATE_AND_CREATE_TOPIC: create}), network)
+        broker = Server(HandlerTable(slow={RequestCode.UPDATE_AND_CREATE_TOPIC: create}), network)
         data = BrokerData(
             broker_addrs={"0": f"{HOST}:{await broker.start(HOST, 0)}"}, broker_name="a"
         )
@@ -44,7 +44,7 @@ def create_topic_where_the_broker_says(remark: str | None) -> None:
 
         code = RequestCode
         names = {code.GET_BROKER_CLUSTER_INFO: cluster, code.GET_ROUTEINFO_BY_TOPIC: route}
-        namesrv = Server(Routes(slow=names), network)
+        namesrv = Server(HandlerTable(slow=names), network)
         address = f"{HOST}:{await namesrv.start(HOST, 0)}"
         clock = LoopClock(asyncio.get_running_loop())
         async with Admin(address, network=network, clock=clock, rng=random.Random(1)) as admin:
@@ -68,5 +68,5 @@ def test_only_a_remark_that_says_something_is_told(
 ) -> None:
     """RocketMQ's brokers leave a placeholder in the remark of a topic that they made."""
     create_topic_where_the_broker_says(remark)
-    lines = [r.getMessage() for r in caplog.records if r.name == "gantrymq.client.admin"]
+    lines = [r.getMessage() for r in caplog.records if r.name == "gantrymq.client.admin.admin"]
     assert [line.rpartition(": ")[2] for line in lines] == told

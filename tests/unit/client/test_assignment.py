@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantrymq.client.assignment import (
+from gantrymq.model import Queue
+from gantrymq.protocol.assignment import (
     Strategy,
     averagely,
     by_circle,
@@ -15,7 +16,6 @@ from gantrymq.client.assignment import (
     machine_room_nearby,
     ring_position,
 )
-from gantrymq.model import Queue
 
 
 def queues_of(count: int, broker: str = "b") -> list[Queue]:

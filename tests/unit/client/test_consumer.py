@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.consumer_errors import AlreadyFinished, ConsumerMisused
-from gantrymq.client.delivery import Delivery
-from gantrymq.client.errors import Closed, NotStarted
-from gantrymq.client.options import ConsumerOptions
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.core.consumer_errors import AlreadyFinished, ConsumerMisused
+from gantrymq.client.core.errors import Closed, NotStarted
+from gantrymq.client.core.options import ConsumerOptions
+from gantrymq.client.messages.delivery import Delivery
 from gantrymq.model import Message, Queue, dead_topic
 from gantrymq.testing import Cluster
 

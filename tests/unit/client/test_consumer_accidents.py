@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.delivery import Delivery
-from gantrymq.client.options import ConsumerOptions
-from gantrymq.client.pull_consumer import PullConsumer
+from gantrymq.client.consume.pull.pull_consumer import PullConsumer
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.core.options import ConsumerOptions
+from gantrymq.client.messages.delivery import Delivery
 from gantrymq.model import Message, Queue
 from gantrymq.testing import Cluster
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.delivery import Delivery
-from gantrymq.client.offset_store import parse_offsets
-from gantrymq.client.options import ClientOptions, ConsumerOptions
+from gantrymq.client.consume.membership.offset_store import parse_offsets
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.core.options import ClientOptions, ConsumerOptions
+from gantrymq.client.messages.delivery import Delivery
 from gantrymq.model import Message
 from gantrymq.testing import Cluster
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gantrymq.client.delivery import Delivery
-from gantrymq.client.options import ConsumerOptions
+from gantrymq.client.core.options import ConsumerOptions
+from gantrymq.client.messages.delivery import Delivery
 from gantrymq.model import Message
 from gantrymq.testing import Cluster
 

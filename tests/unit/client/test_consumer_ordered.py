@@ -5,9 +5,9 @@ from collections.abc import Callable, Coroutine
 from itertools import pairwise
 from typing import Any
 
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.delivery import Delivery
-from gantrymq.client.options import ConsumerOptions
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.core.options import ConsumerOptions
+from gantrymq.client.messages.delivery import Delivery
 from gantrymq.model import Message, Queue, dead_topic
 from gantrymq.testing import Cluster
 

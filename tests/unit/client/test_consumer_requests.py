@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.delivery import Delivery
-from gantrymq.client.offset_store import format_offsets, queue_pairs
-from gantrymq.client.options import ConsumerOptions
-from gantrymq.client.pulling import pull_raw
+from gantrymq.client.consume.membership.offset_store import format_offsets, queue_pairs
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.consume.queues.pull_request import pull_raw
+from gantrymq.client.core.options import ConsumerOptions
+from gantrymq.client.messages.delivery import Delivery
 from gantrymq.model import Message, Queue
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.codes import RequestCode

@@ -8,10 +8,10 @@ import pytest
 
 from gantrymq import ClientError, Delivery, Message, ProducerOptions
 from gantrymq.base.words import counted
-from gantrymq.client.errors import SendFailed, WindowFull
-from gantrymq.client.lag import GroupLag, QueueLag, TopicLag
-from gantrymq.client.lag_advice import advice
-from gantrymq.client.member_info import HeldQueue, Member, Members
+from gantrymq.client.admin.lag import GroupLag, QueueLag, TopicLag
+from gantrymq.client.admin.lag_advice import advice
+from gantrymq.client.admin.members import HeldQueue, Member, Members
+from gantrymq.client.core.errors import SendFailed, WindowFull
 from gantrymq.model import Queue
 from gantrymq.testing import Cluster
 

@@ -5,8 +5,8 @@ from collections import deque
 
 import pytest
 
-from gantrymq.client.delivery import Delivery
-from gantrymq.client.handout import Handout, HandoutClosed
+from gantrymq.client.consume.queues.handout import Handout, HandoutClosed
+from gantrymq.client.messages.delivery import Delivery
 from gantrymq.kernel import cut_records
 from gantrymq.kernel.records import encode_records
 from gantrymq.model import Queue

@@ -6,11 +6,16 @@ import json
 import pytest
 from scripted import World, play
 
-from gantrymq.client.connections import SILENT_CALLS_MAX
-from gantrymq.client.errors import BrokerRefused, BrokerUnknown, NoRoute
-from gantrymq.client.instance import Instance, shared_instance
-from gantrymq.client.options import ClientOptions
-from gantrymq.client.routes import broker_table, from_template, publish_queues, subscribe_queues
+from gantrymq.client.core.connections import SILENT_CALLS_MAX
+from gantrymq.client.core.errors import BrokerRefused, BrokerUnknown, NoRoute
+from gantrymq.client.core.instance import Instance, shared_instance
+from gantrymq.client.core.options import ClientOptions
+from gantrymq.client.core.routes import (
+    broker_table,
+    from_template,
+    publish_queues,
+    subscribe_queues,
+)
 from gantrymq.model import BrokerData, Message, QueueData, Route
 from gantrymq.protocol import calls
 from gantrymq.protocol.bodies import ConsumerData

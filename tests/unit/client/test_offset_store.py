@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 
 from gantrymq.base.errors import ProtocolError
-from gantrymq.client.offset_store import LocalOffsets, format_offsets, parse_offsets
+from gantrymq.client.consume.membership.offset_store import (
+    LocalOffsets,
+    format_offsets,
+    parse_offsets,
+)
 from gantrymq.model import Queue
 
 Q0, Q1 = Queue("T", "broker-a", 0), Queue("T", "broker-a", 1)

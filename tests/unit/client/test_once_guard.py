@@ -11,17 +11,16 @@ import pytest
 
 from gantrymq import App, WrongValue, sync
 from gantrymq.base.offload import InlineOffload
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.consumer_errors import ConsumerMisused
-from gantrymq.client.delivery import Delivery
-from gantrymq.client.once.ack_first import ack_first
+from gantrymq.client.consume.push.ack_first import ack_first
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.core.consumer_errors import ConsumerMisused, HandlerRefused
+from gantrymq.client.core.options import ConsumerOptions
+from gantrymq.client.messages.delivery import Delivery
 from gantrymq.client.once.guard import Once
 from gantrymq.client.once.keys import KEY_BYTES_MAX, by_message_id, row_key
 from gantrymq.client.once.redis_store import RedisStore
 from gantrymq.client.once.sqlite_store import SqliteStore, SqliteTransaction
-from gantrymq.client.once.store import StoreUnusable, Verdict
-from gantrymq.client.options import ConsumerOptions
-from gantrymq.client.payloads import HandlerRefused
+from gantrymq.client.once.store import StoreUnusable, WorkState
 from gantrymq.model import Message, Queue, dead_topic
 from gantrymq.testing import Cluster
 
@@ -209,7 +208,7 @@ def test_a_claim_that_lapsed_under_the_work_is_counted(
                 await asyncio.sleep(1)
             await asyncio.sleep(31)
             (key,) = once._working
-            assert {key: Verdict.OURS} == await store.claim("g", [key], "another", 600)
+            assert {key: WorkState.OURS} == await store.claim("g", [key], "another", 600)
             await asyncio.sleep(60)
 
     gantry_sim(story)

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantrymq.base.errors import WrongValue
-from gantrymq.client.errors import MessageRefused
-from gantrymq.client.identity import MessageIds, month_bounds_ms
-from gantrymq.client.options import ProducerOptions
-from gantrymq.client.outgoing import (
+from gantrymq.client.core.errors import MessageRefused
+from gantrymq.client.core.identity import MessageIds, month_bounds_ms
+from gantrymq.client.core.options import ProducerOptions
+from gantrymq.client.sending.send_request import (
     BinarySendFrames,
     SendFrames,
     check_topic,

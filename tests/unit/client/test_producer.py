@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.client.errors import (
+from gantrymq.client.core.errors import (
     Closed,
     ForkedError,
     MessageRefused,
@@ -17,9 +17,9 @@ from gantrymq.client.errors import (
     SendFailed,
     WindowFull,
 )
-from gantrymq.client.options import ClientOptions, ProducerOptions
-from gantrymq.client.policy_send import sharded
-from gantrymq.client.producer import Producer
+from gantrymq.client.core.options import ClientOptions, ProducerOptions
+from gantrymq.client.produce.producer import Producer
+from gantrymq.client.sending.send_policy import sharded
 from gantrymq.model import Message, NameRefused, Queue, SendResult
 from gantrymq.testing import Cluster
 

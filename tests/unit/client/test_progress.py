@@ -1,14 +1,14 @@
-"""Progress: the smallest unfinished offset, whatever the order in which work ends."""
+"""QueueProgress: the smallest unfinished offset, whatever the order in which work ends."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantrymq.client.flow import MIB, FlowLimits, hold_reason
-from gantrymq.client.progress import Progress
+from gantrymq.client.consume.flow_control import MIB, FlowLimits, hold_reason
+from gantrymq.client.consume.queue_progress import QueueProgress
 
 
-def taken(start: int, *offsets: int, size: int = 10) -> Progress[str]:
-    progress: Progress[str] = Progress(start)
+def taken(start: int, *offsets: int, size: int = 10) -> QueueProgress[str]:
+    progress: QueueProgress[str] = QueueProgress(start)
     for offset in offsets:
         progress.take(offset, f"m{offset}", size)
     return progress

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from gantrymq.client.consumer_errors import ConsumerMisused, QueueNotAssigned
-from gantrymq.client.errors import Closed, NotStarted
-from gantrymq.client.lite_pull import LitePullConsumer
-from gantrymq.client.options import PullOptions
-from gantrymq.client.pull_consumer import PullConsumer, received
-from gantrymq.client.pulling import PullStatus
-from gantrymq.client.received import Received
+from gantrymq.client.consume.pull.lite_pull_consumer import LitePullConsumer
+from gantrymq.client.consume.pull.pull_consumer import PullConsumer, received
+from gantrymq.client.consume.queues.pull_request import PullStatus
+from gantrymq.client.core.consumer_errors import ConsumerMisused, QueueNotAssigned
+from gantrymq.client.core.errors import Closed, NotStarted
+from gantrymq.client.core.options import PullOptions
+from gantrymq.client.messages.received import Received
 from gantrymq.model import Message, Queue
 from gantrymq.testing import Cluster, simulate
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gantrymq.client.consumer import Consumer
-from gantrymq.client.delivery import Delivery
-from gantrymq.client.errors import NoNameServer
-from gantrymq.client.options import ConsumerOptions
-from gantrymq.client.readiness import NotReady
+from gantrymq.client.consume.membership.readiness import NotReady
+from gantrymq.client.consume.push.consumer import Consumer
+from gantrymq.client.core.errors import NoNameServer
+from gantrymq.client.core.options import ConsumerOptions
+from gantrymq.client.messages.delivery import Delivery
 from gantrymq.model import Message
 from gantrymq.testing import Cluster, MemoryNetwork
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantrymq.base.errors import ProtocolError
-from gantrymq.client.consumer_errors import AlreadyFinished
-from gantrymq.client.delivery import DEAD_LEVEL, Delivery
-from gantrymq.client.received import Received
+from gantrymq.client.core.consumer_errors import AlreadyFinished
+from gantrymq.client.messages.delivery import DEAD_LEVEL, Delivery
+from gantrymq.client.messages.received import Received
 from gantrymq.kernel import cut_records
 from gantrymq.kernel.records import encode_records
 from gantrymq.model import Queue

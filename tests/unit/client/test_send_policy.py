@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantrymq.client.fault import TABLES, FaultTable
-from gantrymq.client.policy_send import (
+from gantrymq.client.sending.latency_fault import TABLES, FaultTable
+from gantrymq.client.sending.send_policy import (
     BUSY_CODES,
     RETRY_CODES,
     STATUS_BY_CODE,

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from scripted import SILENT, World, play
 
-from gantrymq.client.errors import SendFailed
+from gantrymq.client.core.errors import SendFailed
 from gantrymq.model import Message, SendResult
 from gantrymq.protocol.command import Command
 

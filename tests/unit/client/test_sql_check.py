@@ -5,15 +5,15 @@ import random
 
 import pytest
 
-from gantrymq.client.errors import BrokerRefused
-from gantrymq.client.instance import Instance
-from gantrymq.client.options import ClientOptions
-from gantrymq.client.subscribing import check_sql
+from gantrymq.client.consume.membership.subscriptions import check_sql
+from gantrymq.client.core.errors import BrokerRefused
+from gantrymq.client.core.instance import Instance
+from gantrymq.client.core.options import ClientOptions
 from gantrymq.protocol.codes import SQL_OPERATORS, VERSION_4_9_8, VERSION_5_1_3, RequestCode
 from gantrymq.protocol.command import RESPONSE_FLAG, Command, encode
 from gantrymq.protocol.subscription import subscription
 from gantrymq.remoting.connection import Connection
-from gantrymq.remoting.server import Routes, Server
+from gantrymq.remoting.server import HandlerTable, Server
 from gantrymq.testing.clock import LoopClock
 from gantrymq.testing.loop import simulate
 from gantrymq.testing.network import MemoryNetwork
@@ -33,7 +33,7 @@ def said_by(version: int, ext: dict[str, str], sql: str) -> str:
             connection.reply_frame(encode(reply))
 
         network = MemoryNetwork(random.Random(1))
-        server = Server(Routes(hot={RequestCode.CHECK_CLIENT_CONFIG: answer}), network)
+        server = Server(HandlerTable(hot={RequestCode.CHECK_CLIENT_CONFIG: answer}), network)
         port = await server.start(HOST, 0)
         instance = Instance(
             ClientOptions(namesrv=f"{HOST}:1"),

@@ -22,7 +22,7 @@ from gantrymq import (
     SqliteStore,
 )
 from gantrymq.base.offload import InlineOffload
-from gantrymq.client.consumer import Consumer
+from gantrymq.client.consume.push.consumer import Consumer
 from gantrymq.model import dead_topic
 from gantrymq.sync import Consumer as SyncConsumer
 from gantrymq.sync import Delivery as SyncDelivery

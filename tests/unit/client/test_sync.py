@@ -12,9 +12,9 @@ import pytest
 
 from gantrymq import Message, SendResult
 from gantrymq.base.errors import GantryError
-from gantrymq.client.consumer_errors import AlreadyFinished
-from gantrymq.client.errors import ForkedError, NotStarted
-from gantrymq.client.options import ConsumerOptions
+from gantrymq.client.core.consumer_errors import AlreadyFinished
+from gantrymq.client.core.errors import ForkedError, NotStarted
+from gantrymq.client.core.options import ConsumerOptions
 from gantrymq.sync import (
     Admin,
     Consumer,

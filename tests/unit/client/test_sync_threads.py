@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gantrymq import ConsumeStatus, Message, Once, SqliteStore
-from gantrymq.client.dead_letters import Wanted
-from gantrymq.client.options import ProducerOptions
+from gantrymq.client.admin.dead_letters import DeadLetterFilter
+from gantrymq.client.core.options import ProducerOptions
 from gantrymq.sync import Admin, Consumer, DeadLetters, Delivery, Finder, Producer
 from gantrymq.testing.plugin import GantryCluster
 
@@ -110,7 +110,7 @@ def test_a_failure_is_kept_and_a_status_counts(gantry: GantryCluster) -> None:
         causes = {cause.error: cause.count for cause in letters.statistics()}
         assert {"ValueError": 1, "": 1} == causes
         print_of = next(c.fingerprint for c in letters.statistics() if c.error)
-        (letter,) = letters.page(Wanted(fingerprint=print_of)).letters
+        (letter,) = letters.page(DeadLetterFilter(fingerprint=print_of)).letters
         assert b"0" == letter.message.body
         assert letters.resend(letter) is not None
         assert letters.resend(letter) is None

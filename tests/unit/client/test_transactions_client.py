@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gantrymq.client.checks import Unfinished
-from gantrymq.client.errors import MessageRefused
-from gantrymq.client.instance import Hook
-from gantrymq.client.options import ProducerOptions
-from gantrymq.client.transactions import Decision, HalfNotSafe, Transaction, decision_of
+from gantrymq.client.core.errors import MessageRefused
+from gantrymq.client.core.instance import Hook
+from gantrymq.client.core.options import ProducerOptions
+from gantrymq.client.produce.check_back import Unfinished
+from gantrymq.client.produce.transactions import Decision, HalfNotSafe, Transaction, decision_of
 from gantrymq.model import Message, Queue
 from gantrymq.protocol.command import Command
 from gantrymq.store.syncer import InlineSyncer

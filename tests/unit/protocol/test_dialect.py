@@ -20,7 +20,7 @@ from gantrymq.base.errors import ProtocolError
 from gantrymq.model import GroupConfig
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import Heartbeat
-from gantrymq.protocol.publishing import Decision, Stretch
+from gantrymq.protocol.publishing import EpochDecision, Stretch
 
 RECORDING = Path(__file__).parents[2] / "dialogues" / "recordings" / "dialect-bodies.json"
 RELEASE = "5.3.3"
@@ -155,9 +155,9 @@ def test_structs_that_are_lists_are_read_as_they_are() -> None:
     Epochs of the Spark sink: a stretch of staged messages is a list of its members.
     """
     stretch = Stretch(0, 5, 6, "orders", 1, "id")
-    decision = Decision(shares={"broker-a": [stretch]})
+    decision = EpochDecision(shares={"broker-a": [stretch]})
 
-    assert decision == fastjson.load_as(msgspec.json.encode(decision), Decision)
+    assert decision == fastjson.load_as(msgspec.json.encode(decision), EpochDecision)
 
 
 @pytest.mark.parametrize(

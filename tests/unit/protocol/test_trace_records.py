@@ -4,9 +4,9 @@ import pytest
 
 from gantrymq.protocol import trace
 from gantrymq.protocol.trace import (
+    ConsumeReturnType,
     EndTransaction,
     MessageType,
-    Outcome,
     Pub,
     Recall,
     Record,
@@ -64,7 +64,7 @@ GOLDEN: dict[str, tuple[bytes, list[Record]]] = {
         [
             SubAfter(
                 msg_id=msg_id, request_id=REQUEST, cost_ms=7, ok=False, keys=keys,
-                outcome=Outcome.FAILED, at_ms=AT_MS, group="shop",
+                outcome=ConsumeReturnType.FAILED, at_ms=AT_MS, group="shop",
             )
             for msg_id, keys in ((ONE, "order-1"), (TWO, ""))
         ],

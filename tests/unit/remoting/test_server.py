@@ -10,7 +10,7 @@ from gantrymq.base.errors import GantryError
 from gantrymq.base.network import TcpNetwork
 from gantrymq.protocol.command import Command, response
 from gantrymq.remoting.connection import CallTimeout, Connection, ConnectionLost
-from gantrymq.remoting.server import IDLE_SECONDS_MAX, SLOW_INFLIGHT_MAX, Routes, Server
+from gantrymq.remoting.server import IDLE_SECONDS_MAX, SLOW_INFLIGHT_MAX, HandlerTable, Server
 from gantrymq.testing.loop import simulate
 from gantrymq.testing.network import MemoryNetwork
 
@@ -51,7 +51,7 @@ def with_server(work: Callable[[Server, Connection, Slow], Awaitable[None]]) -> 
 
     async def main() -> None:
         network, slow = MemoryNetwork(), Slow()
-        server = Server(Routes({1: echo, 2: broken}, {3: refusing, 4: slow.handle}), network)
+        server = Server(HandlerTable({1: echo, 2: broken}, {3: refusing, 4: slow.handle}), network)
         port = await server.start(HOST, 0)
         connection = await network.connect(HOST, port, Connection, 3)
         await work(server, connection, slow)
@@ -89,7 +89,7 @@ class TestAnswers:
 
         async def main() -> None:
             network = MemoryNetwork()
-            server = Server(Routes({1: echo}, {4: refusing}, guard), network)
+            server = Server(HandlerTable({1: echo}, {4: refusing}, guard), network)
             port = await server.start(HOST, 0)
             connection = await network.connect(HOST, port, Connection, 3)
             await connection.call(Command(code=1, ext={"Signature": "s"}, body=b"x"), 5)
@@ -196,7 +196,7 @@ class TestLife:
         """
 
         async def main() -> None:
-            server = Server(Routes({1: echo}), TcpNetwork())
+            server = Server(HandlerTable({1: echo}), TcpNetwork())
             port = await server.start(HOST, 0)
             _, writer = await asyncio.open_connection(HOST, port, limit=1024)
             from gantrymq.protocol.command import encode

@@ -12,7 +12,7 @@ from gantrymq.kernel import walk_records
 from gantrymq.protocol import properties as props
 from gantrymq.protocol.ids import encode_host
 from gantrymq.protocol.record import StoredMessage, decode_records
-from gantrymq.store.append import Append, Pulled, PullStatus
+from gantrymq.store.append import Append, ReadResult, ReadStatus
 from gantrymq.store.config import StoreConfig
 from gantrymq.store.engine import Store
 from gantrymq.store.syncer import InlineSyncer, Syncer
@@ -98,14 +98,14 @@ async def put(store: Store, *appends: Append) -> list[Append]:
     return list(appends)
 
 
-async def pull(store: Store, topic: str, queue_id: int, offset: int, **changes: Any) -> Pulled:
+async def pull(store: Store, topic: str, queue_id: int, offset: int, **changes: Any) -> ReadResult:
     """Pull, whether the answer is there at once or not."""
     limits = {"max_count": 32, "max_bytes": 1 << 20, "tag_codes": None} | changes
     answer = store.pull(topic, queue_id, offset, **limits)
-    return answer if isinstance(answer, Pulled) else await as_awaitable(answer)
+    return answer if isinstance(answer, ReadResult) else await as_awaitable(answer)
 
 
-async def as_awaitable(answer: Awaitable[Pulled]) -> Pulled:
+async def as_awaitable(answer: Awaitable[ReadResult]) -> ReadResult:
     """Wait for a cold pull."""
     return await answer
 
@@ -116,7 +116,7 @@ async def read_queue(store: Store, topic: str, queue_id: int) -> list[StoredMess
     offset = store.min_offset(topic, queue_id)
     while True:
         answer = await pull(store, topic, queue_id, offset)
-        if answer.status is not PullStatus.FOUND:
+        if answer.status is not ReadStatus.FOUND:
             return found
         found += decode_records(answer.body)
         offset = answer.next_offset

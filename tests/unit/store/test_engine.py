@@ -27,10 +27,10 @@ from gantrymq.protocol.record import (
     decode_record,
     decode_records,
 )
-from gantrymq.store import Pulled, PullStatus, PutStatus
+from gantrymq.store import PutStatus, ReadResult, ReadStatus
 from gantrymq.testing.disk import MemoryDisk
 
-OK, FOUND = PutStatus.PUT_OK, PullStatus.FOUND
+OK, FOUND = PutStatus.PUT_OK, ReadStatus.FOUND
 BOTH = pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
 
 
@@ -164,14 +164,14 @@ def test_pull_says_where_the_reader_stands() -> None:
     async def body() -> None:
         store = await open_store(MemoryDisk())
         nothing = await pull(store, "orders", 0, 0)
-        assert nothing.status is PullStatus.NO_MATCHED_LOGIC_QUEUE
+        assert nothing.status is ReadStatus.NO_MATCHED_LOGIC_QUEUE
         await put(store, *[message() for _ in range(10)])
         expected = [
             (0, FOUND, 10),
             (9, FOUND, 10),
-            (10, PullStatus.OFFSET_OVERFLOW_ONE, 10),
-            (11, PullStatus.OFFSET_OVERFLOW_BADLY, 10),
-            (-1, PullStatus.OFFSET_TOO_SMALL, 0),
+            (10, ReadStatus.OFFSET_OVERFLOW_ONE, 10),
+            (11, ReadStatus.OFFSET_OVERFLOW_BADLY, 10),
+            (-1, ReadStatus.OFFSET_TOO_SMALL, 0),
         ]
         for offset, status, next_offset in expected:
             answer = await pull(store, "orders", 0, offset)
@@ -210,7 +210,7 @@ def test_tags_filter_by_hash_and_move_the_reader_on(written: bool) -> None:
         assert [one.body for one in decode_records(answer.body)] == [b"1", b"3", b"5"]
         assert (answer.next_offset, answer.count) == (6, 3)
         none = await pull(store, "orders", 0, 0, tag_codes=frozenset({5}))
-        assert (none.status, none.next_offset) == (PullStatus.NO_MATCHED_MESSAGE, 6)
+        assert (none.status, none.next_offset) == (ReadStatus.NO_MATCHED_MESSAGE, 6)
         await store.close()
 
     run(body)
@@ -224,11 +224,11 @@ def test_cold_data_is_awaited_and_equals_warm_data(cold: str) -> None:
         await put(store, *[message(body=b"%d" % n) for n in range(20)])
         await store.checkpoint()
         warm = [store.pull("orders", 0, offset, 5, 1 << 20, None) for offset in range(20)]
-        assert all(isinstance(answer, Pulled) for answer in warm)
+        assert all(isinstance(answer, ReadResult) for answer in warm)
         disk.is_cold = lambda path, at: cold in path
         for offset in range(20):
             answer = store.pull("orders", 0, offset, 5, 1 << 20, None)
-            assert not isinstance(answer, Pulled)
+            assert not isinstance(answer, ReadResult)
             assert await answer == warm[offset]
         assert await store.message_at(0) is not None
         assert await store.earliest_store_ms("orders", 0) == START_MS
@@ -367,7 +367,7 @@ def test_a_deleted_topic_is_gone_and_begins_again_at_zero() -> None:
         store.delete_topic("gone")
         store.delete_topic("never was")
         assert store.topics() == ["stays"]
-        assert (await pull(store, "gone", 1, 0)).status is PullStatus.NO_MATCHED_LOGIC_QUEUE
+        assert (await pull(store, "gone", 1, 0)).status is ReadStatus.NO_MATCHED_LOGIC_QUEUE
         (again,) = await put(store, message("gone", 1, b"new"))
         assert again.queue_offset == 0
         await store._keep_derived()

@@ -20,7 +20,7 @@ from storekit import (
 )
 
 from gantrymq.base.disk import File
-from gantrymq.store import PullStatus, PutStatus, Store, StoreError
+from gantrymq.store import PutStatus, ReadStatus, Store, StoreError
 from gantrymq.store.syncer import Done, HelperSyncer, InlineSyncer
 from gantrymq.testing.disk import PAGE, MemoryDisk
 
@@ -215,7 +215,7 @@ def test_a_failed_sync_refuses_the_waiting_and_makes_the_store_read_only() -> No
         assert "could not be synced" in str(store.writable)
         assert (await put(store, message()))[0].status is REFUSED
         assert await bodies(store) == [b"safe"], "what may be lost is not shown"
-        assert (await pull(store, "orders", 0, 1)).status is PullStatus.OFFSET_OVERFLOW_ONE
+        assert (await pull(store, "orders", 0, 1)).status is ReadStatus.OFFSET_OVERFLOW_ONE
         assert disk.exists("store/fenced")
         await store.close()
         assert disk.exists("store/abort"), "the stop was not clean"

@@ -11,11 +11,11 @@ from gantrymq.base.offload import InlineOffload
 from gantrymq.kernel import ENTRY, java_hash
 from gantrymq.protocol import properties as props
 from gantrymq.protocol.record import StoredMessage, decode_records
-from gantrymq.store.append import Append, Pulled, PullStatus
+from gantrymq.store.append import Append, ReadResult, ReadStatus
 from gantrymq.store.engine import Store
 from gantrymq.store.queueext import ADDRESS_ZERO, Mark, QueueExt
 from gantrymq.store.segment import OpenFiles
-from gantrymq.store.sifting import Sieve
+from gantrymq.store.sifting import EntryFilter
 from gantrymq.store.syncer import InlineSyncer
 from gantrymq.testing.disk import MemoryDisk
 
@@ -49,15 +49,15 @@ def small(raw: bytes) -> bool:
     return props.decode(raw).get("price") == "small"
 
 
-async def sift(store: Store, asked: list[bytes], mark: Mark | None = SMALL_BITS) -> Pulled:
+async def sift(store: Store, asked: list[bytes], mark: Mark | None = SMALL_BITS) -> ReadResult:
     def matches(raw: bytes) -> bool:
         asked.append(raw)
         return small(raw)
 
-    return await pull(store, "orders", 0, 0, sieve=Sieve(matches, 800, mark))
+    return await pull(store, "orders", 0, 0, sieve=EntryFilter(matches, 800, mark))
 
 
-def bodies(pulled: Pulled) -> list[bytes]:
+def bodies(pulled: ReadResult) -> list[bytes]:
     return [found.body for found in decode_records(pulled.body)]
 
 
@@ -136,7 +136,7 @@ def test_nothing_matches_when_all_bits_say_no() -> None:
         asked: list[bytes] = []
         found = await sift(store, asked)
 
-        assert (PullStatus.NO_MATCHED_MESSAGE, 70, []) == (found.status, found.next_offset, asked)
+        assert (ReadStatus.NO_MATCHED_MESSAGE, 70, []) == (found.status, found.next_offset, asked)
         await store.close()
 
     run(body)

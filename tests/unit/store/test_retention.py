@@ -18,7 +18,7 @@ from storekit import (
 )
 
 from gantrymq.protocol.record import decode_records
-from gantrymq.store import PullStatus, PutStatus, Store
+from gantrymq.store import PutStatus, ReadStatus, Store
 from gantrymq.store.retention import SegmentAge, expired
 from gantrymq.testing.disk import PAGE, MemoryDisk
 
@@ -94,7 +94,7 @@ def test_queues_and_index_follow_the_log() -> None:
         assert found[0].physical_offset >= store.log_min
         assert found[-1].queue_offset == 39
         answer = await pull(store, "orders", 0, 0)
-        assert (answer.status, answer.next_offset) == (PullStatus.OFFSET_TOO_SMALL, low)
+        assert (answer.status, answer.next_offset) == (ReadStatus.OFFSET_TOO_SMALL, low)
         first = int(disk.list("store/consumequeue/orders/0")[0])
         assert first <= low * 20 < first + 160
         assert (await store.query("orders", "0-0", 9, 0, FOREVER)).records == []
@@ -208,7 +208,7 @@ def test_a_reader_that_meets_a_deletion_gets_the_right_bytes_or_nothing() -> Non
         clock.ms += HOUR
         assert await store.delete_expired() > 0
         for first, answer in ((0, await reading), (1, await late)):
-            assert answer.status in (PullStatus.FOUND, PullStatus.MESSAGE_WAS_REMOVING)
+            assert answer.status in (ReadStatus.FOUND, ReadStatus.MESSAGE_WAS_REMOVING)
             for one in decode_records(answer.body):
                 assert one == warm[one.queue_offset]
                 assert one.queue_offset >= first

@@ -3,17 +3,17 @@
 import msgspec
 
 from gantrymq.base.clock import WallClock
-from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.errors import BadRequest, MessageRefused, NoSuchDelivery
+from gantrymq.broker.errors import BadRequest, IllegalMessage, NoSuchDelivery
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.pop.acks import AckAnswer, Acks
-from gantrymq.broker.pop.checkpoints import Checkpoint
+from gantrymq.broker.pop.checkpoints import PopCheckpoint
 from gantrymq.broker.pop.checks import INVISIBLE_MS_MAX, illegal_queue, with_fields
 from gantrymq.broker.pop.order import OrderTable
 from gantrymq.broker.pop.revive_log import ReviveLog
 from gantrymq.broker.pop.reviving import Reviver
 from gantrymq.broker.pop.waiting import PollRooms
-from gantrymq.broker.registry import Registry
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.tables.registry import Registry
 from gantrymq.protocol import calls as c
 from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.command import Command
@@ -75,7 +75,7 @@ class AckHandler:
         acks = read_batch_ack(command.body)
         if not acks:
             raise NoSuchDelivery("no acknowledgement in this batch")
-        found: list[tuple[Checkpoint, int]] = []
+        found: list[tuple[PopCheckpoint, int]] = []
         for ack in acks:
             found += self._sorted_out(ack)
         answer = AckAnswer(connection, command, len(found))
@@ -84,7 +84,7 @@ class AckHandler:
         for checkpoint, bits in found:
             self._acks.add(checkpoint, bits, answer)
 
-    def _sorted_out(self, ack: BatchAck) -> list[tuple[Checkpoint, int]]:
+    def _sorted_out(self, ack: BatchAck) -> list[tuple[PopCheckpoint, int]]:
         """The checkpoint and the messages of one part; ordered ones are settled on the way."""
         topic = real_topic(ack.t, ack.c, ack.r)
         first, end = self._range(topic, ack.q)
@@ -98,7 +98,7 @@ class AckHandler:
 
     def _find(
         self, group: str, topic: str, queue_id: int, start: int, pop_ms: int, offsets: list[int]
-    ) -> tuple[Checkpoint, int] | None:
+    ) -> tuple[PopCheckpoint, int] | None:
         """The open checkpoint and the bits of those messages in it that are open."""
         checkpoint = self._log.open.get((topic, group, queue_id, start, pop_ms))
         if checkpoint is None or checkpoint.reviving:
@@ -114,7 +114,7 @@ class AckHandler:
         if place is None:
             return
         if place < 0:
-            raise MessageRefused(
+            raise IllegalMessage(
                 f"offset is illegal, key:{topic}@{group}@{queue_id}, old:{progress}, "
                 f"commit:{offset}, next:{place}"
             )
@@ -148,13 +148,13 @@ class AckHandler:
 
     def _lend_again(
         self, connection: Connection, command: Command, h: p.ChangeInvisibleRequest,
-        former: Checkpoint, bits: int,
+        former: PopCheckpoint, bits: int,
     ) -> None:  # fmt: skip
         """A checkpoint of its own for this message; only when that is stored, the former goes."""
         pop_ms = self._clock.now_ms()
         while (h.topic, h.consumer_group, h.queue_id, h.offset, pop_ms) in self._log.open:
             pop_ms += 1
-        checkpoint = Checkpoint(
+        checkpoint = PopCheckpoint(
             h.topic, h.consumer_group, h.queue_id, h.offset, [h.offset], pop_ms,
             h.invisible_time, self._config.broker_name, former.revive_queue,
         )  # fmt: skip
@@ -207,7 +207,7 @@ class AckHandler:
     def _check_queue(self, topic: str, queue_id: int, connection: Connection) -> None:
         found = self._policy.topic(topic)
         if not 0 <= queue_id < found.read_queue_nums:
-            raise MessageRefused(illegal_queue(queue_id, found, connection.address))
+            raise IllegalMessage(illegal_queue(queue_id, found, connection.address))
 
     def _range(self, topic: str, queue_id: int) -> tuple[int, int]:
         return self._store.min_offset(topic, queue_id), self._store.max_offset(topic, queue_id)

@@ -3,7 +3,7 @@
 from gantrymq.base.clock import WallClock
 from gantrymq.base.config import format_properties, parse_properties
 from gantrymq.broker.figures import Figures
-from gantrymq.broker.live_settings import LiveSettings
+from gantrymq.broker.settings.live_settings import BrokerSettings
 from gantrymq.model import DataVersion
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import KvTable
@@ -16,7 +16,7 @@ class AdminHandler:
 
     def __init__(
         self,
-        live: LiveSettings,
+        live: BrokerSettings,
         figures: Figures,
         clock: WallClock,
     ) -> None:

@@ -2,11 +2,11 @@
 
 from gantrymq.broker.errors import NotPermitted, TopicMissing
 from gantrymq.broker.policy import Policy
-from gantrymq.broker.pop.modes import ModeTable
 from gantrymq.broker.pop.sharing import STRATEGIES, share, share_for_pop
 from gantrymq.broker.pop.topic_routes import TopicRoutes
-from gantrymq.broker.registry import Registry
-from gantrymq.broker.sessions import Sessions
+from gantrymq.broker.subscriptions.sessions import Sessions
+from gantrymq.broker.tables.registry import Registry
+from gantrymq.broker.tables.request_modes import ModeTable
 from gantrymq.model import RETRY_PREFIX, Queue
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.command import Command, response

@@ -4,15 +4,15 @@ import logging
 
 import msgspec
 
-from gantrymq.broker.accord import Conflict
-from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, NotOnline, NotPermitted
-from gantrymq.broker.filters import FilterTable
-from gantrymq.broker.locks import QueueLocks
+from gantrymq.broker.locks import QueueLockTable
 from gantrymq.broker.policy import Policy
-from gantrymq.broker.sessions import Client, ConsumerGroup, Sessions
-from gantrymq.broker.stats import Stats
-from gantrymq.broker.wanted import Filters
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.stats import BrokerStats
+from gantrymq.broker.subscriptions.consumer_filters import FilterTable
+from gantrymq.broker.subscriptions.pull_filter import Filters
+from gantrymq.broker.subscriptions.sessions import Client, ConsumerGroup, Sessions
+from gantrymq.broker.subscriptions.subscription_check import MemberConflict
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import (
@@ -27,7 +27,7 @@ from gantrymq.protocol.bodies import (
     SubscriptionConflict,
 )
 from gantrymq.protocol.bodies import (
-    Connection as ConnectionRow,
+    ClientConnection as ConnectionRow,
 )
 from gantrymq.protocol.codes import SQL_OPERATORS, RequestCode
 from gantrymq.protocol.command import Command
@@ -47,8 +47,8 @@ class ClientHandler:
         sessions: Sessions,
         filters: Filters,
         table: FilterTable,
-        locks: QueueLocks,
-        stats: Stats,
+        locks: QueueLockTable,
+        stats: BrokerStats,
         config: BrokerConfig,
     ) -> None:
         self._policy, self._sessions, self._locks = policy, sessions, locks
@@ -89,7 +89,7 @@ class ClientHandler:
 
     def _objection(
         self, data: ConsumerData, connection: Connection, client: Client
-    ) -> Conflict | None:
+    ) -> MemberConflict | None:
         if not self._config.strict_subscriptions:
             return None
         grace = self._config.strict_subscriptions_grace_mills / 1000

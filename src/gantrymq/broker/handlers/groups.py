@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from gantrymq.base.words import counted
-from gantrymq.broker.attributes import GROUP_ATTRIBUTES, altered
-from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, GroupMissing
 from gantrymq.broker.handlers.topics import QUEUES_MAX, ROWS_PER_TURN, queue_row
 from gantrymq.broker.policy import Policy
-from gantrymq.broker.registry import Registry
-from gantrymq.broker.sessions import Sessions
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.subscriptions.sessions import Sessions
+from gantrymq.broker.tables.attributes import GROUP_ATTRIBUTES, altered
+from gantrymq.broker.tables.registry import Registry
 from gantrymq.model import GroupConfig, NameRefused, Queue, check_group_name, retry_topic
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson

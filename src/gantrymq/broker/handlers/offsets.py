@@ -2,8 +2,8 @@
 
 from gantrymq.broker.errors import BadRequest, GroupMissing, NothingFound
 from gantrymq.broker.policy import Policy
-from gantrymq.broker.registry import Registry
-from gantrymq.broker.resets import Resets
+from gantrymq.broker.tables.offset_resets import Resets
+from gantrymq.broker.tables.registry import Registry
 from gantrymq.protocol import calls as c
 from gantrymq.protocol.command import Command, response
 from gantrymq.protocol.headers import messages as m

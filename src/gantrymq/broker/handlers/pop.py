@@ -6,7 +6,6 @@ from functools import partial
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
-from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, InvalidParameter, TooLate, TooManyLent
 from gantrymq.broker.pop.checks import INVISIBLE_MS_MAX, PopChecks, with_fields
 from gantrymq.broker.pop.revive_log import ReviveLog
@@ -14,8 +13,9 @@ from gantrymq.broker.pop.reviving import Reviver
 from gantrymq.broker.pop.rewritten import under_own_topic
 from gantrymq.broker.pop.taking import Lent, Steps, Taken, Taking, Wish
 from gantrymq.broker.pop.waiting import PollRooms
-from gantrymq.broker.stats import Stats
-from gantrymq.broker.wanted import EVERYTHING, Filters, Wanted
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.stats import BrokerStats
+from gantrymq.broker.subscriptions.pull_filter import EVERYTHING, Filters, PullFilter
 from gantrymq.protocol import calls as c
 from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.command import ONEWAY_FLAG, Command, response
@@ -29,7 +29,7 @@ from gantrymq.protocol.pop import (
     start_info,
 )
 from gantrymq.remoting.connection import Connection
-from gantrymq.store.append import Append, Pulled
+from gantrymq.store.append import Append, ReadResult
 
 LATE_MS_MAX = 500
 """A request that is older than its poll time by more than this is nobody's any more."""
@@ -43,7 +43,7 @@ class PopHandler:
     def __init__(
         self, config: BrokerConfig, checks: PopChecks, taking: Taking, revive_log: ReviveLog,
         reviver: Reviver, pops: PollRooms, notifications: PollRooms, filters: Filters,
-        stats: Stats, clock: WallClock,
+        stats: BrokerStats, clock: WallClock,
     ) -> None:  # fmt: skip
         self.config, self._checks, self.taking = config, checks, taking
         self._log, self._reviver, self._stats, self._clock = revive_log, reviver, stats, clock
@@ -82,7 +82,7 @@ class PopHandler:
             raise TooManyLent(f"{OPEN_MAX} pops are not acknowledged yet: ack some first")
         HeldPop(self, connection, command, want, deadline).attempt()
 
-    def _filter(self, h: p.PopRequest) -> Wanted:
+    def _filter(self, h: p.PopRequest) -> PullFilter:
         if not h.exp:
             return EVERYTHING
         return self._filters.of_request(h.consumer_group, h.topic, h.exp_type, h.exp)
@@ -102,7 +102,7 @@ class PopHandler:
         return True
 
     async def _run_cold(
-        self, pop: "HeldPop", taken: Taken, steps: Steps, cold: Awaitable[Pulled]
+        self, pop: "HeldPop", taken: Taken, steps: Steps, cold: Awaitable[ReadResult]
     ) -> None:
         try:
             while True:

@@ -4,20 +4,20 @@ State, then (having staged) prepare on every broker, decide on one, publish on e
 that decided last. Each request may be repeated by anybody at any time: the first one counts.
 """
 
-from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, NotPermitted
-from gantrymq.broker.publishing.journal import Journal
-from gantrymq.broker.publishing.ledger import Ledger
-from gantrymq.broker.publishing.notes import Decided, Enrolled, Prepared
-from gantrymq.broker.publishing.press import Press
+from gantrymq.broker.publishing.journal import NoteJournal
+from gantrymq.broker.publishing.ledger import WriterTable
+from gantrymq.broker.publishing.notes import Decided, Enrolled, PreparedNote
+from gantrymq.broker.publishing.publisher import EpochPublisher
 from gantrymq.broker.publishing.staged import check_share
-from gantrymq.broker.registry import Registry
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.tables.registry import Registry
 from gantrymq.model import GROUP_BYTES_MAX, WRITE
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.command import Command, response
 from gantrymq.protocol.publishing import (
-    Decision,
+    EpochDecision,
     EpochRequest,
     read_decision,
     read_share,
@@ -34,9 +34,9 @@ class PublishHandler:
         config: BrokerConfig,
         store: Store,
         registry: Registry,
-        ledger: Ledger,
-        journal: Journal,
-        press: Press,
+        ledger: WriterTable,
+        journal: NoteJournal,
+        press: EpochPublisher,
     ) -> None:
         self._config, self._store, self._registry = config, store, registry
         self._ledger, self._journal, self._press = ledger, journal, press
@@ -57,7 +57,7 @@ class PublishHandler:
             await self._journal.write(Enrolled(writer=h.writer, coordinator=h.coordinator))
         self._agree(h, self._ledger.find(h.writer).coordinator or h.coordinator)
         if share and self._ledger.find(h.writer).published < h.epoch:
-            await self._journal.write(Prepared(writer=h.writer, epoch=h.epoch, lowest=lowest))
+            await self._journal.write(PreparedNote(writer=h.writer, epoch=h.epoch, lowest=lowest))
             if self._store.log_min > lowest:  # retention was faster than the note
                 await check_share(self._store, self._registry.topics, share)
         await self._journal.durable()
@@ -82,9 +82,9 @@ class PublishHandler:
             self._agree(h, entry.coordinator)
         holds = entry.decision if entry.decided == h.epoch else None
         await self._journal.durable()
-        return response(command, body=fastjson.dumps(holds or Decision()))
+        return response(command, body=fastjson.dumps(holds or EpochDecision()))
 
-    async def _decide(self, h: EpochRequest, wanted: Decision) -> None:
+    async def _decide(self, h: EpochRequest, wanted: EpochDecision) -> None:
         note = Decided(writer=h.writer, epoch=h.epoch, coordinator=h.coordinator, decision=wanted)
         await self._journal.write(note)
 

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable
 
 from gantrymq.base.watermark import Parked
-from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import (
     BadRequest,
     NotPermitted,
@@ -13,10 +12,11 @@ from gantrymq.broker.errors import (
 )
 from gantrymq.broker.offset_moves import OffsetMoves
 from gantrymq.broker.policy import Policy
-from gantrymq.broker.resets import Resets
-from gantrymq.broker.sessions import Sessions
-from gantrymq.broker.stats import Stats
-from gantrymq.broker.wanted import EVERYTHING, NO_CLASSES, Filters, Wanted
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.stats import BrokerStats
+from gantrymq.broker.subscriptions.pull_filter import EVERYTHING, NO_CLASSES, Filters, PullFilter
+from gantrymq.broker.subscriptions.sessions import Sessions
+from gantrymq.broker.tables.offset_resets import Resets
 from gantrymq.kernel import pull_answer
 from gantrymq.model import READ
 from gantrymq.protocol.codes import ResponseCode
@@ -29,18 +29,18 @@ from gantrymq.protocol.headers.messages import (
     PullRequest,
 )
 from gantrymq.remoting.connection import Connection
-from gantrymq.store.append import Pulled, PullStatus
+from gantrymq.store.append import ReadResult, ReadStatus
 from gantrymq.store.engine import Store
 
-EMPTY = frozenset({PullStatus.NO_MATCHED_LOGIC_QUEUE, PullStatus.NO_MESSAGE_IN_QUEUE})
+EMPTY = frozenset({ReadStatus.NO_MATCHED_LOGIC_QUEUE, ReadStatus.NO_MESSAGE_IN_QUEUE})
 CODES = {
-    PullStatus.FOUND: ResponseCode.SUCCESS,
-    PullStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
-    PullStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
-    PullStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
-    PullStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
-    PullStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
-    PullStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+    ReadStatus.FOUND: ResponseCode.SUCCESS,
+    ReadStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    ReadStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    ReadStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+    ReadStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    ReadStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    ReadStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
 }
 
 
@@ -74,7 +74,7 @@ class PullHandler:
         policy: Policy,
         sessions: Sessions,
         filters: Filters,
-        stats: Stats,
+        stats: BrokerStats,
         moves: OffsetMoves,
     ) -> None:
         self._config, self._store, self._resets, self._moves = config, store, resets, moves
@@ -151,7 +151,7 @@ class PullHandler:
                 f"consumer group:[{h.consumer_group}]"
             )
 
-    def _wanted(self, h: PullRequest) -> Wanted:
+    def _wanted(self, h: PullRequest) -> PullFilter:
         """What to let through: the request says it, or the group's heartbeats did."""
         if h.sys_flag & PULL_BY_CLASS:
             raise BadRequest(NO_CLASSES)
@@ -190,14 +190,14 @@ class PullHandler:
         except OSError as error:  # whoever woke it, a send perhaps, has no part in this
             self._fail(pull, error)
             return
-        if isinstance(outcome, Pulled):
+        if isinstance(outcome, ReadResult):
             self._settle(pull, outcome)
         else:
             task = asyncio.ensure_future(self._serve_cold(pull, outcome))
             self._cold[task] = None
             task.add_done_callback(lambda done: self._cold.pop(done, None))
 
-    async def _serve_cold(self, pull: HeldPull, outcome: Awaitable[Pulled]) -> None:
+    async def _serve_cold(self, pull: HeldPull, outcome: Awaitable[ReadResult]) -> None:
         try:
             pulled = await outcome
         except OSError as error:
@@ -211,7 +211,7 @@ class PullHandler:
         remark = f"reading the store failed: {error}"
         pull.connection.reply(pull.command, ResponseCode.SYSTEM_ERROR, remark=remark)
 
-    def _settle(self, pull: HeldPull, pulled: Pulled) -> None:
+    def _settle(self, pull: HeldPull, pulled: ReadResult) -> None:
         """Answer, or hold when there is nothing (or nothing wanted) and time is left."""
         if pull.is_answered:  # its time was up while a worker was reading
             return
@@ -223,7 +223,7 @@ class PullHandler:
             code = CODES[status]
         woken = pull.timer is not None
         at_end = pulled.next_offset >= pulled.max_offset
-        unwanted = status is PullStatus.NO_MATCHED_MESSAGE and woken and at_end
+        unwanted = status is ReadStatus.NO_MATCHED_MESSAGE and woken and at_end
         if unwanted or (code == ResponseCode.PULL_NOT_FOUND and at_end):
             if unwanted:
                 pull.offset = pulled.next_offset
@@ -273,7 +273,7 @@ class PullHandler:
             pull.parked.cancel()
             pull.parked = None
 
-    def _answer(self, pull: HeldPull, code: int, pulled: Pulled) -> None:
+    def _answer(self, pull: HeldPull, code: int, pulled: ReadResult) -> None:
         self._let_go(pull)
         pull.is_answered = True
         if code == ResponseCode.SUCCESS:

@@ -1,7 +1,7 @@
 """Finding messages: by id and by key."""
 
-from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest
+from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.protocol import calls as c
 from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.command import Command, response

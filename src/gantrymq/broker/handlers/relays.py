@@ -1,9 +1,9 @@
 """Questions of operators that only a consumer can answer: the broker passes them on."""
 
 from gantrymq.base.errors import GantryError
-from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest
-from gantrymq.broker.sessions import Sessions
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.subscriptions.sessions import Sessions
 from gantrymq.protocol import calls as c
 from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.command import Command, response

@@ -7,14 +7,14 @@ from typing import Final
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.words import counted
-from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.copies import stored
 from gantrymq.broker.errors import BadRequest
 from gantrymq.broker.handlers.send import IPV6_BORN
 from gantrymq.broker.handlers.send_answers import region_fields
 from gantrymq.broker.policy import Policy
-from gantrymq.broker.sessions import Sessions
-from gantrymq.broker.stats import Stats
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.stats import BrokerStats
+from gantrymq.broker.stored_copies import stored
+from gantrymq.broker.subscriptions.sessions import Sessions
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import properties
 from gantrymq.protocol.codes import ResponseCode
@@ -42,7 +42,7 @@ class ReplyHandler:
         store: Store,
         policy: Policy,
         sessions: Sessions,
-        stats: Stats,
+        stats: BrokerStats,
         clock: WallClock,
         rng: random.Random,
         store_host: bytes,

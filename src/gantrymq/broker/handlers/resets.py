@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from gantrymq.base.errors import GantryError
-from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, GroupMissing, NotOnline, TopicMissing
-from gantrymq.broker.registry import Registry
-from gantrymq.broker.resets import Resets
-from gantrymq.broker.sessions import ConsumerGroup, Sessions
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.subscriptions.sessions import ConsumerGroup, Sessions
+from gantrymq.broker.tables.offset_resets import Resets
+from gantrymq.broker.tables.registry import Registry
 from gantrymq.model import TopicConfig
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson

@@ -10,13 +10,12 @@ from typing import Any
 
 from gantrymq.base.errors import GantryError
 from gantrymq.base.words import counted
-from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.errors import BadRequest, Busy, GroupMissing, MessageRefused, NotPermitted
+from gantrymq.broker.errors import BadRequest, Busy, GroupMissing, IllegalMessage, NotPermitted
 from gantrymq.broker.handlers.send_answers import answers_in, region_fields
 from gantrymq.broker.policy import Policy
-from gantrymq.broker.registry import Registry
-from gantrymq.broker.rooms import DELAY_MARK, TIMER_MARK, WaitingRooms
-from gantrymq.broker.stats import Stats
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.stats import BrokerStats
+from gantrymq.broker.tables.registry import Registry
 from gantrymq.broker.transactions.half import (
     HALF_MARK,
     asks_for_half,
@@ -24,7 +23,8 @@ from gantrymq.broker.transactions.half import (
     producer_group,
     without_half_mark,
 )
-from gantrymq.broker.transactions.ledger import Ledger
+from gantrymq.broker.transactions.ledger import HalfMessageTable
+from gantrymq.broker.waiting.redirect import DELAY_MARK, TIMER_MARK, SystemTopicRedirect
 from gantrymq.kernel import find_property, read_send
 from gantrymq.model import RETRY_PREFIX, TIMER_TOPIC, WRITE, TopicConfig, dead_topic
 from gantrymq.protocol import batch, properties
@@ -90,15 +90,15 @@ class SendHandler:
         store: Store,
         registry: Registry,
         policy: Policy,
-        rooms: WaitingRooms,
-        ledger: Ledger,
-        stats: Stats,
+        redirect: SystemTopicRedirect,
+        ledger: HalfMessageTable,
+        stats: BrokerStats,
         rng: random.Random,
         store_host: bytes,
     ) -> None:
         self._ledger = ledger
         self._config, self._store, self._registry = config, store, registry
-        self._policy, self._rooms, self._stats, self._rng = policy, rooms, stats, rng
+        self._policy, self._redirect, self._stats, self._rng = policy, redirect, stats, rng
         self._store_host = store_host
         self._waiting = 0
         self.take_settings()
@@ -195,7 +195,7 @@ class SendHandler:
             self._put_half(message, text, h)
             return
         elif h.sys_flag & PREPARED:
-            raise MessageRefused("sysFlag says prepared, but the property TRAN_MSG is missing")
+            raise IllegalMessage("sysFlag says prepared, but the property TRAN_MSG is missing")
         if h.batch:
             message.batch = self._batch(h, command.body, text)
         self._fill(message, text)
@@ -208,13 +208,13 @@ class SendHandler:
             address = self._config.broker_ip1
             raise NotPermitted(f"the broker[{address}] sending transaction message is forbidden")
         if h.batch:
-            raise MessageRefused("a batch cannot be half of a transaction")
+            raise IllegalMessage("a batch cannot be half of a transaction")
         if self._ledger.full:
             raise Busy(f"[OVERLOAD]system busy: {len(self._ledger)} transactions are undecided")
         text = self._cleaned(message, text)
         if DELAY_MARK in text or TIMER_MARK in text:
             # Where it waits is decided at the commit; whether it may is better said now.
-            self._rooms.redirect(Append(message.topic, message.queue_id, b""), text)
+            self._redirect.redirect(Append(message.topic, message.queue_id, b""), text)
         group = producer_group(text)
         if not group:
             group = h.producer_group
@@ -251,14 +251,14 @@ class SendHandler:
 
     def _batch(self, h: Any, body: bytes, text: str) -> list[tuple[int, bytes, bytes]]:
         if h.topic.startswith(RETRY_PREFIX):
-            raise MessageRefused("batch request does not support retry group " + h.topic)
-        if self._rooms.wants_to_wait(text):
-            raise MessageRefused("a batch takes no delay: send such messages one by one")
+            raise IllegalMessage("batch request does not support retry group " + h.topic)
+        if self._redirect.wants_to_wait(text):
+            raise IllegalMessage("a batch takes no delay: send such messages one by one")
         items = []
         for flag, inner, props in batch.decode(body):
             items.append((flag, inner, _stored_form(props) + self._tail))
         if not items:
-            raise MessageRefused("batch without a message")
+            raise IllegalMessage("batch without a message")
         return items
 
     # storing and answering
@@ -284,7 +284,7 @@ class SendHandler:
         """Bring the properties into the form in which they are stored."""
         text = self._cleaned(message, text)
         if message.batch is None:
-            text = self._rooms.redirect(message, text)
+            text = self._redirect.redirect(message, text)
         message.properties = text.encode() + self._tail
 
     def _put(self, message: Sent, reply: Callable[[Sent], None] | None = None) -> None:

@@ -3,11 +3,11 @@
 import logging
 import random
 
-from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.copies import copy_of, stored
 from gantrymq.broker.errors import BadRequest, NotPermitted
 from gantrymq.broker.policy import Policy
-from gantrymq.broker.rooms import WaitingRooms
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.stored_copies import copy_of, stored
+from gantrymq.broker.waiting.redirect import SystemTopicRedirect
 from gantrymq.model import WRITE, dead_topic, retry_topic
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import properties
@@ -55,11 +55,11 @@ class SendBackHandler:
         config: BrokerConfig,
         store: Store,
         policy: Policy,
-        rooms: WaitingRooms,
+        redirect: SystemTopicRedirect,
         rng: random.Random,
         store_host: bytes,
     ) -> None:
-        self._config, self._store, self._rooms = config, store, rooms
+        self._config, self._store, self._redirect = config, store, redirect
         self._policy, self._rng, self._store_host = policy, rng, store_host
         self._limits = RetryLimits()
 
@@ -107,7 +107,7 @@ class SendBackHandler:
         copy.wait, copy.reconsume_times = True, message.reconsume_times + 1
         text = properties.fitted(found)
         if not dead:
-            text = self._rooms.redirect(copy, text)
+            text = self._redirect.redirect(copy, text)
         copy.properties = text.encode()
         return copy
 

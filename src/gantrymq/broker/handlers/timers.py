@@ -2,14 +2,14 @@
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import ProtocolError
-from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.copies import stored
-from gantrymq.broker.registry import Registry
-from gantrymq.broker.rooms import WaitingRooms
-from gantrymq.broker.timer.service import TimerService
-from gantrymq.broker.timer.times import due_ms
-from gantrymq.broker.waiting import WaitingView
-from gantrymq.broker.waiting_record import destination, waiting_records
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.stored_copies import stored
+from gantrymq.broker.tables.registry import Registry
+from gantrymq.broker.waiting.redirect import SystemTopicRedirect
+from gantrymq.broker.waiting.timer.service import TimerService
+from gantrymq.broker.waiting.timer.times import due_ms
+from gantrymq.broker.waiting.waiting_list import WaitingView
+from gantrymq.broker.waiting.waiting_record import destination, waiting_records
 from gantrymq.kernel import find_property
 from gantrymq.model import TIMER_TOPIC, WRITE
 from gantrymq.protocol import calls as c
@@ -37,13 +37,13 @@ class TimerHandler:
         config: BrokerConfig,
         store: Store,
         registry: Registry,
-        rooms: WaitingRooms,
+        redirect: SystemTopicRedirect,
         timers: TimerService,
         view: WaitingView,
         clock: WallClock,
     ) -> None:
         self._config, self._store, self._registry = config, store, registry
-        self._rooms, self._timers, self._view, self._clock = rooms, timers, view, clock
+        self._redirect, self._timers, self._view, self._clock = redirect, timers, view, clock
 
     async def waiting(self, connection: Connection, command: Command) -> Command:
         h = c.GET_WAITING_MESSAGES.request.parse(command.ext)
@@ -135,7 +135,7 @@ class TimerHandler:
         recall = Append(
             handle.topic, 0, RECALL_BODY, born_ms=now_ms, born_host=connection.peer_host
         )
-        recall.properties = self._rooms.redirect(recall, properties.encode(found)).encode()
+        recall.properties = self._redirect.redirect(recall, properties.encode(found)).encode()
         with recalls.storing(key):
             await stored(self._store, recall)
             if recall.status.is_stored:

@@ -6,12 +6,12 @@ import logging
 import msgspec
 
 from gantrymq.base.words import counted
-from gantrymq.broker.attributes import TOPIC_ATTRIBUTES, altered, parse_changes, refuse_mixed
-from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import BadRequest, InvalidParameter
 from gantrymq.broker.policy import Policy, boot_topics
-from gantrymq.broker.registry import Registry
-from gantrymq.broker.sessions import Sessions
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.subscriptions.sessions import Sessions
+from gantrymq.broker.tables.attributes import TOPIC_ATTRIBUTES, altered, parse_changes, refuse_mixed
+from gantrymq.broker.tables.registry import Registry
 from gantrymq.model import (
     TOPIC_FILTER_TYPES,
     NameRefused,

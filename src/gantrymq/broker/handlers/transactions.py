@@ -4,12 +4,12 @@ import logging
 from functools import partial
 
 from gantrymq.base.errors import GantryError, ProtocolError
-from gantrymq.broker.copies import copy_of, stored
 from gantrymq.broker.errors import BadRequest
 from gantrymq.broker.handlers.send import CODES
+from gantrymq.broker.stored_copies import copy_of, stored
 from gantrymq.broker.transactions.ending import Endings
 from gantrymq.broker.transactions.half import HALF_QUEUE, with_property
-from gantrymq.broker.transactions.ledger import Ledger, Undecided
+from gantrymq.broker.transactions.ledger import HalfMessageTable, Undecided
 from gantrymq.model import CHECK_MAX_TOPIC, HALF_TOPIC
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import properties
@@ -29,7 +29,7 @@ VERDICTS = (UNKNOWN, TRANSACTION_COMMIT, TRANSACTION_ROLLBACK)
 class TransactionHandler:
     """END_TRANSACTION and RESUME_CHECK_HALF_MESSAGE."""
 
-    def __init__(self, store: Store, ledger: Ledger, endings: Endings) -> None:
+    def __init__(self, store: Store, ledger: HalfMessageTable, endings: Endings) -> None:
         self._store, self._ledger, self._endings = store, ledger, endings
 
     def end(self, connection: Connection, command: Command) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gantrymq.broker.pop.checkpoints import Checkpoint
+from gantrymq.broker.pop.checkpoints import PopCheckpoint
 from gantrymq.broker.pop.revive_log import ReviveLog
 from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.command import Command
@@ -32,9 +32,9 @@ class Acks:
 
     def __init__(self, revive_log: ReviveLog) -> None:
         self._log = revive_log
-        self._turn: dict[Checkpoint, tuple[int, list[AckAnswer]]] = {}
+        self._turn: dict[PopCheckpoint, tuple[int, list[AckAnswer]]] = {}
 
-    def add(self, checkpoint: Checkpoint, bits: int, answer: AckAnswer) -> None:
+    def add(self, checkpoint: PopCheckpoint, bits: int, answer: AckAnswer) -> None:
         """Settle messages of an open checkpoint; the answer is told when that is stored."""
         if not self._turn:
             asyncio.get_running_loop().call_soon(self._write)
@@ -48,7 +48,7 @@ class Acks:
         for checkpoint, (bits, answers) in turn.items():
             self._settle(checkpoint, bits, answers)
 
-    def _settle(self, checkpoint: Checkpoint, bits: int, answers: list[AckAnswer]) -> None:
+    def _settle(self, checkpoint: PopCheckpoint, bits: int, answers: list[AckAnswer]) -> None:
         def done(record: Append) -> None:
             error = "" if record.status.is_stored else record.error or record.status.name
             for answer in answers:

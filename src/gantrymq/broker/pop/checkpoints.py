@@ -20,7 +20,7 @@ Key = tuple[str, str, int, int, int]
 """Topic, group, queue, first offset looked at, time of the pop."""
 
 
-class Checkpoint:
+class PopCheckpoint:
     """Messages of one queue that were popped together and are invisible until `due_ms`."""
 
     __slots__ = ("acked", "acking", "broker_name", "group", "invisible_ms", "offsets", "pop_ms",
@@ -82,7 +82,7 @@ class Checkpoint:
         )  # fmt: skip
 
 
-def read_checkpoint(body: CheckpointBody, revive_queue: int, revive_offset: int) -> Checkpoint:
+def read_checkpoint(body: CheckpointBody, revive_queue: int, revive_offset: int) -> PopCheckpoint:
     """The checkpoint of a record; old ones name a count instead of distances.
 
     Clients can write to the log, too: what no broker would write is refused.
@@ -91,7 +91,7 @@ def read_checkpoint(body: CheckpointBody, revive_queue: int, revive_offset: int)
     if count > MESSAGES_MAX or not all(0 <= number <= LONG_MAX for number in numbers):
         raise ProtocolError("a checkpoint of too many messages, or of no time")
     distances = body.d or range(body.n)
-    found = Checkpoint(
+    found = PopCheckpoint(
         body.t, body.c, body.q, body.so, [body.so + distance for distance in distances],
         body.pt, body.it, body.bn, revive_queue,
     )  # fmt: skip
@@ -106,9 +106,9 @@ class OpenCheckpoints:
 
     def __init__(self, queues: int) -> None:
         self.queues = queues
-        self._by_key: dict[Key, Checkpoint] = {}
-        self._by_place: list[dict[int, Checkpoint]] = [{} for _ in range(queues)]
-        self._by_time: list[tuple[int, int, Checkpoint]] = []
+        self._by_key: dict[Key, PopCheckpoint] = {}
+        self._by_place: list[dict[int, PopCheckpoint]] = [{} for _ in range(queues)]
+        self._by_time: list[tuple[int, int, PopCheckpoint]] = []
         self._serial = count()
 
     def __len__(self) -> int:
@@ -117,10 +117,10 @@ class OpenCheckpoints:
     def __contains__(self, key: Key) -> bool:
         return key in self._by_key
 
-    def get(self, key: Key) -> Checkpoint | None:
+    def get(self, key: Key) -> PopCheckpoint | None:
         return self._by_key.get(key)
 
-    def add(self, checkpoint: Checkpoint) -> None:
+    def add(self, checkpoint: PopCheckpoint) -> None:
         """Take one that is in the revive log at its `revive_offset`.
 
         The same one again, further on in the log, takes the place of the former: nothing that was
@@ -136,7 +136,7 @@ class OpenCheckpoints:
         self._by_place[checkpoint.revive_queue][checkpoint.revive_offset] = checkpoint
         self.watch(checkpoint, checkpoint.due_ms)
 
-    def watch(self, checkpoint: Checkpoint, at_ms: int) -> None:
+    def watch(self, checkpoint: PopCheckpoint, at_ms: int) -> None:
         """Have `take_due` give it out at this time, unless it is in line already."""
         if checkpoint.watched:
             return
@@ -146,22 +146,22 @@ class OpenCheckpoints:
             heapq.heapify(self._by_time)
         heapq.heappush(self._by_time, (at_ms, next(self._serial), checkpoint))
 
-    def settle(self, checkpoint: Checkpoint, bits: int) -> None:
+    def settle(self, checkpoint: PopCheckpoint, bits: int) -> None:
         """These messages need no further delivery."""
         checkpoint.acked |= bits
         if checkpoint.is_settled:
             self.close(checkpoint)
 
-    def close(self, checkpoint: Checkpoint) -> None:
+    def close(self, checkpoint: PopCheckpoint) -> None:
         """Nothing of it is open any more."""
         if self._by_key.get(checkpoint.key) is checkpoint:
             del self._by_key[checkpoint.key]
             del self._by_place[checkpoint.revive_queue][checkpoint.revive_offset]
 
-    def is_open(self, checkpoint: Checkpoint) -> bool:
+    def is_open(self, checkpoint: PopCheckpoint) -> bool:
         return self._by_key.get(checkpoint.key) is checkpoint
 
-    def moved(self, checkpoint: Checkpoint, revive_offset: int) -> None:
+    def moved(self, checkpoint: PopCheckpoint, revive_offset: int) -> None:
         """It was put into the log once more, further on."""
         if self.is_open(checkpoint):
             place = self._by_place[checkpoint.revive_queue]
@@ -169,7 +169,7 @@ class OpenCheckpoints:
             place[revive_offset] = checkpoint
         checkpoint.revive_offset = revive_offset
 
-    def first(self, queue: int) -> Checkpoint | None:
+    def first(self, queue: int) -> PopCheckpoint | None:
         """The one that lies first in a revive queue: nothing before it is needed any more."""
         return next(iter(self._by_place[queue].values()), None)
 
@@ -181,9 +181,9 @@ class OpenCheckpoints:
             heapq.heappop(line)
         return line[0][0] if line else None
 
-    def take_due(self, now_ms: int, count_max: int) -> list[Checkpoint]:
+    def take_due(self, now_ms: int, count_max: int) -> list[PopCheckpoint]:
         """Those whose time is over, out of line; whoever takes them closes or watches them."""
-        due: list[Checkpoint] = []
+        due: list[PopCheckpoint] = []
         while len(due) < count_max:
             at_ms = self.next_due_ms
             if at_ms is None or at_ms > now_ms:

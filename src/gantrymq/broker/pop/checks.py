@@ -1,9 +1,9 @@
 """Whether a group may pop a topic; the same questions for every request about popping."""
 
 from gantrymq.base.errors import GantryError
-from gantrymq.broker.config import BrokerConfig
 from gantrymq.broker.errors import InvalidParameter, NotPermitted
 from gantrymq.broker.policy import Policy
+from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.model import READ, STORED_TOPIC_BYTES_MAX, TopicConfig
 from gantrymq.protocol.command import Command
 from gantrymq.protocol.headers.base import Header

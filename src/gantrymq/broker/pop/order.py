@@ -13,7 +13,7 @@ import msgspec
 from gantrymq.base.disk import Disk
 from gantrymq.base.offload import Offload
 from gantrymq.base.saved import SavedFile
-from gantrymq.broker.registry import load_table
+from gantrymq.broker.tables.registry import load_table
 from gantrymq.protocol import fastjson
 
 FORGET_MS = 24 * 3600 * 1000

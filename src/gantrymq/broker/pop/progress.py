@@ -9,7 +9,7 @@ progress and the copies it republished.
 
 from collections import deque
 
-from gantrymq.broker.registry import Offsets
+from gantrymq.broker.tables.registry import Offsets
 from gantrymq.store.engine import Store
 
 NEVER = 1 << 62

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from gantrymq.base.errors import ProtocolError
 from gantrymq.base.words import counted
-from gantrymq.broker.pop.checkpoints import Checkpoint, OpenCheckpoints, read_checkpoint
+from gantrymq.broker.pop.checkpoints import OpenCheckpoints, PopCheckpoint, read_checkpoint
 from gantrymq.broker.pop.progress import SafeProgress
-from gantrymq.broker.registry import Offsets
+from gantrymq.broker.tables.registry import Offsets
 from gantrymq.protocol import fastjson, properties
 from gantrymq.protocol.pop import (
     ACK_TAG,
@@ -24,7 +24,7 @@ from gantrymq.protocol.pop import (
     CheckpointBody,
 )
 from gantrymq.protocol.record import StoredMessage, decode_records
-from gantrymq.store.append import Append, Pulled, PullStatus
+from gantrymq.store.append import Append, ReadResult, ReadStatus
 from gantrymq.store.engine import Store
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class ReviveLog:
 
     # writing
 
-    def put(self, checkpoint: Checkpoint, done: Stored) -> None:
+    def put(self, checkpoint: PopCheckpoint, done: Stored) -> None:
         """Store a new checkpoint; it is open from then on, before `done` is called."""
 
         def stored(record: Append) -> None:
@@ -68,7 +68,9 @@ class ReviveLog:
         due_ms = checkpoint.due_ms - ACK_INTERVAL_MS
         self._append(checkpoint, CHECKPOINT_TAG, body, due_ms, False, stored)
 
-    def settle(self, checkpoint: Checkpoint, bits: int, done: Stored, *, wait: bool = True) -> None:
+    def settle(
+        self, checkpoint: PopCheckpoint, bits: int, done: Stored, *, wait: bool = True
+    ) -> None:
         """Store that these messages are settled; they count as settled before `done` is called."""
         checkpoint.acking |= bits
 
@@ -83,13 +85,13 @@ class ReviveLog:
         tag = BATCH_ACK_TAG if body.aol else ACK_TAG
         self._append(checkpoint, tag, fastjson.dumps(body), checkpoint.due_ms, wait, stored)
 
-    def watch_again(self, checkpoint: Checkpoint) -> None:
+    def watch_again(self, checkpoint: PopCheckpoint) -> None:
         """It may have come due while something was being decided about it."""
         if self.open.is_open(checkpoint) and not checkpoint.reviving:
             self.open.watch(checkpoint, checkpoint.due_ms)
 
     def _append(
-        self, checkpoint: Checkpoint, tag: str, body: bytes, deliver_ms: int, wait: bool,
+        self, checkpoint: PopCheckpoint, tag: str, body: bytes, deliver_ms: int, wait: bool,
         done: Stored,
     ) -> None:  # fmt: skip
         found = {properties.TAGS: tag, properties.TIMER_DELIVER_MS: str(deliver_ms)}
@@ -119,7 +121,7 @@ class ReviveLog:
                 move.safe_behind(self._store.log_max)
         self._progress.hurry()
 
-    def _carry(self, checkpoint: Checkpoint) -> None:
+    def _carry(self, checkpoint: PopCheckpoint) -> None:
         """Put it at the end again, unless an acknowledgement is under way, which comes first."""
         if checkpoint.acking or checkpoint.reviving:
             return
@@ -141,8 +143,8 @@ class ReviveLog:
             at = max(at, self._store.min_offset(self.topic, queue))
             while at < self._store.max_offset(self.topic, queue):
                 outcome = self._store.pull(self.topic, queue, at, LOAD_RECORDS, LOAD_BYTES)
-                pulled = outcome if isinstance(outcome, Pulled) else await outcome
-                if pulled.status is PullStatus.FOUND:
+                pulled = outcome if isinstance(outcome, ReadResult) else await outcome
+                if pulled.status is ReadStatus.FOUND:
                     for record in decode_records(pulled.body):
                         self._apply(record)
                     await asyncio.sleep(0)

@@ -10,17 +10,17 @@ from contextlib import suppress
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import ProtocolError
-from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.copies import copy_of, put_all
 from gantrymq.broker.policy import Policy
-from gantrymq.broker.pop.checkpoints import Checkpoint
+from gantrymq.broker.pop.checkpoints import PopCheckpoint
 from gantrymq.broker.pop.revive_log import ReviveLog
-from gantrymq.broker.registry import Registry
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.stored_copies import copy_of, put_all
+from gantrymq.broker.tables.registry import Registry
 from gantrymq.model import RETRY_PREFIX, GroupConfig, dead_topic
 from gantrymq.protocol import properties
 from gantrymq.protocol.pop import pop_retry_topic
 from gantrymq.protocol.record import StoredMessage, decode_records
-from gantrymq.store.append import Append, Pulled, PullStatus
+from gantrymq.store.append import Append, ReadResult, ReadStatus
 from gantrymq.store.engine import Store
 
 log = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class Reviver:
                     one.reviving = False
             await asyncio.sleep(0)
 
-    async def _revive(self, checkpoint: Checkpoint) -> None:
+    async def _revive(self, checkpoint: PopCheckpoint) -> None:
         """What is stored again is settled; the rest stays open and is tried again."""
         try:
             copies = await self._copies(checkpoint)
@@ -125,14 +125,14 @@ class Reviver:
         if refused:
             self._later(checkpoint, refused[0].error)
 
-    def _later(self, checkpoint: Checkpoint, why: str) -> None:
+    def _later(self, checkpoint: PopCheckpoint, why: str) -> None:
         log.warning("popped messages of %s not retried yet: %s", checkpoint.topic, why)
         if self._log.open.is_open(checkpoint):
             self._log.open.watch(checkpoint, self._clock.now_ms() + int(RETRY_SECONDS * 1000))
 
     # copies
 
-    async def _copies(self, checkpoint: Checkpoint) -> dict[int, Append]:
+    async def _copies(self, checkpoint: PopCheckpoint) -> dict[int, Append]:
         """The open messages on their way back. What the store no longer has needs no retry."""
         group = self._registry.groups.get(checkpoint.group)
         if group is None or self._registry.topics.get(checkpoint.topic) is None:
@@ -144,22 +144,24 @@ class Reviver:
             copies |= {one.queue_offset: self._copy(one, checkpoint, group) for one in found}
         return copies
 
-    async def _read(self, checkpoint: Checkpoint, first: int, count: int) -> list[StoredMessage]:
+    async def _read(self, checkpoint: PopCheckpoint, first: int, count: int) -> list[StoredMessage]:
         found: list[StoredMessage] = []
         at, end = first, first + count
         while at < end:
             outcome = self._store.pull(
                 checkpoint.topic, checkpoint.queue_id, at, end - at, READ_BYTES_MAX
             )
-            pulled = outcome if isinstance(outcome, Pulled) else await outcome
-            if pulled.status is PullStatus.FOUND:
+            pulled = outcome if isinstance(outcome, ReadResult) else await outcome
+            if pulled.status is ReadStatus.FOUND:
                 found += decode_records(pulled.body)
             elif pulled.next_offset <= at:
                 break
             at = pulled.next_offset
         return [message for message in found if first <= message.queue_offset < end]
 
-    def _copy(self, message: StoredMessage, checkpoint: Checkpoint, group: GroupConfig) -> Append:
+    def _copy(
+        self, message: StoredMessage, checkpoint: PopCheckpoint, group: GroupConfig
+    ) -> Append:
         found = dict(message.properties)
         found.setdefault(properties.FIRST_POP_TIME, str(checkpoint.pop_ms))
         if message.reconsume_times >= group.retry_max_times:
@@ -170,7 +172,9 @@ class Reviver:
         copy.reconsume_times = message.reconsume_times + 1
         return copy
 
-    def _dead(self, message: StoredMessage, checkpoint: Checkpoint, found: dict[str, str]) -> str:
+    def _dead(
+        self, message: StoredMessage, checkpoint: PopCheckpoint, found: dict[str, str]
+    ) -> str:
         origin = checkpoint.topic
         for v2 in (False, True):
             head = pop_retry_topic(checkpoint.group, "", v2)
@@ -184,7 +188,7 @@ class Reviver:
         )
         return self._policy.ensure_topic(dead_topic(checkpoint.group), 1).topic_name
 
-    def _retry_topic(self, checkpoint: Checkpoint) -> str:
+    def _retry_topic(self, checkpoint: PopCheckpoint) -> str:
         topic, group = checkpoint.topic, checkpoint.group
         if not topic.startswith(RETRY_PREFIX):
             topic = pop_retry_topic(group, topic, self._config.enable_retry_topic_v2)

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from gantrymq.client.assignment import Strategy, averagely, by_circle, in_java_order
 from gantrymq.model import Queue
+from gantrymq.protocol.assignment import Strategy, averagely, by_circle, in_java_order
 
 STRATEGIES: dict[str, Strategy] = {"AVG": averagely, "AVG_BY_CIRCLE": by_circle}
 """Those a broker offers, by the names clients ask for them."""

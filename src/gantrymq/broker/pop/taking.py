@@ -10,30 +10,30 @@ from collections.abc import Awaitable, Generator, Iterator
 from dataclasses import dataclass, field
 
 from gantrymq.base.clock import WallClock
-from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.pop.checkpoints import Checkpoint
+from gantrymq.broker.pop.checkpoints import PopCheckpoint
 from gantrymq.broker.pop.order import OrderTable
 from gantrymq.broker.pop.progress import Move, SafeProgress
 from gantrymq.broker.pop.revive_log import ReviveLog
-from gantrymq.broker.registry import Registry
-from gantrymq.broker.wanted import EVERYTHING, Wanted
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.subscriptions.pull_filter import EVERYTHING, PullFilter
+from gantrymq.broker.tables.registry import Registry
 from gantrymq.kernel import cut_records
 from gantrymq.model import RETRY_PREFIX
 from gantrymq.protocol.headers.pop import INIT_MIN
 from gantrymq.protocol.pop import ORDER_REVIVE_QUEUE, Portion, pop_retry_topic, retry_flag
-from gantrymq.store.append import Pulled, PullStatus
+from gantrymq.store.append import ReadResult, ReadStatus
 from gantrymq.store.engine import Store
 
 MISPLACED = frozenset(
     {
-        PullStatus.OFFSET_TOO_SMALL,
-        PullStatus.OFFSET_OVERFLOW_BADLY,
-        PullStatus.OFFSET_FOUND_NULL,
+        ReadStatus.OFFSET_TOO_SMALL,
+        ReadStatus.OFFSET_OVERFLOW_BADLY,
+        ReadStatus.OFFSET_FOUND_NULL,
     }
 )
-SKIPPED = frozenset({PullStatus.NO_MATCHED_MESSAGE, PullStatus.MESSAGE_WAS_REMOVING})
+SKIPPED = frozenset({ReadStatus.NO_MATCHED_MESSAGE, ReadStatus.MESSAGE_WAS_REMOVING})
 
-Steps = Generator[Awaitable[Pulled], Pulled, None]
+Steps = Generator[Awaitable[ReadResult], ReadResult, None]
 """Yields cold reads, is sent what they found."""
 
 
@@ -49,7 +49,7 @@ class Wish:
     invisible_ms: int = 0
     init_mode: int = INIT_MIN
     expression: str = ""
-    filter: Wanted = EVERYTHING
+    filter: PullFilter = EVERYTHING
     ordered: bool = False
     attempt: str | None = None
 
@@ -63,7 +63,7 @@ class Lent:
     body: bytes
     counts: dict[int, int] = field(default_factory=dict)
     move: Move | None = None
-    checkpoint: Checkpoint | None = None
+    checkpoint: PopCheckpoint | None = None
 
 
 @dataclass
@@ -195,7 +195,7 @@ class Taking:
             taken.look_again = True  # somebody moved the progress during a cold read
             return
         taken.watch[topic, queue_id] = pulled.max_offset + 1
-        if pulled.status is PullStatus.FOUND:
+        if pulled.status is ReadStatus.FOUND:
             self._lend(want, taken, topic, queue_id, at, pulled)
         elif pulled.status in SKIPPED and pulled.next_offset > at:
             self._registry.offsets.commit(group, topic, queue_id, pulled.next_offset)
@@ -204,7 +204,7 @@ class Taking:
 
     def _read(
         self, want: Wish, taken: Taken, topic: str, queue_id: int, at: int
-    ) -> Generator[Awaitable[Pulled], Pulled, tuple[int, Pulled]]:
+    ) -> Generator[Awaitable[ReadResult], ReadResult, tuple[int, ReadResult]]:
         """Read on from `at`; a place that does not exist is corrected once.
 
         The store ends a read where a queue goes over from its file into memory. A second read
@@ -220,20 +220,20 @@ class Taking:
             pulled = yield from self._pull(want, place, at, count, size)
         count, size = count - pulled.count, size - len(pulled.body)
         whole = pulled.next_offset >= pulled.max_offset
-        if pulled.status is PullStatus.FOUND and not whole and count > 0 and size > 0:
+        if pulled.status is ReadStatus.FOUND and not whole and count > 0 and size > 0:
             more = yield from self._pull(want, place, pulled.next_offset, count, size)
-            if more.status is PullStatus.FOUND:
-                pulled = Pulled(
-                    PullStatus.FOUND, more.next_offset, more.min_offset, more.max_offset,
+            if more.status is ReadStatus.FOUND:
+                pulled = ReadResult(
+                    ReadStatus.FOUND, more.next_offset, more.min_offset, more.max_offset,
                     pulled.count + more.count, pulled.body + more.body,
                 )  # fmt: skip
         return at, pulled
 
     def _pull(
         self, want: Wish, place: tuple[str, str, int], at: int, count: int, size: int
-    ) -> Generator[Awaitable[Pulled], Pulled, Pulled]:
+    ) -> Generator[Awaitable[ReadResult], ReadResult, ReadResult]:
         outcome = self._store.pull(place[1], place[2], at, count, size, *want.filter)
-        if isinstance(outcome, Pulled):
+        if isinstance(outcome, ReadResult):
             return outcome
         self._busy[place] = None
         try:
@@ -242,7 +242,7 @@ class Taking:
             del self._busy[place]
 
     def _lend(
-        self, want: Wish, taken: Taken, topic: str, queue_id: int, at: int, pulled: Pulled
+        self, want: Wish, taken: Taken, topic: str, queue_id: int, at: int, pulled: ReadResult
     ) -> None:
         cuts, _ = cut_records(pulled.body)
         offsets = [head.queue_offset for _, _, head in cuts]
@@ -270,7 +270,7 @@ class Taking:
             taken.pop_ms += 1
         for lent in taken.lent:
             _, queue_id, start, offsets = lent.portion
-            lent.checkpoint = Checkpoint(
+            lent.checkpoint = PopCheckpoint(
                 lent.topic, want.group, queue_id, start, offsets, taken.pop_ms,
                 want.invisible_ms, self._config.broker_name, taken.revive_queue,
             )  # fmt: skip
@@ -314,7 +314,7 @@ class Taking:
                 if count <= 0 or size <= 0:
                     break
                 outcome = self._store.pull(topic, queue_id, at, count, size)
-                pulled = outcome if isinstance(outcome, Pulled) else await outcome
+                pulled = outcome if isinstance(outcome, ReadResult) else await outcome
                 if pulled.status in MISPLACED:
                     at = pulled.next_offset
                     continue

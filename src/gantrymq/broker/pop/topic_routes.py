@@ -4,9 +4,9 @@ import logging
 
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network, split_address
-from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.registry import Topics
-from gantrymq.client.routes import subscribe_queues
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.tables.registry import Topics
+from gantrymq.client.core.routes import subscribe_queues
 from gantrymq.model import READ, Queue, Route
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Protocol
 
 from gantrymq.base.watermark import Parked, Watermark
-from gantrymq.broker.config import BrokerConfig
+from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.engine import Store
 

@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from gantrymq.base.errors import GantryError
-from gantrymq.broker.copies import put_all
 from gantrymq.broker.publishing.ledger import Intent
-from gantrymq.broker.publishing.staged import Slice, StagedGone, read_slice
-from gantrymq.broker.rooms import DELAY_MARK, TIMER_MARK, WaitingRooms
-from gantrymq.broker.stats import Stats
+from gantrymq.broker.publishing.staged import StagedGone, StagedMessages, read_slice
+from gantrymq.broker.stats import BrokerStats
+from gantrymq.broker.stored_copies import put_all
+from gantrymq.broker.waiting.redirect import DELAY_MARK, TIMER_MARK, SystemTopicRedirect
 from gantrymq.protocol.ids import encode_host
 from gantrymq.protocol.publishing import Stretch
 from gantrymq.protocol.record import BORN_V6, LAYOUTS, STORE_V6, TRANSACTION_MASK
@@ -56,13 +56,13 @@ class Copying:
     def __init__(
         self,
         store: Store,
-        rooms: WaitingRooms,
-        stats: Stats,
+        redirect: SystemTopicRedirect,
+        stats: BrokerStats,
         intent: Intent,
         lowest: int,
         already: Counter[int] | None = None,
     ) -> None:
-        self._store, self._rooms, self._stats = store, rooms, stats
+        self._store, self._redirect, self._stats = store, redirect, stats
         self.intent, self.lowest = intent, lowest
         self._already = already or Counter()
         self.copied = 0
@@ -117,7 +117,7 @@ class Copying:
                 count = 1 if copy.batch is None else len(copy.batch)
                 self._stats.put(copy.topic, count, copy.size)
 
-    def _copies(self, part: Slice, stretch: Stretch) -> tuple[list[list[Append]], int]:
+    def _copies(self, part: StagedMessages, stretch: Stretch) -> tuple[list[list[Append]], int]:
         """What to put, one list after the other, and how many messages that takes care of.
 
         Neighbours make one append. Those that ask for a time go alone, to where they wait.
@@ -150,7 +150,9 @@ class Copying:
             groups.append(alone)
         return groups, at
 
-    def _append(self, part: Slice, stretch: Stretch, origin: int, items: list[BatchItem]) -> Append:
+    def _append(
+        self, part: StagedMessages, stretch: Stretch, origin: int, items: list[BatchItem]
+    ) -> Append:
         first = part.first
         return Append(
             stretch.topic, stretch.queue_id, b"", batch=items, sys_flag=first.sys_flag,
@@ -158,12 +160,14 @@ class Copying:
             prepared_offset=origin + 1, wait=False,  # 0 stands for none
         )  # fmt: skip
 
-    def _delayed(self, part: Slice, stretch: Stretch, origin: int, item: BatchItem) -> Append:
+    def _delayed(
+        self, part: StagedMessages, stretch: Stretch, origin: int, item: BatchItem
+    ) -> Append:
         copy = self._append(part, stretch, origin, [])
         copy.batch, copy.flag, copy.body, copy.properties = None, *item
         text = item[2].decode("utf-8", "replace")
         try:
-            copy.properties = self._rooms.redirect(copy, text).encode()
+            copy.properties = self._redirect.redirect(copy, text).encode()
         except GantryError as error:  # a time that it cannot have: better now than never
             log.warning("a published message for %s does not wait: %s", stretch.topic, error)
         return copy

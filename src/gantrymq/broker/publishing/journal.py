@@ -16,13 +16,13 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.base.files import load_text
 from gantrymq.base.offload import Offload
 from gantrymq.base.saved import SavedFile
-from gantrymq.broker.copies import HOPELESS
 from gantrymq.broker.errors import BadRequest, Busy
-from gantrymq.broker.publishing.ledger import Ledger, Saved
+from gantrymq.broker.publishing.ledger import Saved, WriterTable
 from gantrymq.broker.publishing.notes import PROPERTIES, Note, encode, note_of
+from gantrymq.broker.stored_copies import HOPELESS
 from gantrymq.model import PUBLISH_TOPIC
 from gantrymq.protocol.record import decode_records
-from gantrymq.store.append import Append, Pulled, PullStatus
+from gantrymq.store.append import Append, ReadResult, ReadStatus
 from gantrymq.store.engine import Store
 
 log = logging.getLogger(__name__)
@@ -32,13 +32,13 @@ SAVE_SECONDS: Final = 10.0
 READ_MESSAGES, READ_BYTES = 256, 4 * 1024 * 1024
 
 
-class Journal:
+class NoteJournal:
     """Writes notes down, and remembers what they add up to."""
 
     def __init__(
         self,
         store: Store,
-        ledger: Ledger,
+        ledger: WriterTable,
         *,
         disk: Disk,
         offload: Offload,
@@ -94,8 +94,8 @@ class Journal:
         self._ledger.position = self._saved_position = at
         while at < self._store.max_offset(PUBLISH_TOPIC, QUEUE):
             outcome = self._store.pull(PUBLISH_TOPIC, QUEUE, at, READ_MESSAGES, READ_BYTES)
-            pulled = outcome if isinstance(outcome, Pulled) else await outcome
-            if pulled.status is PullStatus.FOUND:
+            pulled = outcome if isinstance(outcome, ReadResult) else await outcome
+            if pulled.status is ReadStatus.FOUND:
                 for message in decode_records(pulled.body):
                     self._ledger.apply(
                         note_of(message), message.queue_offset, message.physical_offset,

@@ -7,8 +7,15 @@ from typing import Final
 
 import msgspec
 
-from gantrymq.broker.publishing.notes import Decided, Enrolled, Intended, Note, Prepared, Published
-from gantrymq.protocol.publishing import ONCE_PREFIX, Decision, Share, WriterState
+from gantrymq.broker.publishing.notes import (
+    Decided,
+    Enrolled,
+    Intended,
+    Note,
+    PreparedNote,
+    Published,
+)
+from gantrymq.protocol.publishing import ONCE_PREFIX, EpochDecision, Share, WriterState
 
 IDLE_DAYS_MAX: Final = 30
 """A writer that did nothing for so long is forgotten."""
@@ -41,13 +48,13 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
         return now_ms - self.since_ms > HOLD_DAYS_MAX * DAY_MS
 
 
-class Writer(msgspec.Struct, kw_only=True):
+class EpochWriter(msgspec.Struct, kw_only=True):
     """One writer, as this broker knows it."""
 
     used_ms: int = 0
     coordinator: str = ""
     decided: int = -1
-    decision: Decision | None = None
+    decision: EpochDecision | None = None
     """Of the decided epoch, for as long as it is not published everywhere."""
     published: int = -1
     intent: Intent | None = None
@@ -70,14 +77,14 @@ class Saved(msgspec.Struct, kw_only=True):
 
     position: int = 0
     """In the publish topic's queue."""
-    writers: dict[str, Writer] = {}
+    writers: dict[str, EpochWriter] = {}
 
 
-class Ledger:
+class WriterTable:
     """All writers, and up to which note that is."""
 
     def __init__(self) -> None:
-        self.writers: dict[str, Writer] = {}
+        self.writers: dict[str, EpochWriter] = {}
         self.position = 0
 
     def load(self, saved: Saved) -> None:
@@ -86,20 +93,20 @@ class Ledger:
     def saved(self) -> Saved:
         return Saved(position=self.position, writers=self.writers)
 
-    def find(self, writer: str) -> Writer:
+    def find(self, writer: str) -> EpochWriter:
         """A writer's state; an unknown one has none yet."""
-        return self.writers.get(writer) or Writer()
+        return self.writers.get(writer) or EpochWriter()
 
     def apply(self, note: Note | None, offset: int, position: int, now_ms: int) -> None:
         """Add the note that stands at a queue offset and at a log offset."""
         self.position = offset + 1
         if note is None:
             return
-        entry = self.writers.setdefault(note.writer, Writer())
+        entry = self.writers.setdefault(note.writer, EpochWriter())
         entry.used_ms = now_ms
         if isinstance(note, Enrolled):
             entry.coordinator = entry.coordinator or note.coordinator
-        elif isinstance(note, Prepared):
+        elif isinstance(note, PreparedNote):
             entry.hold = _held(entry, note, now_ms)
         elif isinstance(note, Decided):
             agreed = entry.coordinator in ("", note.coordinator)
@@ -146,7 +153,7 @@ class Ledger:
         }
 
 
-def _held(entry: Writer, note: Prepared, now_ms: int) -> Hold | None:
+def _held(entry: EpochWriter, note: PreparedNote, now_ms: int) -> Hold | None:
     """What a writer holds behind a note. Of two drivers with one epoch either may have decided, so
     the lower place counts; the time runs from the first, or failing jobs would hold for ever."""
     old = entry.hold
@@ -162,7 +169,7 @@ def _is_once(writer: str) -> bool:
     return writer.startswith(ONCE_PREFIX)
 
 
-def _is_past(writer: str, entry: Writer, now_ms: int) -> bool:
+def _is_past(writer: str, entry: EpochWriter, now_ms: int) -> bool:
     """Whether a writer's time is over. One of a single epoch that was left open has no heir: its
     decision goes as well, in the end."""
     days = (now_ms - entry.used_ms) / DAY_MS

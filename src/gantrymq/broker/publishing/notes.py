@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from gantrymq.protocol.publishing import Decision, Share
+from gantrymq.protocol.publishing import EpochDecision, Share
 from gantrymq.protocol.record import StoredMessage
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ class Enrolled(msgspec.Struct, frozen=True, kw_only=True, tag="enrolled"):
     coordinator: str
 
 
-class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag="prepared"):
+class PreparedNote(msgspec.Struct, frozen=True, kw_only=True, tag="prepared"):
     """A share is complete and may be decided at any time: what is staged must stay."""
 
     writer: str
@@ -37,7 +37,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, tag="decided"):
     writer: str
     epoch: int
     coordinator: str
-    decision: Decision
+    decision: EpochDecision
 
 
 class Intended(msgspec.Struct, frozen=True, kw_only=True, tag="intended"):
@@ -55,11 +55,11 @@ class Published(msgspec.Struct, frozen=True, kw_only=True, tag="published"):
     epoch: int
 
 
-Note = Enrolled | Prepared | Decided | Intended | Published
+Note = Enrolled | PreparedNote | Decided | Intended | Published
 
 PROPERTIES: Final = {
     Enrolled: b"TAGS\x01enrolled\x02",
-    Prepared: b"TAGS\x01prepared\x02",
+    PreparedNote: b"TAGS\x01prepared\x02",
     Decided: b"TAGS\x01decided\x02",
     Intended: b"TAGS\x01intended\x02",
     Published: b"TAGS\x01published\x02",

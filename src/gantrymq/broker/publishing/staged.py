@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from gantrymq.base.errors import GantryError
-from gantrymq.broker.registry import Topics
+from gantrymq.broker.tables.registry import Topics
 from gantrymq.kernel import find_property
 from gantrymq.model import STAGE_TOPIC, WRITE
 from gantrymq.protocol.codes import ResponseCode
@@ -18,7 +18,7 @@ from gantrymq.protocol.record import (
     StoredMessage,
     decode_record,
 )
-from gantrymq.store.append import BatchItem, Pulled, PullStatus
+from gantrymq.store.append import BatchItem, ReadResult, ReadStatus
 from gantrymq.store.engine import Store
 
 STRETCHES_MAX: Final = 100_000
@@ -49,7 +49,7 @@ StagedItem = tuple[int, BatchItem]
 """Where a staged message lies in the log, and what is copied of it."""
 
 
-class Slice(NamedTuple):
+class StagedMessages(NamedTuple):
     """Some messages of a stretch, read for copying."""
 
     first: StoredMessage
@@ -129,11 +129,11 @@ async def _read(store: Store, stage_queue: int, offset: int, count: int) -> byte
     # A copy's topic may have a longer name, and small files take small appends only.
     size_max = min(READ_BYTES_MAX, store.config.record_bytes_max // 3)
     outcome = store.pull(STAGE_TOPIC, stage_queue, offset, count, size_max)
-    pulled = outcome if isinstance(outcome, Pulled) else await outcome
-    return pulled.body if pulled.status is PullStatus.FOUND else None
+    pulled = outcome if isinstance(outcome, ReadResult) else await outcome
+    return pulled.body if pulled.status is ReadStatus.FOUND else None
 
 
-async def read_slice(store: Store, stretch: Stretch, done: int) -> Slice | None:
+async def read_slice(store: Store, stretch: Stretch, done: int) -> StagedMessages | None:
     """The next messages of a stretch of which `done` are copied; None if they are gone."""
     count = min(READ_MESSAGES_MAX, stretch.count - done)
     data = await _read(store, stretch.stage_queue, stretch.offset + done, count)
@@ -142,7 +142,7 @@ async def read_slice(store: Store, stretch: Stretch, done: int) -> Slice | None:
     first = decode_record(data)
     if first.queue_offset != stretch.offset + done:
         return None
-    return Slice(first, list(_items(data)))
+    return StagedMessages(first, list(_items(data)))
 
 
 def _items(data: bytes) -> Iterator[StagedItem]:

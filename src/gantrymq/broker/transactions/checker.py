@@ -13,14 +13,14 @@ from typing import Final
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.words import counted
-from gantrymq.broker.config import BrokerConfig
-from gantrymq.broker.copies import stored
 from gantrymq.broker.policy import Policy
-from gantrymq.broker.registry import Offsets
-from gantrymq.broker.sessions import Sessions
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.stored_copies import stored
+from gantrymq.broker.subscriptions.sessions import Sessions
+from gantrymq.broker.tables.registry import Offsets
 from gantrymq.broker.transactions.ending import read_content
 from gantrymq.broker.transactions.half import HALF_QUEUE, with_property
-from gantrymq.broker.transactions.ledger import Ledger, Undecided
+from gantrymq.broker.transactions.ledger import HalfMessageTable, Undecided
 from gantrymq.broker.transactions.ops import OP_QUEUE, Decisions, named_by
 from gantrymq.kernel import encode_records, find_property
 from gantrymq.model import CHECK_MAX_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
@@ -29,7 +29,7 @@ from gantrymq.protocol.calls import CHECK_TRANSACTION_STATE
 from gantrymq.protocol.command import Command
 from gantrymq.protocol.ids import offset_msg_id
 from gantrymq.protocol.record import StoredMessage, decode_records
-from gantrymq.store.append import Append, Pulled, PullStatus
+from gantrymq.store.append import Append, ReadResult, ReadStatus
 from gantrymq.store.engine import Store
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class Checker:
         offsets: Offsets,
         policy: Policy,
         sessions: Sessions,
-        ledger: Ledger,
+        ledger: HalfMessageTable,
         decisions: Decisions,
         clock: WallClock,
         rng: random.Random,
@@ -96,8 +96,8 @@ class Checker:
         """Every message of a queue from an offset on."""
         while at < self._store.max_offset(topic, queue_id):
             outcome = self._store.pull(topic, queue_id, at, READ_MESSAGES, READ_BYTES)
-            pulled = outcome if isinstance(outcome, Pulled) else await outcome
-            if pulled.status is PullStatus.FOUND:
+            pulled = outcome if isinstance(outcome, ReadResult) else await outcome
+            if pulled.status is ReadStatus.FOUND:
                 for message in decode_records(pulled.body):
                     yield message
                 await asyncio.sleep(0)

@@ -11,11 +11,11 @@ from typing import Final
 
 from gantrymq.base.errors import GantryError
 from gantrymq.broker.errors import Busy
-from gantrymq.broker.rooms import DELAY_MARK, TIMER_MARK, WaitingRooms
-from gantrymq.broker.stats import Stats
+from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.transactions.half import without_mark
-from gantrymq.broker.transactions.ledger import Ledger, Undecided
+from gantrymq.broker.transactions.ledger import HalfMessageTable, Undecided
 from gantrymq.broker.transactions.ops import Decisions
+from gantrymq.broker.waiting.redirect import DELAY_MARK, TIMER_MARK, SystemTopicRedirect
 from gantrymq.protocol.record import TRANSACTION_COMMIT, TRANSACTION_MASK, decode_record
 from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.engine import Store
@@ -50,7 +50,7 @@ class Committed(Append):
         self.entry, self.told = entry, told
 
 
-async def read_content(store: Store, ledger: Ledger, entry: Undecided) -> bool:
+async def read_content(store: Store, ledger: HalfMessageTable, entry: Undecided) -> bool:
     """Bring a message that is not kept in memory back from the log; False if it is gone."""
     if entry.body is None:
         record = await store.message_at(entry.physical)
@@ -65,10 +65,15 @@ class Endings:
     """Carries decisions out. Whoever waits is told with the append that settled it."""
 
     def __init__(
-        self, store: Store, ledger: Ledger, decisions: Decisions, rooms: WaitingRooms, stats: Stats
+        self,
+        store: Store,
+        ledger: HalfMessageTable,
+        decisions: Decisions,
+        redirect: SystemTopicRedirect,
+        stats: BrokerStats,
     ) -> None:
         self._store, self._ledger, self._decisions = store, ledger, decisions
-        self._rooms, self._stats = rooms, stats
+        self._redirect, self._stats = redirect, stats
         self._reads: dict[asyncio.Task[None], None] = {}
         self._writing = 0
 
@@ -117,7 +122,7 @@ class Endings:
     def _put(self, entry: Undecided, half_at: int, told: Told) -> None:
         message = Committed(entry, half_at, told)
         stored = message.properties
-        if (_DELAY in stored or _TIMER in stored) and not self._redirect(message):
+        if (_DELAY in stored or _TIMER in stored) and not self._wait_for_its_time(message):
             return
         if self._decisions.waiting:
             self._decisions.write()
@@ -125,11 +130,11 @@ class Endings:
         self._writing += 1
         self._store.put(message)
 
-    def _redirect(self, message: Committed) -> bool:
+    def _wait_for_its_time(self, message: Committed) -> bool:
         """What asked for a delay begins to wait now; False if it cannot have it."""
         text = message.properties.decode("utf-8", "replace")
         try:
-            redirected = self._rooms.redirect(message, text)
+            redirected = self._redirect.redirect(message, text)
         except GantryError as error:  # it was taken with other settings
             message.entry.deciding = False
             message.status, message.error = PutStatus.MESSAGE_ILLEGAL, str(error)

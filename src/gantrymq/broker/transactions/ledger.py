@@ -61,7 +61,7 @@ class Undecided(msgspec.Struct, gc=False):
         return (physical, offset) in ((self.physical, self.offset), *self.formerly)
 
 
-class Ledger:
+class HalfMessageTable:
     """Every undecided half message, and when somebody must look at the next one."""
 
     def __init__(self, timeout_ms: int, interval_ms: int) -> None:

@@ -14,11 +14,11 @@ from typing import Any, Final, Generic, Literal, TypeVar, cast, overload
 
 from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
-from gantrymq.client.consume_status import ConsumeStatus, finish_by, is_done
-from gantrymq.client.consumer_errors import ConsumerMisused
-from gantrymq.client.delivery import Delivery
+from gantrymq.client.core.consumer_errors import ConsumerMisused
+from gantrymq.client.messages.consume_status import ConsumeStatus, finish_by, is_done
+from gantrymq.client.messages.delivery import Delivery
 from gantrymq.client.once.keys import KeyOf, by_keys, row_key
-from gantrymq.client.once.store import ClaimStore, StoreUnusable, TransactionStore, Tx, Verdict
+from gantrymq.client.once.store import ClaimStore, StoreUnusable, TransactionStore, Tx, WorkState
 
 log = logging.getLogger(__name__)
 
@@ -208,9 +208,9 @@ class Once(Generic[Tx]):
             async with store.transaction() as transaction:
                 async with asyncio.timeout(2 * self._lease):
                     verdicts = await store.mark(transaction, self._group, list(groups), self._keep)
-                if Verdict.BUSY in verdicts.values():
+                if WorkState.BUSY in verdicts.values():
                     raise _RolledBack(None)
-                fresh = [groups[key][0] for key in groups if verdicts[key] is Verdict.OURS]
+                fresh = [groups[key][0] for key in groups if verdicts[key] is WorkState.OURS]
                 if fresh:
                     value = await call(fresh, transaction)
                 if value is not None or any(message.finished in UNDONE for message in fresh):
@@ -249,8 +249,8 @@ class Once(Generic[Tx]):
         left = dict(groups)
         while left:
             verdicts = await self._claim(list(left))
-            done = [key for key in left if verdicts[key] is Verdict.DONE]
-            ours = {key: left.pop(key) for key in list(left) if verdicts[key] is Verdict.OURS}
+            done = [key for key in left if verdicts[key] is WorkState.DONE]
+            ours = {key: left.pop(key) for key in list(left) if verdicts[key] is WorkState.OURS}
             if ours:
                 value = await self._work(ours, call)
                 if value is not None:
@@ -268,9 +268,9 @@ class Once(Generic[Tx]):
             pause = min(pause * 2, pause_max)
         return None
 
-    async def _claim(self, keys: list[str]) -> dict[str, Verdict]:
+    async def _claim(self, keys: list[str]) -> dict[str, WorkState]:
         """What a neighbour in this process is at is busy as well; the store need not be asked."""
-        verdicts = {key: Verdict.BUSY for key in keys if key in self._working}
+        verdicts = {key: WorkState.BUSY for key in keys if key in self._working}
         free = [key for key in keys if key not in verdicts]
         if not free:
             return verdicts
@@ -282,7 +282,7 @@ class Once(Generic[Tx]):
             )
         finally:
             for key in free:
-                if verdicts.get(key) is not Verdict.OURS:
+                if verdicts.get(key) is not WorkState.OURS:
                     del self._working[key]
         return verdicts
 

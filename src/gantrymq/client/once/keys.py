@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from gantrymq.client.delivery import Delivery
+from gantrymq.client.messages.delivery import Delivery
 
 KeyOf = Callable[[Delivery], str]
 """Gives each message the name of its work; equal names are done once."""

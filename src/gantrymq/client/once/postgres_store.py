@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from gantrymq.base.clock import WallClock
-from gantrymq.client.once.store import TABLE, SharedOpening, Verdict, checked_table, driver
+from gantrymq.client.once.store import TABLE, SharedOpening, WorkState, checked_table, driver
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -76,14 +76,14 @@ class PostgresStore(SharedOpening):
 
     async def claim(
         self, group: str, keys: Sequence[str], holder: str, lease: float
-    ) -> dict[str, Verdict]:
+    ) -> dict[str, WorkState]:
         async with self._pool.connection() as connection:
             return await self._take(connection, group, keys, holder, False, lease)
 
     async def _take(
         self, connection: Any, group: str, keys: Sequence[str], holder: str, done: bool,
         seconds: float,
-    ) -> dict[str, Verdict]:  # fmt: skip
+    ) -> dict[str, WorkState]:  # fmt: skip
         """Sorted, so that two members who want the same rows cannot wait for each other."""
         table, wanted = self._table, sorted(keys)
         taken = await connection.execute(
@@ -155,12 +155,12 @@ class PostgresStore(SharedOpening):
 
     async def mark(
         self, transaction: Any, group: str, keys: Sequence[str], keep: float
-    ) -> dict[str, Verdict]:
+    ) -> dict[str, WorkState]:
         """Waits for another open transaction with the same work: its end decides."""
         return await self._take(transaction, group, keys, "", True, keep)
 
 
-def _verdict(key: str, ours: Iterable[str], finished: Iterable[str]) -> Verdict:
+def _verdict(key: str, ours: Iterable[str], finished: Iterable[str]) -> WorkState:
     if key in ours:
-        return Verdict.OURS
-    return Verdict.DONE if key in finished else Verdict.BUSY
+        return WorkState.OURS
+    return WorkState.DONE if key in finished else WorkState.BUSY

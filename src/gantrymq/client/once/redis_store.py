@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from gantrymq.base.clock import WallClock
-from gantrymq.client.once.store import SharedOpening, Verdict, driver
+from gantrymq.client.once.store import SharedOpening, WorkState, driver
 
 PREFIX: Final = "gantrymq:once"
 _OURS, _DONE, _BUSY = 0, 1, 2
@@ -72,9 +72,9 @@ class RedisStore(SharedOpening):
 
     async def claim(
         self, group: str, keys: Sequence[str], holder: str, lease: float
-    ) -> dict[str, Verdict]:
+    ) -> dict[str, WorkState]:
         answers = await self._each(CLAIM, group, keys, holder, int(lease * 1000))
-        meaning = {_OURS: Verdict.OURS, _DONE: Verdict.DONE, _BUSY: Verdict.BUSY}
+        meaning = {_OURS: WorkState.OURS, _DONE: WorkState.DONE, _BUSY: WorkState.BUSY}
         return {key: meaning[answer] for key, answer in answers.items()}
 
     async def renew(self, group: str, keys: Sequence[str], holder: str, lease: float) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar, TypeVarTuple
 
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.offload import Offload, ThreadOffload
-from gantrymq.client.once.store import TABLE, SharedOpening, Verdict, checked_table
+from gantrymq.client.once.store import TABLE, SharedOpening, WorkState, checked_table
 
 LOCKED_SECONDS_MAX: Final = 30.0
 """How long another process may hold the file before we give up."""
@@ -124,12 +124,12 @@ class SqliteStore(SharedOpening):
 
     async def claim(
         self, group: str, keys: Sequence[str], holder: str, lease: float
-    ) -> dict[str, Verdict]:
+    ) -> dict[str, WorkState]:
         return await self._alone(self._take, group, keys, holder, False, int(lease * 1000))
 
     def _take(
         self, group: str, keys: Sequence[str], holder: str, done: bool, length_ms: int
-    ) -> dict[str, Verdict]:
+    ) -> dict[str, WorkState]:
         now = self._clock.now_ms()
         verdicts = {}
         for key in keys:
@@ -139,10 +139,10 @@ class SqliteStore(SharedOpening):
                 (group, key),
             ).fetchone()
             if row is not None and row[2] > now and (row[1] or row[0] != holder):
-                verdicts[key] = Verdict.DONE if row[1] else Verdict.BUSY
+                verdicts[key] = WorkState.DONE if row[1] else WorkState.BUSY
                 continue
             self._put(group, key, holder, done, now + length_ms)
-            verdicts[key] = Verdict.OURS
+            verdicts[key] = WorkState.OURS
         return verdicts
 
     def _put(self, group: str, key: str, holder: str, done: bool, until_ms: int) -> None:
@@ -213,5 +213,5 @@ class SqliteStore(SharedOpening):
 
     async def mark(
         self, transaction: SqliteTransaction, group: str, keys: Sequence[str], keep: float
-    ) -> dict[str, Verdict]:
+    ) -> dict[str, WorkState]:
         return await self._offload.run(self._take, group, list(keys), "", True, int(keep * 1000))

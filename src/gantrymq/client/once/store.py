@@ -27,7 +27,7 @@ else:
 _TABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,50}\Z")
 
 
-class Verdict(Enum):
+class WorkState(Enum):
     """What a store says of one piece of work."""
 
     OURS = "ours"
@@ -70,7 +70,7 @@ class ClaimStore(Protocol):
 
     async def claim(
         self, group: str, keys: Sequence[str], holder: str, lease: float
-    ) -> dict[str, Verdict]:
+    ) -> dict[str, WorkState]:
         """Take what is free, lapsed or the holder's already, for `lease` seconds."""
 
     async def renew(self, group: str, keys: Sequence[str], holder: str, lease: float) -> None:
@@ -94,7 +94,7 @@ class TransactionStore(ClaimStore, Protocol[Tx_co]):
 
     async def mark(
         self, transaction: Any, group: str, keys: Sequence[str], keep: float
-    ) -> dict[str, Verdict]:
+    ) -> dict[str, WorkState]:
         """Write `done` rows as part of the transaction; only those that were free are OURS."""
 
 

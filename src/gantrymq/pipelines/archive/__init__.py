@@ -26,16 +26,18 @@ def archive_topics(
     from dataclasses import replace
 
     from gantrymq.base.clock import SystemClock
-    from gantrymq.pipelines.archive.run import Archive, Job
+    from gantrymq.pipelines.archive.run import Archive, ArchiveRequest
     from gantrymq.pipelines.lake import open_table
-    from gantrymq.spark.points import parse_point
-    from gantrymq.spark.progress import Progress
-    from gantrymq.spark.rows import source_options
+    from gantrymq.spark.options.points import parse_point
+    from gantrymq.spark.source.progress import StreamProgress
+    from gantrymq.spark.source.rows import source_options
 
     options = source_options(source)
-    job = Job(options=options, start=parse_point(start, "start"), allow_gaps=allow_gaps)
+    job = ArchiveRequest(options=options, start=parse_point(start, "start"), allow_gaps=allow_gaps)
     table = open_table(into, format, create=True)
-    progress = Progress(replace(options, commits="group" in {name.lower() for name in source}))
+    progress = StreamProgress(
+        replace(options, commits="group" in {name.lower() for name in source})
+    )
     try:
         return Archive(
             spark, table, job, run=secrets.token_hex(4), clock=SystemClock(),

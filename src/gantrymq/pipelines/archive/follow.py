@@ -7,8 +7,8 @@ from typing import Any, Final
 from gantrymq.base.clock import WallClock
 from gantrymq.pipelines.archive.run import Archive, Totals
 from gantrymq.pipelines.archive.upkeep import SMALL_MAX, compact, sweep
-from gantrymq.pipelines.progress import Progress
-from gantrymq.pipelines.running import Stop
+from gantrymq.pipelines.common.progress import RunProgress
+from gantrymq.pipelines.common.running import StopRequest
 
 TIDY_COMMITS: Final = 20
 """After so many commits small files are looked for."""
@@ -52,7 +52,7 @@ class Tidy:
 
 
 def follow(
-    archive: Archive, stop: Stop, trigger: float, progress: Progress, tidy: Tidy | None
+    archive: Archive, stop: StopRequest, trigger: float, progress: RunProgress, tidy: Tidy | None
 ) -> Totals:
     """Archive what there is every `trigger` seconds, until `stop` is asked."""
     progress.start(None, "rows")

@@ -14,14 +14,15 @@ from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.pipelines.archive.watch import Watcher, left_of
 from gantrymq.pipelines.archive.work import copying, done
+from gantrymq.pipelines.common.progress import RunProgress, Silent
 from gantrymq.pipelines.lake import Change, DataFile, Table
 from gantrymq.pipelines.lake.committing import commit
-from gantrymq.pipelines.lake.files import Span, spans
-from gantrymq.pipelines.progress import Progress, Silent
-from gantrymq.spark.options import SKIP, SourceOptions
+from gantrymq.pipelines.lake.files import OffsetSpan, spans
+from gantrymq.spark.options.points import EARLIEST, Point, resolve
+from gantrymq.spark.options.source_options import SKIP, SourceOptions
 from gantrymq.spark.plan import Offsets, Range, advance, named, pack
-from gantrymq.spark.points import EARLIEST, Point, resolve
-from gantrymq.spark.rows import Rows, open_rows
+from gantrymq.spark.records.rows import Rows
+from gantrymq.spark.source.rows import open_rows
 
 ROWS_PER_COMMIT: Final = 1_000_000
 ROWS_PER_RANGE_MIN: Final = 10_000
@@ -56,7 +57,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class ArchiveRequest:
     """What to archive, and how."""
 
     options: SourceOptions
@@ -73,11 +74,11 @@ class Archive:
         self,
         spark: Any,
         table: Table,
-        job: Job,
+        job: ArchiveRequest,
         *,
         run: str,
         clock: WallClock,
-        progress: Progress | None = None,
+        progress: RunProgress | None = None,
         report: Callable[[Offsets], None] | None = None,
         watcher: Watcher | None = None,
     ) -> None:
@@ -210,18 +211,18 @@ class Archive:
         return "; ".join(["archive", *(f"gap: {text}" for text in self._untold)])
 
 
-def holes(wanted: list[Range], files: list[DataFile]) -> list[Span]:
+def holes(wanted: list[Range], files: list[DataFile]) -> list[OffsetSpan]:
     """What of some ranges is in no file. A queue that is new may begin where it likes."""
     there = spans(files)
-    found: list[Span] = []
+    found: list[OffsetSpan] = []
     for each in wanted:
         at = each.start
         for span in there.get(each.queue, []):
             if span.start > at and not (each.is_new and at == each.start):
-                found.append(Span(each.queue, at, span.start))
+                found.append(OffsetSpan(each.queue, at, span.start))
             at = span.end
         if at < each.end and not (each.is_new and at == each.start):
-            found.append(Span(each.queue, at, each.end))
+            found.append(OffsetSpan(each.queue, at, each.end))
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gantrymq.base.clock import WallClock
-from gantrymq.pipelines.archive.work import Report, Work, done
+from gantrymq.pipelines.archive.work import TaskReport, Work, done
 from gantrymq.pipelines.lake import Change, DataFile, Table, TableError
 from gantrymq.pipelines.lake.committing import commit
 from gantrymq.pipelines.lake.reading import batches
@@ -47,7 +47,7 @@ def joinable(files: Iterable[DataFile], count_min: int = 2) -> list[tuple[DataFi
 def joining(root: Path) -> Work:
     """Writes the rows of neighbouring files into one."""
 
-    def join(group: tuple[DataFile, ...], token: str) -> Report:
+    def join(group: tuple[DataFile, ...], token: str) -> TaskReport:
         queue = group[0].queue
         assert queue is not None
         with FileWriter(root, queue, token) as writer:
@@ -57,7 +57,7 @@ def joining(root: Path) -> Work:
             files = writer.close()
             if sum(each.rows for each in files) != sum(each.rows for each in group):
                 raise TableError(f"{group[0].path} and its neighbours have lost rows")
-        return Report(files=files)
+        return TaskReport(files=files)
 
     return join
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from gantrymq.base.clock import WallClock
-from gantrymq.client.admin import Admin
+from gantrymq.client.admin.admin import Admin
 from gantrymq.model import Queue
 from gantrymq.spark.plan import Offsets, named
-from gantrymq.spark.rows import Rows
-from gantrymq.spark.survey import Sample
+from gantrymq.spark.records.rows import Rows
+from gantrymq.spark.records.survey import Sample
 
 HOUR_MS: Final = 3_600_000
 LOOK_MS: Final = 60_000

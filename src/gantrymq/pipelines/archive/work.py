@@ -16,14 +16,15 @@ import msgspec
 import pyarrow as pa
 
 from gantrymq.base.errors import GantryError
-from gantrymq.pipelines.lake.files import DataFile, Span
+from gantrymq.pipelines.lake.files import DataFile, OffsetSpan
 from gantrymq.pipelines.lake.writing import FileWriter, remove
-from gantrymq.spark.columns import COLUMNS
-from gantrymq.spark.fetch import DataLost
-from gantrymq.spark.options import SourceOptions
+from gantrymq.spark.options.columns import COLUMNS
+from gantrymq.spark.options.source_options import SourceOptions
 from gantrymq.spark.plan import Range
-from gantrymq.spark.rows import Rows, open_rows
-from gantrymq.spark.tasks import run_tasks
+from gantrymq.spark.records.fetch import DataLost
+from gantrymq.spark.records.rows import Rows
+from gantrymq.spark.runtime.tasks import run_tasks
+from gantrymq.spark.source.rows import open_rows
 
 SCHEMA: Final = "report string"
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -33,19 +34,19 @@ class WorkFailed(GantryError):
     """A task could not do its work; nothing of it is left."""
 
 
-class Report(msgspec.Struct):
+class TaskReport(msgspec.Struct):
     """What a task says when it is done."""
 
     files: list[DataFile] = []
     """New rows."""
     kept: list[DataFile] = []
     """Rows of older files, written again."""
-    dropped: list[Span] = []
+    dropped: list[OffsetSpan] = []
     """Rows of older files that it left out."""
     trouble: str = ""
 
 
-Work = Callable[[Any, str], Report]
+Work = Callable[[Any, str], TaskReport]
 """Does a task; the text is a token for names that nobody else has."""
 
 
@@ -56,7 +57,7 @@ def reporting(work: Work, run: str) -> Callable[[Any], Iterator[Any]]:
         try:
             said = work(task, _token(run))
         except (GantryError, OSError, pa.ArrowException) as error:
-            said = Report(trouble=_told(error))
+            said = TaskReport(trouble=_told(error))
         yield pa.RecordBatch.from_pydict({"report": [msgspec.json.encode(said).decode()]})
 
     return report
@@ -78,30 +79,30 @@ def _token(run: str) -> str:
     return f"{run}t{context.taskAttemptId() if context else 0}"
 
 
-def done(spark: Any, root: Path, tasks: Sequence[Any], work: Work, run: str) -> Report:
+def done(spark: Any, root: Path, tasks: Sequence[Any], work: Work, run: str) -> TaskReport:
     """Run tasks on Spark; what they did together, or the first trouble, and then no files."""
     found = run_tasks(spark, tasks, reporting(work, run), SCHEMA).collect()
-    reports = [msgspec.json.decode(row.report, type=Report) for row in found]
+    reports = [msgspec.json.decode(row.report, type=TaskReport) for row in found]
     files = [each for report in reports for each in report.files]
     kept = [each for report in reports for each in report.kept]
     trouble = next((report.trouble for report in reports if report.trouble), "")
     if trouble:
         remove(root, [*files, *kept])
         raise WorkFailed(trouble)
-    return Report(files, kept, [each for report in reports for each in report.dropped])
+    return TaskReport(files, kept, [each for report in reports for each in report.dropped])
 
 
 def copying(root: Path, options: SourceOptions) -> Work:
     """Copies ranges of queues into files."""
 
-    def copy(ranges: tuple[Range, ...], token: str) -> Report:
+    def copy(ranges: tuple[Range, ...], token: str) -> TaskReport:
         files: list[DataFile] = []
         with ExitStack() as opened, open_rows(options) as rows:
             for number, wanted in enumerate(ranges):
                 writer = opened.enter_context(FileWriter(root, wanted.queue, f"{token}r{number}"))
                 copy_range(rows, wanted, writer, strict=options.fail_on_data_loss)
                 files += writer.done
-        return Report(files=files)
+        return TaskReport(files=files)
 
     return copy
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from gantrymq.pipelines.audit.findings import WRONG, Finding, Ledger
+from gantrymq.pipelines.audit.findings import WRONG, Finding, TaskFindings
 from gantrymq.store.index import HEADER, link
 from gantrymq.store.indexfiles import IndexView
 from gantrymq.store.mapped import Bools
 
 
-def check_index(view: IndexView, ledger: Ledger, *, slots_too: bool) -> None:
+def check_index(view: IndexView, ledger: TaskFindings, *, slots_too: bool) -> None:
     """What is wrong with one file; the slots of one that is being filled are in memory."""
     rows, header = view.rows, view.header
     ledger.cover("index entries in their chain", rows.size)
@@ -39,7 +39,7 @@ def check_index(view: IndexView, ledger: Ledger, *, slots_too: bool) -> None:
             )  # fmt: skip
 
 
-def _report(view: IndexView, ledger: Ledger, kind: str, wrong: Bools, text: str) -> None:
+def _report(view: IndexView, ledger: TaskFindings, kind: str, wrong: Bools, text: str) -> None:
     found = np.flatnonzero(wrong)
     if found.size:
         number = int(found[0]) + 1

@@ -8,7 +8,7 @@ import numpy as np
 
 from gantrymq.kernel import FILLER_SIZE, Walked, key_rows
 from gantrymq.pipelines.audit.against_queues import fit
-from gantrymq.pipelines.audit.findings import NOTE, WRONG, Finding, Ledger, runs
+from gantrymq.pipelines.audit.findings import NOTE, WRONG, Finding, TaskFindings, runs
 from gantrymq.protocol.record import TRANSACTION_COMMIT, TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from gantrymq.store.dispatch import SCHEDULE_TOPIC
 from gantrymq.store.folder import StoreFolder
@@ -53,7 +53,7 @@ def block_of(records: list[Walked]) -> Block:
 class EntriesOf:
     """What the queue files say about the records of the log, and what is wrong with it."""
 
-    def __init__(self, folder: StoreFolder, ledger: Ledger) -> None:
+    def __init__(self, folder: StoreFolder, ledger: TaskFindings) -> None:
         self._folder, self._ledger = folder, ledger
         self._topics = set(folder.topics())
         self._first: dict[tuple[bytes, int], int] = {}
@@ -152,7 +152,7 @@ class EntriesOf:
 class KeysOf:
     """The same for the key index."""
 
-    def __init__(self, views: list[IndexView], ledger: Ledger, *, is_clean: bool) -> None:
+    def __init__(self, views: list[IndexView], ledger: TaskFindings, *, is_clean: bool) -> None:
         self._views = [view for view in views if view.rows.size]
         self._ledger, self._is_clean = ledger, is_clean
         self._end = int(self._views[-1].rows["at"][-1]) if self._views else -1
@@ -226,7 +226,7 @@ class KeysOf:
             )  # fmt: skip
 
 
-def check_times(block: Block, path: str, ledger: Ledger, before_ms: int = 0) -> None:
+def check_times(block: Block, path: str, ledger: TaskFindings, before_ms: int = 0) -> None:
     """Store times go forward, as far as clocks do; `before_ms` is that of the record in front."""
     times = np.concatenate([[before_ms], block.times])
     back = np.flatnonzero(np.diff(times) < -STEP_BACK_MS)

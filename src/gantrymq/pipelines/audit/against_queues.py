@@ -7,7 +7,7 @@ import numpy as np
 from gantrymq.base.disk import OsDisk
 from gantrymq.base.words import counted
 from gantrymq.kernel import FILLER_SIZE
-from gantrymq.pipelines.audit.findings import WRONG, Finding, Ledger, runs
+from gantrymq.pipelines.audit.findings import WRONG, Finding, TaskFindings, runs
 from gantrymq.pipelines.audit.scope import Scope
 from gantrymq.protocol.record import BORN_V6, STORE_V6, version_of
 from gantrymq.store.folder import StoreFolder
@@ -32,7 +32,7 @@ _AT_FLAGS: Final = 36
 
 
 def check_queue(
-    folder: StoreFolder, scope: Scope, topic: str, queue_id: int, ledger: Ledger
+    folder: StoreFolder, scope: Scope, topic: str, queue_id: int, ledger: TaskFindings
 ) -> None:
     """Every entry of a queue leads to a record of this queue and offset."""
     files = folder.queue(topic, queue_id)
@@ -63,7 +63,7 @@ def check_queue(
 
 
 def _check_layout(
-    folder: StoreFolder, files: QueueFiles, topic: str, queue_id: int, ledger: Ledger
+    folder: StoreFolder, files: QueueFiles, topic: str, queue_id: int, ledger: TaskFindings
 ) -> None:
     """Files follow each other without a gap, each of full size."""
     for base in bases_in(OsDisk(), files.directory):
@@ -87,7 +87,7 @@ def _report(
     queue_id: int,
     offsets: Ints,
     entries: Entries,
-    ledger: Ledger,
+    ledger: TaskFindings,
 ) -> None:
     for first, count in runs(offsets):
         offset = int(offsets[first])

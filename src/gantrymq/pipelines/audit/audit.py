@@ -22,9 +22,9 @@ from gantrymq.pipelines.audit.findings import (
 from gantrymq.pipelines.audit.scope import Scope, Task, scope_of, stray_files, tasks_of
 from gantrymq.pipelines.audit.walk import DEBRIS
 from gantrymq.pipelines.audit.work import audit_task
-from gantrymq.pipelines.progress import Progress, Silent
+from gantrymq.pipelines.common.progress import RunProgress, Silent
 from gantrymq.protocol.record import MAGIC_BLANK
-from gantrymq.spark.tasks import run_tasks
+from gantrymq.spark.runtime.tasks import run_tasks
 from gantrymq.store.folder import StoreFolder
 from gantrymq.store.indexfiles import index_files
 
@@ -54,7 +54,7 @@ class Audit:
 Runner = Callable[[Scope, Sequence[Task]], list[Finding]]
 
 
-def audit(spark: Any, directory: str, progress: Progress | None = None) -> Audit:
+def audit(spark: Any, directory: str, progress: RunProgress | None = None) -> Audit:
     """Check a store on Spark's workers, who must see its directory."""
 
     def on_spark(scope: Scope, tasks: Sequence[Task]) -> list[Finding]:
@@ -64,7 +64,7 @@ def audit(spark: Any, directory: str, progress: Progress | None = None) -> Audit
     return audit_by(on_spark, directory, progress or Silent())
 
 
-def audit_by(run: Runner, directory: str, progress: Progress) -> Audit:
+def audit_by(run: Runner, directory: str, progress: RunProgress) -> Audit:
     """The same with any way to run tasks."""
     began, scope = time.monotonic(), scope_of(directory)
     tasks = tasks_of(scope, len(index_files(scope.directory)))

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from gantrymq.pipelines.arrow import arrow_schema
+from gantrymq.pipelines.common.arrow import arrow_schema
 from gantrymq.store.mapped import Ints
 
 WRONG: Final = "wrong"
@@ -55,7 +55,7 @@ SCHEMA: Final = (
 _ARROW: Final = arrow_schema(SCHEMA)
 
 
-class Ledger:
+class TaskFindings:
     """What one task found and how much it covered."""
 
     def __init__(self) -> None:

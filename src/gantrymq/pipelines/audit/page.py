@@ -8,7 +8,7 @@ from typing import Any, Final
 from gantrymq.base.words import are
 from gantrymq.pipelines.audit.audit import Audit
 from gantrymq.pipelines.audit.findings import WRONG
-from gantrymq.pipelines.report.looks import CSS
+from gantrymq.pipelines.common.page_style import CSS
 
 ROWS_SHOWN: Final = 1000
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"

@@ -12,7 +12,7 @@ import numpy as np
 from gantrymq.base.errors import ProtocolError
 from gantrymq.base.words import counted
 from gantrymq.kernel import STOP_BLANK, STOP_PARTIAL, Walked, walk_records
-from gantrymq.pipelines.audit.findings import JOINT, WRONG, Finding, Ledger
+from gantrymq.pipelines.audit.findings import JOINT, WRONG, Finding, TaskFindings
 from gantrymq.pipelines.audit.scope import LogSlice
 from gantrymq.protocol.record import (
     AT_MAGIC,
@@ -36,14 +36,14 @@ RECORDS, DEBRIS = "records", "debris"
 _MAGICS = [I32_LEN.pack(magic) for magic in (MAGIC_V1, MAGIC_V2)]
 
 
-class Stop(NamedTuple):
+class WalkEnd(NamedTuple):
     """Where a stretch of good records ends, and why."""
 
     at: int
     kind: int
 
 
-def records_of(log: MappedLog, part: LogSlice, ledger: Ledger) -> Iterator[list[Walked]]:
+def records_of(log: MappedLog, part: LogSlice, ledger: TaskFindings) -> Iterator[list[Walked]]:
     """The good records that begin in a part of the log, some thousands at a time.
 
     What is between them goes into the ledger, together with where the part begins and ends: the
@@ -70,7 +70,7 @@ def records_of(log: MappedLog, part: LogSlice, ledger: Ledger) -> Iterator[list[
 
 def _stretch(
     view: Bytes, at: int, stop: int, base: int, segment_bytes: int
-) -> Generator[list[Walked], None, Stop]:
+) -> Generator[list[Walked], None, WalkEnd]:
     """Good records from `at` on; returns where they end."""
     want = CHUNK
     while True:
@@ -80,21 +80,21 @@ def _stretch(
         if records and records[-1][3] - base >= stop:
             inside = [record for record in records if record[3] - base < stop]
             yield inside
-            return Stop(records[len(inside)][3] - base, STOP_PARTIAL)
+            return WalkEnd(records[len(inside)][3] - base, STOP_PARTIAL)
         if records:
             yield records
         if end >= stop:
-            return Stop(end, kind)
+            return WalkEnd(end, kind)
         if kind == STOP_PARTIAL and end > at:
             at, want = end, CHUNK
         elif kind == STOP_PARTIAL and at + want < view.size:
             want *= 2  # a record larger than what was looked at
         else:
-            return Stop(end, kind)
+            return WalkEnd(end, kind)
 
 
 def _over_damage(
-    log: MappedLog, ledger: Ledger, view: Bytes, at: int, stop: int, base: int
+    log: MappedLog, ledger: TaskFindings, view: Bytes, at: int, stop: int, base: int
 ) -> int | None:
     """Name what stands at `at`, which is no good record; return where the next record is."""
     size = _size_at(view, at)

@@ -9,7 +9,7 @@ from gantrymq.kernel import Walked
 from gantrymq.pipelines.audit.against_index import check_index
 from gantrymq.pipelines.audit.against_log import EntriesOf, KeysOf, block_of, check_times
 from gantrymq.pipelines.audit.against_queues import check_queue
-from gantrymq.pipelines.audit.findings import Ledger
+from gantrymq.pipelines.audit.findings import TaskFindings
 from gantrymq.pipelines.audit.scope import IndexPart, LogSlice, QueueSet, Scope, Task
 from gantrymq.pipelines.audit.walk import records_of
 from gantrymq.store.errors import StoreError
@@ -22,7 +22,7 @@ BLOCK_RECORDS: Final = 16_384
 
 def audit_task(scope: Scope, task: Task) -> Iterator[Any]:
     """What a task finds, as one Arrow batch."""
-    ledger = Ledger()
+    ledger = TaskFindings()
     folder = _opened(scope)
     gc.disable()  # a hundred thousand tuples come and go, none of them in a circle
     try:
@@ -49,7 +49,7 @@ def _opened(scope: Scope) -> StoreFolder:
         ) from error
 
 
-def _check_log(folder: StoreFolder, scope: Scope, part: LogSlice, ledger: Ledger) -> None:
+def _check_log(folder: StoreFolder, scope: Scope, part: LogSlice, ledger: TaskFindings) -> None:
     entries = EntriesOf(folder, ledger)
     keys = KeysOf(index_files(scope.directory), ledger, is_clean=scope.is_clean)
     path = folder.log.path(folder.log.base_of(part.start))
@@ -78,7 +78,7 @@ def _blocks(parts: Iterator[list[Walked]]) -> Iterator[list[Walked]]:
         yield block
 
 
-def _check_index(scope: Scope, part: IndexPart, ledger: Ledger) -> None:
+def _check_index(scope: Scope, part: IndexPart, ledger: TaskFindings) -> None:
     views = index_files(scope.directory)
     if part.number < len(views):
         is_last = part.number == len(views) - 1

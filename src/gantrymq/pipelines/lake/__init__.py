@@ -5,9 +5,9 @@ from typing import Final
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.pipelines.lake.files import DataFile
-from gantrymq.pipelines.lake.table import Change, Conflict, Table, TableError
+from gantrymq.pipelines.lake.table import Change, CommitConflict, Table, TableError
 
-__all__ = ["FORMATS", "Change", "Conflict", "DataFile", "Table", "TableError", "open_table"]
+__all__ = ["FORMATS", "Change", "CommitConflict", "DataFile", "Table", "TableError", "open_table"]
 
 FORMATS: Final = ("delta", "iceberg", "parquet")
 _MARKS: Final = {"delta": "_delta_log", "iceberg": "catalog.db", "parquet": "_gantrymq"}

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from gantrymq.pipelines.lake.table import Change, Conflict, Table, TableError
+from gantrymq.pipelines.lake.table import Change, CommitConflict, Table, TableError
 from gantrymq.pipelines.lake.writing import remove
 
 COMMITS_MAX: Final = 10
@@ -20,7 +20,7 @@ def commit(table: Table, change: Change, still: Callable[[], bool]) -> bool:
         try:
             _check_there(table, change)
             table.commit(change)
-        except Conflict:
+        except CommitConflict:
             table.refresh()
             if table.has(change):
                 return True

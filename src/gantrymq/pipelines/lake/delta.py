@@ -20,7 +20,7 @@ from gantrymq.model import Queue
 from gantrymq.pipelines.lake.files import DataFile, day_start_ms, facts_of
 from gantrymq.pipelines.lake.reading import queues_in
 from gantrymq.pipelines.lake.schema import ARROW, PARTITIONS, check_schema
-from gantrymq.pipelines.lake.table import Change, Conflict, Table, TableError, found_in
+from gantrymq.pipelines.lake.table import Change, CommitConflict, Table, TableError, found_in
 from gantrymq.spark.plan import Offsets
 
 LOG: Final = "_delta_log"
@@ -123,7 +123,9 @@ class Delta(Table):
             if self.has(change):
                 return
             if self._table.version() != before:
-                raise Conflict(f"the table {self.root} was changed by somebody else") from error
+                raise CommitConflict(
+                    f"the table {self.root} was changed by somebody else"
+                ) from error
             raise TableError(f"the table {self.root} takes no commit: {_line(error)}") from error
         known = self._known | change.ends
         self.refresh()

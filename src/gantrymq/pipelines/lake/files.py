@@ -122,7 +122,7 @@ def pruned(
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class OffsetSpan:
     """Offsets of a queue that are there, from `start` up to but not including `end`."""
 
     queue: Queue
@@ -130,16 +130,16 @@ class Span:
     end: int
 
 
-def spans(files: Iterable[DataFile]) -> dict[Queue, list[Span]]:
+def spans(files: Iterable[DataFile]) -> dict[Queue, list[OffsetSpan]]:
     """What of each queue is archived, neighbours joined. More than one span means a gap."""
-    found: dict[Queue, list[Span]] = {}
+    found: dict[Queue, list[OffsetSpan]] = {}
     known = ((each.queue, each) for each in files if each.queue is not None)
     for queue, each in sorted(known, key=lambda pair: (pair[0], pair[1].first)):
         parts = found.setdefault(queue, [])
         if parts and parts[-1].end >= each.first:
-            parts[-1] = Span(queue, parts[-1].start, max(parts[-1].end, each.last + 1))
+            parts[-1] = OffsetSpan(queue, parts[-1].start, max(parts[-1].end, each.last + 1))
         else:
-            parts.append(Span(queue, each.first, each.last + 1))
+            parts.append(OffsetSpan(queue, each.first, each.last + 1))
     return found
 
 

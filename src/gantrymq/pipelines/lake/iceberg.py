@@ -14,7 +14,7 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
 from gantrymq.pipelines.lake.files import DataFile, day_start_ms, facts_of
 from gantrymq.pipelines.lake.schema import ARROW, PARTITIONS, check_schema
-from gantrymq.pipelines.lake.table import Change, Conflict, Table, TableError
+from gantrymq.pipelines.lake.table import Change, CommitConflict, Table, TableError
 from gantrymq.pipelines.lake.writing import STATISTICS
 from gantrymq.spark.plan import Offsets, from_json, to_json
 
@@ -145,13 +145,15 @@ class Iceberg(Table):
                         files.delete_data_file(entry)
         except (CommitFailedException, ValidationException) as error:
             self.refresh()
-            raise Conflict(f"the table {self.root} was changed by somebody else") from error
+            raise CommitConflict(f"the table {self.root} was changed by somebody else") from error
         except Exception as error:
             self.refresh()
             if self.has(change):
                 return
             if self._table.metadata_location != before:
-                raise Conflict(f"the table {self.root} was changed by somebody else") from error
+                raise CommitConflict(
+                    f"the table {self.root} was changed by somebody else"
+                ) from error
             raise TableError(f"the table {self.root} takes no commit: {error}") from error
 
     def _moved(self, ends: Offsets) -> dict[str, str]:

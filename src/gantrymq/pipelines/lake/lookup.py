@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from gantrymq.base.words import counted
-from gantrymq.client.finding import FOUND_MAX, Found
-from gantrymq.client.message_query import FOREVER_MS
-from gantrymq.client.received import Received
+from gantrymq.client.admin.message_query import FOREVER_MS
+from gantrymq.client.admin.message_search import FOUND_MAX, Found
+from gantrymq.client.messages.received import Received
 from gantrymq.model import Queue
 from gantrymq.pipelines.lake.files import DataFile, pruned, spans
 from gantrymq.pipelines.lake.messages import Archived, message_of

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from gantrymq.base.errors import ProtocolError
-from gantrymq.client.received import Received
+from gantrymq.client.messages.received import Received
 from gantrymq.model import Queue
 from gantrymq.protocol import properties
 from gantrymq.protocol.compression import COMPRESSED, TYPE_MASK

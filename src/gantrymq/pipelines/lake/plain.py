@@ -16,7 +16,7 @@ from typing import Any, Final
 from gantrymq.model import Queue
 from gantrymq.pipelines.lake.files import DataFile, facts_of
 from gantrymq.pipelines.lake.schema import ARROW
-from gantrymq.pipelines.lake.table import Change, Conflict, Table, TableError
+from gantrymq.pipelines.lake.table import Change, CommitConflict, Table, TableError
 from gantrymq.spark.plan import Offsets, from_json, to_json
 
 LOG: Final = "_gantrymq"
@@ -118,7 +118,7 @@ class Plain(Table):
             os.link(draft, self._log / _name(number))
             _sync_folder(self._log)
         except FileExistsError as error:
-            raise Conflict(f"the table {self.root} was changed by somebody else") from error
+            raise CommitConflict(f"the table {self.root} was changed by somebody else") from error
         except OSError as error:
             raise TableError(f"the table {self.root} takes no commit: {error}") from error
         finally:

@@ -15,7 +15,7 @@ from gantrymq.model import Queue
 from gantrymq.pipelines.lake.files import DataFile
 from gantrymq.pipelines.lake.schema import ARROW, DAY, MESSAGE
 from gantrymq.pipelines.lake.table import TableError
-from gantrymq.spark.decode import TIME_MS_MAX, TIME_MS_MIN
+from gantrymq.spark.records.decode import TIME_MS_MAX, TIME_MS_MIN
 
 BATCH_ROWS: Final = 16_384
 

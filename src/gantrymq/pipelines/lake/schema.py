@@ -6,8 +6,8 @@ from typing import Final
 import pyarrow as pa
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.pipelines.arrow import arrow_schema
-from gantrymq.spark.columns import COLUMNS, ddl
+from gantrymq.pipelines.common.arrow import arrow_schema
+from gantrymq.spark.options.columns import COLUMNS, ddl
 
 DAY: Final = "dt"
 PARTITIONS: Final = ("topic", DAY)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from gantrymq.base.errors import GantryError
 from gantrymq.model import Queue
+from gantrymq.pipelines.common.selection import stored_in
 from gantrymq.pipelines.lake.files import DATA, DataFile, pruned
 from gantrymq.pipelines.lake.schema import DAY, DDL
 from gantrymq.spark.plan import Offsets
@@ -24,7 +25,7 @@ class TableError(GantryError):
     """A table that cannot be read or written."""
 
 
-class Conflict(TableError):
+class CommitConflict(TableError):
     """Somebody else changed the table since it was looked at; nothing was changed by us."""
 
 
@@ -66,7 +67,7 @@ class Table(ABC):
 
     @abstractmethod
     def commit(self, change: Change) -> None:
-        """Make a change to the table as last seen; `Conflict` if it has moved on since."""
+        """Make a change to the table as last seen; `CommitConflict` if it has moved on since."""
 
     @abstractmethod
     def forget(self, before_ms: int) -> None:
@@ -135,15 +136,3 @@ def found_in(root: Path) -> Iterator[Path]:
     """
     yield from root.glob(f"{DATA}/*/*/*")
     yield from root.glob("topic=*/*/*")
-
-
-def stored_in(frame: Any, since_ms: int | None, until_ms: int | None) -> Any:
-    """The rows of a frame of messages that were stored in [since, until); None is no limit."""
-    from pyspark.sql import functions as f  # only who has a frame has Spark
-
-    stored = f.col("storeTimestamp")
-    if since_ms is not None:
-        frame = frame.where(stored >= f.timestamp_millis(f.lit(since_ms)))
-    if until_ms is not None:
-        frame = frame.where(stored < f.timestamp_millis(f.lit(until_ms)))
-    return frame

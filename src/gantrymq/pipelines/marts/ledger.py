@@ -14,7 +14,7 @@ from gantrymq.pipelines.marts.mart import (
     TOPIC,
     Field,
     Mart,
-    Table,
+    MartTable,
     check_agree,
     tally,
 )
@@ -267,7 +267,7 @@ def _detail() -> Column:
     return words
 
 
-def check_topics(table: Table) -> None:
+def check_topics(table: MartTable) -> None:
     """Every column is a part of its sum, and nothing is counted twice."""
     rows = {row["topic"]: row for row in table.rows}
     check_agree(
@@ -284,7 +284,7 @@ def check_topics(table: Table) -> None:
     )  # fmt: skip
 
 
-def check_groups(table: Table, topics: Table) -> None:
+def check_groups(table: MartTable, topics: MartTable) -> None:
     """A group's states are the messages of the topic, each one once."""
     stored = {row["topic"]: row["messages"] for row in topics.rows}
     pairs = {(row["topic"], row["group"]): row for row in table.rows}

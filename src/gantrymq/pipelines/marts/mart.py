@@ -66,7 +66,7 @@ class Mart:
 
 
 @dataclass(frozen=True)
-class Table:
+class MartTable:
     """A mart that kept its promise, in memory."""
 
     mart: Mart
@@ -81,13 +81,13 @@ class Table:
         return sum(value for value in self.column(name) if value is not None)
 
 
-def settle(mart: Mart, frame: DataFrame) -> Table:
+def settle(mart: Mart, frame: DataFrame) -> MartTable:
     """Run the frame and check what comes out; rows are sorted by the mart's key."""
     _check_schema(mart, frame)
     arrow = frame.limit(mart.rows_max + 1).toArrow()
     rows = sorted(arrow.to_pylist(), key=lambda row: _order(mart, row))
     check_rows(mart, rows)
-    return Table(mart, rows, type(arrow).from_pylist(rows, schema=arrow.schema))
+    return MartTable(mart, rows, type(arrow).from_pylist(rows, schema=arrow.schema))
 
 
 def _rows(count: int) -> str:
@@ -128,7 +128,7 @@ def check_agree(
         raise CheckFailed(mart.name, f"{what} must agree", wrong)
 
 
-def sums(table: Table, by: Sequence[str], of: str) -> dict[tuple[Any, ...], int]:
+def sums(table: MartTable, by: Sequence[str], of: str) -> dict[tuple[Any, ...], int]:
     """The sums of a column by others."""
     found: dict[tuple[Any, ...], int] = {}
     for row in table.rows:

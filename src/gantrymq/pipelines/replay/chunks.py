@@ -16,7 +16,7 @@ from gantrymq.model import Queue
 from gantrymq.spark.plan import Range
 
 
-class Counted(NamedTuple):
+class CountedBlock(NamedTuple):
     """Chosen messages of a queue that lie near each other and are of one day."""
 
     queue: Queue
@@ -54,10 +54,10 @@ class DayCount(msgspec.Struct, frozen=True, kw_only=True):
     last_ms: int
 
 
-def chunked(counts: Iterable[Counted], rows_max: int, bytes_max: int) -> list[Chunk]:
+def chunked(counts: Iterable[CountedBlock], rows_max: int, bytes_max: int) -> list[Chunk]:
     """Chunks of at most so many messages and bytes, unless a single block has more."""
     chunks: list[Chunk] = []
-    held: list[Counted] = []
+    held: list[CountedBlock] = []
     rows = size = 0
     for block in _in_order(counts):
         if held and (rows + block.rows > rows_max or size + block.size > bytes_max):
@@ -69,9 +69,9 @@ def chunked(counts: Iterable[Counted], rows_max: int, bytes_max: int) -> list[Ch
     return [*chunks, _chunk(held)] if held else chunks
 
 
-def by_day(counts: Iterable[Counted]) -> list[DayCount]:
+def by_day(counts: Iterable[CountedBlock]) -> list[DayCount]:
     """What a dry run shows: each queue's days, in order."""
-    found: dict[tuple[str, Queue], list[Counted]] = defaultdict(list)
+    found: dict[tuple[str, Queue], list[CountedBlock]] = defaultdict(list)
     for each in counts:
         found[each.day, each.queue].append(each)
     return [
@@ -89,9 +89,9 @@ def by_day(counts: Iterable[Counted]) -> list[DayCount]:
     ]
 
 
-def _in_order(counts: Iterable[Counted]) -> Iterable[Counted]:
+def _in_order(counts: Iterable[CountedBlock]) -> Iterable[CountedBlock]:
     """Whole blocks, by time, those of a queue by offset."""
-    queues: dict[Queue, list[Counted]] = defaultdict(list)
+    queues: dict[Queue, list[CountedBlock]] = defaultdict(list)
     for block in _whole(counts):
         queues[block.queue].append(block)
     waiting = [(blocks[0].first_ms, queue, 0) for queue, blocks in queues.items()]
@@ -105,17 +105,17 @@ def _in_order(counts: Iterable[Counted]) -> Iterable[Counted]:
             heapq.heappush(waiting, (later, queue, at + 1))
 
 
-def _whole(counts: Iterable[Counted]) -> list[Counted]:
+def _whole(counts: Iterable[CountedBlock]) -> list[CountedBlock]:
     """Blocks that were counted in parts because a day ended in them, made whole."""
-    found: dict[tuple[Queue, int], Counted] = {}
+    found: dict[tuple[Queue, int], CountedBlock] = {}
     for part in counts:
         place = part.queue, part.block
         found[place] = _joined(found[place], part) if place in found else part
     return [found[place] for place in sorted(found)]
 
 
-def _joined(one: Counted, two: Counted) -> Counted:
-    return Counted(
+def _joined(one: CountedBlock, two: CountedBlock) -> CountedBlock:
+    return CountedBlock(
         one.queue,
         one.block,
         min(one.day, two.day),
@@ -128,8 +128,8 @@ def _joined(one: Counted, two: Counted) -> Counted:
     )
 
 
-def _chunk(blocks: list[Counted]) -> Chunk:
-    queues: dict[Queue, list[Counted]] = defaultdict(list)
+def _chunk(blocks: list[CountedBlock]) -> Chunk:
+    queues: dict[Queue, list[CountedBlock]] = defaultdict(list)
     for block in blocks:
         queues[block.queue].append(block)
     return Chunk(

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
-from gantrymq.pipelines.replay.chunks import Counted, by_day, chunked
-from gantrymq.pipelines.replay.journal import Plan
+from gantrymq.pipelines.common.selection import Selection, chosen
+from gantrymq.pipelines.replay.chunks import CountedBlock, by_day, chunked
+from gantrymq.pipelines.replay.journal import ReplayPlan
 from gantrymq.pipelines.replay.origins import messages
 from gantrymq.pipelines.replay.request import Request
-from gantrymq.pipelines.replay.selection import Selection, chosen
 
 BLOCK_ROWS: Final = 1024
 """Offsets that are counted together; chunks are made of whole blocks."""
@@ -29,13 +29,13 @@ def planned(
     queues: tuple[Queue, ...],
     rows_max: int,
     tasks: int,
-) -> Plan:
+) -> ReplayPlan:
     """The plan of a new replay; nothing is sent or kept."""
     selection, _ = request.selection(now_ms)
     block_rows = max(1, min(BLOCK_ROWS, rows_max // 4))
     counts = count(spark, request, namesrv, selection, block_rows)
     began = datetime.fromtimestamp(now_ms // 1000, UTC)
-    return Plan(
+    return ReplayPlan(
         id=f"{began:%Y%m%d-%H%M%S}{now_ms % 1000:03}-{request.fingerprint()}",
         begun_ms=now_ms,
         request=request,
@@ -50,7 +50,7 @@ def planned(
 
 def count(
     spark: Any, request: Request, namesrv: str, selection: Selection, block_rows: int
-) -> list[Counted]:
+) -> list[CountedBlock]:
     """The chosen messages by queue, block and day of the request's zone."""
     from pyspark.sql import functions as f
 
@@ -103,8 +103,8 @@ def deciding(selection: Selection) -> list[str]:
     return [name for name, needed in columns.items() if needed]
 
 
-def _counted(topic: str, row: dict[str, Any]) -> Counted:
-    return Counted(
+def _counted(topic: str, row: dict[str, Any]) -> CountedBlock:
+    return CountedBlock(
         Queue(topic, row["brokerName"], row["queueId"]),
         row["block"],
         date.fromordinal(DAYS_TO_1970 + row["day"]).isoformat(),

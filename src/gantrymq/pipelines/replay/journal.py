@@ -22,15 +22,15 @@ from gantrymq.base.disk import Disk, OsDisk
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.files import load_text, save_text
 from gantrymq.model import Queue
+from gantrymq.pipelines.common.selection import Selection
 from gantrymq.pipelines.replay.chunks import Chunk, DayCount
 from gantrymq.pipelines.replay.request import Request
-from gantrymq.pipelines.replay.selection import Selection
 
 AUDIT: Final = "replays.jsonl"
 PLAN, DONE, DROPPED = "plan.json", "done", "dropped"
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A replay with every choice made: it is the same one however often it is gone on with."""
 
     id: str
@@ -71,23 +71,23 @@ class Journal:
 
     # plans
 
-    def save(self, plan: Plan) -> None:
+    def save(self, plan: ReplayPlan) -> None:
         """Keep a new plan."""
         text = msgspec.json.encode(plan).decode()
         save_text(self._disk, self._path(plan.id, PLAN), text)
 
-    def load(self, replay: str) -> Plan:
+    def load(self, replay: str) -> ReplayPlan:
         """The plan of an id."""
         path = self._path(replay, PLAN)
         text = load_text(self._disk, path) if replay and "/" not in replay else None
         if text is None:
             raise ConfigError(f"there is no replay {replay} in {self._folder}: see --history")
         try:
-            return msgspec.json.decode(text, type=Plan)
+            return msgspec.json.decode(text, type=ReplayPlan)
         except msgspec.DecodeError as error:
             raise GantryError(f"the plan {path} cannot be read: {error}") from error
 
-    def unfinished(self, request: Request, namesrv: str) -> Plan | None:
+    def unfinished(self, request: Request, namesrv: str) -> ReplayPlan | None:
         """The latest replay of the same words on the same cluster that is not done."""
         if not self._disk.exists(self._folder):
             return None
@@ -100,16 +100,16 @@ class Journal:
                     return plan
         return None
 
-    def _is_over(self, plan: Plan) -> bool:
+    def _is_over(self, plan: ReplayPlan) -> bool:
         dropped = self._disk.exists(self._path(plan.id, DROPPED))
         return dropped or self.done(plan) >= len(plan.chunks)
 
-    def drop(self, plan: Plan) -> None:
+    def drop(self, plan: ReplayPlan) -> None:
         """Never go on with this one by itself."""
         save_text(self._disk, self._path(plan.id, DROPPED), "begun anew\n")
 
     @contextmanager
-    def claim(self, plan: Plan) -> Iterator[None]:
+    def claim(self, plan: ReplayPlan) -> Iterator[None]:
         """Nobody else works on this replay meanwhile."""
         lock = self._disk.lock(self._path(plan.id, "lock"))
         try:
@@ -119,12 +119,12 @@ class Journal:
 
     # how far
 
-    def done(self, plan: Plan) -> int:
+    def done(self, plan: ReplayPlan) -> int:
         """How many chunks are known to be published."""
         text = load_text(self._disk, self._path(plan.id, DONE), str.isdecimal)
         return 0 if text is None else int(text)
 
-    def advance(self, plan: Plan, done: int) -> None:
+    def advance(self, plan: ReplayPlan, done: int) -> None:
         save_text(self._disk, self._path(plan.id, DONE), str(done))
 
     # the auditor

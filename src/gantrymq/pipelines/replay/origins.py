@@ -6,9 +6,9 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
+from gantrymq.pipelines.common.selection import Selection
 from gantrymq.pipelines.replay.request import ARCHIVE, STORE, Origin
-from gantrymq.pipelines.replay.selection import Selection
-from gantrymq.spark.columns import COLUMNS
+from gantrymq.spark.options.columns import COLUMNS
 from gantrymq.spark.plan import Range, to_json
 
 

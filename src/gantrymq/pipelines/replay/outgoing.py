@@ -10,16 +10,15 @@ from typing import Any, Final
 
 from gantrymq.message_fields import RESERVED
 from gantrymq.model import Queue
+from gantrymq.pipelines.common.replay_marks import (
+    MARKS,
+    REPLAY_BORN,
+    REPLAY_ID,
+    REPLAY_ORIGIN,
+    REPLAY_STORED,
+)
 from gantrymq.pipelines.replay.request import BY_QUEUE
 from gantrymq.protocol import properties as names
-
-REPLAY_ID: Final = "REPLAY_ID"
-REPLAY_ORIGIN: Final = "REPLAY_ORIGIN"
-"""The message that was sent again: its id, an @, and topic/broker/queue/offset."""
-REPLAY_BORN: Final = "REPLAY_BORN"
-REPLAY_STORED: Final = "REPLAY_STORED"
-"""When the message was born and stored for the first time, in milliseconds since 1970."""
-MARKS: Final = (REPLAY_ID, REPLAY_ORIGIN, REPLAY_BORN, REPLAY_STORED)
 
 LEFT_BEHIND: Final = frozenset(
     {

@@ -4,11 +4,11 @@ import asyncio
 from typing import Any, Protocol
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.client.admin import Admin
-from gantrymq.client.errors import NoRoute
-from gantrymq.client.routes import publish_queues
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.core.errors import NoRoute
+from gantrymq.client.core.routes import publish_queues
 from gantrymq.model import Queue
-from gantrymq.pipelines.replay.journal import Plan
+from gantrymq.pipelines.replay.journal import ReplayPlan
 
 
 class Outlet(Protocol):
@@ -18,7 +18,7 @@ class Outlet(Protocol):
         """The queues that may be written, in order; an error if there is no such topic."""
         ...
 
-    def publish(self, frame: Any, plan: Plan, number: int) -> None:
+    def publish(self, frame: Any, plan: ReplayPlan, number: int) -> None:
         """Send a chunk's messages; when this returns they are all there."""
         ...
 
@@ -41,7 +41,7 @@ class Sink:
             raise ConfigError(f"the topic {topic} has no queue that may be written")
         return queues
 
-    def publish(self, frame: Any, plan: Plan, number: int) -> None:
+    def publish(self, frame: Any, plan: ReplayPlan, number: int) -> None:
         options = {
             "nameServer": plan.namesrv,
             "topic": plan.request.into,

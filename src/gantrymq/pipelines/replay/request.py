@@ -15,7 +15,7 @@ from gantrymq.model import (
     check_topic_name,
     is_system_topic,
 )
-from gantrymq.pipelines.replay.selection import Selection, check_selection
+from gantrymq.pipelines.common.selection import Selection, check_selection
 from gantrymq.protocol.subscription import ALL
 
 TOPIC, STORE, ARCHIVE = "topic", "store", "archive"

@@ -9,15 +9,15 @@ from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.errors import ConfigError
 from gantrymq.base.moments import describe
 from gantrymq.base.words import are, counted
-from gantrymq.pipelines.progress import Progress, Silent
+from gantrymq.pipelines.common.progress import RunProgress, Silent
+from gantrymq.pipelines.common.running import StopRequest
+from gantrymq.pipelines.common.selection import chosen
 from gantrymq.pipelines.replay.counting import deciding, planned
-from gantrymq.pipelines.replay.journal import Journal, Plan
+from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
 from gantrymq.pipelines.replay.origins import messages
 from gantrymq.pipelines.replay.outgoing import NEEDED, marked
 from gantrymq.pipelines.replay.outlet import Outlet, Sink
 from gantrymq.pipelines.replay.request import Request, check_request
-from gantrymq.pipelines.replay.selection import chosen
-from gantrymq.pipelines.running import Stop
 from gantrymq.spark.explain import explain
 
 TASKS: Final = 4
@@ -29,7 +29,7 @@ PACED_SECONDS: Final = 2
 DONE, STOPPED, FAILED, BEGUN = "done", "stopped", "failed", "begun"
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a run of a replay ended."""
 
     id: str
@@ -52,18 +52,18 @@ class Replay:
         journal: Journal,
         *,
         who: str = "",
-        progress: Progress | None = None,
-        stop: Stop | None = None,
+        progress: RunProgress | None = None,
+        stop: StopRequest | None = None,
         outlet: Outlet | None = None,
         clock: WallClock | None = None,
         chunk_rows: int = CHUNK_ROWS,
     ) -> None:
         self._spark, self._namesrv, self._journal, self._who = spark, namesrv, journal, who
-        self._progress, self._stop = progress or Silent(), stop or Stop()
+        self._progress, self._stop = progress or Silent(), stop or StopRequest()
         self._outlet, self._clock = outlet or Sink(), clock or SystemClock()
         self._chunk_rows = chunk_rows
 
-    def preview(self, request: Request, *, rate: int | None = None) -> Plan:
+    def preview(self, request: Request, *, rate: int | None = None) -> ReplayPlan:
         """What a run would send. Nothing is sent and nothing is kept."""
         now = self._clock.now_ms()
         check_request(request, now)
@@ -75,7 +75,7 @@ class Replay:
             self._spark, request, self._namesrv, now, queues=queues, rows_max=rows_max, tasks=TASKS
         )
 
-    def run(self, request: Request, *, rate: int | None = None, anew: bool = False) -> Report:
+    def run(self, request: Request, *, rate: int | None = None, anew: bool = False) -> ReplayResult:
         """Replay what is asked for. A replay of the same words that is not done is gone on with,
         unless it is to begin anew."""
         check_request(request, self._clock.now_ms())
@@ -90,7 +90,7 @@ class Replay:
         self._journal.save(plan)
         return self._work(plan, rate, resumed=False)
 
-    def resume(self, replay: str, *, rate: int | None = None) -> Report:
+    def resume(self, replay: str, *, rate: int | None = None) -> ReplayResult:
         """Go on with the replay of this id; the name server may have another address by now."""
         plan = msgspec.structs.replace(self._journal.load(replay), namesrv=self._namesrv)
         if self._journal.done(plan) >= len(plan.chunks):
@@ -100,7 +100,7 @@ class Replay:
 
     # chunk by chunk
 
-    def _work(self, plan: Plan, rate: int | None, *, resumed: bool) -> Report:
+    def _work(self, plan: ReplayPlan, rate: int | None, *, resumed: bool) -> ReplayResult:
         with self._journal.claim(plan):
             done = self._journal.done(plan)
             before = sum(chunk.rows for chunk in plan.chunks[:done])
@@ -129,7 +129,7 @@ class Replay:
                 self._progress.done()
                 if result != FAILED:
                     self._audit(plan, result, sent, began)
-        return Report(
+        return ReplayResult(
             id=plan.id,
             result=result,
             messages=sent,
@@ -138,7 +138,7 @@ class Replay:
             resumed=resumed,
         )
 
-    def _publish(self, plan: Plan, number: int) -> None:
+    def _publish(self, plan: ReplayPlan, number: int) -> None:
         request, chunk = plan.request, plan.chunks[number]
         columns = dict.fromkeys((*NEEDED, *deciding(plan.selection)))
         found = messages(
@@ -152,7 +152,7 @@ class Replay:
 
     # what is said
 
-    def _say_begin(self, plan: Plan, before: int, resumed: bool) -> None:
+    def _say_begin(self, plan: ReplayPlan, before: int, resumed: bool) -> None:
         if resumed:
             began = describe(plan.begun_ms, plan.request.zone)
             self._progress.note(
@@ -162,7 +162,7 @@ class Replay:
         self._audit(plan, BEGUN, 0, time.monotonic())
 
     def _audit(
-        self, plan: Plan, event: str, sent: int, began: float, error: str | None = None
+        self, plan: ReplayPlan, event: str, sent: int, began: float, error: str | None = None
     ) -> None:
         now = self._clock.now_ms()
         line: dict[str, Any] = {
@@ -181,7 +181,7 @@ class Replay:
         self._journal.note(line if error is None else line | {"error": error})
 
 
-def told(plan: Plan) -> dict[str, Any]:
+def told(plan: ReplayPlan) -> dict[str, Any]:
     """The choice in a few words, times as the clocks of the request's zone show them."""
     selection, zone = plan.selection, plan.request.zone
     found = {

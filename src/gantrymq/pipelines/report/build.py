@@ -13,15 +13,15 @@ from pyspark.sql import functions as fn
 from gantrymq.base.clock import WallClock
 from gantrymq.base.words import are, counted
 from gantrymq.model import DEAD_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
+from gantrymq.pipelines.common.progress import RunProgress, Silent
 from gantrymq.pipelines.marts import causes, duplicates, lag, latency, ledger, skew, traffic
 from gantrymq.pipelines.marts import standing as st
-from gantrymq.pipelines.marts.mart import Mart, Table, check_agree, settle, sums
-from gantrymq.pipelines.progress import Progress, Silent
-from gantrymq.pipelines.report.facts import Facts, gather
+from gantrymq.pipelines.marts.mart import Mart, MartTable, check_agree, settle, sums
+from gantrymq.pipelines.report.facts import ClusterFacts, gather
 from gantrymq.pipelines.report.request import STORE, Request
 from gantrymq.pipelines.report.sources import Sources
 from gantrymq.pipelines.report.steps import step_for
-from gantrymq.pipelines.staging import copies, messages, progress, spans
+from gantrymq.pipelines.staging import copies, group_progress, messages, spans
 from gantrymq.pipelines.staging.coverage import Coverage, coverage
 from gantrymq.protocol.trace import COUNT_NAME
 
@@ -49,13 +49,13 @@ class Report:
     """The step of lines over time."""
     heat_ms: int = 0
     """The step of the heat map."""
-    tables: dict[str, Table] = field(default_factory=dict)
+    tables: dict[str, MartTable] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     traced: bool = False
     gaps: list[Coverage] = field(default_factory=list)
     """Groups with messages whose fate is not known, because trace is missing."""
 
-    def table(self, mart: Mart) -> Table:
+    def table(self, mart: Mart) -> MartTable:
         return self.tables[mart.name]
 
     @property
@@ -76,7 +76,7 @@ def build(
     *,
     clock: WallClock,
     history: Path | None = None,
-    told: Progress | None = None,
+    told: RunProgress | None = None,
 ) -> Report:
     """Make all tables. The snapshot of progress is added to the history, if one is kept."""
     told = told or Silent()
@@ -84,7 +84,7 @@ def build(
     began = monotonic()
     facts = gather(wanted, clock)
     if history is not None:
-        progress.append(
+        group_progress.append(
             history, [each for each in facts.progress if each["brokerOffset"] is not None]
         )
     if wanted.namesrv is not None:
@@ -92,7 +92,7 @@ def build(
     making = _Making(spark, wanted, facts, told, clock.now_ms())
     try:
         with _compiled_if_many(spark, facts.rows):
-            making.run(progress.history(history) if history is not None else facts.progress)
+            making.run(group_progress.history(history) if history is not None else facts.progress)
     finally:
         making.release()
         told.done()
@@ -115,7 +115,12 @@ class _Making:
     """One report in the making; keeps frames that several marts are made of."""
 
     def __init__(
-        self, spark: SparkSession, wanted: Request, facts: Facts, told: Progress, now_ms: int
+        self,
+        spark: SparkSession,
+        wanted: Request,
+        facts: ClusterFacts,
+        told: RunProgress,
+        now_ms: int,
     ) -> None:
         self._spark, self._wanted, self._facts, self._told = spark, wanted, facts, told
         self._sources = Sources(spark, wanted, facts)
@@ -130,7 +135,7 @@ class _Making:
         for frame in self._kept:
             frame.unpersist()
 
-    def run(self, history: progress.Snapshot) -> None:
+    def run(self, history: group_progress.Snapshot) -> None:
         # Trace first: a record is written behind what it tells of, so that what it tells of is
         # among the rows that are read later.
         found = self._keep(self._spans())
@@ -229,7 +234,7 @@ class _Making:
 
     # marts
 
-    def _add(self, mart: Mart, frame: DataFrame) -> Table:
+    def _add(self, mart: Mart, frame: DataFrame) -> MartTable:
         found = self.report.tables[mart.name] = settle(mart, frame)
         self._told.advance()
         return found
@@ -238,7 +243,7 @@ class _Making:
         wanted, facts = self._wanted, self._facts
         tries = self._of_groups(spans.deliveries(found))
         singles = self._keep(st.distinct(self._stored))
-        now = progress.progress(self._spark, self._named(facts.progress))
+        now = group_progress.progress(self._spark, self._named(facts.progress))
         subscriptions = self._spark.createDataFrame(list(facts.subscriptions), st.SUBSCRIPTIONS)
         readers = st.readers(singles, tries, dead, retries, now)
         stands = self._keep(
@@ -296,8 +301,8 @@ class _Making:
         it appears with the first message that waits."""
         return self._wanted.kind == STORE or SCHEDULE_TOPIC in self._facts.known
 
-    def _named(self, rows: progress.Snapshot) -> progress.Snapshot:
-        """Progress in a store's folder does not name the broker, but its rows do."""
+    def _named(self, rows: group_progress.Snapshot) -> group_progress.Snapshot:
+        """RunProgress in a store's folder does not name the broker, but its rows do."""
         if self._wanted.kind != STORE:
             return rows
         names = self._stored.select("brokerName").limit(1).collect()
@@ -326,7 +331,7 @@ class _Making:
             sums(ins, ["topic"], "messages"),
         )  # fmt: skip
 
-    def _history(self, rows: progress.Snapshot) -> None:
+    def _history(self, rows: group_progress.Snapshot) -> None:
         topics, period = self._facts.topics, self._wanted.period
         groups = {each["group"] for each in rows if each["topic"] in topics}
         if self._wanted.groups:
@@ -338,7 +343,7 @@ class _Making:
             and (each["topic"] in topics or each["topic"].startswith(RETRY_PREFIX))
             and (period.since_ms is None or each["atMs"] >= period.since_ms)
         ]
-        self._add(lag.LAG, lag.lag(progress.progress(self._spark, chosen)))
+        self._add(lag.LAG, lag.lag(group_progress.progress(self._spark, chosen)))
 
     def _causes(self, dead: DataFrame) -> None:
         period = self._wanted.period
@@ -371,5 +376,5 @@ class _Making:
         )  # fmt: skip
 
 
-def _only(table: Table, keep: Callable[[dict[str, object]], bool]) -> Table:
-    return Table(table.mart, [row for row in table.rows if keep(row)], None)
+def _only(table: MartTable, keep: Callable[[dict[str, object]], bool]) -> MartTable:
+    return MartTable(table.mart, [row for row in table.rows if keep(row)], None)

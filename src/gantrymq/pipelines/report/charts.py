@@ -42,7 +42,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BarPart:
     """A part of a bar."""
 
     name: str
@@ -55,7 +55,7 @@ class Bar:
     """A bar of one or more parts, with a note at its end."""
 
     label: str
-    parts: tuple[Part, ...]
+    parts: tuple[BarPart, ...]
     note: str
 
 

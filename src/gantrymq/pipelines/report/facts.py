@@ -8,9 +8,9 @@ from typing import Final
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
-from gantrymq.client.admin import Admin
-from gantrymq.client.errors import NoRoute
-from gantrymq.client.member_info import together
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.admin.members import together
+from gantrymq.client.core.errors import NoRoute
 from gantrymq.model import (
     DEAD_PREFIX,
     READ,
@@ -21,7 +21,7 @@ from gantrymq.model import (
 )
 from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.report.request import Request
-from gantrymq.pipelines.staging.progress import Snapshot, row, stored_progress
+from gantrymq.pipelines.staging.group_progress import Snapshot, row, stored_progress
 from gantrymq.protocol.subscription import parse_tags
 from gantrymq.store.folder import StoreFolder
 
@@ -35,7 +35,7 @@ Subscribed = tuple[str, str, list[str] | None, bool]
 
 
 @dataclass(kw_only=True)
-class Facts:
+class ClusterFacts:
     """Taken before any row is read: what is acknowledged by then has left its trace by then."""
 
     at_ms: int
@@ -83,9 +83,9 @@ class Facts:
             self.notes.append("there are no topics to report on")
 
 
-def gather(wanted: Request, clock: WallClock) -> Facts:
+def gather(wanted: Request, clock: WallClock) -> ClusterFacts:
     """All facts that the places know which were named."""
-    facts = Facts(at_ms=clock.now_ms())
+    facts = ClusterFacts(at_ms=clock.now_ms())
     if wanted.namesrv is not None:
         asyncio.run(_from_cluster(facts, wanted.namesrv))
     if wanted.store is not None:
@@ -112,7 +112,7 @@ def user_topics(names: Iterable[str], besides: Collection[str] = ()) -> list[str
 # a cluster
 
 
-async def _from_cluster(facts: Facts, namesrv: str) -> None:
+async def _from_cluster(facts: ClusterFacts, namesrv: str) -> None:
     async with Admin(namesrv) as admin:
         cluster = await admin.cluster()
         own = {*cluster.cluster_addr_table, *cluster.broker_addr_table}
@@ -133,7 +133,7 @@ def _is_users(group: str) -> bool:
     return not group.startswith(SYSTEM_GROUPS)
 
 
-async def _ask_group(facts: Facts, admin: Admin, group: str) -> None:
+async def _ask_group(facts: ClusterFacts, admin: Admin, group: str) -> None:
     try:
         found = await admin.consume_stats(group)
         online = await admin.consumers(group)
@@ -156,7 +156,7 @@ async def _ask_group(facts: Facts, admin: Admin, group: str) -> None:
         facts.subscriptions.append((group, topic, tags or None, by_tag))
 
 
-async def _ask_route(facts: Facts, admin: Admin, topic: str) -> None:
+async def _ask_route(facts: ClusterFacts, admin: Admin, topic: str) -> None:
     """Leave out what cannot be read, and say so."""
     try:
         route = await admin.topic_route(topic)
@@ -176,7 +176,7 @@ async def _ask_route(facts: Facts, admin: Admin, topic: str) -> None:
     facts.notes.append(f"topic {topic} {why}")
 
 
-async def _ask_topic(facts: Facts, admin: Admin, topic: str) -> None:
+async def _ask_topic(facts: ClusterFacts, admin: Admin, topic: str) -> None:
     try:
         found = await admin.topic_stats(topic)
     except NoRoute:
@@ -186,7 +186,7 @@ async def _ask_topic(facts: Facts, admin: Admin, topic: str) -> None:
     facts.rows = (facts.rows or 0) + rows
 
 
-async def _ask_broker(facts: Facts, admin: Admin, address: str) -> None:
+async def _ask_broker(facts: ClusterFacts, admin: Admin, address: str) -> None:
     found = await admin.broker_runtime(address)
     text = found.get("earliestMessageTimeStamp", "")
     if text.isdecimal() and int(text) > 0:
@@ -196,7 +196,7 @@ async def _ask_broker(facts: Facts, admin: Admin, address: str) -> None:
 # files
 
 
-def _from_store(facts: Facts, path: Path) -> None:
+def _from_store(facts: ClusterFacts, path: Path) -> None:
     folder = StoreFolder(str(path))
     try:
         names, broker = folder.topics(), folder.broker_name()
@@ -213,7 +213,7 @@ def _from_store(facts: Facts, path: Path) -> None:
     facts.groups = sorted({each["group"] for each in facts.progress if _is_users(each["group"])})
 
 
-def _from_archive(facts: Facts, path: Path) -> None:
+def _from_archive(facts: ClusterFacts, path: Path) -> None:
     """The table decides which topics; a cluster that was named too has groups and newer rows."""
     files = open_table(path).files()
     facts.archived = {each.topic for each in files}

@@ -9,12 +9,12 @@ from zoneinfo import ZoneInfo
 
 from gantrymq.base.moments import find_zone
 from gantrymq.base.words import are, counted
+from gantrymq.pipelines.common.page_style import CSS, SCRIPT, stacked, width_class
 from gantrymq.pipelines.marts import causes, duplicates, lag, latency, ledger, skew, traffic
-from gantrymq.pipelines.marts.mart import Field, Mart, Table
+from gantrymq.pipelines.marts.mart import Field, Mart, MartTable
 from gantrymq.pipelines.report import words
 from gantrymq.pipelines.report.build import Report
 from gantrymq.pipelines.report.charts import STYLE
-from gantrymq.pipelines.report.looks import CSS, SCRIPT, stacked, width_class
 from gantrymq.pipelines.report.pictures import NARROW, WIDE, Picture
 from gantrymq.pipelines.report.summary import Figure, figures, verdict
 
@@ -174,15 +174,15 @@ def _notes(report: Report) -> str:
 # tables
 
 
-def _shown(table: Table) -> list[Field]:
+def _shown(table: MartTable) -> list[Field]:
     return [each for each in table.mart.fields if _worth(each, table, table.mart)]
 
 
-def _is_narrow(table: Table) -> bool:
+def _is_narrow(table: MartTable) -> bool:
     return len(_shown(table)) <= COLUMNS_BESIDE_MAX
 
 
-def _table(table: Table, zone: ZoneInfo, *, headed: bool = True) -> str:
+def _table(table: MartTable, zone: ZoneInfo, *, headed: bool = True) -> str:
     mart = table.mart
     fields = _shown(table)
     rows = sorted(table.rows, key=lambda row: _rank(mart, row))[:ROWS_SHOWN]
@@ -208,7 +208,7 @@ def _table(table: Table, zone: ZoneInfo, *, headed: bool = True) -> str:
     )
 
 
-def _worth(field: Field, table: Table, mart: Mart) -> bool:
+def _worth(field: Field, table: MartTable, mart: Mart) -> bool:
     """A column of zeros or of nothing is not shown, unless the table is about it."""
     return field.name in (*mart.key, *_ABOUT.get(mart.name, ())) or any(
         value not in (None, 0) for value in table.column(field.name)

@@ -11,7 +11,7 @@ from gantrymq.pipelines.marts import causes, lag, latency, ledger, skew, traffic
 from gantrymq.pipelines.marts.mart import Mart
 from gantrymq.pipelines.report import charts
 from gantrymq.pipelines.report.build import Report
-from gantrymq.pipelines.report.charts import SERIES_MAX, Bar, Part, Series
+from gantrymq.pipelines.report.charts import SERIES_MAX, Bar, BarPart, Series
 from gantrymq.pipelines.report.words import number, span
 
 WIDE: Final = 600
@@ -55,7 +55,7 @@ def _ledger(report: Report) -> Picture | None:
     found = [
         Bar(
             f"{row['topic']} → {row['group']}",
-            tuple(Part(title, row[name], colour) for name, title, colour in STATES if row[name]),
+            tuple(BarPart(title, row[name], colour) for name, title, colour in STATES if row[name]),
             f"{number(row['acknowledged'])} of {number(row['messages'])} ({row['basis']})",
         )
         for row in sorted(rows, key=lambda row: -row["messages"])
@@ -96,7 +96,7 @@ def _lag(report: Report) -> Picture | None:
         series = [Series(name, sorted(points)) for name, points in lines.items()]
         return _lines(report, "lag", "Unread messages", "messages", lag.LAG, series)
     found = [
-        Bar(name, (Part("unread", points[-1][1], "wait"),), number(points[-1][1]))
+        Bar(name, (BarPart("unread", points[-1][1], "wait"),), number(points[-1][1]))
         for name, points in sorted(lines.items(), key=lambda item: -item[1][-1][1])
     ]
     return _bars("lag", "Unread messages", "messages", lag.LAG, found)
@@ -107,7 +107,7 @@ def _latency(report: Report) -> Picture | None:
     found = [
         Bar(
             " · ".join(filter(None, (row["topic"], row["group"], row["span"]))),
-            tuple(Part(name, max(0, row[name]), colour) for name, colour in shades.items()),
+            tuple(BarPart(name, max(0, row[name]), colour) for name, colour in shades.items()),
             ", ".join(f"{name} {span(row[name])}" for name in shades),
         )
         for row in report.table(latency.LATENCY).rows
@@ -123,7 +123,7 @@ def _causes(report: Report) -> Picture | None:
         Bar(
             f"{row['group']}: {row['error'] or row['reason'] or row['cause']}"
             + (f" – {row['text']}" if row["text"] else ""),
-            (Part("letters", row["letters"], "bad"),),
+            (BarPart("letters", row["letters"], "bad"),),
             number(row["letters"]),
         )
         for row in rows
@@ -136,7 +136,7 @@ def _keys(report: Report) -> Picture | None:
     found = [
         Bar(
             f"{row['topic']}: {row['key']}",
-            (Part("messages", row["messages"], "c0"),),
+            (BarPart("messages", row["messages"], "c0"),),
             f"{number(row['messages'])} ({row['share']:.1%})",
         )
         for row in rows

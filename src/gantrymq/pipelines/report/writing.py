@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow.parquet as pq
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.pipelines.marts.mart import Table
+from gantrymq.pipelines.marts.mart import MartTable
 from gantrymq.pipelines.report.build import MARTS, Report
 from gantrymq.pipelines.report.page import page
 from gantrymq.pipelines.report.pictures import WIDE, Picture, pictures
@@ -83,7 +83,7 @@ def index(report: Report, drawn: Iterable[Picture]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _table_entry(table: Table) -> dict[str, Any]:
+def _table_entry(table: MartTable) -> dict[str, Any]:
     mart = table.mart
     return {
         "name": mart.name, "title": mart.title, "text": mart.about, "rows": len(table.rows),
@@ -139,7 +139,7 @@ def _listed(folder: Path) -> list[str]:
     ]
 
 
-def as_csv(table: Table) -> str:
+def as_csv(table: MartTable) -> str:
     """Text that spreadsheets would take for a formula gets an apostrophe in front."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

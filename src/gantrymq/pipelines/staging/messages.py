@@ -5,7 +5,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from gantrymq.pipelines.replay.outgoing import REPLAY_ID
+from gantrymq.pipelines.common.replay_marks import REPLAY_ID
 from gantrymq.protocol import properties
 
 ORIGIN_MARKS: Final = {

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from gantrymq.pipelines.arrow import arrow_schema
+from gantrymq.pipelines.common.arrow import arrow_schema
 from gantrymq.protocol import trace
 
 COLUMNS: Final = ("body",)

@@ -1,0 +1,1 @@
+"""`App`: typed handlers over consumers, with dependencies, middleware and published results."""

@@ -1,0 +1,1 @@
+"""The broker's parts lists: the only place that builds handlers from features."""

@@ -1,0 +1,155 @@
+"""Publishing shares: at most one at a time for each writer, taken up again after a start."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.errors import GantryError
+from gantrymq.broker.errors import BadRequest, Busy
+from gantrymq.broker.publishing.copying import Copying, copies_behind
+from gantrymq.broker.publishing.journal import NoteJournal
+from gantrymq.broker.publishing.ledger import Intent, WriterTable
+from gantrymq.broker.publishing.notes import Intended, Published
+from gantrymq.broker.publishing.staged import StagedGone, check_share, lowest_place
+from gantrymq.broker.stats import BrokerStats
+from gantrymq.broker.tables.registry import Topics
+from gantrymq.broker.waiting.redirect import SystemTopicRedirect
+from gantrymq.protocol.publishing import PublishProgress, Share
+from gantrymq.store.engine import Store
+
+log = logging.getLogger(__name__)
+
+WAIT_SECONDS: Final = 2.0
+"""How long a request waits for the end before it is told how far things are."""
+
+
+class EpochPublisher:
+    """Carries intents out."""
+
+    def __init__(
+        self,
+        store: Store,
+        topics: Topics,
+        ledger: WriterTable,
+        journal: NoteJournal,
+        redirect: SystemTopicRedirect,
+        stats: BrokerStats,
+        *,
+        clock: WallClock,
+        is_disk_full: Callable[[], bool],
+    ) -> None:
+        self._store, self._topics, self._ledger, self._journal = store, topics, ledger, journal
+        self._redirect, self._stats = redirect, stats
+        self._clock, self._is_disk_full = clock, is_disk_full
+        self._running: dict[str, tuple[Copying, asyncio.Task[None]]] = {}
+
+    # after a start
+
+    async def recover(self) -> None:
+        """Go on with what an earlier run had begun, from where the log says it stopped."""
+        intents = self._ledger.intents
+        if not intents:
+            return
+        already = await copies_behind(
+            self._store, min(intent.position for intent in intents.values())
+        )
+        for writer, intent in intents.items():
+            log.info("epoch %d of writer %s is published further", intent.epoch, writer)
+            lowest = await lowest_place(self._store, intent.share)
+            self._start(writer, intent, lowest, already)
+
+    # while the broker runs
+
+    async def publish(self, writer: str, epoch: int, share: Share) -> PublishProgress:
+        """Publish a share, or wait for its end if that is under way already."""
+        give_up = asyncio.get_running_loop().time() + WAIT_SECONDS
+        while self._ledger.find(writer).published < epoch:
+            running = self._running.get(writer)
+            if running is None:
+                intent = self._ledger.find(writer).intent
+                if intent is None:
+                    await self._begin(writer, epoch, share)
+                else:
+                    await self._take_up(writer, intent)
+                continue
+            copying, task = running
+            left = give_up - asyncio.get_running_loop().time()
+            await asyncio.wait([task], timeout=max(0.0, left))
+            if copying.failure is not None:
+                raise copying.failure
+            if task.cancelled():
+                raise Busy("the broker stops; it goes on after its next start")
+            if not task.done():
+                return PublishProgress(done=False, copied=copying.copied, trouble=copying.trouble)
+        await self._journal.durable()
+        return PublishProgress(done=True)
+
+    async def _begin(self, writer: str, epoch: int, share: Share) -> None:
+        try:
+            lowest = await check_share(self._store, self._topics, share)
+        except StagedGone as error:
+            raise StagedGone(
+                f"epoch {epoch} of {writer} was decided, and its staged messages are gone since: "
+                "other brokers may have published their part. It cannot be finished: go on with a "
+                "new writer id"
+            ) from error
+        entry = self._ledger.find(writer)
+        if entry.intent is None and entry.published < epoch:
+            await self._journal.write(Intended(writer=writer, epoch=epoch, share=share))
+            intent = self._ledger.find(writer).intent
+            if intent is not None:
+                self._start(writer, intent, lowest)
+
+    async def _take_up(self, writer: str, intent: Intent) -> None:
+        """Start what another request has noted: it may be gone before it could."""
+        lowest = await lowest_place(self._store, intent.share)
+        if self._ledger.find(writer).intent is intent:
+            self._start(writer, intent, lowest)
+
+    def _start(
+        self, writer: str, intent: Intent, lowest: int, already: Counter[int] | None = None
+    ) -> None:
+        if writer in self._running:
+            return
+        copying = Copying(self._store, self._redirect, self._stats, intent, lowest, already)
+        task = asyncio.get_running_loop().create_task(self._run(writer, copying))
+        self._running[writer] = copying, task
+
+    async def _run(self, writer: str, copying: Copying) -> None:
+        note = Published(writer=writer, epoch=copying.intent.epoch)
+        try:
+            await copying.run(lambda: self._journal.write(note))
+        except GantryError as error:
+            # Whoever asks is told; the next start of the broker tries once more.
+            log.error("epoch %d of writer %s: %s", note.epoch, writer, error)
+            copying.failure = error
+            return
+        except Exception as error:
+            # Told as well: a task that ends without a word would be asked for its end for ever.
+            log.exception("epoch %d of writer %s cannot be published", note.epoch, writer)
+            copying.failure = BadRequest(
+                f"epoch {note.epoch} of {writer} cannot be published before the next start of the "
+                f"broker: {type(error).__name__}: {error}"
+            )
+            return
+        del self._running[writer]
+
+    async def close(self) -> None:
+        """Stop where things are: the log knows, and the next start goes on from there."""
+        tasks = [task for _, task in self._running.values()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def may_delete(self, upto: int) -> bool:
+        """Whether log files below an offset may go: not with what is being copied from them, nor
+        with what is prepared, unless the disk is so full that retention takes young files too."""
+        if self._journal.needs_saving_below(upto):
+            await self._journal.save()
+        if any(copying.lowest < upto for copying, _ in self._running.values()):
+            return False
+        return self._is_disk_full() or not self._ledger.is_held(upto, self._clock.now_ms())

@@ -1,0 +1,1 @@
+"""The broker's settings: every key, its limits, and changes while it runs."""

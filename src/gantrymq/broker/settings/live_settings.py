@@ -1,0 +1,169 @@
+"""Settings of a running broker: what is in force, and what a call may change.
+
+A change is written to the broker's own file first, the one that `-c` names. Settings in `LIVE` are
+then set in the `BrokerConfig` that all parts share, and are in force at once; the others wait for
+the next start. There the command line stands above the file, so no change outlives an option that
+says otherwise.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Final
+
+from gantrymq.base.config import as_text, convert, replace_properties
+from gantrymq.base.disk import Disk
+from gantrymq.base.errors import ConfigError
+from gantrymq.base.files import load_text
+from gantrymq.base.offload import Offload
+from gantrymq.base.own_file import take_over, with_saved
+from gantrymq.base.saved import SavedFile
+from gantrymq.broker.errors import BadRequest, NotPermitted
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.settings.rocketmq_keys import IGNORED_KEYS
+
+log = logging.getLogger(__name__)
+
+FIXED: Final = frozenset(
+    {
+        "brokerConfigPath", "rocketmqHome", "configBlackList", "brokerName", "brokerClusterName",
+        "brokerId", "brokerIP1", "brokerIP2", "bindAddress", "listenPort", "fastListenPort",
+        "haListenPort", "storePathRootDir", "storePathCommitLog", "storeProfile",
+        "mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue", "maxHashSlotNum", "maxIndexNum",
+        "logDirectory",
+    }
+)  # fmt: skip
+"""Who and where a broker is, and how its store is laid out: for its own file, not for a call."""
+
+LIVE: Final = frozenset(
+    {
+        "autoCreateSubscriptionGroup", "autoCreateTopicEnable", "brokerFastFailureEnable",
+        "brokerPermission", "cleanResourceInterval", "defaultMessageRequestMode",
+        "defaultPopShareQueueNum", "defaultQueryMaxNum", "deleteFileBatchMax", "deleteWhen",
+        "diskMaxUsedSpaceRatio", "diskSpaceCleanForciblyRatio", "diskSpaceWarningLevelRatio",
+        "enableMixedMessageType", "enablePropertyFilter", "enableRetryTopicV2",
+        "fileReservedTime", "filterSupportRetry", "flushCommitLogLeastPages",
+        "flushCommitLogThoroughInterval", "flushDiskType", "flushIntervalCommitLog",
+        "longPollingEnable", "maxMessageSize", "maxMsgsNumBatch", "maxPopPollingSize",
+        "maxTransferBytesOnMessageInMemory", "maxTransferCountOnMessageInMemory",
+        "messageDelayLevel", "namesrvAddr", "notifyConsumerIdsChangedEnable",
+        "osPageCacheBusyTimeOutMills", "popFromRetryProbability", "popPollingSize",
+        "recallMessageEnable", "regionId", "registerBrokerTimeoutMills",
+        "registerNameServerPeriod", "rejectTransactionMessage",
+        "retrieveMessageFromPopRetryTopicV1", "reviveInterval", "sendThreadPoolQueueCapacity",
+        "shortPollingTimeMills", "storeReplyMessageEnable",
+        "strictSubscriptions", "strictSubscriptionsGraceMills", "syncFlushTimeout",
+        "timerMaxDelaySec", "traceTopicEnable", "transactionCheckInterval", "transactionCheckMax",
+        "transactionTimeOut", "useServerSideResetOffset", "waitTimeMillsInSendQueue",
+    }
+)  # fmt: skip
+"""What is read each time it is needed, so that a change is in force at once.
+
+Each has a test of its effect: tests/cluster/test_settings_in_force.py."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsChange:
+    """What became of a change."""
+
+    live: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
+    """In force from the next start."""
+    inert: tuple[str, ...] = ()
+    """Known to RocketMQ, without meaning here."""
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def remark(self) -> str | None:
+        """What to tell whoever asked; nothing when all is in force."""
+        words = []
+        if self.later:
+            words.append(f"in force from the next start of this broker: {', '.join(self.later)}")
+        if self.inert:
+            words.append(f"no effect here: {', '.join(self.inert)}")
+        if self.unknown:
+            words.append(f"unknown, passed over: {', '.join(self.unknown)}")
+        return "; ".join(words) or None
+
+
+def own_file(config: BrokerConfig) -> str:
+    """The file that changes of this broker are written to."""
+    return config.broker_config_path or f"{config.store_path_root_dir}/config/broker.properties"
+
+
+def warn_of_old_file(config: BrokerConfig, disk: Disk) -> None:
+    """Early versions kept changes in a file of another name: tell whoever still has one."""
+    old = f"{config.store_path_root_dir}/config/brokerOverrides.properties"
+    if disk.exists(old):
+        log.warning(
+            "%s is no longer read: write its settings to %s and delete it", old, own_file(config)
+        )
+
+
+def with_own_file(config: BrokerConfig, disk: Disk, stronger: Collection[str] = ()) -> BrokerConfig:
+    """The settings of a broker that was given no file, with what was changed while it ran.
+
+    What `stronger` names stands on the command line and stays.
+    """
+    if config.broker_config_path:
+        return config
+    return with_saved(config, disk, own_file(config), fixed=FIXED, stronger=stronger)
+
+
+class BrokerSettings:
+    """The settings of one running broker."""
+
+    def __init__(self, config: BrokerConfig, disk: Disk, offload: Offload) -> None:
+        self._config, self._disk = config, disk
+        self._path = own_file(config)
+        self._file = SavedFile(disk, offload, self._path)
+        self._turn = asyncio.Lock()
+        self.changed: list[Callable[[Collection[str]], None]] = []
+        """Called with the keys that are in force now."""
+
+    @property
+    def in_force(self) -> dict[str, str]:
+        """All settings as they are at this moment."""
+        return as_text(self._config)
+
+    async def change(self, wanted: dict[str, str]) -> SettingsChange:
+        """Check all and keep all, or refuse all. Keys that nobody knows are passed over.
+
+        RocketMQ's broker answers those with success, and some tools send them to every version.
+        """
+        if FIXED & wanted.keys():
+            raise NotPermitted("Can not update config in black list.")
+        known = {k: v.strip() for k, v in wanted.items() if k in self.in_force}
+        unknown = wanted.keys() - known.keys() - IGNORED_KEYS
+        if unknown:
+            log.warning("unknown settings passed over: %s", ", ".join(sorted(unknown)))
+        live = sorted(known.keys() & LIVE)
+        async with self._turn:  # two at once would each write the file without the other
+            new = self._checked(known)
+            if known:
+                await self._write(known)
+            take_over(self._config, new, live)
+        for tell in self.changed:
+            tell(live)
+        return SettingsChange(
+            tuple(live),
+            tuple(sorted(known.keys() - LIVE)),
+            tuple(sorted(wanted.keys() & IGNORED_KEYS)),
+            tuple(sorted(unknown)),
+        )
+
+    def _checked(self, known: dict[str, str]) -> BrokerConfig:
+        try:
+            return convert(BrokerConfig, self.in_force | known, {})
+        except ConfigError as error:
+            raise BadRequest(f"not changed: {error}") from error
+
+    async def _write(self, known: dict[str, str]) -> None:
+        before = load_text(self._disk, self._path) or ""
+        try:
+            await self._file.save(replace_properties(before, known))
+        except OSError as error:
+            raise BadRequest(
+                f"not changed: {self._path} cannot be written: {error.strerror}"
+            ) from error

@@ -1,0 +1,1 @@
+"""Who is connected and what they want: sessions, subscription conflicts, filters of pulls."""

@@ -1,0 +1,117 @@
+"""From a subscription to what the store lets through: tag hashes, or an SQL condition."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gantrymq.broker.errors import BadRequest, FilterMissing
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.subscriptions.consumer_filters import FilterTable
+from gantrymq.broker.subscriptions.sessions import Sessions
+from gantrymq.filter import BadSql, Condition, condition
+from gantrymq.kernel import find_property
+from gantrymq.model import RETRY_PREFIX, Subscription
+from gantrymq.protocol.subscription import (
+    BadSubscription,
+    java_hash,
+    parse_tags,
+    tag_codes,
+)
+from gantrymq.store.sifting import EntryFilter
+
+TAG, SQL = "TAG", "SQL92"
+SIFT_ENTRIES_MAX, SIFT_ENTRIES_MIN = 800, 16
+"""How many entries one filtered pull looks at; RocketMQ's 16,000 bytes are 800."""
+SIFT_WEIGHT = 16_000
+"""Entries times the size of the condition: about 4 ms."""
+
+NO_CLASSES = (
+    "filters written as Java classes are gone from RocketMQ, too: subscribe with SQL92, or filter "
+    "in the consumer"
+)
+
+
+class PullFilter(NamedTuple):
+    """What the store lets through; both None: everything."""
+
+    codes: frozenset[int] | None = None
+    sieve: EntryFilter | None = None
+
+
+EVERYTHING = PullFilter()
+
+
+class Filters:
+    """Reads subscriptions. A condition that cannot be read never lets everything pass."""
+
+    def __init__(self, config: BrokerConfig, sessions: Sessions, table: FilterTable) -> None:
+        self._config = config
+        self._sessions, self._table = sessions, table
+
+    def of_request(self, group: str, topic: str, kind: str | None, expression: str) -> PullFilter:
+        """What a request wants that brings its own expression."""
+        if kind and kind != TAG:
+            return PullFilter(sieve=self._sieve(group, topic, kind, expression))
+        tags = parse_tags(expression)
+        return PullFilter(frozenset(java_hash(tag) for tag in tags) or None)
+
+    def of_subscription(self, group: str, wanted: Subscription) -> PullFilter:
+        """What a group wants that announced itself by heartbeat."""
+        if wanted.class_filter_mode:
+            raise BadRequest(NO_CLASSES)
+        kind = wanted.expression_type
+        if not kind or kind == TAG:
+            return PullFilter(tag_codes(wanted))
+        try:
+            sieve = self._sieve(group, wanted.topic, kind, wanted.sub_string)
+        except BadSubscription as error:
+            raise FilterMissing(f"the group's filter for {wanted.topic} is bad: {error}") from None
+        mark = self._table.mark(group, wanted.topic, wanted.sub_string)
+        return PullFilter(sieve=sieve if mark is None else sieve._replace(mark=mark))
+
+    def check(self, wanted: Subscription) -> None:
+        """Raise what is wrong with a subscription that somebody is about to use."""
+        if wanted.class_filter_mode:
+            raise BadRequest(NO_CLASSES)
+        if not wanted.expression_type or wanted.expression_type == TAG:
+            parse_tags(wanted.sub_string)
+        else:
+            self._condition(wanted.expression_type, wanted.sub_string)
+
+    def _condition(self, kind: str, expression: str) -> Condition:
+        if not self._config.enable_property_filter:
+            raise BadRequest(
+                f"The broker does not support consumer to filter message by {kind} "
+                "(enablePropertyFilter is off)"
+            )
+        if kind != SQL:
+            raise BadSubscription(f"there are filters of type {TAG} and {SQL}, not {kind[:64]!r}")
+        return condition(expression)
+
+    def _sieve(self, group: str, topic: str, kind: str, expression: str) -> EntryFilter:
+        made = self._condition(kind, expression)
+        matches = made.matches
+        if self._config.filter_support_retry and topic.startswith(RETRY_PREFIX):
+            matches = self._by_origin(group)
+        entries = SIFT_WEIGHT // made.weight
+        return EntryFilter(matches, max(SIFT_ENTRIES_MIN, min(SIFT_ENTRIES_MAX, entries)))
+
+    def _by_origin(self, group: str) -> Callable[[bytes], bool]:
+        """Messages given back are asked what their own topic's subscription says.
+
+        Only with filterSupportRetry, and only if the retry topic itself is subscribed with SQL:
+        without, everything that a member gave back comes back to the group.
+        """
+
+        def matches(raw: bytes) -> bool:
+            origin = find_property(raw, b"RETRY_TOPIC") or b""
+            members = self._sessions.consumers.get(group)
+            known = members.subscriptions if members is not None else {}
+            wanted = known.get(origin.decode("utf-8", "replace"))
+            if wanted is None or wanted.expression_type != SQL:
+                return True
+            try:
+                return condition(wanted.sub_string).matches(raw)
+            except BadSql:
+                return True
+
+        return matches

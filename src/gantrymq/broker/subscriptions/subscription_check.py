@@ -1,0 +1,184 @@
+"""Whether the members of a group want the same. Pure: time comes in.
+
+RocketMQ keeps one table of subscriptions a group, and the newest heartbeat wins: members that want
+different things take turns in overwriting each other, and messages are lost. Here every member's
+own wishes are remembered besides, so that a difference can be named.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gantrymq.model import Subscription
+from gantrymq.protocol.subscription import BadSubscription, parse_tags
+from gantrymq.remoting.connection import Connection
+
+NOT_SUBSCRIBED = "(not subscribed)"
+FORGET_SECONDS = 120.0
+"""A wish that was not heard of for so long is a new one when it comes again."""
+
+
+class Side(NamedTuple):
+    """One member, and what it wants of the topic."""
+
+    client_id: str
+    expression: str
+
+
+class MemberConflict(NamedTuple):
+    """Two members of a group that want different things of one topic."""
+
+    topic: str
+    older: Side
+    newer: Side
+    refused: bool = False
+    """Whether the newer one is kept out of the group for it."""
+
+    def __str__(self) -> str:
+        return (
+            f"of topic {self.topic}, member {self.older.client_id} wants "
+            f"{self.older.expression!r} but member {self.newer.client_id} wants "
+            f"{self.newer.expression!r}"
+        )
+
+
+def wording(wanted: Subscription) -> str:
+    """An expression in one form: the same tags in another order are the same wish."""
+    if wanted.class_filter_mode:
+        return f"class {wanted.sub_string}"
+    if wanted.expression_type not in ("TAG", "", None):
+        return f"{wanted.expression_type}: {wanted.sub_string.strip()}"
+    try:
+        tags = sorted(set(wanted.tags_set or parse_tags(wanted.sub_string)))
+    except BadSubscription:
+        return wanted.sub_string
+    return " || ".join(tags) or "*"
+
+
+class Accord:
+    """The wishes of one group's members, topic by topic, the oldest wish first."""
+
+    def __init__(self) -> None:
+        self._members: dict[Connection, tuple[str, dict[str, str]]] = {}
+        self._topics: dict[str, dict[str, dict[Connection, None]]] = {}
+        self._disputed: dict[tuple[str, str], tuple[float, float]] = {}
+        """Topic and wish: since when, and when last, somebody disagreed with an older one."""
+        self._kept_out: dict[tuple[str, str], tuple[MemberConflict, float]] = {}
+        self._told: set[tuple[str, str, str]] = set()
+
+    # Members
+
+    def hear(
+        self, member: Connection, client_id: str, subscriptions: Iterable[Subscription]
+    ) -> bool:
+        """Remember what a member wants; True if that is new."""
+        wishes = {wanted.topic: wording(wanted) for wanted in subscriptions}
+        if self._members.get(member) == (client_id, wishes):
+            return False
+        before = self._members.get(member, ("", {}))[1]
+        for topic in wishes:
+            if topic not in self._topics:
+                others = dict.fromkeys(self._members)
+                others.pop(member, None)
+                self._topics[topic] = {NOT_SUBSCRIBED: others} if others else {}
+        known = member in self._members
+        self._members[member] = (client_id, wishes)
+        for topic in list(self._topics):
+            old = before.get(topic, NOT_SUBSCRIBED) if known else None
+            new = wishes.get(topic, NOT_SUBSCRIBED)
+            if old != new:
+                if old is not None:
+                    self._retract(topic, old, member)
+                self._topics.setdefault(topic, {}).setdefault(new, {})[member] = None
+                self._drop_if_unwanted(topic)
+        return True
+
+    def leave(self, member: Connection) -> None:
+        known = self._members.pop(member, None)
+        if known is None:
+            return
+        for topic in list(self._topics):
+            self._retract(topic, known[1].get(topic, NOT_SUBSCRIBED), member)
+            self._drop_if_unwanted(topic)
+
+    def _retract(self, topic: str, wish: str, member: Connection) -> None:
+        wishes = self._topics.get(topic, {})
+        holders = wishes.get(wish)
+        if holders is not None:
+            holders.pop(member, None)
+            if not holders:
+                del wishes[wish]
+
+    def _drop_if_unwanted(self, topic: str) -> None:
+        if not self._topics[topic].keys() - {NOT_SUBSCRIBED}:
+            del self._topics[topic]
+
+    # Differences
+
+    def objection(
+        self,
+        member: Connection,
+        client_id: str,
+        subscriptions: Iterable[Subscription],
+        now: float,
+        grace: float,
+    ) -> MemberConflict | None:
+        """Why a member may not be (or stay) in the group: for longer than the grace it has wanted
+        something else than members who were there before."""
+        wishes = {wanted.topic: wording(wanted) for wanted in subscriptions}
+        self._forget_old(now)
+        for topic in dict.fromkeys([*self._topics, *wishes]):
+            mine = wishes.get(topic, NOT_SUBSCRIBED)
+            older = self._older(topic, mine, member)
+            if older is None:
+                self._disputed.pop((topic, mine), None)
+                self._kept_out.pop((topic, mine), None)
+                continue
+            first, _ = self._disputed.get((topic, mine), (now, now))
+            self._disputed[topic, mine] = (first, now)
+            if now - first >= grace:
+                conflict = MemberConflict(topic, older, Side(client_id, mine), refused=True)
+                self._kept_out[topic, mine] = (conflict, now)
+                return conflict
+        return None
+
+    def _older(self, topic: str, mine: str, member: Connection) -> Side | None:
+        """Somebody else with an older and different wish."""
+        wishes = self._topics.get(topic)
+        if wishes is None:
+            others = (other for other in self._members if other is not member)
+            other = next(others, None)
+            if other is None or mine == NOT_SUBSCRIBED:
+                return None
+            return Side(self._members[other][0], NOT_SUBSCRIBED)
+        for wish, holders in wishes.items():
+            if wish == mine:
+                return None
+            for holder in holders:
+                if holder is not member:
+                    return Side(self._members[holder][0], wish)
+        return None
+
+    def _forget_old(self, now: float) -> None:
+        for key in [k for k, (_, last) in self._disputed.items() if now - last > FORGET_SECONDS]:
+            del self._disputed[key]
+            self._kept_out.pop(key, None)
+
+    @property
+    def conflicts(self) -> list[MemberConflict]:
+        """What members disagree about now, and who is kept out; one entry for each other wish."""
+        found = [conflict for conflict, _ in self._kept_out.values()]
+        for topic, wishes in self._topics.items():
+            if len(wishes) > 1:
+                (first, holders), *others = wishes.items()
+                older = Side(self._members[next(iter(holders))][0], first)
+                for wish, those in others:
+                    newer = Side(self._members[next(iter(those))][0], wish)
+                    found.append(MemberConflict(topic, older, newer))
+        return found
+
+    def news(self) -> list[MemberConflict]:
+        """Conflicts that were not there when this was asked last."""
+        now = {(c.topic, c.older.expression, c.newer.expression): c for c in self.conflicts}
+        fresh = [conflict for key, conflict in now.items() if key not in self._told]
+        self._told = set(now)
+        return fresh

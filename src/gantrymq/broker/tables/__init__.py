@@ -1,0 +1,1 @@
+"""Tables that a broker keeps on disk: topics, groups, offsets, request modes."""

@@ -1,0 +1,242 @@
+"""Delay levels: messages wait in SCHEDULE_TOPIC_XXXX, one queue a level, until they are due.
+
+A level's delay is the same for all its messages, so its head is always due first and progress is
+one offset a level, in delayOffset.json. It is written down only for copies that are durable: after
+a power cut some messages may come twice, but none is missing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.words import counted
+from gantrymq.broker.stored_copies import put_all
+from gantrymq.broker.tables.registry import DelayOffsets
+from gantrymq.broker.waiting.lateness import CLOCK_LOOK_SECONDS, Lateness
+from gantrymq.broker.waiting.waiting_record import (
+    WaitingRecord,
+    destination,
+    open_queue,
+    waiting_records,
+)
+from gantrymq.model import HALF_TOPIC, SCHEDULE_TOPIC, TopicConfig
+from gantrymq.store.append import Append, ReadResult, ReadStatus
+from gantrymq.store.engine import Store
+
+log = logging.getLogger(__name__)
+
+BATCH_MAX: Final = 256
+BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
+RETRY_SECONDS: Final = 1.0
+
+
+class DelayService:
+    """One task a level: sleep until its head is due, deliver all that is, remember how far."""
+
+    def __init__(
+        self,
+        store: Store,
+        progress: DelayOffsets,
+        clock: WallClock,
+        levels_ms: tuple[int, ...],
+        topics: Mapping[str, TopicConfig],
+    ) -> None:
+        self._store, self._progress, self._clock = store, progress, clock
+        self._levels_ms, self._topics = levels_ms, topics
+        self._seen: dict[int, tuple[int, float]] = {}
+        """Where a level's queue ended at a moment of the loop's own time."""
+        self._under_way: dict[asyncio.Task[None], int] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._closing = False
+        self._changed = asyncio.Event()
+        """Set, and replaced, when there is another table."""
+        self.lateness = {level: Lateness() for level in self.levels()}
+
+    def set_levels(self, levels_ms: tuple[int, ...]) -> None:
+        """Take another table; what waits already is due by the new one, as after a start."""
+        if levels_ms == self._levels_ms:
+            return
+        before, self._levels_ms = self.levels(), levels_ms
+        for level in self.levels()[len(before) :]:
+            self.lateness[level] = Lateness()
+            self.resume(level)
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    def levels(self) -> range:
+        """All levels of the table, and those that a longer table left messages in."""
+        used = max(self._store.queues(SCHEDULE_TOPIC), default=-1) + 1
+        return range(1, max(len(self._levels_ms), used) + 1)
+
+    def position(self, level: int) -> int:
+        """The offset that a level delivers next."""
+        return self._progress.table.get(level, 0)
+
+    def due_ms(self, store_ms: int, level: int) -> int:
+        """When a message is due by the calendar."""
+        return store_ms + self._delay_ms(level)
+
+    def _delay_ms(self, level: int) -> int:
+        return self._levels_ms[min(level, len(self._levels_ms)) - 1]
+
+    # life
+
+    async def run(self) -> None:
+        """Deliver for ever."""
+        if self._under_way:  # of a run that failed
+            await asyncio.wait(list(self._under_way))
+        for level in self.levels():
+            self._clamp(level)
+        async with asyncio.TaskGroup() as tasks:
+            self._group = tasks
+            for level in self.levels():
+                self.resume(level)
+            try:
+                await asyncio.Event().wait()  # levels may pause, and none ends by itself
+            finally:
+                self._group = None
+
+    async def pause(self, level: int) -> None:
+        """Let nothing of a level be delivered until `resume`."""
+        task = self._tasks.pop(level, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        begun = [work for work, of_level in self._under_way.items() if of_level == level]
+        if begun:
+            await asyncio.wait(begun)
+
+    def resume(self, level: int) -> None:
+        if self._group is not None and not self._closing:
+            self._tasks[level] = self._group.create_task(self._run_level(level))
+
+    def skip_to(self, level: int, offset: int) -> None:
+        """Somebody else has taken what lies before an offset; the level is paused."""
+        self._progress.table[level] = offset
+
+    def _clamp(self, level: int) -> None:
+        """Begin neither before what is still there nor behind the end of a recovered queue."""
+        at, queue = self.position(level), level - 1
+        low = self._store.min_offset(SCHEDULE_TOPIC, queue)
+        start = min(max(at, low), self._store.max_offset(SCHEDULE_TOPIC, queue))
+        if start != at:
+            log.warning("delay level %d stood at %d, goes on at %d", level, at, start)
+            self._progress.table[level] = start
+
+    async def save(self) -> None:
+        """Write progress down as soon as the copies it speaks of are durable."""
+        reached, end = dict(self._progress.table), self._store.log_max
+        await self._store.flushed.reach(end)
+        await self._progress.save(reached)
+
+    async def close(self) -> None:
+        """Finish what was begun and write down how far that is."""
+        self._closing = True
+        if self._under_way:
+            await asyncio.wait(list(self._under_way))
+        try:
+            await self._store.sync()
+            await self._progress.save(dict(self._progress.table))
+        except OSError as error:
+            log.error("progress of the delay levels is not saved, some may come twice: %s", error)
+
+    # one level
+
+    async def _run_level(self, level: int) -> None:
+        while True:
+            try:
+                arrivals = self._store.arrivals(SCHEDULE_TOPIC, level - 1)
+                await arrivals.reach(self.position(level) + 1)
+                await self._deliver_some(level)
+            except Exception:  # one bad message must not stop the other levels
+                log.exception("delay level %d", level)
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _deliver_some(self, level: int) -> None:
+        at = self.position(level)
+        outcome = self._store.pull(SCHEDULE_TOPIC, level - 1, at, BATCH_MAX, BATCH_BYTES_MAX)
+        pulled = outcome if isinstance(outcome, ReadResult) else await outcome
+        if pulled.status is not ReadStatus.FOUND:
+            if pulled.next_offset > at:
+                log.error("delay level %d lost %d to %d", level, at, pulled.next_offset)
+                self._progress.table[level] = pulled.next_offset
+            else:
+                await asyncio.sleep(RETRY_SECONDS)
+            return
+        records = waiting_records(pulled.body)
+        self._look(level)
+        while records:
+            due = self._count_due(records, level)
+            if due:
+                await self._finish(level, records[:due])
+                records = records[due:]
+            else:
+                await self._sleep(self._rest(records[0], level))
+        self._progress.table[level] = max(self.position(level), pulled.next_offset)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Until a message may be due, or the levels change."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+
+    def _look(self, level: int) -> None:
+        """Note when messages were seen: whatever the calendar does, none waits longer from then."""
+        if self.position(level) >= self._seen.get(level, (0, 0.0))[0]:
+            end = self._store.max_offset(SCHEDULE_TOPIC, level - 1)
+            self._seen[level] = end, asyncio.get_running_loop().time()
+
+    def _count_due(self, records: Sequence[WaitingRecord], level: int) -> int:
+        for count, record in enumerate(records):
+            if self._rest(record, level) > 0:
+                return count
+        return len(records)
+
+    def _rest(self, record: WaitingRecord, level: int) -> float:
+        """Seconds to sleep for a message: by the calendar, or less if that was set back."""
+        head, (end, seen_at) = record.head, self._seen[level]
+        rest = (self.due_ms(head.store_ms, level) - self._clock.now_ms()) / 1000
+        if head.queue_offset < end:
+            passed = asyncio.get_running_loop().time() - seen_at
+            rest = min(rest, self._delay_ms(level) / 1000 - passed)
+        return min(rest, CLOCK_LOOK_SECONDS)
+
+    async def _finish(self, level: int, records: Sequence[WaitingRecord]) -> None:
+        """A stop waits for what was begun: half of a batch would come twice."""
+        task = asyncio.get_running_loop().create_task(self._deliver(level, records))
+        self._under_way[task] = level
+        task.add_done_callback(lambda done: self._under_way.pop(done, None))
+        await asyncio.shield(task)
+
+    async def _deliver(self, level: int, records: Sequence[WaitingRecord]) -> None:
+        """Put messages where they were meant to go, in order; try until they are stored.
+
+        They keep the properties that sent them here, as RocketMQ's do: outside the waiting room
+        these have no effect.
+        """
+        copies = [copy for copy in map(self._copy, records) if copy is not None]
+        while copies:
+            copies = await put_all(self._store, copies)
+            if copies:
+                said = counted(len(copies), "delayed message")
+                log.warning("waiting for the store: %s: %s", said, copies[0].error)
+                await asyncio.sleep(RETRY_SECONDS)
+                if self._closing:
+                    return
+        now_ms, lateness = self._clock.now_ms(), self.lateness[level]
+        for record in records:
+            lateness.note(now_ms, self.due_ms(record.head.store_ms, level))
+        self._progress.table[level] = records[-1].head.queue_offset + 1
+
+    def _copy(self, record: WaitingRecord) -> Append | None:
+        found = record.properties
+        topic, queue_id = destination(found)
+        if not topic or topic == HALF_TOPIC:
+            at = record.head.physical_offset
+            log.error("the delayed message at %d has no topic to go to", at)
+            return None
+        return record.copy(topic, open_queue(self._topics, topic, queue_id), found)

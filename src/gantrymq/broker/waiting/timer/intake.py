@@ -1,0 +1,64 @@
+"""Reading the topic in which timer messages wait, in order or here and there."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from gantrymq.broker.waiting.waiting_record import WaitingRecord, waiting_records
+from gantrymq.model import TIMER_TOPIC
+from gantrymq.store.append import ReadResult, ReadStatus
+from gantrymq.store.engine import Store
+
+QUEUE: Final = 0
+
+
+class Intake:
+    """The one queue of the timer topic."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @property
+    def first(self) -> int:
+        return self._store.min_offset(TIMER_TOPIC, QUEUE)
+
+    @property
+    def end(self) -> int:
+        return self._store.max_offset(TIMER_TOPIC, QUEUE)
+
+    async def arrived(self, offset: int) -> None:
+        """Wait until there is a message at an offset."""
+        await self._store.arrivals(TIMER_TOPIC, QUEUE).reach(offset + 1)
+
+    async def follow(
+        self, offset: int, count_max: int, bytes_max: int
+    ) -> tuple[list[WaitingRecord], int]:
+        """Records from an offset on, and where to go on; the same offset if none can be read."""
+        outcome = self._store.pull(TIMER_TOPIC, QUEUE, offset, count_max, bytes_max)
+        pulled = outcome if isinstance(outcome, ReadResult) else await outcome
+        if pulled.status is ReadStatus.FOUND:
+            return waiting_records(pulled.body), pulled.next_offset
+        return [], max(offset, pulled.next_offset)
+
+    async def pick(
+        self, offsets: Sequence[int], bytes_max: int
+    ) -> tuple[dict[int, WaitingRecord], int]:
+        """The records at some offsets, and how many of these were looked at within the limit.
+
+        Neighbours are read together. What is missing afterwards is not there any more.
+        """
+        found: dict[int, WaitingRecord] = {}
+        at = room = 0
+        room = bytes_max
+        while at < len(offsets) and (room > 0 or not at):
+            stop = at + 1
+            while stop < len(offsets) and offsets[stop] == offsets[stop - 1] + 1:
+                stop += 1
+            records, _ = await self.follow(offsets[at], stop - at, max(1, room))
+            wanted = set(offsets[at:stop])
+            for record in records:
+                if record.head.queue_offset in wanted:
+                    found[record.head.queue_offset] = record
+                room -= record.head.total_size
+            # A gap at the beginning means that the first one is gone; the others are read again.
+            at += max(1, sum(offset in found for offset in offsets[at:stop]))
+        return found, at

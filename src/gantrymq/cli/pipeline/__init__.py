@@ -1,0 +1,1 @@
+"""`gantry pipeline`: one module a command."""

@@ -1,0 +1,280 @@
+"""`gantry pipeline archive`: topics into a lakehouse table, once or for as long as it runs."""
+
+import os
+import secrets
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gantrymq.base.clock import SystemClock
+from gantrymq.cli.known import check_stored
+from gantrymq.cli.output import ABOVE_0, Row, namesrv_option, output_option, print_rows
+from gantrymq.cli.pipeline.spark_run import Run, spark_options
+
+if TYPE_CHECKING:
+    from gantrymq.pipelines.archive.run import ArchiveRequest
+    from gantrymq.pipelines.archive.watch import Watcher
+    from gantrymq.pipelines.common.progress import RunProgress
+    from gantrymq.pipelines.lake import Table
+    from gantrymq.spark.options.points import Point
+    from gantrymq.spark.options.source_options import SourceOptions
+    from gantrymq.spark.plan import Offsets
+
+ALARM = 2
+"""The exit code of --check when retention comes near."""
+GROUP = "gantry-archive"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The options of the command."""
+
+    topic: str | None
+    pattern: str | None
+    into: str
+    form: str | None
+    follow: bool
+    trigger: float
+    start: str
+    store: str | None
+    group: str
+    patience: str | None
+    allow_gaps: bool
+    rows_per_commit: int
+    alarm_hours: float
+    again: bool
+    since: str | None
+    until: str | None
+    zone: str | None
+    commit_progress: bool
+    compact: bool
+    namesrv: str | None
+
+    def options(self) -> "SourceOptions":
+        """What to read, in the source's own terms."""
+        from gantrymq.spark.source.rows import source_options
+
+        settings = {
+            "nameServer": self.namesrv or os.environ.get("NAMESRV_ADDR", ""),
+            "topic": self.topic,
+            "subscribePattern": self.pattern,
+            "via": "store" if self.store else None,
+            "storePath": self.store,
+            "group": self.group or None,
+            "patience": self.patience or ("1h" if self.follow else "2m"),
+        }
+        return source_options({name: value for name, value in settings.items() if value})
+
+    def job(self) -> "ArchiveRequest":
+        from gantrymq.pipelines.archive.run import ArchiveRequest
+
+        return ArchiveRequest(
+            options=self.options(), start=self._start(), allow_gaps=self.allow_gaps,
+            rows_per_commit=self.rows_per_commit,
+        )  # fmt: skip
+
+    def _start(self) -> "Point":
+        """Where new topics begin: a word, offsets, or a time as people write it."""
+        from gantrymq.base.moments import local_zone, parse_moment
+        from gantrymq.spark.options.points import AtTime, parse_point
+
+        word = self.start.strip().lower()
+        if word in ("earliest", "latest", "committed") or word.startswith("{"):
+            return parse_point(self.start, "--from")
+        now_ms = SystemClock().now_ms()
+        return AtTime(parse_moment(self.start, self.zone or local_zone(), now_ms))
+
+    def table(self) -> "Table":
+        from gantrymq.pipelines.lake import open_table
+
+        return open_table(self.into, self.form, create=not self.again)
+
+
+@click.command("archive")
+@click.option("--topic", metavar="T,T", help="Topics, commas between.")
+@click.option("--pattern", metavar="REGEX", help="Instead: topics whose whole name fits.")
+@click.option("--into", required=True, metavar="FOLDER", help="The table; made if missing.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["delta", "iceberg", "parquet"]),
+    help="Kind of a new table.  [default: delta]",
+)
+@click.option("--follow", is_flag=True, help="Go on until stopped, instead of to the present.")
+@click.option(
+    "--trigger",
+    default=10.0,
+    show_default=True,
+    type=ABOVE_0,
+    metavar="SECONDS",
+    help="With --follow: how often.",
+)
+@click.option(
+    "--from",
+    "start",
+    default="earliest",
+    show_default=True,
+    metavar="WHERE",
+    help="Where topics begin that the table does not have: earliest, latest, a time.",
+)
+@click.option("--store", metavar="DIR", help="Read the broker's store folder, not the broker.")
+@click.option(
+    "--group",
+    default=GROUP,
+    show_default=True,
+    help="Group under which brokers show the progress; '' for none.",
+)
+@click.option(
+    "--patience",
+    metavar="TIME",
+    help="How long brokers may be away.  [default: 2m, 1h with --follow]",
+)
+@click.option("--allow-gaps", is_flag=True, help="Go on behind messages that are deleted.")
+@click.option("--rows-per-commit", default=1_000_000, show_default=True, type=click.IntRange(1))
+@click.option("--compact/--no-compact", default=True, help="Join many small files.")
+@click.option(
+    "--alarm-hours",
+    default=12.0,
+    show_default=True,
+    type=ABOVE_0,
+    help="Warn when retention is nearer than this.",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Only tell how far behind it is; exit code 2 when retention is near.",
+)
+@click.option("--again", is_flag=True, help="Replace the rows of --since to --until.")
+@click.option("--since", metavar="WHEN", help="With --again: stored then or later.")
+@click.option("--until", metavar="WHEN", help="With --again: stored before that.")
+@click.option(
+    "--zone", metavar="NAME", help="Time zone of WHEN, such as Europe/Berlin; else this machine's."
+)
+@click.option("--commit-progress", is_flag=True, help="With --again: report progress, too.")
+@namesrv_option
+@output_option
+@spark_options
+def archive(run: Run, check: bool, output: str, **given: Any) -> None:  # fmt: skip
+    """Archive topics into a lakehouse table.
+
+    Every message is in the table once, whatever is stopped or killed when: the same command goes
+    on from the table. WHEN is a time such as 'yesterday 00:00' or '2h ago'.
+    """
+    asked = Asked(**given)
+    if (asked.topic is None) == (asked.pattern is None):
+        raise click.UsageError("say what to archive: --topic or --pattern")
+    if asked.again and (asked.follow or check):
+        raise click.UsageError("--again replaces a period: it goes without --follow and --check")
+    if not asked.again and (asked.since or asked.until or asked.commit_progress):
+        raise click.UsageError("--since, --until and --commit-progress belong to --again")
+    with run.ending():
+        if asked.store and asked.topic:
+            check_stored(asked.store, *(name.strip() for name in asked.topic.split(",")))
+        if check:
+            rows = [_check(asked)]
+        elif asked.again:
+            rows = [_again(asked, run)]
+        else:
+            rows = [_archive(asked, run)]
+        print_rows(rows, output)
+    if check and rows[0]["alarm"]:
+        raise SystemExit(ALARM)
+
+
+def _archive(asked: Asked, run: Run) -> Row:
+    from gantrymq.pipelines.archive.follow import Tidy, follow
+    from gantrymq.pipelines.archive.run import Archive
+    from gantrymq.pipelines.archive.upkeep import SMALL_MAX
+    from gantrymq.pipelines.common.running import stopping
+    from gantrymq.spark.source.rows import open_rows
+
+    clock, token, progress = SystemClock(), secrets.token_hex(4), run.progress()
+    job, table = asked.job(), asked.table()
+    watcher = _watcher(asked, job.options, progress)
+    with open_rows(job.options) as rows:
+        rows.bounds()  # a topic that is not there is told before Spark starts
+    with (
+        run.session("archive") as spark,
+        run.watched(spark, progress),
+        stopping() as stop,
+    ):
+        worker = Archive(
+            spark, table, job, run=token, clock=clock, progress=progress,
+            report=_report(asked, job.options), watcher=watcher,
+        )  # fmt: skip
+        tidy = Tidy(spark, worker, run=token, clock=clock, say=progress.note)
+        if asked.follow:
+            follow(worker, stop, asked.trigger, progress, tidy if asked.compact else None)
+        else:
+            worker.run(stopped=lambda: stop.asked)
+            if asked.compact and worker.totals.commits and not stop.asked:
+                tidy.compact(SMALL_MAX)
+                tidy.sweep()
+        totals = worker.totals
+        stop.asked = stop.asked and not asked.follow  # to stop a stream is no accident
+    return {
+        "rows": totals.rows, "files": totals.files, "bytes": totals.size,
+        "commits": totals.commits, "gaps": totals.gaps, "table": str(table.root),
+    }  # fmt: skip
+
+
+def _again(asked: Asked, run: Run) -> Row:
+    from gantrymq.base.moments import describe, local_zone, parse_period
+    from gantrymq.pipelines.archive.rerun import again
+
+    clock, zone = SystemClock(), asked.zone or local_zone()
+    period = parse_period(asked.since, asked.until, zone, clock.now_ms())
+    for note in period.notes:
+        print(note, file=sys.stderr)
+    options, table = asked.options(), asked.table()
+    report = _report(asked, options) if asked.commit_progress else None
+    with run.session("archive") as spark, run.watched(spark, run.progress()):
+        found = again(
+            spark, table, options, period, run=secrets.token_hex(4), clock=clock, report=report
+        )
+    since, until = (
+        None if at is None else describe(at, zone) for at in (period.since_ms, period.until_ms)
+    )
+    return {"rows": found.rows, "replaced": found.dropped, "since": since, "until": until}
+
+
+def _check(asked: Asked) -> Row:
+    """How the archive stands, without a session of Spark's."""
+    from gantrymq.pipelines.lake import open_table
+    from gantrymq.spark.source.rows import open_rows
+
+    options, table = asked.options(), open_table(asked.into)
+    watcher = _watcher(asked, options, None)
+    with open_rows(options) as rows:
+        lows, highs = rows.bounds()
+        held = table.positions(highs)
+        lost = sum(max(0, lows[queue] - at) for queue, at in held.items())
+        start = {queue: max(held.get(queue, 0), low) for queue, low in lows.items()}
+        watcher.look(rows, start, highs)
+    last = watcher.last
+    print(last.text, file=sys.stderr)
+    return {
+        "behindRows": last.rows, "behindHours": round(last.behind_hours, 2),
+        "hoursLeft": None if last.left_hours is None else round(last.left_hours, 2),
+        "lostRows": lost, "alarm": last.alarms(asked.alarm_hours) or lost > 0,
+    }  # fmt: skip
+
+
+def _watcher(asked: Asked, options: "SourceOptions", progress: "RunProgress | None") -> "Watcher":
+    from gantrymq.pipelines.archive.watch import Watcher, retention_hours
+
+    retention = retention_hours(options.namesrv) if options.namesrv else {}
+    say = progress.note if progress is not None else lambda text: None
+    return Watcher(retention, asked.alarm_hours, SystemClock(), say)
+
+
+def _report(asked: Asked, options: "SourceOptions") -> "Callable[[Offsets], None] | None":
+    """How brokers are told of the progress, so that tools which watch groups see it."""
+    from gantrymq.spark.source.progress import StreamProgress
+
+    if not asked.group or not options.namesrv:
+        return None
+    return StreamProgress(replace(options, commits=True)).report

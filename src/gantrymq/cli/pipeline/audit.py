@@ -1,0 +1,99 @@
+"""`gantry pipeline audit`: every record, queue entry and index entry of a store, checked."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gantrymq.base.words import counted
+from gantrymq.cli.output import output_option, print_line, print_table
+from gantrymq.cli.pipeline.spark_run import Run, spark_options
+
+if TYPE_CHECKING:
+    from gantrymq.pipelines.audit.audit import Audit
+
+FOLDER = click.Path(path_type=Path, file_okay=False)
+PAGE = click.Path(path_type=Path, dir_okay=False)
+WRONG_CODE = 1
+
+
+@click.command("audit")
+@click.argument("store", type=FOLDER)
+@click.option("--rebuild", "rebuilds", is_flag=True, help="Make queues and index anew from the "
+              "log first; only of a store whose broker was stopped properly.")  # fmt: skip
+@click.option("--report", "report", type=PAGE, help="Write what was found as a page, too.")
+@output_option
+@spark_options
+def audit(store: Path, rebuilds: bool, report: Path | None, output: str, run: Run) -> None:
+    """Check a broker's STORE folder: checksums, the chain of the log, queues, index, times.
+
+    Nothing is written, and the broker may run: what it has not yet brought into its files is left
+    out. The exit code is 1 when something is wrong.
+    """
+    with run.ending():
+        from gantrymq.pipelines.audit.rebuilding import rebuild_store
+        from gantrymq.store.folder import StoreFolder
+
+        StoreFolder(str(store))  # says at once what is no store
+        if rebuilds:
+            made = rebuild_store(str(store))
+            print(f"rebuilt {counted(made.queues, 'queue')} with "
+                  f"{counted(made.entries, 'entry', 'entries', form=',')} and "
+                  f"{counted(made.index_files, 'index file')}; before: "
+                  f"{', '.join(made.kept) or 'nothing'}",
+                  file=sys.stderr)  # fmt: skip
+    progress = run.progress()
+    with run.session("audit") as spark, run.watched(spark, progress):
+        from gantrymq.pipelines.audit.audit import audit as check
+
+        found = check(spark, str(store), progress)
+    if report is not None:
+        from gantrymq.pipelines.audit.page import page
+
+        with run.ending():
+            _write(report, page(found))
+    _print(found, output)
+    raise SystemExit(0 if found.is_good else WRONG_CODE)
+
+
+def _write(path: Path, text: str) -> None:
+    from gantrymq.base.errors import GantryError
+
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise GantryError(f"the page cannot be written: {error}") from error
+
+
+def _verdict(wrong: int) -> str:
+    if not wrong:
+        return "nothing is wrong"
+    return "1 thing is wrong" if wrong == 1 else f"{wrong} things are wrong"
+
+
+def _print(found: "Audit", form: str) -> None:
+    findings = [each.row() for each in found.findings]
+    covered = [{"covered": kind, "count": count} for kind, count in found.covered.items()]
+    if form == "json":
+        whole = {
+            "store": found.directory, "good": found.is_good, "seconds": round(found.seconds, 3),
+            "findings": findings, "covered": found.covered, "notes": found.notes,
+        }  # fmt: skip
+        sys.stdout.write(json.dumps(whole, ensure_ascii=False, indent=2) + "\n")
+    elif form == "jsonl":
+        for row in (*findings, *covered):
+            print_line(row)
+    else:
+        for table in (findings, covered):
+            print_table(table)
+    wrong = sum(row["level"] == "wrong" for row in findings)
+    size = found.covered.get("log bytes", 0)
+    rate = size / found.seconds / 1e6 if found.seconds else 0.0
+    for note in found.notes:
+        print(f"note: {note}", file=sys.stderr)
+    print(f"{found.directory}: {_verdict(wrong)}; "
+          f"{counted(size, 'byte', form=',')} of records in {found.seconds:.1f} s "
+          f"({rate:,.0f} MB/s)",
+          file=sys.stderr)  # fmt: skip

@@ -1,0 +1,43 @@
+"""`gantry pipeline compact`: an archive's small files joined, and leftovers swept up."""
+
+import secrets
+
+import click
+
+from gantrymq.base.clock import SystemClock
+from gantrymq.cli.output import output_option, print_rows
+from gantrymq.cli.pipeline.spark_run import Run, spark_options
+
+HOUR_MS = 3_600_000
+VACUUM_HOURS_MIN = 1
+"""A run that is under way has files that it has not committed yet."""
+
+
+@click.command("compact")
+@click.argument("table", metavar="FOLDER")
+@click.option(
+    "--vacuum-hours",
+    default=24.0,
+    show_default=True,
+    type=click.FloatRange(VACUUM_HOURS_MIN),
+    help="Delete files outside the table that are older.",
+)
+@output_option
+@spark_options
+def compact(run: Run, table: str, vacuum_hours: float, output: str) -> None:  # fmt: skip
+    """Join small files of the archive in FOLDER, and delete those that do not belong to it.
+
+    Rows and positions stay what they are, and the archive may run at the same time. Files of runs
+    that were killed, and files that were joined, are deleted once they are old enough: nobody may
+    still be reading or about to commit them.
+    """
+    with run.ending():
+        from gantrymq.pipelines.archive.upkeep import compact as join
+        from gantrymq.pipelines.archive.upkeep import sweep
+        from gantrymq.pipelines.lake import open_table
+
+        archive, clock = open_table(table), SystemClock()
+        with run.session("compact") as spark, run.watched(spark, run.progress()):
+            before, after = join(spark, archive, run=secrets.token_hex(4), clock=clock)
+        swept = sweep(archive, now_ms=clock.now_ms(), age_ms=int(vacuum_hours * HOUR_MS))
+        print_rows([{"joined": before, "into": after, "deleted": swept}], output)

@@ -1,0 +1,38 @@
+"""`gantry pipeline`: data work on Spark. Each command is loaded only when it is called."""
+
+import click
+
+from gantrymq.cli.lazy import LazyGroup
+
+COMMANDS = {
+    "archive": "gantrymq.cli.pipeline.archive:archive",
+    "compact": "gantrymq.cli.pipeline.compact:compact",
+    "replay": "gantrymq.cli.pipeline.replay:replay",
+    "run": "gantrymq.cli.pipeline.jobs:run",
+    "again": "gantrymq.cli.pipeline.jobs:again",
+    "report": "gantrymq.cli.pipeline.report:report",
+    "audit": "gantrymq.cli.pipeline.audit:audit",
+    "bundle": "gantrymq.cli.pipeline.bundle:bundle",
+    "warm": "gantrymq.cli.pipeline.warm:warm",
+}
+HELP = {
+    "archive": "Copy topics into a lakehouse table, each message once.",
+    "compact": "Join small files of an archive and delete leftovers.",
+    "replay": "Send messages of the past again, marked, in order and at a rate.",
+    "run": "Let a job go on from where its table is.",
+    "again": "Repeat a job for a period, and replace that period's rows.",
+    "report": "Tables, pictures and a page on what happened, with a no-loss ledger.",
+    "audit": "Check every record, queue entry and index entry of a store.",
+    "bundle": "Write one file with what executors of a cluster need.",
+    "warm": "Let Spark start in half the time from now on.",
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    places=COMMANDS,
+    summaries=HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+def pipeline() -> None:
+    """Archive, replay, report and audit with Spark (on this machine unless --master says else)."""

@@ -1,0 +1,214 @@
+"""`gantry pipeline replay`: messages of the past, sent again."""
+
+import asyncio
+import getpass
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gantrymq.base.words import are, counted
+from gantrymq.cli.known import check_archived, check_names, check_stored
+from gantrymq.cli.output import Row, namesrv_option, output_option, print_rows
+from gantrymq.cli.pipeline.spark_run import Run, spark_options
+
+if TYPE_CHECKING:
+    from gantrymq.pipelines.replay import ReplayResult, Request
+    from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
+
+
+@click.command("replay")
+@click.option("--from", "origin", metavar="WHERE",
+              help="topic:NAME, store:FOLDER, or the folder of an archive.")  # fmt: skip
+@click.option("--topic", help="Whose messages; not needed with topic:NAME.")
+@click.option("--into", metavar="TOPIC", help="Where they go; the same topic with --same-topic.")
+@click.option("--since", metavar="WHEN", help="Stored from then on: 'yesterday 00:00', '2h ago'.")
+@click.option("--until", metavar="WHEN", help="Stored before then.")
+@click.option("--zone", metavar="ZONE", help="Time zone of WHEN, such as Europe/Berlin; local.")
+@click.option("--key", "keys", multiple=True, help="Only with this key; may be given often.")
+@click.option("--tags", default="*", show_default=True, help="Only these: 'a || b'.")
+@click.option("--sql", metavar="EXPR", help="Only those whose properties fit: 'amount > 10'.")
+@click.option("--id", "ids", multiple=True, metavar="MSGID", help="This one; may be given often.")
+@click.option("--all", "everything", is_flag=True, help="Every message there is.")
+@click.option("--order", type=click.Choice(["key", "queue"]), default="key", show_default=True,
+              help="What stays together: a key, or a queue of the origin.")  # fmt: skip
+@click.option("--rate", metavar="N/s", help="At most so many messages a second.")
+@click.option("--chunk", type=click.IntRange(1, 1_000_000), default=50_000, show_default=True,
+              help="Messages that are published at once.")  # fmt: skip
+@click.option("--same-topic", is_flag=True, help="Yes, into the topic that they came from.")
+@click.option("--dry-run", is_flag=True, help="Only count what would be sent.")
+@click.option("--resume", metavar="ID", help="Go on with this replay, whatever its words were.")
+@click.option("--anew", is_flag=True, help="Do not go on with an unfinished replay of these words.")
+@click.option("--history", is_flag=True, help="Only list who replayed what, and how it ended.")
+@click.option("--state", metavar="FOLDER", help="Where replays are kept.")
+@namesrv_option
+@output_option
+@spark_options
+def replay(run: Run, namesrv: str | None, output: str, **words: Any) -> None:
+    """Send messages again, into the same topic or another one.
+
+    Each carries the properties REPLAY_ID and REPLAY_ORIGIN, so that consumers can tell. The order
+    of every key is kept. When it is broken off, the same command goes on where it was.
+    """
+    from gantrymq.pipelines.replay.journal import Journal, default_folder
+
+    with run.ending():
+        journal = Journal(words["state"] or default_folder())
+        if words["history"]:
+            print_rows([_history_row(line) for line in journal.history()], output)
+            return
+        address = namesrv or os.environ.get("NAMESRV_ADDR", "")
+        if not address:
+            raise click.UsageError("--namesrv is missing: the name server's host:port")
+        request = None if words["resume"] else _request(words)
+        _replay(run, address, journal, request, words, output)
+
+
+def _replay(
+    run: Run,
+    namesrv: str,
+    journal: "Journal",
+    request: "Request | None",
+    words: dict[str, Any],
+    output: str,
+) -> None:
+    from gantrymq.base.clock import SystemClock
+    from gantrymq.pipelines.common.running import stopping
+    from gantrymq.pipelines.replay import Replay
+    from gantrymq.pipelines.replay.request import check_request, parse_rate
+    from gantrymq.pipelines.replay.run import DONE
+
+    rate = None if words["rate"] is None else parse_rate(words["rate"])
+    if request is None:
+        plan = journal.load(words["resume"])
+        if words["dry_run"]:
+            _show_plan(plan, rate, output, done=journal.done(plan))
+            return
+    else:
+        check_request(request, SystemClock().now_ms())
+        _check_topic(request, namesrv)
+    progress = run.progress()
+    with run.session("replay", namesrv=namesrv) as spark:
+        note = "stopping after this chunk; once more to stop now"
+        with stopping(note) as stop:
+            work = Replay(
+                spark, namesrv, journal, who=_who(), progress=progress, stop=stop,
+                chunk_rows=words["chunk"],
+            )  # fmt: skip
+            if words["dry_run"] and request is not None:
+                with run.watched(spark, progress):
+                    plan = work.preview(request, rate=rate)
+                _show_plan(plan, rate, output)
+                return
+            with run.watched(spark, progress):
+                if request is not None:
+                    report = work.run(request, rate=rate, anew=words["anew"])
+                else:
+                    report = work.resume(words["resume"], rate=rate)
+            _show(report, output)
+            if report.result == DONE:
+                stop.asked = False  # it came too late to stop anything
+
+
+def _check_topic(request: "Request", namesrv: str) -> None:
+    """The topic must be where its messages are read."""
+    from gantrymq.pipelines.replay.request import ARCHIVE, STORE
+
+    origin = request.origin
+    if origin.kind == ARCHIVE:
+        check_archived(origin.place, request.topic)
+    elif origin.kind == STORE:
+        check_stored(origin.place, request.topic)
+    else:
+        asyncio.run(check_names(namesrv, topics=[request.topic]))
+
+
+def _request(words: dict[str, Any]) -> "Request":
+    from gantrymq.base.moments import local_zone
+    from gantrymq.pipelines.replay import Request
+    from gantrymq.pipelines.replay.request import TOPIC, parse_origin
+
+    if not words["origin"]:
+        raise click.UsageError("--from is missing: topic:NAME, store:FOLDER or an archive's folder")
+    origin = parse_origin(words["origin"])
+    topic = words["topic"] or (origin.place if origin.kind == TOPIC else None)
+    if not topic:
+        raise click.UsageError("--topic is missing: whose messages?")
+    return Request(
+        origin=origin,
+        topic=topic,
+        into=words["into"] or topic,
+        since=words["since"],
+        until=words["until"],
+        zone=words["zone"] or local_zone(),
+        keys=words["keys"],
+        tags=words["tags"],
+        sql=words["sql"],
+        ids=words["ids"],
+        order=words["order"],
+        everything=words["everything"],
+        same_topic=words["same_topic"],
+    )
+
+
+def _who() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def _show_plan(plan: "ReplayPlan", rate: int | None, output: str, *, done: int = 0) -> None:
+    """All that a replay sends; `done` chunks of it are sent already."""
+    from gantrymq.base.moments import describe
+
+    zone = plan.request.zone
+    rows: list[Row] = [
+        {
+            "topic": day.topic,
+            "broker": day.broker,
+            "queueId": day.queue_id,
+            "day": day.day,
+            "messages": day.messages,
+            "bytes": day.bytes,
+            "first": describe(day.first_ms, zone),
+            "last": describe(day.last_ms, zone),
+        }
+        for day in plan.days
+    ]
+    print_rows(rows, output)
+    before = sum(chunk.rows for chunk in plan.chunks[:done])
+    length = f", {(plan.messages - before) / rate:.0f} s at {rate}/s" if rate else ""
+    sent = f", {before} of them {are(before)} sent already" if before else ""
+    print(
+        f"{counted(plan.messages, 'message')}, {counted(plan.bytes, 'byte')} would be sent into "
+        f"{plan.request.into} ({counted(len(plan.queues), 'queue')}) in "
+        f"{counted(len(plan.chunks), 'chunk')}{length}{sent}; nothing was sent now",
+        file=sys.stderr,
+    )
+
+
+def _show(report: "ReplayResult", output: str) -> None:
+    print_rows(
+        [
+            {
+                "replay": report.id,
+                "result": report.result,
+                "sent": report.messages,
+                "total": report.total,
+                "seconds": report.seconds,
+            }
+        ],
+        output,
+    )
+
+
+def _history_row(line: dict[str, Any]) -> Row:
+    names = ("when", "who", "event", "id", "from", "topic", "into", "messages", "sent", "seconds")
+    chosen = " ".join(f"{name}={value}" for name, value in (line.get("filter") or {}).items())
+    return {
+        **{name: line.get(name) for name in names},
+        "filter": chosen or "all",
+        "error": line.get("error"),
+    }

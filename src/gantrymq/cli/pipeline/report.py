@@ -1,0 +1,121 @@
+"""`gantry pipeline report`: what happened in topics and groups, as tables, pictures and a page."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gantrymq.cli.known import check_archived, check_names, check_stored
+from gantrymq.cli.output import namesrv_option
+from gantrymq.cli.pipeline.spark_run import Run, spark_options
+
+STEPS = ("auto", "second", "minute", "hour", "day")
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+@click.command("report")
+@click.option("--into", "folder", type=FOLDER, required=True, help="Folder for the report.")
+@click.option("--topic", "topics", multiple=True, help="Only this topic; may be given often.")
+@click.option("--group", "groups", multiple=True, help="Only this group; may be given often.")
+@click.option("--since", metavar="WHEN", help="Messages stored then or later: 'yesterday 00:00'.")
+@click.option("--until", metavar="WHEN", help="Messages stored before then.")
+@click.option("--zone", metavar="ZONE", help="Time zone, such as Europe/Berlin; else this "
+              "machine's.")  # fmt: skip
+@click.option("--by", type=click.Choice(STEPS), default="auto", show_default=True,
+              help="Step of the lines over time.")  # fmt: skip
+@click.option("--archive", type=FOLDER, help="Read messages from an archive.")
+@click.option("--store", type=FOLDER, help="Read messages from a broker's store folder.")
+@click.option("--trace-topic", default="RMQ_SYS_TRACE_TOPIC", show_default=True,
+              help="Where clients trace.")  # fmt: skip
+@click.option("--history", type=FOLDER, help="Folder where lags are kept from run to run; else "
+              "`history` in --into.")  # fmt: skip
+@namesrv_option
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text",
+              show_default=True, help="Form of the summary.")  # fmt: skip
+@spark_options
+def report(
+    folder: Path, topics: tuple[str, ...], groups: tuple[str, ...], since: str | None,
+    until: str | None, zone: str | None, by: str, archive: Path | None, store: Path | None,
+    trace_topic: str, history: Path | None, namesrv: str | None, output: str, run: Run,
+) -> None:  # fmt: skip
+    """Write tables, pictures and report.html to a folder.
+
+    Reads live topics, or --store, or --archive; with an archive and a name server the groups'
+    progress and what is not archived yet come from the cluster. The exit code is 1 when messages
+    are not accounted for, and 0 when that is not known because trace is missing.
+    """
+    if namesrv is None and store is None:
+        namesrv = os.environ.get("NAMESRV_ADDR") or None
+    with run.ending():
+        wanted = _wanted(
+            topics, groups, since, until, zone, by,
+            namesrv=namesrv, archive=archive, store=store, trace_topic=trace_topic,
+        )  # fmt: skip
+        _check_names(topics, groups, archive, store, namesrv)
+    progress = run.progress()
+    with run.session("report", namesrv=namesrv) as spark, run.watched(spark, progress):
+        from gantrymq.base.clock import SystemClock
+        from gantrymq.pipelines.report.build import build
+        from gantrymq.pipelines.report.writing import write
+
+        made = build(
+            spark, wanted, clock=SystemClock(), history=history or folder / "history",
+            told=progress,
+        )  # fmt: skip
+        page = write(made, folder)
+    _say(made, page, output)
+    if made.unexplained:
+        raise SystemExit(1)
+
+
+def _check_names(
+    topics: tuple[str, ...], groups: tuple[str, ...], archive: Path | None, store: Path | None,
+    namesrv: str | None,
+) -> None:  # fmt: skip
+    """Topics must be where messages are read; groups where their progress is kept."""
+    if store is not None:
+        check_stored(store, *topics, groups=groups)
+        return
+    if archive is not None:
+        check_archived(archive, *topics)
+        topics = ()
+    if namesrv is not None and (topics or groups):
+        asyncio.run(check_names(namesrv, topics=topics, groups=groups))
+
+
+def _wanted(
+    topics: tuple[str, ...], groups: tuple[str, ...], since: str | None, until: str | None,
+    zone: str | None, by: str, **places: Any,
+) -> Any:  # fmt: skip
+    from gantrymq.base.clock import SystemClock
+    from gantrymq.base.moments import find_zone, local_zone, parse_period
+    from gantrymq.pipelines.report.request import Request
+    from gantrymq.pipelines.report.steps import STEPS_MS
+
+    name = find_zone(zone or local_zone()).key
+    period = parse_period(since, until, name, SystemClock().now_ms())
+    for note in period.notes:
+        print(f"note: {note}", file=sys.stderr)
+    return Request(
+        topics=topics, groups=groups, period=period, zone=name, step_ms=STEPS_MS.get(by), **places
+    )
+
+
+def _say(made: Any, page: Path, output: str) -> None:
+    from gantrymq.pipelines.report.summary import figures, summary, verdict
+    from gantrymq.pipelines.report.writing import as_json
+
+    if output == "json":
+        sys.stdout.write(as_json({**summary(made), "page": str(page)}))
+        return
+    _, first, second = verdict(made)
+    print(first)
+    print(second)
+    for figure in figures(made):
+        print(f"{figure.text:>12}  {figure.title}")
+    for note in made.notes:
+        print(f"note: {note}", file=sys.stderr)
+    print(page)

@@ -1,0 +1,128 @@
+"""The running members of a group: who they are, and which queues each says it holds."""
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+import msgspec
+
+from gantrymq.base.errors import GantryError
+from gantrymq.client.admin.tables import queue_table
+from gantrymq.client.core.instance import Instance
+from gantrymq.model import Queue
+from gantrymq.protocol import calls, fastjson
+from gantrymq.protocol.bodies import ConsumerConnections
+from gantrymq.protocol.codes import ResponseCode
+from gantrymq.protocol.headers.clients import GroupRequest
+from gantrymq.protocol.headers.relays import RunningInfoRequest
+
+ANSWER_SECONDS_MAX: Final = 5.0
+"""How long a member may take to tell about itself: a process that hangs must not hide the rest."""
+ASKED_AT_ONCE_MAX: Final = 16
+
+T = TypeVar("T")
+
+
+class HeldQueue(msgspec.Struct, kw_only=True, rename="camel"):
+    """A queue in the words of the member that holds it (RocketMQ's ProcessQueueInfo)."""
+
+    cached_msg_count: int = 0
+    cached_msg_max_offset: int = 0
+    cached_msg_min_offset: int = 0
+    commit_offset: int = 0
+    droped: bool = False
+    last_consume_timestamp: int = 0
+    last_pull_timestamp: int = 0
+
+
+@dataclass(frozen=True)
+class Member:
+    """One running consumer of a group."""
+
+    client_id: str
+    answers: bool = True
+    """False: it is connected, but does not tell about itself."""
+    workers: int = 0
+    """Handlers it runs at once; 0: it did not say."""
+    ordered: bool = False
+    started_ms: int = 0
+    queues: Mapping[Queue, HeldQueue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Members:
+    """All of a group that are connected now."""
+
+    members: tuple[Member, ...] = ()
+    topics: tuple[str, ...] = ()
+    """What they are subscribed to, all together."""
+    broadcast: bool = False
+    pops: bool = False
+    """They pop: no queue belongs to anybody."""
+
+    def holders(self, queue: Queue) -> list[Member]:
+        return [
+            member
+            for member in self.members
+            if queue in member.queues and not member.queues[queue].droped
+        ]
+
+
+async def members_of(instance: Instance, addresses: Iterable[str], group: str) -> Members:
+    """Ask these brokers for the members, and each member for what it is doing."""
+    at: dict[str, str] = {}
+    whole = ConsumerConnections()
+    for address in addresses:
+        _, answer = await instance.call(
+            address, calls.GET_CONSUMER_CONNECTION_LIST, GroupRequest(consumer_group=group),
+            expect=(ResponseCode.SUCCESS, ResponseCode.CONSUMER_NOT_ONLINE),
+        )  # fmt: skip
+        if answer.code == ResponseCode.SUCCESS:
+            part = fastjson.load_as(answer.body, ConsumerConnections)
+            for connection in part.connection_set:
+                at.setdefault(connection.client_id, address)
+            whole.message_model, whole.consume_type = part.message_model, part.consume_type
+            whole.subscription_table |= part.subscription_table
+    found = await together(_ask(instance, at[name], group, name) for name in sorted(at))
+    return Members(
+        members=tuple(found),
+        topics=tuple(sorted(whole.subscription_table)),
+        broadcast=whole.message_model == "BROADCASTING",
+        pops=whole.consume_type == "CONSUME_POP",
+    )
+
+
+async def _ask(instance: Instance, address: str, group: str, client_id: str) -> Member:
+    header = RunningInfoRequest(consumer_group=group, client_id=client_id)
+    try:
+        _, answer = await instance.call(
+            address, calls.GET_CONSUMER_RUNNING_INFO, header, timeout=ANSWER_SECONDS_MAX
+        )
+        queues = queue_table(answer.body, HeldQueue, "mqTable")
+        said = fastjson.loads(answer.body).get("properties") or {}
+    except GantryError:
+        return Member(client_id, answers=False)
+    return Member(
+        client_id,
+        workers=_number(said.get("PROP_THREADPOOL_CORE_SIZE")),
+        ordered=said.get("PROP_CONSUMEORDERLY") == "true",
+        started_ms=_number(said.get("PROP_CONSUMER_START_TIMESTAMP")),
+        queues=queues,
+    )
+
+
+def _number(text: object) -> int:
+    """Members are other people's programs: what is no number counts as not said."""
+    return int(text) if isinstance(text, str) and text.isdecimal() else 0
+
+
+async def together(works: Iterable[Awaitable[T]]) -> list[T]:
+    """All results in order; not more than so many at once."""
+    room = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
+
+    async def one(work: Awaitable[T]) -> T:
+        async with room:
+            return await work
+
+    return await asyncio.gather(*(one(work) for work in works))

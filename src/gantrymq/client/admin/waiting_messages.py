@@ -1,0 +1,33 @@
+"""Who waits: messages in delay levels and with a time of their own, over all brokers."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from gantrymq.client.core.errors import BrokerRefused, ClientError
+from gantrymq.client.core.instance import Instance
+from gantrymq.protocol import calls, fastjson
+from gantrymq.protocol.codes import ResponseCode
+from gantrymq.protocol.headers.timers import WaitingRequest
+from gantrymq.protocol.waiting import WaitingTable
+
+SECONDS_MAX: Final = 15.0
+"""A broker with very many waiting messages takes a while to look through them."""
+
+
+async def waiting(
+    instance: Instance, masters: Mapping[str, str], topic: str | None, count: int, from_ms: int
+) -> dict[str, WaitingTable]:
+    """What each broker answers; RocketMQ's brokers cannot tell, and that is said."""
+    header = WaitingRequest(topic=topic, count=count, from_ms=from_ms)
+    found: dict[str, WaitingTable] = {}
+    for name, address in sorted(masters.items()):
+        try:
+            _, answer = await instance.call(
+                address, calls.GET_WAITING_MESSAGES, header, timeout=SECONDS_MAX
+            )
+        except BrokerRefused as error:
+            if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                raise
+            raise ClientError(f"broker {name} cannot tell what waits: only GantryMQ can") from error
+        found[name] = fastjson.load_as(answer.body, WaitingTable)
+    return found

@@ -1,0 +1,1 @@
+"""User handlers: checked when they are registered, called by workers."""

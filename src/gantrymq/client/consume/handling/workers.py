@@ -1,0 +1,103 @@
+"""Handlers at work: a fixed number of tasks that take what is there and finish it."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from gantrymq.base.words import counted
+from gantrymq.client.consume.queues.handout import Handout, HandoutClosed
+from gantrymq.client.messages.consume_status import ConsumeStatus, finish_by
+from gantrymq.client.messages.delivery import Delivery
+from gantrymq.client.messages.failures import failure_of
+
+log = logging.getLogger(__name__)
+
+
+class Work:
+    """A user's function and what its outcome means for the messages it was given."""
+
+    def __init__(self, function: Callable[[Any], Any], batch_max: int, *, as_list: bool) -> None:
+        self._function, self._as_list = function, as_list
+        self.batch_max = batch_max
+        self.failed_count = 0
+        self.done_count = 0
+        self._is_async = inspect.iscoroutinefunction(function)
+
+    async def run(self, batch: list[Delivery]) -> None:
+        """None acknowledges, an exception retries, a status says which; any other value retries."""
+        given = batch if self._as_list else batch[0]
+        try:
+            result = self._function(given)
+            if self._is_async or (result is not None and inspect.isawaitable(result)):
+                result = await result
+            if result is not None and not isinstance(result, ConsumeStatus):
+                raise TypeError(
+                    f"handler returned {result!r}; return None to acknowledge, raise to retry, or "
+                    "return a ConsumeStatus"
+                )
+        except (Exception, asyncio.CancelledError) as error:
+            if _is_ours(error):
+                raise
+            log.exception("handler failed on %s", ", ".join(map(repr, batch)))
+            self.failed_count += len(batch)
+            failure = failure_of(error)
+            for message in batch:
+                if message.finished is None:
+                    message.failure = failure
+                    await message.retry()
+        else:
+            if result is None or result is ConsumeStatus.SUCCESS:
+                self.done_count += len(batch)
+                for message in batch:
+                    if message.finished is None:
+                        await message.ack()
+            else:
+                self.failed_count += len(batch)
+                for message in batch:
+                    if message.finished is None:
+                        await finish_by(result, message)
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether this task is cancelled, and not something that the handler waited for."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+class Workers:
+    """The tasks that run a handler."""
+
+    def __init__(self, handout: Handout, work: Work, count: int) -> None:
+        self._handout, self._work = handout, work
+        self._tasks = [asyncio.create_task(self._loop()) for _ in range(count)]
+        self.closers: set[asyncio.Task[Any]] = set()
+        """Tasks whose handler, on a thread of its own, closes the consumer."""
+
+    async def _loop(self) -> None:
+        handout, work = self._handout, self._work
+        while True:
+            try:
+                batch = await handout.next(work.batch_max)
+            except HandoutClosed:
+                return
+            try:
+                await work.run(batch)
+            except Exception:
+                # A verb that failed, for instance after the consumer was closed.
+                log.exception("finishing %s failed", counted(len(batch), "message"))
+
+    async def stop(self, grace: float) -> None:
+        """Let running handlers end; those that do not are cancelled after `grace` seconds."""
+        # A handler may close its own consumer: it must not wait for itself.
+        closers = {asyncio.current_task(), *self.closers}
+        others = [task for task in self._tasks if task not in closers]
+        if not others:
+            return
+        _, late = await asyncio.wait(others, timeout=grace)
+        for task in late:
+            task.cancel()
+        if late:
+            log.warning("%s still running at the end: cancelled", counted(len(late), "handler"))
+            await asyncio.wait(late)

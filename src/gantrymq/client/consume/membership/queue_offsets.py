@@ -1,0 +1,74 @@
+"""The offsets of a queue itself, and where a group that never read it begins."""
+
+from datetime import datetime
+from typing import Final
+
+from gantrymq.base.errors import ConfigError
+from gantrymq.client.consume.membership.offset_store import OffsetStore
+from gantrymq.client.core.instance import Instance
+from gantrymq.client.core.options import TIMESTAMP_FORMAT
+from gantrymq.model import RETRY_PREFIX, Queue
+from gantrymq.protocol import calls
+from gantrymq.protocol.headers.messages import QueueRequest, SearchOffsetRequest
+
+FROM_LAST: Final = "CONSUME_FROM_LAST_OFFSET"
+FROM_FIRST: Final = "CONSUME_FROM_FIRST_OFFSET"
+FROM_TIMESTAMP: Final = "CONSUME_FROM_TIMESTAMP"
+TIMESTAMP_DEFAULT_MS_AGO: Final = 30 * 60_000
+
+
+async def _master(instance: Instance, queue: Queue) -> str:
+    await instance.routes.get(queue.topic)
+    return instance.routes.address_of(queue.broker_name, any_id=True)
+
+
+async def max_offset(instance: Instance, queue: Queue) -> int:
+    """The offset the next message of the queue will have."""
+    header = QueueRequest(topic=queue.topic, queue_id=queue.queue_id)
+    address = await _master(instance, queue)
+    found, _ = await instance.call(address, calls.GET_MAX_OFFSET, header)
+    return found.offset
+
+
+async def min_offset(instance: Instance, queue: Queue) -> int:
+    """The offset of the first message still there."""
+    header = QueueRequest(topic=queue.topic, queue_id=queue.queue_id)
+    address = await _master(instance, queue)
+    found, _ = await instance.call(address, calls.GET_MIN_OFFSET, header)
+    return found.offset
+
+
+async def search_offset(instance: Instance, queue: Queue, timestamp_ms: int) -> int:
+    """The offset of the first message stored at that time or later."""
+    header = SearchOffsetRequest(topic=queue.topic, queue_id=queue.queue_id, timestamp=timestamp_ms)
+    address = await _master(instance, queue)
+    found, _ = await instance.call(address, calls.SEARCH_OFFSET_BY_TIMESTAMP, header)
+    return found.offset
+
+
+async def start_offset(
+    instance: Instance, offsets: OffsetStore, queue: Queue, where: str, timestamp_ms: int
+) -> int:
+    """Where to begin: the stored progress, or what `where` says for a group without any.
+
+    Retries are never history: a group reads its own retry topic from the start.
+    """
+    stored = await offsets.read(queue)
+    if stored is not None:
+        return stored
+    is_retry = queue.topic.startswith(RETRY_PREFIX)
+    if where == FROM_FIRST or (is_retry and where != FROM_TIMESTAMP):
+        return await min_offset(instance, queue)
+    if where == FROM_TIMESTAMP and not is_retry:
+        return await search_offset(instance, queue, timestamp_ms)
+    return await max_offset(instance, queue)
+
+
+def timestamp_of(text: str | None, now_ms: int) -> int:
+    """Milliseconds of a `yyyyMMddHHmmss` in local time; half an hour ago without one."""
+    if text is None:
+        return now_ms - TIMESTAMP_DEFAULT_MS_AGO
+    try:
+        return int(datetime.strptime(text, TIMESTAMP_FORMAT).astimezone().timestamp() * 1000)
+    except ValueError as error:
+        raise ConfigError(f"consume_timestamp is yyyyMMddHHmmss, not {text!r}") from error

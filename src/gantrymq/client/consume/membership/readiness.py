@@ -1,0 +1,100 @@
+"""Whether a consumer can read what it subscribed to, and saying so when it cannot.
+
+A missing topic or an unreachable name server may be mended at any moment, so a consumer keeps
+asking. Who watches its log is told once, when the trouble begins; who wants an error instead gives
+a `start_timeout`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from typing import Final
+
+from gantrymq.client.core.errors import ClientError
+from gantrymq.client.core.routes import Routes
+from gantrymq.model import RETRY_PREFIX
+
+log = logging.getLogger(__name__)
+
+NO_SUBSCRIPTION: Final = "it has no subscription: call subscribe(topic)"
+SUBSCRIBE_SECONDS_MAX: Final = 5.0
+"""How long after its start a consumer may be without a subscription before that is told."""
+NOBODY_ANSWERS: Final = "no broker of it answers"
+SILENCE_SECONDS_MAX: Final = 5.0
+"""How long that may last: a broker that hears of a new member for the first time needs a moment."""
+
+
+class NotReady(ClientError):
+    """Not everything that was subscribed to could be read within `start_timeout`."""
+
+
+class Readiness:
+    """What one consumer cannot read now, and why."""
+
+    def __init__(
+        self, group: str, routes: Routes, topics: Collection[str], unknown: Collection[str]
+    ) -> None:
+        self._group, self._routes = group, routes
+        self._topics, self._unknown = topics, unknown
+        self._told: dict[str, str] = {}
+        self._silent: dict[str, float] = {}
+        self._started = asyncio.get_running_loop().time()
+        self._looks = 0
+        self._looked = asyncio.Event()
+
+    def troubles(self) -> dict[str, str]:
+        """By topic what keeps it from being read; the empty topic: there is none at all."""
+        wanted = [topic for topic in self._topics if not topic.startswith(RETRY_PREFIX)]
+        if not wanted:
+            return {"": NO_SUBSCRIPTION}
+        return {
+            t: self._routes.failures.get(t, NOBODY_ANSWERS) for t in wanted if t in self._unknown
+        }
+
+    def look(self, *, waits: bool = False) -> None:
+        """After queues were shared out, or when somebody begins to wait for messages."""
+        found = self.troubles()
+        now = asyncio.get_running_loop().time()
+        age = now - self._started
+        self._silent = {t: self._silent.get(t, now) for t in found if found[t] == NOBODY_ANSWERS}
+        for topic, why in found.items():
+            if topic in self._told or (not topic and not waits and age < SUBSCRIBE_SECONDS_MAX):
+                continue
+            if topic in self._silent and now - self._silent[topic] < SILENCE_SECONDS_MAX:
+                continue
+            self._told[topic] = why
+            what = f"cannot read {topic}: {why}" if topic else f"reads nothing: {why}"
+            log.warning("consumer group %s %s. It goes on asking", self._group, what)
+        for topic in [topic for topic in self._told if topic not in found]:
+            del self._told[topic]
+            if topic:
+                log.warning("consumer group %s can read %s now", self._group, topic)
+        if not waits:
+            self._looks += 1
+            self._looked.set()
+
+    async def wait(self, seconds: float) -> None:
+        """Return as soon as everything can be read; raises NotReady when that takes too long."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not self._looks or self.troubles():
+                    self._looked.clear()
+                    await self._looked.wait()
+        except TimeoutError:
+            raise self._not_ready(seconds) from None
+
+    def _not_ready(self, seconds: float) -> NotReady:
+        found = self.troubles()
+        whys = "; ".join(f"{topic}: {why}" if topic else why for topic, why in found.items())
+        return NotReady(
+            f"consumer group {self._group} cannot read within {seconds:g} s (start_timeout): "
+            f"{whys or 'its queues were not shared out yet'}"
+        )
+
+
+async def ready_or(readiness: Readiness, seconds: float, fail: Callable[[NotReady], None]) -> None:
+    """The same for a consumer that subscribes after it was started: whoever waits is told."""
+    try:
+        await readiness.wait(seconds)
+    except NotReady as error:
+        fail(error)

@@ -1,0 +1,112 @@
+"""Sharing a topic's queues in a group: who is there, what is mine, and when to look again."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from gantrymq.base.errors import GantryError
+from gantrymq.client.core.instance import Instance
+from gantrymq.model import Queue, Route
+from gantrymq.protocol import calls, fastjson
+from gantrymq.protocol.assignment import Strategy, in_java_order
+from gantrymq.protocol.bodies import ConsumerIdList
+from gantrymq.protocol.codes import RequestCode
+from gantrymq.protocol.command import Command
+from gantrymq.protocol.headers.clients import GroupRequest
+from gantrymq.remoting.connection import Connection
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS_MIN: Final = 0.1
+"""First pause when not everything could be settled; it doubles up to what the step allows."""
+
+
+async def members_of(instance: Instance, group: str, route: Route) -> list[str] | None:
+    """The client ids of a group as one of the topic's brokers knows them; None: nobody says."""
+    brokers = list(route.broker_datas)
+    instance.rng.shuffle(brokers)
+    for broker in brokers:
+        address = broker.master or next(iter(broker.broker_addrs.values()), None)
+        if address is None:
+            continue
+        try:
+            _, answer = await instance.call(
+                address, calls.GET_CONSUMER_LIST_BY_GROUP, GroupRequest(consumer_group=group)
+            )
+        except GantryError as error:
+            log.info("members of %s not known at %s: %s", group, address, error)
+            continue
+        return in_java_order(fastjson.load_as(answer.body, ConsumerIdList).consumer_id_list)
+    return None
+
+
+async def my_queues(
+    instance: Instance, group: str, topic: str, strategy: Strategy, *, broadcast: bool
+) -> list[Queue] | None:
+    """My share of a topic; None when it cannot be known now, so that all stays as it is."""
+    try:
+        route = await instance.routes.get(topic)
+    except GantryError as error:
+        log.info("queues of %s not known: %s", topic, error)
+        return None
+    queues = sorted(instance.routes.subscribe_queues(route, topic))
+    if broadcast:
+        return queues
+    members = await members_of(instance, group, route)
+    if members is not None and instance.client_id not in members:
+        # The broker has not heard of us, or forgot us when it restarted: tell it, then ask again.
+        await instance.heartbeat_now()
+        members = await members_of(instance, group, route)
+    if not members:
+        return None
+    return strategy(instance.client_id, queues, members)
+
+
+class Rebalancing:
+    """Runs a step now, every interval, whenever woken, and soon again while it is unsettled."""
+
+    def __init__(self, step: Callable[[], Awaitable[float | None]], interval: float) -> None:
+        self._step, self._interval = step, interval
+        self._woken = asyncio.Event()
+
+    def listen(self, instance: Instance, group: str) -> Callable[[], None]:
+        """Wake when the group's members or a topic's queues change; returns how to stop that."""
+
+        async def members_changed(_: Connection, command: Command) -> Command | None:
+            if command.ext.get("consumerGroup") != group:
+                return None
+            self.wake()
+            return Command(code=0)
+
+        forget = instance.on_request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, members_changed)
+        instance.routes.on_change.append(self.wake)
+
+        def stop() -> None:
+            forget()
+            instance.routes.on_change.remove(self.wake)
+
+        return stop
+
+    def wake(self) -> None:
+        """Do not wait for the interval."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """For ever. The step returns None when settled, else the longest pause it can bear."""
+        pause = RETRY_SECONDS_MIN
+        while True:
+            self._woken.clear()
+            try:
+                bearable = await self._step()
+            except Exception:
+                log.exception("sharing out queues failed; it is tried again")
+                bearable = self._interval
+            pause = RETRY_SECONDS_MIN if bearable is None else min(pause * 2, bearable)
+            wait = self._interval if bearable is None else min(pause, self._interval)
+            try:
+                async with asyncio.timeout(wait):
+                    await self._woken.wait()
+            except TimeoutError:
+                continue
+            pause = RETRY_SECONDS_MIN

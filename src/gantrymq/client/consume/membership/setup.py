@@ -1,0 +1,96 @@
+"""What the parts of one consumer have in common."""
+
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.network import Network
+from gantrymq.client.consume.flow_control import MIB, FlowLimits
+from gantrymq.client.consume.membership.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
+from gantrymq.client.consume.membership.send_back import RETRIES_MAX_DEFAULT
+from gantrymq.client.core.consumer_errors import ConsumerMisused
+from gantrymq.client.core.instance import Hook, Instance, shared_instance
+from gantrymq.client.core.options import AllocateStrategy, ClientOptions, ConsumerOptions
+from gantrymq.model import Subscription, check_group_name
+from gantrymq.protocol.assignment import Strategy, averagely, by_circle, consistent_hash
+
+__all__ = ["BROADCASTING", "RETRIES_MAX_DEFAULT", "Setup", "check_group", "join", "strategy_named"]
+
+BROADCASTING = "BROADCASTING"
+
+_STRATEGIES: dict[AllocateStrategy, Strategy] = {
+    "AVG": averagely,
+    "AVG_BY_CIRCLE": by_circle,
+    "CONSISTENT_HASH": consistent_hash(),
+}
+_RESERVED_GROUPS = ("DEFAULT_CONSUMER", "DEFAULT_PRODUCER")
+
+
+async def join(
+    client: ClientOptions,
+    group: str,
+    ports: tuple[Network | None, WallClock | None, random.Random | None],
+    hooks: Sequence[Hook],
+    assemble: Callable[[Instance], Awaitable[None]],
+) -> None:
+    """Start a consumer's instance and put its parts on it; a start that fails leaves nothing."""
+    network, clock, rng = ports
+    instance = shared_instance(
+        client, network=network, clock=clock, rng=rng, consumer_group=group, hooks=hooks
+    )
+    await instance.start()
+    try:
+        await assemble(instance)
+    except BaseException:
+        await instance.close()
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """One consumer's place in the world and its settings."""
+
+    instance: Instance
+    group: str
+    options: ConsumerOptions
+    ordered: bool
+    strategy: Strategy
+    timestamp_ms: int
+    """Where a new group begins when it begins at a time."""
+    subscriptions: dict[str, Subscription] = field(default_factory=dict)
+
+    @property
+    def broadcast(self) -> bool:
+        return self.options.message_model == BROADCASTING
+
+    @property
+    def flow_limits(self) -> FlowLimits:
+        options = self.options
+        return FlowLimits(
+            options.pull_threshold_for_queue,
+            options.pull_threshold_size_for_queue_mib * MIB,
+            None if self.ordered else options.consume_max_span,
+        )
+
+    def offset_store(self) -> OffsetStore:
+        """The store that fits the message model."""
+        if self.broadcast:
+            return LocalOffsets.of(self.instance, self.group, self.options.offset_dir)
+        return RemoteOffsets(
+            self.instance,
+            self.group,
+            skip_young_queues=self.options.from_last_skips_young_queues,
+        )
+
+
+def strategy_named(name: AllocateStrategy) -> Strategy:
+    """A strategy that needs no further settings, by RocketMQ's name."""
+    return _STRATEGIES[name]
+
+
+def check_group(group: str) -> str:
+    """A group name must be chosen: two strangers must not share one by accident."""
+    if group in _RESERVED_GROUPS:
+        raise ConsumerMisused(f"group {group!r} is reserved: choose a name of your own")
+    return check_group_name(group)

@@ -1,0 +1,344 @@
+"""A consumer that is polled: subscribe or assign, poll batches, seek, commit."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from datetime import datetime
+from typing import Any, Self
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.errors import GantryError
+from gantrymq.base.network import Network
+from gantrymq.client.consume.broker_requests import ServerRequests
+from gantrymq.client.consume.membership import queue_offsets
+from gantrymq.client.consume.membership.offset_store import OffsetStore
+from gantrymq.client.consume.membership.queue_offsets import timestamp_of
+from gantrymq.client.consume.membership.rebalance import Rebalancing, my_queues
+from gantrymq.client.consume.membership.setup import Setup, check_group, join, strategy_named
+from gantrymq.client.consume.membership.subscriptions import Subscribing
+from gantrymq.client.consume.queues.handout import Handout, HandoutClosed
+from gantrymq.client.consume.queues.process_queues import ProcessQueues
+from gantrymq.client.core.consumer_errors import ConsumerMisused, QueueNotAssigned
+from gantrymq.client.core.errors import Closed, NotStarted
+from gantrymq.client.core.instance import Hook, Instance
+from gantrymq.client.core.options import ClientOptions, ConsumerOptions, PullOptions, chosen
+from gantrymq.client.messages.delivery import Delivery
+from gantrymq.client.messages.received import Received
+from gantrymq.client.produce.producer import with_namesrv
+from gantrymq.model import Queue
+from gantrymq.protocol.assignment import Strategy
+from gantrymq.protocol.bodies import ConsumerData
+
+log = logging.getLogger(__name__)
+
+
+class LitePullConsumer:
+    """Gives you the next messages when you ask; what a poll returned counts as read at the next.
+
+    async with LitePullConsumer("localhost:9876", group="loader") as consumer:
+        consumer.subscribe("orders")
+        while batch := await consumer.poll():
+            ...
+    """
+
+    def __init__(
+        self,
+        namesrv: str | None = None,
+        *,
+        group: str,
+        options: PullOptions | None = None,
+        client: ClientOptions | None = None,
+        strategy: Strategy | None = None,
+        offsets: OffsetStore | None = None,
+        hooks: Sequence[Hook] = (),
+        network: Network | None = None,
+        clock: WallClock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.group = check_group(group)
+        self.options = chosen(PullOptions, options)
+        self._client = with_namesrv(client, namesrv)
+        self._strategy = strategy or strategy_named(self.options.allocate_strategy)
+        self._own_offsets, self._hooks = offsets, tuple(hooks)
+        self._ports = (network, clock, rng)
+        self._subscribing = Subscribing(self.group, retries=False)
+        self._assigned: list[Queue] | None = None
+        self._polled: list[Delivery] = []
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._state = "new"
+        self._instance: Instance
+        self._setup: Setup
+        self._handout: Handout
+        self._claims: ProcessQueues
+        self._offsets: OffsetStore
+        self._rebalancing: Rebalancing
+        self._stops: list[Callable[[], None]] = []
+
+    # life
+
+    async def start(self) -> None:
+        """Join the group."""
+        if self._state != "new":
+            raise Closed(f"lite pull consumer of {self.group!r} was started before")
+        await join(self._client, self.group, self._ports, self._hooks, self._assemble)
+        self._state = "open"
+
+    async def _assemble(self, instance: Instance) -> None:
+        options = self.options
+        self._instance = instance
+        self._setup = Setup(
+            instance, self.group, as_push_options(options), False, self._strategy,
+            timestamp_of(options.consume_timestamp, instance.clock.now_ms()),
+            self._subscribing.table,
+        )  # fmt: skip
+        self._offsets = self._own_offsets or self._setup.offset_store()
+        await self._offsets.load()
+        self._handout = Handout()
+        interval = options.rebalance_interval_ms
+        if self._assigned is not None:
+            interval = options.topic_metadata_check_interval_ms
+        self._rebalancing = Rebalancing(self._rebalance, interval / 1000)
+        self._claims = ProcessQueues(
+            self._setup, self._handout, self._offsets, None,
+            retries_max=None, spawn=self._spawn, wake=self._rebalancing.wake,
+            shares=self._shares, total_max=options.pull_threshold_for_all,
+            commits=options.auto_commit,
+        )  # fmt: skip
+        requests = ServerRequests(self._setup, self._claims, lambda: None)
+        instance.register_consumer(self.group, self._consumer_data)
+        requests.listen()
+        self._stops = [requests.stop, self._rebalancing.listen(instance, self.group)]
+        self._subscribing.start(instance, self._rebalancing.wake)
+        self._spawn(self._rebalancing.run())
+        if options.auto_commit:
+            self._spawn(self._auto_commit(options.auto_commit_interval_ms / 1000))
+
+    async def close(self) -> None:
+        """Leave the group; with auto commit, what was polled counts as read."""
+        was, self._state = self._state, "closed"
+        if was != "open":
+            return
+        for stop in self._stops:
+            stop()
+        self._claims.stop_pulls()
+        self._handout.close()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._subscribing.stop()
+        if self.options.auto_commit:
+            self._count_as_read()
+        await self._claims.close()
+        await self._instance.unregister_consumer(self.group)
+        await self._instance.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: object, *exc: object) -> None:
+        if kind is not None:
+            # The last batch was not worked through: it will be delivered again.
+            self._polled.clear()
+        await self.close()
+
+    def _check_open(self) -> None:
+        if self._state == "new":
+            raise NotStarted("the consumer is not started: use `async with` or `await start()`")
+        if self._state == "closed":
+            raise Closed(f"lite pull consumer of {self.group!r} is closed")
+        self._instance.check_usable()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(lambda task: self._tasks.pop(task, None))
+        return task
+
+    # what to read
+
+    def subscribe(self, topic: str, tags: str = "*", *, sql: str | None = None) -> None:
+        """Share the topic's queues with the other members of the group."""
+        if self._assigned is not None:
+            raise ConsumerMisused("this consumer was assigned its queues: it cannot subscribe")
+        self._subscribing.subscribe(topic, tags, sql)
+
+    def assign(self, queues: Iterable[Queue]) -> None:
+        """Read exactly these queues, whoever else does; replaces an earlier assignment."""
+        if self._assigned is None and self._subscribing.table:
+            raise ConsumerMisused("this consumer has subscribed: it cannot be assigned queues")
+        self._assigned = sorted(dict.fromkeys(queues))
+        topics = dict.fromkeys(queue.topic for queue in self._assigned)
+        for topic in topics:
+            if topic not in self._subscribing.table:
+                self._subscribing.subscribe(topic, "*", None)
+        for topic in list(self._subscribing.table):
+            if topic not in topics:
+                self._subscribing.unsubscribe(topic)
+        if self._state == "open":
+            self._rebalancing.wake()
+
+    async def _shares(self, topic: str) -> list[Queue] | None:
+        if self._assigned is not None:
+            return [queue for queue in self._assigned if queue.topic == topic]
+        return await my_queues(
+            self._instance, self.group, topic, self._strategy, broadcast=self._setup.broadcast
+        )
+
+    async def _rebalance(self) -> float | None:
+        try:
+            await self._subscribing.announce()
+        except GantryError as error:
+            log.warning("subscriptions of %s not announced: %s", self.group, error)
+        return await self._claims.rebalance()
+
+    def _consumer_data(self) -> ConsumerData:
+        subscribed = self._assigned is None
+        return ConsumerData(
+            consume_from_where=self.options.consume_from_where,
+            consume_type="CONSUME_ACTIVELY",
+            group_name=self.group,
+            message_model=self.options.message_model,
+            subscription_data_set=list(self._subscribing.table.values()) if subscribed else [],
+        )
+
+    @property
+    def assignment(self) -> list[Queue]:
+        """The queues this consumer reads now."""
+        self._check_open()
+        return sorted(self._claims.held)
+
+    async def wait_assigned(self, count: int = 1) -> list[Queue]:
+        """Wait until at least so many queues are held."""
+        self._check_open()
+        changed = asyncio.Event()
+        listeners = self._claims.on_change
+
+        def look(_: list[Queue]) -> None:
+            changed.set()
+
+        listeners.append(look)
+        try:
+            while len(self._claims.held) < count:
+                await changed.wait()
+                changed.clear()
+        finally:
+            listeners.remove(look)
+        return self.assignment
+
+    async def queues(self, topic: str) -> list[Queue]:
+        """All queues of a topic that may be read."""
+        self._check_open()
+        route = await self._instance.routes.get(topic)
+        return sorted(self._instance.routes.subscribe_queues(route, topic))
+
+    # messages
+
+    async def poll(self, timeout: float | None = None) -> list[Received]:
+        """The next messages of one queue; an empty list when none came in time (5 s)."""
+        self._check_open()
+        self._count_as_read()
+        limit = self.options.poll_timeout_ms / 1000 if timeout is None else timeout
+        batch = self._handout.take(self.options.pull_batch_size)
+        if not batch and limit > 0:
+            try:
+                async with asyncio.timeout(limit):
+                    batch = await self._handout.next(self.options.pull_batch_size)
+            except (TimeoutError, HandoutClosed):
+                batch = []
+        self._polled = batch
+        return list(batch)
+
+    def _count_as_read(self) -> None:
+        polled, self._polled = self._polled, []
+        for message in polled:
+            claim = self._claims.held.get(message.queue)
+            if claim is not None:
+                claim.acked(message)
+
+    async def seek(self, queue: Queue, offset: int) -> None:
+        """Read on from another offset; what was fetched already is forgotten."""
+        self._check_open()
+        low = await queue_offsets.min_offset(self._instance, queue)
+        high = await queue_offsets.max_offset(self._instance, queue)
+        if not low <= offset <= high:
+            raise ConsumerMisused(f"{queue} has offsets {low} to {high}, not {offset}")
+        self._polled = [message for message in self._polled if message.queue != queue]
+        self._claims.restart(queue, offset)
+
+    async def seek_to_begin(self, queue: Queue) -> None:
+        self._check_open()
+        await self.seek(queue, await queue_offsets.min_offset(self._instance, queue))
+
+    async def seek_to_end(self, queue: Queue) -> None:
+        self._check_open()
+        await self.seek(queue, await queue_offsets.max_offset(self._instance, queue))
+
+    async def offset_for_time(self, queue: Queue, when: datetime | int) -> int:
+        """The offset of the first message stored at that time (a datetime, or milliseconds)."""
+        self._check_open()
+        at_ms = int(when.timestamp() * 1000) if isinstance(when, datetime) else when
+        return await queue_offsets.search_offset(self._instance, queue, at_ms)
+
+    def pause(self, queues: Iterable[Queue]) -> None:
+        """Neither fetch nor return messages of these queues."""
+        self._check_open()
+        for queue in queues:
+            self._claims.paused[queue] = None
+            if queue in self._claims.held:
+                self._claims.held[queue].paused = True
+
+    def resume(self, queues: Iterable[Queue]) -> None:
+        """Go on with paused queues."""
+        self._check_open()
+        for queue in queues:
+            self._claims.paused.pop(queue, None)
+            if queue in self._claims.held:
+                self._claims.held[queue].resume()
+
+    # progress
+
+    def position(self, queue: Queue) -> int:
+        """The offset of the next message that counts as unread."""
+        self._check_open()
+        claim = self._claims.held.get(queue)
+        if claim is None:
+            raise QueueNotAssigned(f"{queue} is not held by this consumer")
+        return claim.progress.done
+
+    async def committed(self, queue: Queue) -> int | None:
+        """The group's stored progress; None when there is none."""
+        self._check_open()
+        return await self._offsets.read(queue)
+
+    async def commit(self) -> None:
+        """Store the progress now, what was polled last included."""
+        self._check_open()
+        self._count_as_read()
+        await self._claims.persist(wait=True)
+
+    async def _auto_commit(self, interval: float) -> None:
+        while True:
+            await asyncio.sleep(interval)
+            try:
+                await self._claims.persist()
+            except Exception:
+                log.exception("auto commit of %s failed; it goes on", self.group)
+
+
+def as_push_options(options: PullOptions) -> ConsumerOptions:
+    """The same settings in the words of the machinery that both kinds share."""
+    return ConsumerOptions(
+        message_model=options.message_model,
+        consume_from_where=options.consume_from_where,
+        consume_timestamp=options.consume_timestamp,
+        consume_max_span=options.consume_max_span,
+        pull_threshold_for_queue=options.pull_threshold_for_queue,
+        pull_threshold_size_for_queue_mib=options.pull_threshold_size_for_queue_mib,
+        pull_batch_size=options.pull_batch_size,
+        broker_suspend_ms=options.broker_suspend_ms,
+        pull_timeout_ms=options.suspend_timeout_ms,
+        offset_dir=options.offset_dir,
+    )

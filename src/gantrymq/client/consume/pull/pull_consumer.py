@@ -1,0 +1,303 @@
+"""A consumer that asks for itself: any queue, any offset, its own progress."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import NamedTuple, Self
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.errors import ProtocolError
+from gantrymq.base.network import Network
+from gantrymq.client.consume.membership import queue_offsets
+from gantrymq.client.consume.membership.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
+from gantrymq.client.consume.membership.rebalance import Rebalancing, my_queues
+from gantrymq.client.consume.membership.send_back import SendBacks
+from gantrymq.client.consume.membership.setup import BROADCASTING, check_group, join, strategy_named
+from gantrymq.client.consume.membership.subscriptions import SQL, check_sql
+from gantrymq.client.consume.queues.pull_request import PullAnswer, PullStatus, pull_raw
+from gantrymq.client.core.errors import Closed, NotStarted
+from gantrymq.client.core.instance import Hook, Instance
+from gantrymq.client.core.options import ClientOptions, PullOptions, chosen
+from gantrymq.client.messages.delivery import BROKER_LEVEL
+from gantrymq.client.messages.received import Received
+from gantrymq.client.produce.producer import with_namesrv
+from gantrymq.filter import condition
+from gantrymq.kernel import cut_records
+from gantrymq.model import Queue, Subscription
+from gantrymq.protocol.assignment import Strategy
+from gantrymq.protocol.bodies import ConsumerData
+from gantrymq.protocol.subscription import ALL, subscription
+
+log = logging.getLogger(__name__)
+
+PULL_COUNT = 32
+SHARES_RETRY_SECONDS = 5.0
+CHECKED_MAX = 1_000
+"""Conditions remembered as checked."""
+
+QueueListener = Callable[[str, list[Queue], list[Queue]], None]
+"""(topic, all its queues, mine)"""
+
+
+class PullResult(NamedTuple):
+    """What one pull found, and where the next one begins."""
+
+    status: PullStatus
+    messages: list[Received]
+    next_offset: int
+    min_offset: int
+    max_offset: int
+
+
+class PullConsumer:
+    """Reads queues at offsets of your choice.
+
+    async with PullConsumer("localhost:9876", group="audit") as consumer:
+        for queue in await consumer.queues("orders"):
+            found = await consumer.pull(queue, await consumer.min_offset(queue))
+    """
+
+    def __init__(
+        self,
+        namesrv: str | None = None,
+        *,
+        group: str,
+        options: PullOptions | None = None,
+        client: ClientOptions | None = None,
+        strategy: Strategy | None = None,
+        offsets: OffsetStore | None = None,
+        hooks: Sequence[Hook] = (),
+        network: Network | None = None,
+        clock: WallClock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.group = check_group(group)
+        self.options = chosen(PullOptions, options)
+        self._client = with_namesrv(client, namesrv)
+        self._strategy = strategy or strategy_named(self.options.allocate_strategy)
+        self._own_offsets, self._hooks = offsets, tuple(hooks)
+        self._ports = (network, clock, rng)
+        self._state = "new"
+        self._listeners: dict[str, list[QueueListener]] = {}
+        self._shares: dict[str, tuple[list[Queue], list[Queue]]] = {}
+        self._broker_ids: dict[Queue, int] = {}
+        self._checked: set[tuple[str, str]] = set()
+        self._instance: Instance
+        self._offsets: OffsetStore
+        self._rebalancing: Rebalancing
+        self._task: asyncio.Task[None] | None = None
+        self._stop_listening: Callable[[], None]
+
+    # life
+
+    async def start(self) -> None:
+        """Connect, and join the group."""
+        if self._state != "new":
+            raise Closed(f"pull consumer of {self.group!r} was started before")
+        await join(self._client, self.group, self._ports, self._hooks, self._assemble)
+        self._state = "open"
+        if self._topics:
+            self._task = asyncio.create_task(self._rebalancing.run())
+
+    async def _assemble(self, instance: Instance) -> None:
+        self._instance = instance
+        broadcast = self.options.message_model == BROADCASTING
+        if self._own_offsets is not None:
+            self._offsets = self._own_offsets
+        elif broadcast:
+            self._offsets = LocalOffsets.of(instance, self.group, self.options.offset_dir)
+        else:
+            self._offsets = RemoteOffsets(instance, self.group, skip_young_queues=True)
+        await self._offsets.load()
+        instance.register_consumer(self.group, self._consumer_data)
+        self._rebalancing = Rebalancing(self._share_out, self.options.rebalance_interval_ms / 1000)
+        self._stop_listening = self._rebalancing.listen(instance, self.group)
+
+    async def close(self) -> None:
+        """Leave the group. Offsets that were not committed are the caller's own affair."""
+        was, self._state = self._state, "closed"
+        if was != "open":
+            return
+        self._stop_listening()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        await self._instance.unregister_consumer(self.group)
+        await self._instance.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    def _open(self) -> Instance:
+        if self._state == "new":
+            raise NotStarted("the consumer is not started: use `async with` or `await start()`")
+        if self._state == "closed":
+            raise Closed(f"pull consumer of {self.group!r} is closed")
+        self._instance.check_usable()
+        return self._instance
+
+    # pulling
+
+    async def queues(self, topic: str) -> list[Queue]:
+        """All queues of a topic that may be read."""
+        instance = self._open()
+        route = await instance.routes.get(topic)
+        return sorted(instance.routes.subscribe_queues(route, topic))
+
+    async def pull(
+        self, queue: Queue, offset: int, *, tags: str = ALL, sql: str | None = None,
+        max_count: int = PULL_COUNT,
+    ) -> PullResult:  # fmt: skip
+        """What lies at `offset` now, possibly nothing."""
+        timeout = self.options.pull_timeout_ms / 1000
+        return await self._pull(queue, offset, tags, sql, max_count, 0.0, timeout)
+
+    async def pull_blocking(
+        self, queue: Queue, offset: int, *, tags: str = ALL, sql: str | None = None,
+        max_count: int = PULL_COUNT,
+    ) -> PullResult:  # fmt: skip
+        """The same, but the broker waits for a message to come (20 s unless set otherwise)."""
+        suspend = self.options.broker_suspend_ms / 1000
+        timeout = self.options.suspend_timeout_ms / 1000
+        return await self._pull(queue, offset, tags, sql, max_count, suspend, timeout)
+
+    async def _pull(
+        self, queue: Queue, offset: int, tags: str, sql: str | None, max_count: int,
+        suspend: float, timeout: float,
+    ) -> PullResult:  # fmt: skip
+        wanted = _expression(queue.topic, tags, sql)
+        if sql is not None:
+            await self._check_sql(queue, wanted)
+        pulled = await pull_raw(
+            self._open(), self.group, queue, offset, max_count=max_count, suspend=suspend,
+            timeout=timeout, subscription=wanted, broker_id=self._broker_ids.get(queue, 0),
+        )  # fmt: skip
+        self._broker_ids[queue] = pulled.broker_id
+        found = pulled.status is PullStatus.FOUND
+        messages = received(pulled.body, queue) if found else []
+        if wanted.tags_set:
+            messages = [message for message in messages if message.tags in wanted.tags_set]
+        return PullResult(
+            pulled.status, messages, pulled.next_offset, pulled.min_offset, pulled.max_offset
+        )
+
+    async def _check_sql(self, queue: Queue, wanted: Subscription) -> None:
+        """Before the first pull with a condition the broker is asked whether it takes it."""
+        key = queue.broker_name, wanted.sub_string
+        if key in self._checked:
+            return
+        instance = self._open()
+        await instance.routes.get(queue.topic)
+        address = instance.routes.address_of(queue.broker_name, 0, any_id=True)
+        await check_sql(instance, self.group, address, wanted)
+        if len(self._checked) >= CHECKED_MAX:
+            self._checked.clear()
+        self._checked.add(key)
+
+    async def pull_raw(
+        self, queue: Queue, offset: int, *, max_count: int = PULL_COUNT,
+        max_bytes: int | None = None, suspend: float = 0.0,
+    ) -> PullAnswer:  # fmt: skip
+        """For bulk readers: the answer's bytes untouched, records back to back."""
+        return await pull_raw(
+            self._open(), self.group, queue, offset, max_count=max_count, max_bytes=max_bytes,
+            suspend=suspend,
+        )  # fmt: skip
+
+    # offsets
+
+    async def min_offset(self, queue: Queue) -> int:
+        """The offset of the first message still there."""
+        return await queue_offsets.min_offset(self._open(), queue)
+
+    async def max_offset(self, queue: Queue) -> int:
+        """The offset the next message will have."""
+        return await queue_offsets.max_offset(self._open(), queue)
+
+    async def search_offset(self, queue: Queue, when: datetime | int) -> int:
+        """The offset of the first message stored at that time (a datetime, or milliseconds)."""
+        at_ms = int(when.timestamp() * 1000) if isinstance(when, datetime) else when
+        return await queue_offsets.search_offset(self._open(), queue, at_ms)
+
+    async def committed(self, queue: Queue) -> int | None:
+        """The group's stored progress; None when there is none."""
+        self._open()
+        return await self._offsets.read(queue)
+
+    async def commit(self, queue: Queue, offset: int) -> None:
+        """Store the group's progress: the offset of the next message to read."""
+        self._open()
+        await self._offsets.store({queue: offset}, wait=True)
+
+    async def send_back(self, message: Received, delay_level: int = BROKER_LEVEL) -> None:
+        """Put a message into the group's retry topic, or its dead letters with level -1."""
+        await SendBacks(self._open(), self.group, None)(message, delay_level)
+
+    # shares
+
+    def on_queues_changed(self, topic: str, listener: QueueListener) -> None:
+        """Call back when the topic's queues or this member's share of them change."""
+        self._listeners.setdefault(topic, []).append(listener)
+        self._shares.pop(topic, None)
+        if self._state == "open":
+            self._rebalancing.wake()
+            if self._task is None:
+                self._task = asyncio.create_task(self._rebalancing.run())
+
+    @property
+    def _topics(self) -> list[str]:
+        return list(dict.fromkeys([*self.options.register_topics, *self._listeners]))
+
+    def share(self, topic: str) -> list[Queue]:
+        """This member's queues of a registered topic, as last shared out."""
+        return list(self._shares.get(topic, ([], []))[1])
+
+    async def _share_out(self) -> float | None:
+        settled = True
+        for topic in self._topics:
+            everything = await self._shares_of(topic, broadcast=True)
+            await self._instance.heartbeats.send_new()
+            broadcast = self.options.message_model == BROADCASTING
+            mine = await self._shares_of(topic, broadcast=broadcast)
+            if everything is None or mine is None:
+                settled = False
+            elif self._shares.get(topic) != (everything, mine):
+                self._shares[topic] = (everything, mine)
+                for listener in list(self._listeners.get(topic, [])):
+                    listener(topic, list(everything), list(mine))
+        return None if settled else SHARES_RETRY_SECONDS
+
+    async def _shares_of(self, topic: str, *, broadcast: bool) -> list[Queue] | None:
+        return await my_queues(
+            self._instance, self.group, topic, self._strategy, broadcast=broadcast
+        )
+
+    def _consumer_data(self) -> ConsumerData:
+        return ConsumerData(
+            consume_from_where="CONSUME_FROM_LAST_OFFSET",
+            consume_type="CONSUME_ACTIVELY",
+            group_name=self.group,
+            message_model=self.options.message_model,
+            subscription_data_set=[subscription(topic, ALL) for topic in self._topics],
+        )
+
+
+def _expression(topic: str, tags: str, sql: str | None) -> Subscription:
+    if sql is None:
+        return subscription(topic, tags)
+    condition(sql)
+    return subscription(topic, sql, SQL)
+
+
+def received(body: bytes, queue: Queue) -> list[Received]:
+    """The messages of a pull's answer; a bad record is an error, not an end."""
+    cuts, bad = cut_records(body)
+    if bad is not None:
+        raise ProtocolError(f"pull of {queue}: {bad}") from bad
+    return [Received(body, body_at, head, queue) for _, body_at, head in cuts]

@@ -1,0 +1,495 @@
+"""The consumer: subscribe, then iterate or register a handler."""
+
+import asyncio
+import logging
+import os
+import random
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, Generic, Self, overload
+
+import msgspec
+
+from gantrymq.base import arguments
+from gantrymq.base.clock import WallClock
+from gantrymq.base.errors import GantryError
+from gantrymq.base.network import Network
+from gantrymq.client.consume.broker_requests import ServerRequests
+from gantrymq.client.consume.handling.handler_check import check_handler
+from gantrymq.client.consume.handling.handler_types import BatchDecorator, H, R
+from gantrymq.client.consume.handling.workers import Work, Workers
+from gantrymq.client.consume.membership.offset_store import OffsetStore
+from gantrymq.client.consume.membership.one_host import check_one_host
+from gantrymq.client.consume.membership.queue_offsets import timestamp_of
+from gantrymq.client.consume.membership.readiness import Readiness, ready_or
+from gantrymq.client.consume.membership.rebalance import Rebalancing
+from gantrymq.client.consume.membership.retry_log import NO_LIMIT
+from gantrymq.client.consume.membership.send_back import SendBacks
+from gantrymq.client.consume.membership.setup import (
+    BROADCASTING,
+    RETRIES_MAX_DEFAULT,
+    Setup,
+    check_group,
+    join,
+    strategy_named,
+)
+from gantrymq.client.consume.membership.start_position import Start, moment_of, with_start
+from gantrymq.client.consume.membership.subscriptions import Subscribing
+from gantrymq.client.consume.queues.handout import Handout, HandoutClosed
+from gantrymq.client.consume.queues.process_queues import ProcessQueues
+from gantrymq.client.core.consumer_errors import ConsumerMisused
+from gantrymq.client.core.errors import BrokerRefused, Closed, NotStarted
+from gantrymq.client.core.instance import Hook, Instance
+from gantrymq.client.core.options import ClientOptions, ConsumerOptions, check_trace, chosen
+from gantrymq.client.messages.delivery import Delivery
+from gantrymq.client.once.guard import Once
+from gantrymq.client.once.store import Tx
+from gantrymq.client.produce.producer import with_namesrv
+from gantrymq.client.tracing import Tracing
+from gantrymq.model import RETRY_PREFIX, Queue
+from gantrymq.protocol.assignment import Strategy
+from gantrymq.protocol.bodies import ConsumerData
+
+log = logging.getLogger(__name__)
+
+LOCK_RENEW_SECONDS: Final = 20.0
+CLOSE_GRACE_SECONDS: Final = 5.0
+FROM_OPTIONS: Final = -1
+
+
+def _with_arguments(
+    options: ConsumerOptions, broadcast: bool, concurrency: int | None, max_retries: int | None
+) -> ConsumerOptions:
+    """The options that have an argument of their own, which is the stronger word."""
+    changes: dict[str, Any] = {}
+    if arguments.yes_or_no("broadcast", broadcast):
+        changes["message_model"] = BROADCASTING
+    if concurrency is not None:
+        changes["consume_thread_max"] = concurrency
+    if max_retries is not None and max_retries != FROM_OPTIONS:
+        changes["max_reconsume_times"] = max_retries
+    return msgspec.structs.replace(options, **changes)
+
+
+def _check_parts(strategy: Strategy | None, once: Once | None) -> None:
+    if once is not None:
+        arguments.one_of("once", once, Once, "an Once, as in Once(SqliteStore(path))")
+    if strategy is not None and not callable(strategy):
+        raise arguments.wrong_type(
+            "strategy", "a function from gantrymq.protocol.assignment (by name: the option "
+            "allocate_strategy)", strategy,
+        )  # fmt: skip
+
+
+class Consumer(Generic[Tx]):
+    """Reads topics as a member of a group.
+
+        async with Consumer("localhost:9876", group="billing") as consumer:
+            consumer.subscribe("orders", tags="paid || refunded")
+            async for message in consumer:
+                ...
+                await message.ack()
+
+    or, with up to 20 at a time, `@consumer.handler` and `await consumer.run()`. `start` says where
+    a group begins that never read a queue: "first", "last" (the default), a datetime, "30m ago".
+    """
+
+    def __init__(
+        self,
+        namesrv: str | None = None,
+        *,
+        group: str,
+        start: Start | None = None,
+        ordered: bool = False,
+        broadcast: bool = False,
+        max_retries: int | None = FROM_OPTIONS,
+        concurrency: int | None = None,
+        strategy: Strategy | None = None,
+        offsets: OffsetStore | None = None,
+        once: Once[Tx] | None = None,
+        options: ConsumerOptions | None = None,
+        client: ClientOptions | None = None,
+        trace: bool | str = False,
+        close_grace: float = CLOSE_GRACE_SECONDS,
+        start_timeout: float | None = None,
+        network: Network | None = None,
+        clock: WallClock | None = None,
+        rng: random.Random | None = None,
+        hooks: Sequence[Hook] = (),
+    ) -> None:
+        self.group = check_group(group)
+        self.ordered = arguments.yes_or_no("ordered", ordered)
+        self._start_at = start
+        options = with_start(chosen(ConsumerOptions, options), start)
+        self.options = options = _with_arguments(options, broadcast, concurrency, max_retries)
+        self._client = with_namesrv(client, namesrv)
+        self._max_retries = None if max_retries is None else options.max_reconsume_times
+        _check_parts(strategy, once)
+        self._strategy = strategy or strategy_named(options.allocate_strategy)
+        self._own_offsets, self._once = offsets, once
+        self._close_grace = arguments.seconds("close_grace", close_grace)
+        if start_timeout is not None:
+            arguments.seconds("start_timeout", start_timeout, more_than_none=True)
+        self._start_timeout = start_timeout
+        self._ports = (network, clock, rng)
+        self._hooks = tuple(hooks)
+        self._trace = check_trace(trace)
+        self.tracing: Tracing | None = None
+        """What it writes down about what it consumes; None: nothing."""
+        self._subscribing = Subscribing(self.group, retries=options.message_model != BROADCASTING)
+        self._work: Work | None = None
+        self._workers: Workers | None = None
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._failure: GantryError | None = None
+        self._assigning: dict[asyncio.Event, None] = {}
+        self._ended: asyncio.Event | None = None
+        self._closed = False
+        self._waited = False
+        self._instance: Instance
+        self._setup: Setup
+        self._handout: Handout
+        self._claims: ProcessQueues
+        self._readiness: Readiness
+        self._rebalancing: Rebalancing
+        self._requests: ServerRequests
+        self._stop_listening: Callable[[], None]
+
+    # life
+
+    async def start(self) -> None:
+        """Join the group. Leave it with `close`, or use `async with` for both.
+
+        With a `start_timeout` everything subscribed to must be readable within so many seconds:
+        its topics exist and their brokers answer. Otherwise NotReady is raised, here or, for what
+        is subscribed to later, where messages are waited for.
+        """
+        self._check_not_closed()
+        if self._ended is not None:
+            return
+        early = bool(self._subscribing.table)
+        await join(self._client, self.group, self._ports, self._hooks, self._assemble)
+        if self._start_timeout is None:
+            return
+        if not early:
+            self._spawn(ready_or(self._readiness, self._start_timeout, self._fail))
+            return
+        try:
+            await self._readiness.wait(self._start_timeout)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _assemble(self, instance: Instance) -> None:
+        options = self.options
+        self._instance = instance
+        self._setup = setup = Setup(
+            instance, self.group, options, self.ordered, self._share,
+            self._begin_ms(instance.clock.now_ms()),
+            self._subscribing.table,
+        )  # fmt: skip
+        offsets = self._own_offsets or setup.offset_store()
+        await offsets.load()
+        if self._once is not None:
+            await self._start_once(self._once, instance)
+        self._handout, self._ended = Handout(), asyncio.Event()
+        if self._trace:
+            self.tracing = Tracing(instance, self.group, "CONSUME", self._trace)
+            self._handout.trace = self.tracing
+        self._rebalancing = Rebalancing(self._rebalance, options.rebalance_interval_ms / 1000)
+        self._claims = ProcessQueues(
+            setup, self._handout, offsets,
+            None if setup.broadcast else SendBacks(instance, self.group, self._own_limit),
+            retries_max=self._retry_limit, spawn=self._spawn, wake=self._rebalancing.wake,
+        )  # fmt: skip
+        self._claims.on_change.append(self._look_again)
+        self._readiness = Readiness(
+            self.group, instance.routes, self._subscribing.table, self._claims.unknown
+        )
+        self._requests = ServerRequests(setup, self._claims, lambda: self._work)
+        instance.register_consumer(self.group, self._consumer_data)
+        self._requests.listen()
+        self._stop_listening = self._rebalancing.listen(instance, self.group)
+        self._subscribing.start(instance, self._rebalancing.wake)
+        self._spawn(self._rebalancing.run())
+        self._spawn(self._every(instance.options.persist_offset_interval_ms / 1000, self._persist))
+        self._spawn(self._every(min(options.consume_timeout_ms / 1000, 60.0), self._expire))
+        if self.ordered:
+            self._spawn(self._every(LOCK_RENEW_SECONDS, self._claims.renew_locks))
+        if self._work is not None:
+            self._start_workers(self._work)
+
+    def _share(self, mine: str, queues: Sequence[Queue], members: Sequence[str]) -> list[Queue]:
+        """The strategy's answer; a consumer that traces writes down whom it shares with."""
+        if self.tracing is not None:
+            self.tracing.met(members)
+        return self._strategy(mine, queues, members)
+
+    def _begin_ms(self, now_ms: int) -> int:
+        if self._start_at in (None, "first", "last"):
+            return timestamp_of(self.options.consume_timestamp, now_ms)
+        assert self._start_at is not None
+        return moment_of(self._start_at, now_ms)
+
+    async def _start_once(self, once: Once, instance: Instance) -> None:
+        if self._setup.broadcast:
+            raise ConsumerMisused("every member of a broadcasting group does all work: no `once`")
+        if once.store.one_host:
+            await check_one_host(instance, self.group, self._subscribing.table)
+        await once.start(self.group, instance.clock, instance.rng, self._spawn)
+
+    @property
+    def _retry_limit(self) -> int | None:
+        return RETRIES_MAX_DEFAULT if self._max_retries == FROM_OPTIONS else self._max_retries
+
+    @property
+    def _own_limit(self) -> int | None:
+        """What brokers are told; nothing unless it was chosen, so that the group's rule counts."""
+        if self._max_retries == FROM_OPTIONS:
+            return None
+        return NO_LIMIT if self._max_retries is None else self._max_retries
+
+    async def close(self) -> None:
+        """Finish what runs, store the progress, leave the group. What is open comes again."""
+        if self._closed or self._ended is None:
+            self._closed = True
+            return
+        self._closed = True
+        self._look_again()
+        self._requests.stop()
+        self._stop_listening()
+        self._claims.stop_pulls()
+        self._handout.close()
+        if self._workers is not None:
+            await self._workers.stop(self._close_grace)
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._subscribing.stop()
+        await self._claims.close()
+        if self.tracing is not None:
+            await self.tracing.close()
+        await self._instance.unregister_consumer(self.group)
+        await self._instance.close()
+        if self._once is not None:
+            await self._once.close()
+        self._ended.set()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    @property
+    def instance(self) -> Instance:
+        """The connections, routes and timers this consumer shares with its client id."""
+        self._check_started()
+        return self._instance
+
+    def _check_not_closed(self) -> None:
+        if self._closed:
+            raise Closed(f"consumer of {self.group!r} is closed")
+
+    def _check_started(self) -> None:
+        self._check_not_closed()
+        if self._ended is None:
+            raise NotStarted("the consumer is not started: use `async with` or `await start()`")
+        self._instance.check_usable()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(lambda task: self._tasks.pop(task, None))
+        return task
+
+    async def _every(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await work()
+            except Exception:
+                log.exception("a timer of consumer group %s failed; it goes on", self.group)
+
+    async def _persist(self) -> None:
+        await self._claims.persist()
+
+    async def _expire(self) -> None:
+        seconds = self.options.consume_timeout_ms / 1000
+        await self._claims.expire(seconds, ordered_too=self._work is None)
+
+    # what to read
+
+    def subscribe(self, topic: str, tags: str = "*", *, sql: str | None = None) -> None:
+        """Read a topic: all of it, some tags (`a || b`), or what an SQL92 condition lets through.
+
+        A second call for the same topic replaces the first.
+        """
+        self._check_not_closed()
+        self._subscribing.subscribe(topic, tags, sql)
+
+    def unsubscribe(self, topic: str) -> None:
+        """Read it no more; its queues are given up."""
+        self._subscribing.unsubscribe(topic)
+
+    def _consumer_data(self) -> ConsumerData:
+        return ConsumerData(
+            consume_from_where=self.options.consume_from_where,
+            consume_type="CONSUME_PASSIVELY",
+            group_name=self.group,
+            message_model=self.options.message_model,
+            subscription_data_set=list(self._subscribing.table.values()),
+        )
+
+    async def _rebalance(self) -> float | None:
+        try:
+            await self._subscribing.announce()
+        except BrokerRefused as error:
+            self._fail(error)
+        except GantryError as error:
+            log.warning("subscriptions of %s not announced: %s", self.group, error)
+        if self._once is not None and self._once.store.one_host:
+            try:
+                await check_one_host(self._instance, self.group, self._subscribing.table)
+            except ConsumerMisused as error:
+                self._fail(error)
+                return None
+        bearable = await self._claims.rebalance()
+        self._readiness.look()
+        return bearable
+
+    def _fail(self, error: GantryError) -> None:
+        """A mistake that no waiting mends: whoever waits for messages is told."""
+        log.error("consumer group %s: %s", self.group, error)
+        self._failure = error
+        self._handout.close()
+        self._look_again()
+        if self._ended is not None:
+            self._ended.set()
+
+    @property
+    def assignment(self) -> list[Queue]:
+        """The queues this member holds now, its group's retry queues left out."""
+        self._check_started()
+        return sorted(q for q in self._claims.held if not q.topic.startswith(RETRY_PREFIX))
+
+    def on_assignment(self, listener: Callable[[list[Queue]], None]) -> None:
+        """Call back with all held queues whenever they change."""
+        self._check_started()
+        self._claims.on_change.append(listener)
+
+    async def wait_assigned(self, count: int = 1) -> list[Queue]:
+        """Wait until at least so many queues are held."""
+        self._check_started()
+        changed = asyncio.Event()
+        self._assigning[changed] = None
+        try:
+            while len(self.assignment) < count:
+                if self._failure is not None:
+                    raise self._failure
+                await changed.wait()
+                changed.clear()
+        finally:
+            del self._assigning[changed]
+        return self.assignment
+
+    def _look_again(self, _: object = None) -> None:
+        """For those who wait for queues: there are others now, or there will be none."""
+        for changed in self._assigning:
+            changed.set()
+
+    # messages
+
+    def __aiter__(self) -> Self:
+        self._check_not_closed()
+        return self
+
+    async def __anext__(self) -> Delivery:
+        if self._work is not None:
+            raise ConsumerMisused("a consumer with a handler cannot be iterated over as well")
+        if self._once is not None:
+            raise ConsumerMisused("`once` needs a handler: it must know when the work begins")
+        if self._ended is None or os.getpid() != self._instance.pid:
+            self._check_started()
+        if not self._waited:
+            self._waited = True
+            self._readiness.look(waits=True)
+        try:
+            return (await self._handout.next())[0]
+        except HandoutClosed:
+            if self._failure is not None:
+                raise self._failure from None
+            raise StopAsyncIteration from None
+
+    @overload
+    def handler(self, function: H) -> H: ...
+
+    @overload
+    def handler(self, function: Callable[[Delivery, Tx], R]) -> Callable[[Delivery, Tx], R]: ...
+
+    @overload
+    def handler(self, *, batch: int) -> BatchDecorator[Tx]: ...
+
+    def handler(self, function: Any = None, *, batch: int | None = None) -> Any:
+        """Register the function that gets every message; with `batch`, lists of up to so many.
+
+        Returning None acknowledges, an exception retries, and a ConsumeStatus says which. A
+        coroutine function may wait, and then up to `concurrency` run at once; a plain one runs on
+        the event loop and must be quick.
+        """
+        if batch is not None:
+            arguments.whole("batch", batch, 1)
+            return lambda inner: self._set_work(inner, self._work_of(inner, batch, as_list=True))
+        size = self.options.consume_batch_max
+        return self._set_work(function, self._work_of(function, size, as_list=size > 1))
+
+    def _work_of(self, function: Any, batch_max: int, *, as_list: bool) -> Work:
+        in_transaction = self._once is not None and self._once.transaction
+        check_handler(
+            function,
+            arguments=(
+                "messages" if as_list else "message",
+                *(("transaction",) if in_transaction else ()),
+            ),
+            given=Delivery,
+            as_list=as_list,
+            transaction=self._once.transaction_kind if self._once is not None else None,
+        )
+        if self._once is not None:
+            function = self._once.guard(function, as_list=as_list)
+        return Work(function, batch_max, as_list=as_list)
+
+    def _set_work(self, function: Any, work: Work) -> Any:
+        if self._work is not None:
+            raise ConsumerMisused("a consumer has one handler; look at `message.topic` in it")
+        self._work = work
+        if self._ended is not None and not self._closed:
+            self._start_workers(work)
+        return function
+
+    def _start_workers(self, work: Work) -> None:
+        self._workers = Workers(self._handout, work, self.options.consume_thread_max)
+
+    async def run(self) -> None:
+        """Wait until the consumer is closed; for programs that only have a handler."""
+        self._check_started()
+        assert self._ended is not None
+        self._readiness.look(waits=True)
+        await self._ended.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def pause(self, seconds: float) -> None:
+        """Hand nothing out for a time, when what the handler needs is down."""
+        self._check_started()
+        self._handout.hold(arguments.seconds("a pause", seconds))
+
+    def resume(self) -> None:
+        """End a pause early."""
+        self._check_started()
+        self._handout.release()
+
+    async def commit(self) -> None:
+        """Store the progress now; otherwise that happens every 5 s and at close."""
+        self._check_started()
+        await self._claims.persist(wait=True)

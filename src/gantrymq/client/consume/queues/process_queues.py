@@ -1,0 +1,339 @@
+"""The queues a consumer holds: taking them, keeping them, and letting go in good order."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, Final
+
+from gantrymq.base.errors import GantryError
+from gantrymq.client.consume.membership.consume_stats import ConsumeStats
+from gantrymq.client.consume.membership.offset_store import OffsetStore
+from gantrymq.client.consume.membership.queue_offsets import start_offset
+from gantrymq.client.consume.membership.rebalance import my_queues
+from gantrymq.client.consume.membership.setup import Setup
+from gantrymq.client.consume.queues.handout import Handout
+from gantrymq.client.consume.queues.ordered_queue import LOCK_SECONDS_MAX, OrderedClaim
+from gantrymq.client.consume.queues.process_queue import ProcessQueue, SendBack
+from gantrymq.client.consume.queues.pull_loop import PullLoop
+from gantrymq.client.consume.queues.queue_locks import QueueLocks
+from gantrymq.client.core.consumer_errors import QueueNotAssigned
+from gantrymq.client.messages.failures import because
+from gantrymq.model import Queue
+
+log = logging.getLogger(__name__)
+
+Shares = Callable[[str], Awaitable[list[Queue] | None]]
+"""Which queues of a topic are ours; None: that is not known now."""
+
+PULL_SILENCE_SECONDS_MAX: Final = 120.0
+"""A queue that was not pulled for this long is taken afresh."""
+DRAIN_SECONDS: Final = 1.0
+"""How long an ordered queue that is given away waits for its running batch."""
+MOVED_AGAIN_SECONDS: Final = 10.0
+"""Pause before a queue whose offset was corrected just now is taken once more."""
+UNLOCKED_RETRY_SECONDS: Final = 1.0
+"""How soon a queue is tried again whose lock another member still has."""
+UNKNOWN_RETRY_SECONDS: Final = 5.0
+"""How soon a topic is asked for again that has no route, or a group that nobody knows."""
+
+
+class ProcessQueues:
+    """All held queues of one consumer."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        handout: Handout,
+        offsets: OffsetStore,
+        send_back: SendBack | None,
+        *,
+        retries_max: int | None,
+        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        wake: Callable[[], None],
+        shares: Shares | None = None,
+        total_max: int | None = None,
+        commits: bool = True,
+    ) -> None:
+        self._setup, self._handout, self._offsets = setup, handout, offsets
+        self._send_back, self._retries_max = send_back, retries_max
+        self._spawn, self._wake = spawn, wake
+        self._locks = QueueLocks(setup.instance, setup.group)
+        self._shares, self._total_max = shares or self._shared, total_max
+        self._commits = commits
+        """Whether progress is stored without being asked for."""
+        self._stopping = False
+        self._pull_loop = PullLoop(
+            setup, handout, self._on_moved, self._on_unlocked, self._is_crowded
+        )
+        self._loop = asyncio.get_running_loop()
+        self._leaving: dict[Queue, None] = {}
+        self._moved_at: dict[Queue, float] = {}
+        self._finished: dict[Queue, int] = {}
+        self.held: dict[Queue, ProcessQueue] = {}
+        self.paused: dict[Queue, None] = {}
+        self.unknown: dict[str, None] = {}
+        """Topics whose queues could not be found out at the last look."""
+        self.stats = ConsumeStats()
+        self.on_change: list[Callable[[list[Queue]], None]] = []
+
+    # sharing out
+
+    async def rebalance(self) -> float | None:
+        """Hold exactly what is ours. None: settled; else how long the rest can wait."""
+        if self._stopping:
+            return None
+        bearable: list[float] = []
+        for topic in list(self._setup.subscriptions):
+            mine = await self._shares(topic)
+            if mine is None:
+                self.unknown[topic] = None
+                bearable.append(UNKNOWN_RETRY_SECONDS)
+            else:
+                self.unknown.pop(topic, None)
+                bearable += await self._settle(topic, mine)
+        strays = [claim for queue, claim in self.held.items() if self._unwanted(queue)]
+        await asyncio.gather(*(self.give_up(claim) for claim in strays))
+        return min(bearable) if bearable else None
+
+    async def _shared(self, topic: str) -> list[Queue] | None:
+        setup = self._setup
+        return await my_queues(
+            setup.instance, setup.group, topic, setup.strategy, broadcast=setup.broadcast
+        )
+
+    def _is_crowded(self) -> bool:
+        """Whether all queues together hold too much."""
+        if self._total_max is None:
+            return False
+        return sum(claim.progress.count for claim in self.held.values()) > self._total_max
+
+    def _unwanted(self, queue: Queue) -> bool:
+        return queue.topic not in self._setup.subscriptions
+
+    async def _settle(self, topic: str, mine: list[Queue]) -> list[float]:
+        before = list(self.held)
+        lost = [
+            claim
+            for queue, claim in self.held.items()
+            if queue.topic == topic and (queue not in mine or self._is_stuck(claim))
+        ]
+        await asyncio.gather(*(self.give_up(claim) for claim in lost))
+        wanted = [q for q in mine if q not in self.held and q not in self._leaving]
+        missing = len(wanted)
+        if self._setup.ordered and not self._setup.broadcast and wanted:
+            verdicts = await self._locks.lock(wanted)
+            wanted = [queue for queue in wanted if verdicts.get(queue)]
+        taken = await asyncio.gather(*(self._take(queue) for queue in wanted))
+        if before != list(self.held):
+            for listener in list(self.on_change):
+                listener(sorted(self.held))
+        settled = taken.count(True) == missing and not any(q in self._leaving for q in mine)
+        return [] if settled else [UNLOCKED_RETRY_SECONDS]
+
+    def _is_stuck(self, claim: ProcessQueue) -> bool:
+        if claim.dropped or self._stopping:
+            return False  # on its way out already
+        silent = self._loop.time() - claim.last_pull > PULL_SILENCE_SECONDS_MAX
+        ended = claim.pulls is not None and claim.pulls.done()
+        if silent or ended:
+            log.error("%s was not pulled any more, taken afresh", claim.queue)
+        return silent or ended
+
+    async def _take(self, queue: Queue) -> bool:
+        setup = self._setup
+        try:
+            start = await start_offset(
+                setup.instance,
+                self._offsets,
+                queue,
+                setup.options.consume_from_where,
+                setup.timestamp_ms,
+            )
+        except GantryError as error:
+            log.warning("%s not taken: %s", queue, error)
+            return False
+        if queue in self.held or self._unwanted(queue) or self._handout.closed:
+            return True
+        self._hold(queue, max(start, self._finished.pop(queue, start)))
+        return True
+
+    def _hold(self, queue: Queue, start: int) -> None:
+        claim = self._make(queue, start)
+        claim.paused = queue in self.paused
+        claim.stats = self.stats.of(queue.topic)
+        self.held[queue] = claim
+        claim.pulls = self._spawn(self._pull_loop.run(claim))
+        log.info("%s takes %s from offset %d", self._setup.group, queue, start)
+
+    def restart(self, queue: Queue, start: int) -> None:
+        """Read a held queue from another offset; what is out of it no longer counts."""
+        claim = self.held.get(queue)
+        if claim is None:
+            raise QueueNotAssigned(f"{queue} is not held by this consumer")
+        claim.drop()
+        self._hold(queue, start)
+
+    def _make(self, queue: Queue, start: int) -> ProcessQueue:
+        if not self._setup.ordered:
+            return ProcessQueue(queue, start, self._handout, self._send_back)
+        return OrderedClaim(
+            queue,
+            start,
+            self._handout,
+            self._send_back,
+            retries_max=self._retries_max,
+            pause_seconds=self._setup.options.suspend_queue_ms / 1000,
+            hangs=None if self._setup.broadcast else lambda: self._locks.hangs(queue),
+        )
+
+    # letting go
+
+    async def give_up(self, claim: ProcessQueue, *, stored_offset: int | None = None) -> None:
+        """Stop, wait for what must end first, store the progress, unlock."""
+        queue = claim.queue
+        if self.held.get(queue) is not claim:
+            return
+        del self.held[queue]
+        self._leaving[queue] = None
+        claim.drop()
+        if await claim.drain(DRAIN_SECONDS) or self._stopping:
+            # What is open at close comes again; what was done before it is stored all the same.
+            await self._leave(claim, stored_offset)
+        else:
+            log.warning("%s is given up once its running message ends", queue)
+            self._spawn(self._leave_late(claim, stored_offset))
+
+    async def _leave_late(self, claim: ProcessQueue, stored_offset: int | None) -> None:
+        """Not renewed any more, the lock runs out by itself; until then nobody may overtake us."""
+        try:
+            await claim.drain(LOCK_SECONDS_MAX)
+        finally:
+            await self._leave(claim, stored_offset)
+
+    async def _leave(self, claim: ProcessQueue, stored_offset: int | None) -> None:
+        queue = claim.queue
+        offset = claim.progress.done if stored_offset is None else stored_offset
+        try:
+            if self._commits or stored_offset is not None:
+                await self._store_last(queue, offset)
+            self._offsets.forget(queue)
+            if self._setup.ordered and not self._setup.broadcast:
+                await self._locks.unlock([queue])
+        finally:
+            self._leaving.pop(queue, None)
+        log.info("%s gives up %s at offset %d", self._setup.group, queue, offset)
+
+    async def _store_last(self, queue: Queue, offset: int) -> None:
+        try:
+            await self._offsets.store({queue: offset}, wait=True)
+        except GantryError as error:
+            log.warning("progress of %s (%d) not stored: %s", queue, offset, error)
+            self._finished[queue] = offset
+
+    def _on_moved(self, claim: ProcessQueue, offset: int) -> None:
+        """Our offset is outside the queue, or an operator has moved it: go on where it says."""
+        log.warning(
+            "%s: the broker moves us from offset %d to %d",
+            claim.queue, claim.progress.next_offset, offset,
+        )  # fmt: skip
+        claim.dropped = True  # ends the pull that brought this news, without cancelling it
+        self._spawn(self._correct(claim, offset))
+
+    async def _correct(self, claim: ProcessQueue, offset: int) -> None:
+        now = self._loop.time()
+        last = self._moved_at.get(claim.queue)
+        self._moved_at[claim.queue] = now
+        if last is not None and now - last < MOVED_AGAIN_SECONDS:
+            await asyncio.sleep(MOVED_AGAIN_SECONDS)
+        await self.give_up(claim, stored_offset=offset)
+        self._wake()
+
+    async def reset(self, offsets: dict[Queue, int]) -> None:
+        """Begin again elsewhere: an operator has moved the group's progress."""
+        await asyncio.gather(
+            *(
+                self.give_up(claim, stored_offset=offsets[queue])
+                for queue, claim in list(self.held.items())
+                if queue in offsets
+            )
+        )
+        self._wake()
+
+    # keeping
+
+    async def persist(self, *, wait: bool = False) -> None:
+        """Store how far each queue is; a queue whose lock is in doubt may be somebody else's."""
+        now = self._loop.time()
+        done = {
+            queue: claim.progress.done
+            for queue, claim in self.held.items()
+            if not isinstance(claim, OrderedClaim) or claim.is_locked(now)
+        }
+        if done:
+            await self._offsets.store(done, wait=wait)
+
+    async def renew_locks(self) -> None:
+        """Keep ordered queues ours; one whose lock is gone is given up without a word on progress,
+        because its new owner's counts."""
+        if self._setup.broadcast:
+            return
+        ordered = {q: c for q, c in self.held.items() if isinstance(c, OrderedClaim)}
+        fresh = {q: c for q, c in ordered.items() if c.is_locked(self._loop.time())}
+        verdicts = await self._locks.lock(fresh)
+        for queue, claim in ordered.items():
+            if verdicts.get(queue):
+                claim.relocked()
+            elif queue not in fresh or queue in verdicts:
+                log.warning("the lock of %s is lost", queue)
+                self._forfeit(claim)
+
+    def _on_unlocked(self, claim: ProcessQueue) -> None:
+        """Not renewed in time, or the connection is gone: take the queue anew, if it is free."""
+        log.warning("the lock of %s is in doubt", claim.queue)
+        self._forfeit(claim)
+
+    def _forfeit(self, claim: ProcessQueue) -> None:
+        if self.held.get(claim.queue) is claim:
+            claim.drop()
+            del self.held[claim.queue]
+            self._leaving[claim.queue] = None
+            self._spawn(self._forget(claim))
+
+    async def _forget(self, claim: ProcessQueue) -> None:
+        """Should the queue come back to us, what we finished of it need not be done again."""
+        await claim.drain(LOCK_SECONDS_MAX)
+        self._offsets.forget(claim.queue)
+        self._finished[claim.queue] = claim.progress.done
+        self._leaving.pop(claim.queue, None)
+        self._wake()
+
+    async def expire(self, seconds: float, *, ordered_too: bool) -> None:
+        """Take back what was handed out and not finished for too long."""
+        oldest = self._loop.time() - seconds
+        for claim in list(self.held.values()):
+            if self._setup.ordered and not ordered_too:
+                continue
+            for message in claim.progress.open_items:
+                started = message.started
+                if started is not None and started < oldest and message.finished is None:
+                    log.warning("%r was not finished in %g s, delivered again", message, seconds)
+                    message.failure = because(f"not finished within {seconds:g} s")
+                    await claim.expired(message)
+
+    async def close(self) -> None:
+        """Let go of everything; later verbs say that they come too late."""
+        claims = list(self.held.values())
+        await asyncio.gather(*(self.give_up(claim) for claim in claims))
+        close_all(claims)
+
+    def stop_pulls(self) -> None:
+        """Read no more; what is out already still counts, so the queues stay ours until `close`."""
+        self._stopping = True
+        for claim in self.held.values():
+            if claim.pulls is not None:
+                claim.pulls.cancel()
+
+
+def close_all(claims: Iterable[ProcessQueue]) -> None:
+    for claim in claims:
+        claim.closed = True

@@ -1,0 +1,170 @@
+"""Keeping one queue's messages coming: pull, pull again, and know what each outcome means."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from gantrymq.base.errors import GantryError
+from gantrymq.client.consume.flow_control import hold_reason
+from gantrymq.client.consume.membership.setup import Setup
+from gantrymq.client.consume.queues.handout import Handout
+from gantrymq.client.consume.queues.ordered_queue import OrderedClaim
+from gantrymq.client.consume.queues.process_queue import ProcessQueue
+from gantrymq.client.consume.queues.pull_request import PullAnswer, PullStatus, pull_raw
+from gantrymq.client.core.errors import TRANSPORT_ERRORS, BrokerRefused
+from gantrymq.client.messages.delivery import Delivery
+from gantrymq.kernel import cut_records
+from gantrymq.model import Queue
+from gantrymq.protocol.codes import ResponseCode
+
+log = logging.getLogger(__name__)
+
+ERROR_SECONDS: Final = 3.0
+BUSY_SECONDS: Final = 0.02
+HELD_SECONDS: Final = 1.0
+"""Pause while the consumer is held."""
+FULL_SECONDS: Final = 0.05
+"""Longest pause while a queue has too many unfinished messages."""
+
+_BUSY_CODES = (ResponseCode.SYSTEM_BUSY, ResponseCode.FLOW_CONTROL)
+_STRANGER_CODES = (
+    ResponseCode.SUBSCRIPTION_NOT_EXIST,
+    ResponseCode.SUBSCRIPTION_NOT_LATEST,
+    ResponseCode.FILTER_DATA_NOT_EXIST,
+    ResponseCode.FILTER_DATA_NOT_LATEST,
+)
+"""The broker does not know us (any more): a heartbeat helps."""
+
+OnMoved = Callable[[ProcessQueue, int], None]
+
+
+class PullLoop:
+    """The pulls of a consumer's queues, one task a queue."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        handout: Handout,
+        on_moved: OnMoved,
+        on_unlocked: Callable[[ProcessQueue], None],
+        crowded: Callable[[], bool],
+    ) -> None:
+        self._setup, self._handout = setup, handout
+        self._on_moved, self._on_unlocked, self._crowded = on_moved, on_unlocked, crowded
+        self._limits = setup.flow_limits
+        self._loop = asyncio.get_running_loop()
+
+    async def run(self, claim: ProcessQueue) -> None:
+        """Until the claim is dropped. No outcome ends it, and no surprise either."""
+        while not claim.dropped:
+            claim.last_pull = self._loop.time()
+            try:
+                pause = await self._once(claim)
+            except Exception:
+                log.exception("pull of %s failed", claim.queue)
+                pause = ERROR_SECONDS
+            if pause:
+                await asyncio.sleep(pause)
+
+    async def _once(self, claim: ProcessQueue) -> float:
+        """One pull; returns the seconds to wait before the next."""
+        now = self._loop.time()
+        if isinstance(claim, OrderedClaim) and not claim.is_locked(now):
+            self._on_unlocked(claim)
+            return 0.0
+        if claim.paused or self._handout.held:
+            return HELD_SECONDS
+        if self._crowded() or hold_reason(self._limits, claim.progress) is not None:
+            await self._wait_for_room(claim)
+            return 0.0
+        try:
+            pulled = await self._pull(claim)
+        except BrokerRefused as error:
+            return await self._refused(claim.queue, error)
+        except GantryError as error:
+            log.warning("pull of %s: %s; again in %g s", claim.queue, error, ERROR_SECONDS)
+            if isinstance(error, TRANSPORT_ERRORS):
+                await self._look_around(claim.queue)
+            return ERROR_SECONDS
+        if claim.dropped:
+            return 0.0
+        claim.broker_id = pulled.broker_id
+        self._accept(claim, pulled)
+        return self._setup.options.pull_interval_ms / 1000
+
+    async def _wait_for_room(self, claim: ProcessQueue) -> None:
+        claim.room.clear()
+        claim.room_below = max(self._limits.messages // 2, 1)
+        try:
+            async with asyncio.timeout(FULL_SECONDS):
+                await claim.room.wait()
+        except TimeoutError:
+            pass
+        finally:
+            claim.room_below = 0
+
+    async def _pull(self, claim: ProcessQueue) -> PullAnswer:
+        setup, options = self._setup, self._setup.options
+        subscription = setup.subscriptions.get(claim.queue.topic)
+        return await pull_raw(
+            setup.instance,
+            setup.group,
+            claim.queue,
+            claim.progress.next_offset,
+            max_count=options.pull_batch_size,
+            suspend=options.broker_suspend_ms / 1000,
+            timeout=options.pull_timeout_ms / 1000,
+            subscription=subscription,
+            broker_id=claim.broker_id,
+            # Tags travel along, so that a broker that just restarted needs no heartbeat first.
+            registered=subscription is not None and subscription.expression_type != "TAG",
+        )
+
+    async def _refused(self, queue: Queue, error: BrokerRefused) -> float:
+        if error.code in _BUSY_CODES:
+            return BUSY_SECONDS
+        log.warning("pull of %s: %s; again in %g s", queue, error, ERROR_SECONDS)
+        if error.code in _STRANGER_CODES:
+            await self._setup.instance.heartbeat_now()
+        return ERROR_SECONDS
+
+    async def _look_around(self, queue: Queue) -> None:
+        """The broker may have moved, or its slave may have to do: ask the name server."""
+        instance = self._setup.instance
+        try:
+            await instance.routes.refresh(queue.topic)
+        except GantryError as error:
+            log.info("route of %s not refreshed: %s", queue.topic, error)
+        await instance.heartbeat_now()
+
+    def _accept(self, claim: ProcessQueue, pulled: PullAnswer) -> None:
+        if pulled.status is PullStatus.OFFSET_MOVED:
+            self._on_moved(claim, pulled.next_offset)
+            return
+        if pulled.status is PullStatus.FOUND:
+            messages, complete = self._messages(claim, pulled.body)
+            now = self._loop.time()
+            claim.stats.pulled(now, now - claim.last_pull, len(messages))
+            claim.add(messages)
+            if not complete:
+                return
+        claim.progress.skip_to(pulled.next_offset)
+
+    def _messages(self, claim: ProcessQueue, body: bytes) -> tuple[list[Delivery], bool]:
+        """What was pulled and is wanted; False when a bad record cut it short."""
+        cuts, bad = cut_records(body)
+        if bad is not None:
+            if not cuts:
+                raise bad
+            log.error("pull of %s: %s; pulled again behind the good ones", claim.queue, bad)
+        queue = claim.queue
+        found = [Delivery(body, body_at, head, queue, claim) for _, body_at, head in cuts]
+        subscription = self._setup.subscriptions.get(queue.topic)
+        if subscription is not None and subscription.tags_set:
+            # The broker compared hashes only.
+            wanted = frozenset(subscription.tags_set)
+            found = [message for message in found if message.tags in wanted]
+        if bad is not None:
+            claim.progress.skip_to(cuts[-1][2].queue_offset + 1)
+        return found, bad is None

@@ -1,0 +1,486 @@
+"""One client id: the connections, routes and timers that its producers and consumers share."""
+
+import asyncio
+import logging
+import os
+import random
+import sys
+import weakref
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from typing import Any, Final, Protocol, TypeVar, cast
+
+from gantrymq.base.clock import SystemClock, WallClock
+from gantrymq.base.errors import GantryError
+from gantrymq.base.network import Network, TcpNetwork
+from gantrymq.client.core.addressing import (
+    NameServers,
+    fetch_page,
+    find_addresses,
+    find_page_host,
+    no_address,
+)
+from gantrymq.client.core.connections import Connections
+from gantrymq.client.core.errors import (
+    TRANSPORT_ERRORS,
+    BrokerRefused,
+    Closed,
+    ForkedError,
+    HookFailed,
+    NoNameServer,
+    NoRoute,
+    NotStarted,
+)
+from gantrymq.client.core.heartbeat import HeartbeatGroups, Heartbeats, Provider
+from gantrymq.client.core.identity import DEFAULT_INSTANCE, MessageIds, local_ip
+from gantrymq.client.core.options import ClientOptions
+from gantrymq.client.core.requests import Requests
+from gantrymq.client.core.routes import Routes
+from gantrymq.model import Route
+from gantrymq.protocol import calls, fastjson
+from gantrymq.protocol.calls import Call
+from gantrymq.protocol.codes import RequestCode, ResponseCode
+from gantrymq.protocol.command import BINARY_CODEC, JSON_CODEC, Command
+from gantrymq.protocol.headers.base import Header
+from gantrymq.protocol.headers.topics import RouteRequest
+from gantrymq.remoting.connection import CallTimeout, Connection
+
+log = logging.getLogger(__name__)
+
+FORGET_IDLE_SECONDS: Final = 60.0
+NAMESRV_SECONDS_MAX: Final = 3.5
+"""How long all name servers together may take to answer, unless a call allows one more."""
+
+_KNOWN_TO_EVERY_NAMESRV: Final = frozenset(
+    {RequestCode.GET_ROUTEINFO_BY_TOPIC, RequestCode.GET_BROKER_CLUSTER_INFO}
+)
+_A_BROKER: Final = (
+    "{address} is no name server, it answers as a broker does: give the address of a name server "
+    "(port 9876 unless it was changed; 10911 is a broker's)"
+)
+
+Q = TypeVar("Q", bound=Header)
+R = TypeVar("R", bound=Header)
+Handler = Callable[[Connection, Command], Awaitable[Command | None]]
+
+
+def _is_brokers_word(code: int, refused: BrokerRefused) -> bool:
+    """Whether a request that every name server knows was not understood: a broker was asked."""
+    unknown = refused.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    return unknown and code in _KNOWN_TO_EVERY_NAMESRV
+
+
+class Hook(Protocol):
+    """RocketMQ's RPCHook: sees every request before it is encoded, and every answer."""
+
+    def before_request(self, address: str, command: Command) -> None:
+        """May add extension fields, for instance a signature; an exception stops the request."""
+
+    def after_response(self, address: str, command: Command, response: Command) -> None:
+        """The answer to that very request; it stands, whatever is raised here."""
+
+
+class Instance:
+    """Shared by everything with one client id in one event loop; counts its users."""
+
+    def __init__(
+        self,
+        options: ClientOptions | None = None,
+        *,
+        network: Network,
+        clock: WallClock,
+        rng: random.Random,
+        hooks: Sequence[Hook] = (),
+    ) -> None:
+        self.options = options or ClientOptions()
+        self.network, self.clock, self.rng = network, clock, rng
+        ip = self.options.client_ip or local_ip()
+        self.pid = os.getpid()
+        name = self.options.instance_name
+        if name == DEFAULT_INSTANCE:
+            name = f"{self.pid}#{rng.getrandbits(48)}"
+        self.client_id = f"{ip}@{name}"
+        self.ids = MessageIds(ip, self.pid, rng.getrandbits(32), clock)
+        self.groups = HeartbeatGroups()
+        self.routes = Routes(self._fetch_route)
+        self.heartbeats = Heartbeats(self, self.groups)
+        self.connections = Connections(
+            network, self._answer, self.options.connect_timeout_ms / 1000, self._on_open
+        )
+        self.hooks: list[Hook] = list(hooks)
+        self.codec = BINARY_CODEC if self.options.serialize == "ROCKETMQ" else JSON_CODEC
+        self.own_hooks = tuple(hooks)
+        self._handlers: dict[int, list[Handler]] = {}
+        self.requests = Requests(clock, rng)
+        self.on_request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, self.requests.arrived)
+        self._namesrv = NameServers([], rng)
+        self._page_host: str | None = None
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._users = 0
+        self._lock = asyncio.Lock()
+        self._state = "new"
+
+    # life
+
+    async def start(self) -> None:
+        """One more user; the first one finds the name servers and starts the timers."""
+        async with self._lock:
+            if self._state == "closed":
+                raise Closed(f"client {self.client_id} is closed")
+            if self._state == "new":
+                await self._find_namesrv()
+                self._state = "open"
+                self._start_timers()
+            self._users += 1
+
+    async def close(self) -> None:
+        """One user fewer; the last one closes everything."""
+        async with self._lock:
+            self._users -= 1
+            if self._users > 0 or self._state == "closed":
+                return
+            self._state = "closed"
+            # A handler may close its own client: it cannot be waited for, nor need it be.
+            tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks)
+            await self.connections.close()
+            _forget(self)
+
+    @property
+    def is_open(self) -> bool:
+        return self._state == "open"
+
+    def check_usable(self) -> None:
+        """Raise what a user of a client that cannot work should read."""
+        if os.getpid() != self.pid:
+            raise ForkedError(
+                "this client was made before a fork; make a new one in the child, "
+                "or use gantrymq.sync, whose clients reopen by themselves"
+            )
+        if self._state != "open":
+            raise (
+                Closed("the client is closed")
+                if self._state == "closed"
+                else NotStarted("the client is not started: use `async with` or `await start()`")
+            )
+
+    def _start_timers(self) -> None:
+        options = self.options
+        self.spawn(self._every(options.route_refresh_ms, self.routes.refresh_all))
+        self.spawn(self._every(options.heartbeat_interval_ms, self._beat))
+        if self._page_host is not None:
+            self.spawn(self._every(options.address_refresh_ms, self._ask_page))
+        self.routes.on_change.append(self._on_routes)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task that ends with the instance."""
+        task = asyncio.create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(lambda task: self._tasks.pop(task, None))
+        return task
+
+    async def _every(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            try:
+                await work()
+            except Exception:
+                log.exception("a timer of %s failed; it goes on", self.client_id)
+
+    # name servers
+
+    async def _find_namesrv(self) -> None:
+        options, process = self.options, sys._xoptions
+        addresses = find_addresses(options.namesrv, process, os.environ)
+        if not addresses:
+            self._page_host = find_page_host(options, process)
+            if self._page_host is None:
+                raise no_address()
+            addresses = await self._fetch_page(self._page_host)
+        self._namesrv = NameServers(addresses, self.rng)
+
+    async def _fetch_page(self, host: str) -> list[str]:
+        options = self.options
+        timeout = options.call_timeout_ms / 1000
+        return await fetch_page(
+            self.network, host, options.address_server_port, options.address_server_path, timeout
+        )
+
+    async def _ask_page(self) -> None:
+        assert self._page_host is not None
+        try:
+            addresses = await self._fetch_page(self._page_host)
+        except GantryError as error:
+            log.warning("address server: %s; the old list stays", error)
+            return
+        if self._namesrv.replace(addresses):
+            log.info("name servers are now %s", ";".join(addresses))
+
+    @property
+    def namesrv_addresses(self) -> list[str]:
+        return self._namesrv.addresses
+
+    async def call_namesrv(
+        self, call: Call[Q, R], header: Q, body: bytes = b"", *, timeout: float | None = None,
+        expect: Collection[int] = (0,),
+    ) -> tuple[R, Command]:  # fmt: skip
+        """Ask the name server in use; if it does not answer, the next one, and keep that.
+
+        However many there are, all of them together have a few seconds.
+        """
+        failures = []
+        now, addresses = asyncio.get_running_loop().time, self._namesrv.in_order()
+        each = self.options.call_timeout_ms / 1000 if timeout is None else timeout
+        deadline = now() + max(each, NAMESRV_SECONDS_MAX)
+        for at, address in enumerate(addresses):
+            share = (deadline - now()) / (len(addresses) - at)
+            try:
+                answer = await self.call(
+                    address, call, header, body, timeout=max(0.001, min(each, share)), expect=expect
+                )
+            except TRANSPORT_ERRORS as error:
+                failures.append(str(error))
+                continue
+            except BrokerRefused as error:
+                if not _is_brokers_word(call.code, error):
+                    raise
+                failures.append(_A_BROKER.format(address=address))
+                continue
+            self._namesrv.keep(address)
+            return answer
+        raise NoNameServer(f"no name server answers: {'; '.join(failures)}")
+
+    async def _fetch_route(self, topic: str) -> Route:
+        _, answer = await self.call_namesrv(
+            calls.GET_ROUTEINFO_BY_TOPIC,
+            RouteRequest(topic=topic, accept_standard_json_only=True),
+            expect=(ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST),
+        )
+        if answer.code == ResponseCode.TOPIC_NOT_EXIST or not answer.body:
+            raise NoRoute(topic)
+        return fastjson.load_as(answer.body, Route)
+
+    # calls
+
+    async def call(
+        self, address: str, call: Call[Q, R], header: Q, body: bytes = b"", *,
+        timeout: float | None = None, expect: Collection[int] = (0,),
+    ) -> tuple[R, Command]:  # fmt: skip
+        """Send a request, connecting if need be. An answer whose code is not expected raises.
+
+        The header is None when an expected error code came without fields: look at the code first.
+        """
+        command = Command(code=call.code, ext=header.to_ext(), body=body, codec=self.codec)
+        answer = await self.exchange(address, command, timeout)
+        if answer.code not in expect:
+            raise BrokerRefused(answer.code, answer.remark, address)
+        if answer.code == 0 or answer.ext:
+            return call.response.parse(answer.ext), answer
+        return cast("R", None), answer
+
+    async def exchange(
+        self, address: str, command: Command, timeout: float | None = None
+    ) -> Command:
+        """One request, one answer, whatever its code."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (timeout or self.options.call_timeout_ms / 1000)
+        connection = await self.connections.get(address, deadline - loop.time())
+        self.before_request(address, command)
+        try:
+            answer = await connection.call(command, max(deadline - loop.time(), 0.001))
+        except CallTimeout:
+            self.connections.unheard(connection)
+            raise
+        self.connections.heard(connection)
+        self.after_response(address, command, answer)
+        return answer
+
+    async def oneway(self, address: str, call: Call[Q, R], header: Q, body: bytes = b"") -> None:
+        """Send a request that nobody answers; raises only when there is no connection."""
+        command = Command(code=call.code, ext=header.to_ext(), body=body, codec=self.codec)
+        connection = await self.connections.get(address)
+        self.before_request(address, command)
+        connection.oneway(command)
+
+    def before_request(self, address: str, command: Command) -> None:
+        """Show a request to the hooks; one that objects stops it, whoever sends it."""
+        for hook in self.hooks:
+            try:
+                hook.before_request(address, command)
+            except GantryError:
+                raise
+            except Exception as error:
+                raise HookFailed(f"a hook stopped the request to {address}: {error!r}") from error
+
+    def after_response(self, address: str, command: Command, answer: Command) -> None:
+        """Show them its answer. The peer has done its work: nothing they raise undoes that."""
+        for hook in self.hooks:
+            try:
+                hook.after_response(address, command, answer)
+            except Exception:
+                log.exception("a hook failed on the answer of %s", address)
+
+    # groups
+
+    def register_producer(self, group: str) -> None:
+        """From now on heartbeats name this producer group."""
+        self.groups.add_producer(group)
+        if self.is_open:
+            self.spawn(self.heartbeats.send_all())
+
+    def register_consumer(self, group: str, provider: Provider) -> None:
+        """From now on heartbeats carry what `provider` says of this group."""
+        self.groups.add_consumer(group, provider)
+
+    async def unregister_producer(self, group: str) -> None:
+        if self.groups.drop_producer(group):
+            await self.heartbeats.unregister(producer_group=group)
+            if self.requests.asked:
+                await self.heartbeats.introduce_again()
+
+    async def unregister_consumer(self, group: str) -> None:
+        if self.groups.drop_consumer(group):
+            await self.heartbeats.unregister(consumer_group=group)
+
+    async def heartbeat_now(self) -> None:
+        """Tell every broker at once, not at the next turn."""
+        await self.heartbeats.send_all()
+
+    async def _beat(self) -> None:
+        self._forget_lost_brokers()
+        await self.heartbeats.send_all()
+
+    def _forget_lost_brokers(self) -> None:
+        """Brokers that left every route are let go, connection and all."""
+        known = self.routes.all_addresses()
+        self.heartbeats.keep(known)
+        keep = {*known, *self._namesrv.addresses}
+        # Only idle ones: an administrator talks to brokers that no route of this client names.
+        oldest = asyncio.get_running_loop().time() - FORGET_IDLE_SECONDS
+        for address in self.connections.addresses:
+            connection = self.connections.ready(address)
+            if address not in keep and (connection is None or connection.last_active < oldest):
+                self.connections.forget(address)
+
+    def _on_open(self, address: str) -> None:
+        if self.is_open and address in self.heartbeats.introduced:
+            self.spawn(self.heartbeats.send_again(address))
+
+    def _on_routes(self) -> None:
+        self.spawn(self.heartbeats.send_new())
+
+    # requests of the broker
+
+    def on_request(self, code: int, handler: Handler) -> Callable[[], None]:
+        """Let `handler` see requests a broker pushes. Several may: the first answer is sent.
+
+        Returns the function that takes the handler away again.
+        """
+        handlers = self._handlers.setdefault(code, [])
+        handlers.append(handler)
+
+        def remove() -> None:
+            if handler in handlers:
+                handlers.remove(handler)
+
+        return remove
+
+    def _answer(self, connection: Connection, command: Command) -> None:
+        handlers = self._handlers.get(command.code)
+        if not handlers:
+            remark = f" request type {command.code} not supported"
+            connection.reply(command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
+        elif self._state == "open":
+            self.spawn(self._handle(list(handlers), connection, command))
+
+    async def _handle(
+        self, handlers: list[Handler], connection: Connection, command: Command
+    ) -> None:
+        answer: Command | None = None
+        try:
+            for handler in handlers:
+                answer = await handler(connection, command)
+                if answer is not None:
+                    break
+        except Exception as error:
+            log.exception("request %d from %s failed", command.code, connection.address)
+            answer = Command(
+                code=ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}"
+            )
+        if answer is None:
+            answer = Command(code=ResponseCode.SYSTEM_ERROR, remark="nobody here answers that")
+        connection.reply(
+            command, answer.code, ext=answer.ext, remark=answer.remark, body=answer.body
+        )
+
+
+_DEFAULT_NETWORK = TcpNetwork()
+_DEFAULT_CLOCK = SystemClock()
+_instances: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, list[Instance]]" = (
+    weakref.WeakKeyDictionary()
+)
+"""The shared instances of every running loop: the one thing here that outlives an object."""
+
+
+def shared_instance(
+    options: ClientOptions | None = None,
+    *,
+    network: Network | None = None,
+    clock: WallClock | None = None,
+    rng: random.Random | None = None,
+    consumer_group: str | None = None,
+    hooks: Sequence[Hook] = (),
+) -> Instance:
+    """The instance for these options in the running loop: an existing one if it fits, else new.
+
+    With the default instance name a second consumer of a group gets an instance of its own, since
+    a broker tells the members of a group apart by client id alone. Ports and hooks that were passed
+    are shared only with those who passed the same ones: nobody signs with a stranger's key.
+    """
+    options = options or ClientOptions()
+    network, clock = network or _DEFAULT_NETWORK, clock or _DEFAULT_CLOCK
+    instances = _instances.setdefault(asyncio.get_running_loop(), [])
+    for instance in instances:
+        same = (
+            instance.options == options
+            and instance.network is network
+            and instance.clock is clock
+            and (rng is None or instance.rng is rng)
+            and instance.own_hooks == tuple(hooks)
+            and instance.pid == os.getpid()
+        )
+        taken = consumer_group is not None and instance.groups.has_consumer(consumer_group)
+        if same and (not taken or options.instance_name != DEFAULT_INSTANCE):
+            break
+    else:
+        instance = Instance(
+            options, network=network, clock=clock, rng=rng or random.Random(), hooks=hooks
+        )
+        instances.append(instance)
+    if consumer_group is not None:
+        instance.groups.promise_consumer(consumer_group)
+    return instance
+
+
+def _forget(instance: Instance) -> None:
+    """A closed instance goes, and with its last one the loop: it would be kept alive by them."""
+    loop = asyncio.get_running_loop()
+    left = [other for other in _instances.get(loop, []) if other is not instance]
+    if left:
+        _instances[loop] = left
+    else:
+        _instances.pop(loop, None)
+
+
+def _let_go_in_child() -> None:
+    """After a fork: the sockets are the parent's. Held here, they would outlive its close."""
+    for instances in list(_instances.values()):
+        for instance in instances:
+            instance.connections.let_go()
+    _instances.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go_in_child)

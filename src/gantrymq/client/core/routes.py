@@ -1,0 +1,222 @@
+"""Where topics live: asked from a name server once, kept fresh, and turned into queues."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+
+import msgspec
+
+from gantrymq.base.errors import GantryError
+from gantrymq.client.core.errors import BrokerUnknown, NoRoute
+from gantrymq.model import READ, RETRY_PREFIX, WRITE, Queue, QueueData, Route
+
+log = logging.getLogger(__name__)
+
+Fetch = Callable[[str], Awaitable[Route]]
+
+
+def publish_queues(route: Route, topic: str) -> list[Queue]:
+    """The queues a producer may use, by broker name and id.
+
+    An order topic's fixed list goes before everything: its queues stay even while their broker is
+    away, so that a key never wanders to another queue.
+    """
+    if route.order_topic_conf:
+        return _ordered_queues(route.order_topic_conf, topic)
+    masters = {data.broker_name for data in route.broker_datas if data.master is not None}
+    return [
+        Queue(topic, data.broker_name, queue_id)
+        for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
+        if data.perm & WRITE and data.broker_name in masters
+        for queue_id in range(data.write_queue_nums)
+    ]
+
+
+def subscribe_queues(route: Route, topic: str) -> list[Queue]:
+    """The queues a consumer may read, sorted."""
+    return [
+        Queue(topic, data.broker_name, queue_id)
+        for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
+        if data.perm & READ
+        for queue_id in range(data.read_queue_nums)
+    ]
+
+
+def _ordered_queues(conf: str, topic: str) -> list[Queue]:
+    queues = []
+    for part in conf.split(";"):
+        broker_name, _, count = part.strip().rpartition(":")
+        if broker_name and count.isdigit():
+            queues += [Queue(topic, broker_name, queue_id) for queue_id in range(int(count))]
+    return queues
+
+
+def from_template(template: Route, queues_max: int) -> Route:
+    """The route a topic will have once a broker makes it on first send."""
+    datas = [
+        msgspec.structs.replace(
+            data,
+            read_queue_nums=min(queues_max, data.read_queue_nums),
+            write_queue_nums=min(queues_max, data.write_queue_nums),
+        )
+        for data in template.queue_datas
+        if data.perm & 1
+    ]
+    return Route(broker_datas=template.broker_datas, queue_datas=datas)
+
+
+def broker_table(routes: Iterable[Route]) -> dict[str, dict[int, str]]:
+    """Broker name to its addresses by id, over all routes; the later route wins."""
+    table: dict[str, dict[int, str]] = {}
+    for route in routes:
+        for data in route.broker_datas:
+            table[data.broker_name] = {
+                int(broker_id): address for broker_id, address in data.broker_addrs.items()
+            }
+    return table
+
+
+class Routes:
+    """The routes of every topic this client has asked for."""
+
+    publish_queues = staticmethod(publish_queues)
+    subscribe_queues = staticmethod(subscribe_queues)
+
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
+        self._routes: dict[str, Route] = {}
+        self._provisional: dict[str, None] = {}
+        self._fetching: dict[str, asyncio.Task[Route]] = {}
+        self._brokers: dict[str, dict[int, str]] = {}
+        self.failures: dict[str, str] = {}
+        """Why a topic's route could not be had when it was last asked for."""
+        self.version = 0
+        """Rises with every change, so that users know when to look again."""
+        self.on_change: list[Callable[[], None]] = []
+
+    # asking
+
+    async def get(self, topic: str) -> Route:
+        """The topic's route; raises NoRoute, or what kept the name servers from answering."""
+        route = self._routes.get(topic)
+        if route is not None and topic not in self._provisional:
+            return route
+        return await self.refresh(topic)
+
+    def cached(self, topic: str) -> Route | None:
+        """What is known without asking anybody, provisional routes included."""
+        return self._routes.get(topic)
+
+    async def get_for_sending(self, topic: str, template_topic: str, queues_max: int) -> Route:
+        """The topic's route, or that of the template when the topic is yet to be made."""
+        route = self._routes.get(topic)
+        if route is not None:
+            return route
+        try:
+            return await self.refresh(topic)
+        except NoRoute:
+            if topic.startswith(RETRY_PREFIX):
+                raise
+        try:
+            template = await self.get(template_topic)
+        except NoRoute as error:
+            raise NoRoute(topic, f"nor is there one for {template_topic}") from error
+        route = from_template(template, queues_max)
+        if not publish_queues(route, topic):
+            raise NoRoute(topic, f"{template_topic} lets no broker create topics")
+        self._provisional[topic] = None
+        self._set(topic, route)
+        return route
+
+    async def refresh(self, topic: str) -> Route:
+        """Ask again now. Callers that ask for the same topic share one request."""
+        fetching = self._fetching.get(topic)
+        if fetching is None:
+            fetching = asyncio.create_task(self._refresh(topic))
+            self._fetching[topic] = fetching
+            fetching.add_done_callback(lambda task: self._fetched(topic, task))
+        return await asyncio.shield(fetching)
+
+    def _fetched(self, topic: str, task: asyncio.Task[Route]) -> None:
+        self._fetching.pop(topic, None)
+        if not task.cancelled():
+            task.exception()  # whoever waited has it; with nobody waiting it is no news
+
+    async def _refresh(self, topic: str) -> Route:
+        try:
+            route = await self._fetch(topic)
+        except GantryError as error:
+            self.failures[topic] = str(error)
+            raise
+        self.failures.pop(topic, None)
+        self._provisional.pop(topic, None)
+        self._set(topic, route)
+        return route
+
+    async def refresh_all(self) -> None:
+        """Ask for every topic in use again. A route that cannot be had now stays as it was."""
+        for topic in list(self._routes):
+            try:
+                await self.refresh(topic)
+            except GantryError as error:
+                if topic not in self._provisional:
+                    log.warning("route of %s not refreshed: %s", topic, error)
+
+    def _set(self, topic: str, route: Route) -> None:
+        if self._routes.get(topic) == route:
+            return
+        # Last in, last in order: the newest word on a broker's addresses wins.
+        self._routes.pop(topic, None)
+        self._routes[topic] = route
+        self._brokers = broker_table(self._routes.values())
+        self.version += 1
+        for listener in list(self.on_change):
+            listener()
+
+    def drop(self, topic: str) -> None:
+        """Forget a topic that was deleted."""
+        if self._routes.pop(topic, None) is not None:
+            self._provisional.pop(topic, None)
+            self._brokers = broker_table(self._routes.values())
+            self.version += 1
+
+    # brokers
+
+    def address_of(self, broker_name: str, broker_id: int = 0, any_id: bool = False) -> str:
+        """A broker's address. With `any_id` another member stands in: the next id, then any."""
+        addresses = self._brokers.get(broker_name, {})
+        if broker_id in addresses:
+            return addresses[broker_id]
+        if any_id and addresses:
+            return addresses.get(broker_id + 1) or addresses[min(addresses)]
+        known = f"it has ids {sorted(addresses)}" if addresses else "no route names it"
+        raise BrokerUnknown(f"broker {broker_name!r} has no member {broker_id}: {known}")
+
+    def has_master(self, broker_name: str) -> bool:
+        """Whether a route names a broker's master; if not, a slave is who answers."""
+        return 0 in self._brokers.get(broker_name, {})
+
+    def name_at(self, address: str) -> str:
+        """The broker that answers at an address; empty if no route names it."""
+        found = (name for name, members in self._brokers.items() if address in members.values())
+        return next(found, "")
+
+    def all_addresses(self, masters_only: bool = False) -> list[str]:
+        """Every address in every route, by broker name."""
+        return list(
+            dict.fromkeys(
+                address
+                for _, addresses in sorted(self._brokers.items())
+                for broker_id, address in sorted(addresses.items())
+                if broker_id == 0 or not masters_only
+            )
+        )
+
+    @property
+    def topics(self) -> list[str]:
+        return list(self._routes)
+
+
+def queue_data_of(route: Route, broker_name: str) -> QueueData | None:
+    """What one broker offers of the topic."""
+    return next((data for data in route.queue_datas if data.broker_name == broker_name), None)

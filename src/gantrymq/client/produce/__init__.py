@@ -1,0 +1,1 @@
+"""The producer: plain sends, transactions with check-back, requests, recalls, published epochs."""

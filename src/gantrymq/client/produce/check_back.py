@@ -1,0 +1,161 @@
+"""Answering a broker that asks what became of a transaction."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable
+
+from gantrymq.base.errors import GantryError
+from gantrymq.base.words import counted
+from gantrymq.client.core.instance import Instance
+from gantrymq.client.core.options import ProducerOptions
+from gantrymq.client.messages.received import Received
+from gantrymq.client.produce.transactions import VERDICTS, Decision, decision_of
+from gantrymq.client.sending.trace_sink import TraceSink
+from gantrymq.kernel import cut_records
+from gantrymq.model import Queue
+from gantrymq.protocol import properties
+from gantrymq.protocol.calls import CHECK_TRANSACTION_STATE, END_TRANSACTION
+from gantrymq.protocol.codes import RequestCode
+from gantrymq.protocol.command import Command
+from gantrymq.protocol.headers.transactions import CheckTransactionRequest, EndTransactionRequest
+from gantrymq.remoting.connection import Connection
+
+log = logging.getLogger(__name__)
+
+
+class Unfinished(Received):
+    """A half message whose transaction a broker asks about."""
+
+    __slots__ = ()
+
+    @property
+    def transaction_id(self) -> str:
+        """What the transaction wrote down when it ran."""
+        return self.msg_id
+
+
+CheckHandler = Callable[[Unfinished], object]
+"""Says commit, rollback or unknown, or returns something to be awaited that does."""
+
+Question = tuple[Connection, CheckTransactionRequest, Unfinished]
+
+
+def read_question(command: Command) -> tuple[CheckTransactionRequest, Unfinished]:
+    """The header and the message of a broker's question."""
+    header = CHECK_TRANSACTION_STATE.request.parse(command.ext)
+    cuts, bad = cut_records(command.body)
+    if bad is not None or not cuts:
+        raise GantryError(f"no message in the question: {bad}")
+    _, body_at, head = cuts[0]
+    broker_name = header.bname or ""
+    probe = Unfinished(command.body, body_at, head, Queue("", broker_name, head.queue_id))
+    queue = Queue(probe.stored_topic, broker_name, head.queue_id)
+    return header, Unfinished(command.body, body_at, head, queue)
+
+
+class Checks:
+    """The questions for one producer group: a few at a time, some waiting, no more."""
+
+    def __init__(self, group: str, options: ProducerOptions) -> None:
+        self._group, self._options = group, options
+        self.handler: CheckHandler | None = None
+        self._instance: Instance | None = None
+        self._waiting: asyncio.Queue[Question] = asyncio.Queue(options.check_request_hold_max)
+        self._workers: list[asyncio.Task[None]] = []
+        self._stop_listening: Callable[[], None] = lambda: None
+        self._said_missing = False
+        self.trace: TraceSink | None = None
+
+    def listen(self, instance: Instance) -> None:
+        self._instance = instance
+        self._stop_listening = instance.on_request(RequestCode.CHECK_TRANSACTION_STATE, self._asked)
+
+    async def stop(self) -> None:
+        self._stop_listening()
+        workers = [task for task in self._workers if task is not asyncio.current_task()]
+        for task in workers:
+            task.cancel()
+        if workers:
+            await asyncio.wait(workers)
+        self._workers.clear()
+
+    async def _asked(self, connection: Connection, command: Command) -> Command | None:
+        """Take a question in; None leaves it to another producer of this client as well."""
+        header, message = read_question(command)
+        if message.properties.get(properties.PRODUCER_GROUP) != self._group:
+            return None
+        if self.handler is None:
+            self._say_missing(message)
+            self._answer((connection, header, message), Decision.UNKNOWN)
+            return None
+        assert self._instance is not None
+        if not self._workers:
+            count = self._options.check_thread_max
+            self._workers = [self._instance.spawn(self._work()) for _ in range(count)]
+        try:
+            self._waiting.put_nowait((connection, header, message))
+        except asyncio.QueueFull:
+            log.warning(
+                "no room beside %s about transactions of %s; the broker will ask again",
+                counted(self._waiting.maxsize, "question"), self._group,
+            )  # fmt: skip
+        return Command(code=0)
+
+    def _say_missing(self, message: Unfinished) -> None:
+        if not self._said_missing:
+            self._said_missing = True
+            log.error(
+                "a broker asks about transaction %s, but the producer of %s has no check handler: "
+                "register one with @producer.check. Until then all its questions are answered "
+                "with unknown",
+                message.transaction_id, self._group,
+            )  # fmt: skip
+
+    async def _work(self) -> None:
+        while True:
+            question = await self._waiting.get()
+            remark = ""
+            try:
+                decision = await self._decide(question[2])
+            except Exception as error:
+                log.exception("check of transaction %s failed", question[2].transaction_id)
+                decision, remark = Decision.UNKNOWN, f"check: {type(error).__name__}: {error}"
+            self._answer(question, decision, remark)
+
+    async def _decide(self, message: Unfinished) -> Decision:
+        assert self.handler is not None
+        value = self.handler(message)
+        return decision_of(await value if inspect.isawaitable(value) else value)
+
+    def _answer(self, question: Question, decision: Decision, remark: str = "") -> None:
+        """To the address that asked, about the copy it asked for."""
+        connection, asked, message = question
+        assert self._instance is not None
+        header = EndTransactionRequest(
+            topic=message.queue.topic,
+            producer_group=self._group,
+            tran_state_table_offset=asked.tran_state_table_offset,
+            commit_log_offset=asked.commit_log_offset,
+            commit_or_rollback=VERDICTS[decision],
+            from_transaction_check=True,
+            msg_id=message.msg_id,
+            transaction_id=asked.transaction_id,
+            bname=asked.bname,
+        )
+        command = Command(
+            code=END_TRANSACTION.code, ext=header.to_ext(), remark=remark or None,
+            codec=self._instance.codec,
+        )  # fmt: skip
+        if not connection.open:
+            log.warning("%s left before its question was answered; it will ask again",
+                        connection.address)  # fmt: skip
+            return
+        for hook in self._instance.hooks:
+            hook.before_request(connection.address, command)
+        connection.oneway(command)
+        if self.trace is not None:
+            self.trace.transaction_ended(
+                message, message.msg_id, asked.transaction_id or "", message.queue.broker_name,
+                decision.value, from_check=True,
+            )  # fmt: skip

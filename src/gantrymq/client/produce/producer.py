@@ -1,0 +1,442 @@
+"""Sending messages.
+
+async with Producer("localhost:9876", group="shop") as producer:
+    result = await producer.send(Message("orders", b"..."))
+"""
+
+import asyncio
+import os
+import random
+from collections.abc import Iterable, Sequence
+from typing import Final, Self, cast
+
+from gantrymq.base import arguments
+from gantrymq.base.clock import WallClock
+from gantrymq.base.errors import GantryError
+from gantrymq.base.network import Network
+from gantrymq.base.words import counted
+from gantrymq.client.core.errors import Closed, NotStarted, WindowFull
+from gantrymq.client.core.instance import Hook, Instance, shared_instance
+from gantrymq.client.core.options import ClientOptions, ProducerOptions, check_trace, chosen
+from gantrymq.client.core.requests import Reply
+from gantrymq.client.core.routes import publish_queues
+from gantrymq.client.messages.received import Received
+from gantrymq.client.produce.check_back import CheckHandler, Checks
+from gantrymq.client.produce.recall import RecallResult, recall_message
+from gantrymq.client.produce.request_reply import answer, ask
+from gantrymq.client.produce.transactions import (
+    Decision,
+    Ends,
+    Local,
+    Submitted,
+    Transaction,
+    check_message,
+    half_of,
+    run_transaction,
+)
+from gantrymq.client.sending.pending_sends import Pending, PendingSends, Selector
+from gantrymq.client.sending.send_request import (
+    PreparedMessage,
+    check_topic,
+    prepare,
+    prepare_batch,
+)
+from gantrymq.client.tracing import Tracing
+from gantrymq.model import Message, NameRefused, Queue, SendResult, check_group_name
+
+REFUSED_GROUP: Final = "DEFAULT_PRODUCER"
+BURST_MESSAGES: Final = 256
+"""How many messages `send_many` submits before the loop gets its turn."""
+
+
+def check_producer_group(group: str) -> str:
+    """A group must be named, and not by the name everybody would have."""
+    if group == REFUSED_GROUP:
+        raise NameRefused(f"producerGroup can not equal {REFUSED_GROUP}, please specify another.")
+    return check_group_name(group)
+
+
+def with_namesrv(options: ClientOptions | None, namesrv: str | None) -> ClientOptions:
+    """The options with the address given as an argument, which is the strongest."""
+    options = chosen(ClientOptions, options, "client")
+    if namesrv is None:
+        return options
+    fields = {name: getattr(options, name) for name in options.__struct_fields__}
+    return ClientOptions(**{**fields, "namesrv": namesrv})
+
+
+class Producer:
+    """Sends messages of one producer group. Any number of tasks may use it at once."""
+
+    def __init__(
+        self,
+        namesrv: str | None = None,
+        *,
+        group: str,
+        options: ProducerOptions | None = None,
+        client: ClientOptions | None = None,
+        trace: bool | str = False,
+        hooks: Sequence[Hook] = (),
+        network: Network | None = None,
+        clock: WallClock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.group = check_producer_group(group)
+        self.options = chosen(ProducerOptions, options)
+        self._client = with_namesrv(client, namesrv)
+        self._hooks = tuple(hooks)
+        self._network, self._clock, self._rng = network, clock, rng
+        self._instance: Instance | None = None
+        self._sends: PendingSends | None = None
+        self._trace = check_trace(trace)
+        self.tracing: Tracing | None = None
+        """What it writes down about its sends; None: nothing."""
+        self._closed = False
+        self._pid = os.getpid()
+        self._checked_topics: set[str] = set()
+        self._checks = Checks(self.group, self.options)
+        self._ends: Ends | None = None
+
+    # life
+
+    async def start(self) -> None:
+        """Find the name servers. Brokers are connected to when a topic needs them."""
+        if self._closed:
+            raise Closed("the producer is closed; make a new one")
+        if self._instance is not None:
+            return
+        instance = shared_instance(
+            self._client,
+            network=self._network,
+            clock=self._clock,
+            rng=self._rng,
+            hooks=self._hooks,
+        )
+        await instance.start()
+        instance.register_producer(self.group)
+        self._checks.listen(instance)
+        self._instance = instance
+        self._sends = PendingSends(instance, self.group, self.options)
+        if self._trace:
+            self.tracing = Tracing(instance, self.group, "PRODUCE", self._trace)
+            self._sends.trace = self._checks.trace = self.tracing
+        self._retry_codes = self._sends.retry_codes()
+        self._loop = asyncio.get_running_loop()
+        self._ids = instance.ids
+        self._send_seconds = self.options.send_timeout_ms / 1000
+
+    async def close(self) -> None:
+        """Wait for what is under way (it has a time-out), say good-bye to the brokers, close."""
+        instance, sends = self._instance, self._sends
+        self._closed, self._instance, self._sends, self._ends = True, None, None, None
+        if instance is None or sends is None:
+            return
+        try:
+            await sends.close()
+            await self._checks.stop()
+            if self.tracing is not None:
+                await self.tracing.close()
+            await instance.unregister_producer(self.group)
+        finally:
+            await instance.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def instance(self) -> Instance:
+        """The shared core, for whoever builds on top of a producer."""
+        if self._instance is None:
+            raise (
+                Closed("the producer is closed")
+                if self._closed
+                else NotStarted("the producer is not started: use `async with` or `await start()`")
+            )
+        return self._instance
+
+    def _usable(self) -> PendingSends:
+        if self._sends is None or os.getpid() != self._pid:
+            self.instance.check_usable()
+        assert self._sends is not None
+        return self._sends
+
+    # sending
+
+    async def send(
+        self,
+        message: Message,
+        *,
+        queue: Queue | None = None,
+        selector: Selector | None = None,
+        timeout: float | None = None,
+    ) -> SendResult:
+        """Send and wait for the answer.
+
+        Without a queue, a selector or a sharding key up to three brokers are tried, on transport
+        errors and on answers that another broker may not give; `timeout` is over all tries.
+        """
+        sends = self._usable()
+        if sends.full:
+            await sends.room()
+        pending = self._pending(sends, self._prepared(message), timeout, 1 + self.options.retries)
+        _fix(pending, message, queue, selector)
+        return await self._send(sends, pending)
+
+    async def _send(self, sends: PendingSends, pending: Pending) -> SendResult:
+        if pending.fixed:
+            pending.tries_left = 1  # a second try of a timed-out message would break the order
+        pending.retry_codes = self._retry_codes
+        pending.when_stored_less = self.options.retry_when_not_stored_ok
+        future = pending.future  # what fails at once has let go of it when `add` returns
+        sends.add(pending)
+        return await future
+
+    def submit(
+        self,
+        message: Message,
+        *,
+        queue: Queue | None = None,
+        selector: Selector | None = None,
+        timeout: float | None = None,
+    ) -> asyncio.Future[SendResult]:
+        """Send without waiting: many at once, each with a future of its own.
+
+        Retried after transport errors only. When the window is full this raises WindowFull: wait
+        with `await producer.room()` before the next, so that memory stays bounded however slow
+        the brokers are.
+        """
+        sends = self._usable()
+        return self._submit(sends, self._prepared(message), message, queue, selector, timeout)
+
+    def _submit(
+        self,
+        sends: PendingSends,
+        prepared: PreparedMessage,
+        message: Message,
+        queue: Queue | None = None,
+        selector: Selector | None = None,
+        timeout: float | None = None,
+        future: asyncio.Future[SendResult] | None = None,
+    ) -> asyncio.Future[SendResult]:
+        if sends.full:
+            raise WindowFull(
+                f"{counted(sends.count, 'message')} ({counted(sends.bytes, 'byte')}) under way, "
+                "no room for more: `await producer.room()` before the next submit"
+            )
+        tries = 1 + self.options.retries_async
+        pending = self._pending(sends, prepared, timeout, tries, future)
+        future = pending.future
+        if queue is not None or selector is not None or message.sharding_key is not None:
+            _fix(pending, message, queue, selector)
+            sends.add(pending)
+        else:
+            sends.add_plain(pending)
+        return future
+
+    async def room(self) -> None:
+        """Wait until `submit` may be called again."""
+        await self._usable().room()
+
+    async def flush(self) -> None:
+        """Wait until nothing is under way any more."""
+        await self._usable().idle()
+
+    async def send_many(self, messages: Iterable[Message]) -> list[SendResult | GantryError]:
+        """Submit all, as fast as the window allows; for each its result or what went wrong."""
+        sends = self._usable()
+        futures: list[asyncio.Future[SendResult]] = []
+        for number, message in enumerate(messages, 1):
+            if number % BURST_MESSAGES == 0:
+                await asyncio.sleep(0)  # what is written so far leaves, and others get their turn
+            if sends.full:
+                await sends.room()
+            futures.append(self.submit(message))
+        await sends.idle()
+        return [await _outcome(future) for future in futures]
+
+    async def send_batch(
+        self,
+        messages: Sequence[Message],
+        *,
+        queue: Queue | None = None,
+        timeout: float | None = None,
+    ) -> SendResult:
+        """Send several messages of one topic as one request; stored all or none.
+
+        `msg_id` holds the ids separated by commas, `offset` is that of the first message.
+        """
+        sends = self._usable()
+        _check_batch(messages)
+        prepared = prepare_batch(messages, self.instance.ids, self.options)
+        self._check_topic(prepared.topic)
+        if sends.full:
+            await sends.room()
+        pending = self._pending(sends, prepared, timeout, 1 + self.options.retries)
+        pending.queue = queue
+        return await self._send(sends, pending)
+
+    async def send_oneway(
+        self,
+        message: Message,
+        *,
+        queue: Queue | None = None,
+        selector: Selector | None = None,
+    ) -> None:
+        """Send without an answer: fast, and nobody knows whether it arrived."""
+        sends = self._usable()
+        pending = self._pending(sends, self._prepared(message), None, 1)
+        _fix(pending, message, queue, selector)
+        await sends.oneway(pending)
+
+    async def request(
+        self,
+        message: Message,
+        *,
+        queue: Queue | None = None,
+        selector: Selector | None = None,
+        timeout: float | None = None,
+    ) -> Reply:
+        """Send a request and wait for the reply of whoever consumes it.
+
+        `timeout` (3 s) is over both; RequestTimeout when it passes.
+        """
+        self._usable()
+        if not isinstance(message, Message):
+            raise _no_message(message)
+        seconds = self._send_seconds if timeout is None else timeout
+        return await ask(self, message, seconds, queue=queue, selector=selector)
+
+    async def reply(self, message: Received, body: bytes | str) -> SendResult:
+        """Reply to a request that was received; it has arrived when this returns."""
+        self._usable()
+        return await answer(self, message, body)
+
+    async def recall(self, topic: str, handle: str) -> RecallResult:
+        """Take back a message that still waits for its time.
+
+        The handle is `recall_handle` of the result of sending it. The result's `state` tells
+        whether it waited; RecallRefused if its time has passed, or the handle is not right.
+        """
+        self._usable()
+        return await recall_message(self.instance, self.group, topic, handle, self.tracing)
+
+    # transactions
+
+    def transaction(
+        self,
+        message: Message,
+        *,
+        queue: Queue | None = None,
+        selector: Selector | None = None,
+        timeout: float | None = None,
+        check_after: int | None = None,
+    ) -> Transaction:
+        """A block for `async with`: its body is the local transaction.
+
+        Leaving it commits, an exception rolls back; `tx.commit()`, `tx.rollback()` and
+        `tx.unknown()` say otherwise. `check_after` seconds without a word the broker asks (6).
+        """
+        return Transaction(
+            self, message, queue=queue, selector=selector, timeout=timeout, check_after=check_after
+        )
+
+    async def send_transaction(
+        self, message: Message, local: Local, *, check_after: int | None = None
+    ) -> Transaction:
+        """Send half a message, run `local` with the transaction, and do as it says."""
+        return await run_transaction(self.transaction(message, check_after=check_after), local)
+
+    def submit_transaction(self, message: Message, local: Local) -> asyncio.Future[Transaction]:
+        """Many at once, as `submit` does; `local` is a plain function that does not wait."""
+        sends, submitted = self._usable(), Submitted(Transaction(self, message), local)
+        prepared = half_of(self._prepared(message), self.group, None)
+        self._submit(sends, prepared, message, future=cast("asyncio.Future[SendResult]", submitted))
+        return submitted.outcome
+
+    def check(self, handler: CheckHandler) -> CheckHandler:
+        """Register who answers when a broker asks what became of a transaction."""
+        self._checks.handler = handler
+        return handler
+
+    async def send_half(
+        self,
+        message: Message,
+        check_after: int | None = None,
+        *,
+        queue: Queue | None = None,
+        selector: Selector | None = None,
+        timeout: float | None = None,
+    ) -> SendResult:
+        """Only the first half; whoever uses this must call `end_transaction`."""
+        sends = self._usable()
+        check_message(message, check_after)
+        if sends.full:
+            await sends.room()
+        prepared = half_of(self._prepared(message), self.group, check_after)
+        pending = self._pending(sends, prepared, timeout, 1 + self.options.retries)
+        _fix(pending, message, queue, selector)
+        return await self._send(sends, pending)
+
+    def end_transaction(self, result: SendResult, decision: Decision, remark: str = "") -> None:
+        """The word about a half message. Nobody answers it: one that is lost is asked for."""
+        if self._ends is None:
+            self._ends = Ends(self.instance, self.group)
+        self._ends.send(result, decision, remark)
+
+    async def queues(self, topic: str) -> list[Queue]:
+        """The queues of a topic that may be written to."""
+        self._usable()
+        return publish_queues(await self.instance.routes.get(topic), topic)
+
+    def _prepared(self, message: Message) -> PreparedMessage:
+        try:
+            if message.topic not in self._checked_topics:
+                self._check_topic(message.topic)
+        except AttributeError:
+            raise _no_message(message) from None
+        return prepare(message, self._ids, self.options)
+
+    def _check_topic(self, topic: str) -> None:
+        check_topic(topic)
+        self._checked_topics.add(topic)
+
+    def _pending(
+        self, sends: PendingSends, prepared: PreparedMessage, timeout: float | None, tries: int,
+        future: asyncio.Future[SendResult] | None = None,
+    ) -> Pending:  # fmt: skip
+        if timeout is not None:
+            arguments.seconds("timeout", timeout, more_than_none=True)
+        deadline = self._loop.time() + (self._send_seconds if timeout is None else timeout)
+        return Pending(sends, prepared, future or self._loop.create_future(), deadline, tries)
+
+
+def _no_message(value: object) -> GantryError:
+    return arguments.wrong_type("what is sent", "a Message, as in Message(topic, body)", value)
+
+
+def _check_batch(messages: Iterable[Message]) -> None:
+    whole = not isinstance(messages, Message | str | bytes)
+    if not whole or not all(isinstance(message, Message) for message in messages):
+        raise arguments.wrong_type("a batch", "a list of messages", messages)
+
+
+def _fix(
+    pending: Pending, message: Message, queue: Queue | None, selector: Selector | None
+) -> None:
+    if queue is not None:
+        arguments.one_of("queue", queue, Queue, "a Queue, as producer.queues(topic) gives them")
+    if selector is not None and not callable(selector):
+        raise arguments.wrong_type("selector", "a function", selector)
+    pending.queue, pending.selector = queue, selector
+    pending.sharding_key = message.sharding_key
+
+
+async def _outcome(future: asyncio.Future[SendResult]) -> SendResult | GantryError:
+    try:
+        return await future
+    except GantryError as error:
+        return error

@@ -1,0 +1,371 @@
+"""Exactly-once publishing: epochs of messages that become visible all at once, and once only.
+
+A writer stages the messages of an epoch where nobody reads them, then publishes the epoch. Whoever
+repeats an epoch that is already decided changes nothing: the first decision is carried out, and
+what was staged again is left to retention. Works with GantryMQ brokers; RocketMQ's refuse.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Final, NamedTuple, Self, TypeVar
+from zlib import crc32
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.errors import GantryError
+from gantrymq.base.network import Network
+from gantrymq.client.core.errors import (
+    TRANSPORT_ERRORS,
+    BrokerRefused,
+    BrokerUnknown,
+    ClientError,
+    NoNameServer,
+    NotStarted,
+)
+from gantrymq.client.core.instance import Hook, Instance, shared_instance
+from gantrymq.client.core.options import ClientOptions
+from gantrymq.client.produce.producer import with_namesrv
+from gantrymq.model import STAGE_TOPIC, Queue
+from gantrymq.protocol import calls, fastjson
+from gantrymq.protocol.bodies import ClusterInfo
+from gantrymq.protocol.codes import ResponseCode
+from gantrymq.protocol.headers.base import Nothing
+from gantrymq.protocol.headers.messages import SendRequestV2
+from gantrymq.protocol.publishing import (
+    STAGE_QUEUES,
+    EpochDecision,
+    EpochRequest,
+    PublishProgress,
+    Share,
+    Stretch,
+    WriterRequest,
+    WriterState,
+)
+
+log = logging.getLogger(__name__)
+
+PATIENCE_SECONDS: Final = 30.0
+"""How long a broker may be away, or stand still, before an epoch is given up for now."""
+CALL_SECONDS: Final = 15.0
+GROUP: Final = "gantry-publisher"
+PAUSE_SECONDS_FIRST, PAUSE_SECONDS_MAX = 0.05, 2.0
+STORED: Final = (
+    ResponseCode.SUCCESS, ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT,
+)  # fmt: skip
+BUSY: Final = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE)
+
+MENDABLE: Final = (*TRANSPORT_ERRORS, NoNameServer, BrokerUnknown)
+"""What another try may mend."""
+
+T = TypeVar("T")
+Shares = Mapping[str, Sequence[Stretch]]
+"""What was staged, by broker name and in order."""
+
+
+class NotSupported(ClientError):
+    """A broker that cannot publish epochs: RocketMQ's, or an older one."""
+
+
+class CoordinatorAway(ClientError):
+    """The broker that keeps a writer's decisions cannot be asked."""
+
+
+class EpochResult(NamedTuple):
+    """What became of an epoch."""
+
+    messages: int
+    """How many this call has published; 0 when an earlier one had done everything."""
+    is_repeat: bool
+    """Whether the epoch was decided before: what was staged this time is not used."""
+
+
+class Publisher:
+    """One writer's epochs. Use it in an `async with` block.
+
+    The id names the writer for ever: a restarted one must have the same id, two at once must not.
+    """
+
+    def __init__(
+        self,
+        namesrv: str | None,
+        writer: str,
+        *,
+        client: ClientOptions | None = None,
+        patience: float = PATIENCE_SECONDS,
+        hooks: Iterable[Hook] = (),
+        network: Network | None = None,
+        clock: WallClock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.writer = writer
+        self._client, self._patience = with_namesrv(client, namesrv), patience
+        self._hooks = tuple(hooks)
+        self._ports = {"network": network, "clock": clock, "rng": rng}
+        self._instance: Instance | None = None
+        self._addresses: dict[str, str] = {}
+        self._able: set[str] = set()
+        """Brokers that are known to publish epochs."""
+
+    async def __aenter__(self) -> Self:
+        instance = shared_instance(self._client, hooks=self._hooks, **self._ports)  # type: ignore[arg-type]
+        await instance.start()
+        self._instance = instance
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._instance is not None:
+            await self._instance.close()
+
+    @property
+    def instance(self) -> Instance:
+        if self._instance is None:
+            raise NotStarted("use the publisher in an `async with` block")
+        return self._instance
+
+    # where the writer stands
+
+    async def last_epoch(self) -> int:
+        """The last epoch that is decided, so that its messages are or will be visible; else -1."""
+        _, state = await self._coordinator(await self.states())
+        return state.decided
+
+    async def states(self) -> dict[str, WriterState | None]:
+        """What every broker knows of the writer; None from brokers that cannot publish epochs.
+
+        A broker that does not answer is waited for, unless the coordinator has answered: then
+        what the others know does not matter, and they are left out.
+        """
+        loop = asyncio.get_running_loop()
+        give_up, pause = loop.time() + self._patience, PAUSE_SECONDS_FIRST
+        while True:
+            masters = await self._masters()
+            answers = await asyncio.gather(
+                *(self._state(name) for name in masters), return_exceptions=True
+            )
+            found: dict[str, WriterState | None] = {}
+            away: list[str] = []
+            for name, answer in zip(masters, answers, strict=True):
+                if not isinstance(answer, BaseException):
+                    found[name] = answer
+                elif isinstance(answer, MENDABLE) or _is_busy(answer):
+                    away.append(f"broker {name} does not answer: {answer}")
+                else:
+                    raise answer
+            keepers = {state.coordinator for state in found.values() if state} - {""}
+            if not away or (keepers and keepers <= found.keys()):
+                return found
+            if loop.time() + pause > give_up:
+                raise ClientError("; ".join(away))
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+    async def _state(self, broker: str) -> WriterState | None:
+        header = WriterRequest(writer=self.writer)
+        try:
+            _, answer = await self.instance.call(
+                await self._address(broker), calls.GET_WRITER_STATE, header, timeout=CALL_SECONDS
+            )
+        except BrokerRefused as error:
+            if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                return None
+            raise
+        self._able.add(broker)
+        return fastjson.load_as(answer.body, WriterState)
+
+    async def _masters(self) -> dict[str, str]:
+        async def ask() -> dict[str, str]:
+            _, answer = await self.instance.call_namesrv(calls.GET_BROKER_CLUSTER_INFO, Nothing())
+            table = fastjson.load_as(answer.body, ClusterInfo).broker_addr_table
+            return {name: data.master for name, data in sorted(table.items()) if data.master}
+
+        self._addresses = await self._patiently(ask, "the name server")
+        return self._addresses
+
+    async def _address(self, broker: str) -> str:
+        if broker not in self._addresses and broker not in await self._masters():
+            raise BrokerUnknown(f"broker {broker} is not in the cluster")
+        return self._addresses[broker]
+
+    async def _coordinator(
+        self, states: Mapping[str, WriterState | None]
+    ) -> tuple[str, WriterState]:
+        """Who keeps the decisions, and what it says. A new writer's are kept by one of all brokers
+        that can, found by its id, so that everybody who asks at the same time finds the same one,
+        wherever the messages lie."""
+        known = {state.coordinator for state in states.values() if state and state.coordinator}
+        if len(known) > 1:
+            raise ClientError(
+                f"brokers disagree on who keeps the decisions of writer {self.writer!r}: "
+                f"{', '.join(sorted(known))}. Give the job a new writer id"
+            )
+        if known:
+            name = known.pop()
+            state = states.get(name)
+            if state is None:
+                raise CoordinatorAway(
+                    f"broker {name} keeps the decisions of writer {self.writer!r} and is not in "
+                    "the cluster: start it, or give the job a new writer id (the epoch under way "
+                    "may then be published twice)"
+                )
+            return name, state
+        able = sorted(name for name, state in states.items() if state)
+        if not able:
+            raise NotSupported("no broker here can publish epochs: only GantryMQ's can")
+        return able[crc32(self.writer.encode()) % len(able)], WriterState()
+
+    # staging
+
+    async def stage(
+        self, queue: Queue, batch: bytes, count: int, last_id: str, *, timeout: float | None = None
+    ) -> Stretch:
+        """Stage the body of a batch send for one queue. May be repeated: what counts is what the
+        epoch is published with."""
+        if queue.broker_name not in self._able:
+            await self._check_able(queue.broker_name)
+        stage_queue = crc32(f"{self.writer}/{queue}".encode()) % STAGE_QUEUES
+        header = SendRequestV2(
+            producer_group=GROUP, topic=STAGE_TOPIC, queue_id=stage_queue,
+            born_timestamp=self.instance.clock.now_ms(), properties="", batch=True,
+            reconsume_times=0, unit_mode=False, bname=queue.broker_name,
+        )  # fmt: skip
+
+        async def send() -> Stretch:
+            address = await self._address(queue.broker_name)
+            answer, _ = await self.instance.call(
+                address, calls.SEND_BATCH_MESSAGE, header, batch,
+                timeout=timeout or CALL_SECONDS, expect=STORED,
+            )  # fmt: skip
+            return Stretch(
+                stage_queue, answer.queue_offset, count, queue.topic, queue.queue_id, last_id
+            )
+
+        return await self._patiently(send, f"broker {queue.broker_name}")
+
+    async def _check_able(self, broker: str) -> None:
+        """RocketMQ's brokers would make an ordinary topic of the stage, for all to read."""
+        if await self._patiently(lambda: self._state(broker), f"broker {broker}") is None:
+            raise NotSupported(f"broker {broker} cannot publish epochs: only GantryMQ's can")
+
+    # publishing
+
+    async def publish(self, epoch: int, shares: Shares) -> EpochResult:
+        """Publish an epoch. When this returns everything is visible, once and for good.
+
+        Whatever goes wrong, the same call with the same epoch may be made again, by another
+        process as well, and finishes what was begun.
+        """
+        wanted = {name: list(share) for name, share in shares.items() if share}
+        states = await self.states()
+        name, state = await self._coordinator(states)
+        if not state.complete and state.decided < epoch:
+            log.warning("epoch %d of %s was left unfinished", state.decided, self.writer)
+            await self._carry_out(name, state.decided, await self._decide(name, state.decided, {}))
+        is_repeat = state.decided >= epoch
+        if not is_repeat:
+            # Everybody learns who decides, with messages or without: whichever broker is away when
+            # the epoch is repeated, another one knows that it was decided, and by whom.
+            asked = {broker: wanted.get(broker, []) for broker in {*wanted, *_strangers(states)}}
+            await asyncio.gather(
+                *(self._prepare(broker, name, epoch, share) for broker, share in asked.items())
+            )
+        decision = await self._decide(name, epoch, {} if is_repeat else wanted)
+        await self._carry_out(name, epoch, decision)
+        return EpochResult(decision.count, is_repeat)
+
+    async def finish(self, epoch: int) -> bool:
+        """Publish an epoch that was decided before; False if it never was."""
+        name, state = await self._coordinator(await self.states())
+        if state.decided < epoch:
+            return False
+        await self._carry_out(name, epoch, await self._decide(name, epoch, {}))
+        return True
+
+    async def _carry_out(self, coordinator: str, epoch: int, decision: EpochDecision) -> None:
+        """Everybody publishes; the coordinator last, because then it knows that all have."""
+        others = [name for name in decision.shares if name != coordinator]
+        await asyncio.gather(
+            *(self._print(name, coordinator, epoch, decision.shares[name]) for name in others)
+        )
+        own = decision.shares.get(coordinator, [])
+        await self._print(coordinator, coordinator, epoch, own)
+
+    async def _prepare(self, broker: str, coordinator: str, epoch: int, share: Share) -> None:
+        await self._ask(broker, calls.PREPARE_EPOCH, epoch, coordinator, fastjson.dumps(share))
+
+    async def _decide(
+        self, coordinator: str, epoch: int, shares: dict[str, Share]
+    ) -> EpochDecision:
+        body = fastjson.dumps(EpochDecision(shares=shares))
+        answer = await self._ask(coordinator, calls.DECIDE_EPOCH, epoch, coordinator, body)
+        return fastjson.load_as(answer, EpochDecision)
+
+    async def _print(self, broker: str, coordinator: str, epoch: int, share: Share) -> None:
+        """Ask again until it is done, for as long as something moves."""
+        loop, body = asyncio.get_running_loop(), fastjson.dumps(share)
+        copied, give_up = -1, loop.time() + self._patience
+        while True:
+            answer = await self._ask(broker, calls.PUBLISH_EPOCH, epoch, coordinator, body)
+            progress = fastjson.load_as(answer, PublishProgress)
+            if progress.done:
+                return
+            if progress.copied > copied:
+                copied, give_up = progress.copied, loop.time() + self._patience
+            elif loop.time() > give_up:
+                raise ClientError(
+                    f"broker {broker} does not get on with epoch {epoch} of {self.writer!r}: "
+                    f"{progress.trouble or 'no reason given'}. It goes on by itself; to be sure "
+                    "publish the epoch again"
+                )
+
+    async def _ask(
+        self, broker: str, call: calls.Call[EpochRequest, Nothing], epoch: int, coordinator: str,
+        body: bytes,
+    ) -> bytes:  # fmt: skip
+        header = EpochRequest(writer=self.writer, epoch=epoch, coordinator=coordinator)
+
+        async def ask() -> bytes:
+            address = await self._address(broker)
+            _, answer = await self.instance.call(address, call, header, body, timeout=CALL_SECONDS)
+            return answer.body
+
+        try:
+            return await self._patiently(ask, f"broker {broker}")
+        except BrokerRefused as error:
+            if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                raise NotSupported(
+                    f"broker {broker} cannot publish epochs: only GantryMQ's can"
+                ) from error
+            raise
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]], whom: str) -> T:
+        """Ask again while nobody answers or the answer is "busy": every request may be repeated."""
+        loop = asyncio.get_running_loop()
+        give_up, pause = loop.time() + self._patience, PAUSE_SECONDS_FIRST
+        while True:
+            try:
+                return await ask()
+            except GantryError as error:
+                if not (isinstance(error, MENDABLE) or _is_busy(error)):
+                    raise
+                if loop.time() + pause > give_up:
+                    raise ClientError(f"{whom} does not answer: {error}") from error
+                self._addresses = {}
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+
+def _strangers(states: Mapping[str, WriterState | None]) -> list[str]:
+    """Brokers that can publish epochs and do not know the writer."""
+    return [name for name, state in states.items() if state and not state.coordinator]
+
+
+def _is_busy(error: BaseException) -> bool:
+    return isinstance(error, BrokerRefused) and error.code in BUSY

@@ -1,0 +1,31 @@
+"""What the parts of a client tell the trace writer. The writer itself is `client.tracing`."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from gantrymq.client.messages.delivery import Delivery
+from gantrymq.client.messages.received import Received
+from gantrymq.client.sending.send_request import PreparedMessage
+from gantrymq.model import Message, SendResult
+from gantrymq.protocol.command import Command
+
+
+class TraceSink(Protocol):
+    """What the parts of a client tell; where there is no sink, tracing is off."""
+
+    def sent(
+        self, prepared: PreparedMessage, address: str, result: SendResult, answer: Command
+    ) -> None:
+        """A broker stored a message."""
+
+    def handed_out(self, messages: Sequence[Delivery]) -> None:
+        """A consumer got messages; each that is traced gets its `attempt`."""
+
+    def transaction_ended(
+        self, message: Message | Received, msg_id: str, transaction_id: str, broker: str,
+        decision: str, *, from_check: bool,
+    ) -> None:  # fmt: skip
+        """A producer decided: commit, rollback or unknown."""
+
+    def recalled(self, topic: str, msg_id: str, *, ok: bool) -> None:
+        """A delayed message was called back, or could not be."""

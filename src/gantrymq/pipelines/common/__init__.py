@@ -1,0 +1,1 @@
+"""What all pipelines share: selection of messages, progress, the frame of a run, page style."""

@@ -1,0 +1,213 @@
+"""How far a long run is: a bar on a terminal, a line now and then anywhere else."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TextIO
+
+LINE_SECONDS: Final = 10.0
+"""How often a run that nobody watches says where it is."""
+BETWEEN: Final = "working"
+"""What is shown between two jobs where nothing is counted."""
+
+
+class RunProgress(Protocol):
+    """Told by a run how far it is. Runs may be told nothing: then it is `Silent`."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether it shows what changes from moment to moment; else `working` is not needed."""
+        ...
+
+    def start(self, total: int | None, unit: str) -> None:
+        """Begin to count; without a total there is a count, but no end in sight."""
+        ...
+
+    def advance(self, count: int = 1) -> None:
+        """So many more are done."""
+        ...
+
+    def working(self, text: str, share: float) -> None:
+        """What goes on inside the step that runs now, and which share of that is done.
+
+        May be called from another thread, with or without a count that was begun.
+        """
+        ...
+
+    def note(self, text: str) -> None:
+        """Say something that stays."""
+        ...
+
+    def done(self) -> None:
+        """Nothing more comes; harmless when nothing was begun."""
+        ...
+
+
+class Silent:
+    """Says nothing."""
+
+    moves = False
+
+    def start(self, total: int | None, unit: str) -> None: ...
+
+    def advance(self, count: int = 1) -> None: ...
+
+    def working(self, text: str, share: float) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def done(self) -> None: ...
+
+
+class Lines:
+    """A line every few seconds, and one at the end; for logs and pipes.
+
+    Nobody has to advance for a line: whoever looks after the work inside a step tells often.
+    """
+
+    moves = True
+
+    def __init__(
+        self,
+        out: TextIO,
+        every: float = LINE_SECONDS,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._out, self._every, self._now = out, every, now
+        self._lock = threading.RLock()  # who looks after the work inside a step is another thread
+        self._running = False
+        self._began = self._said = now()
+        self._beside = ""
+
+    def start(self, total: int | None, unit: str) -> None:
+        with self._lock:
+            self.done()
+            self._total, self._unit, self._count = total, unit, 0
+            self._began = self._said = self._now()
+            self._running = True
+
+    def advance(self, count: int = 1) -> None:
+        with self._lock:
+            self._count += count
+            self._say_in_time()
+
+    def working(self, text: str, share: float) -> None:
+        with self._lock:
+            self._beside = text
+            self._say_in_time()
+
+    def _say_in_time(self) -> None:
+        if self._now() - self._said >= self._every:
+            self._say()
+
+    def note(self, text: str) -> None:
+        print(text, file=self._out, flush=True)
+
+    def done(self) -> None:
+        with self._lock:
+            self._beside = ""
+            if self._running:
+                self._say()
+                self._running = False
+
+    def _say(self) -> None:
+        self._said = self._now()
+        seconds = self._said - self._began
+        if not self._running:
+            self.note(f"{self._beside or BETWEEN}, for {seconds:.0f} s")
+            return
+        rate = f", {self._count / seconds:,.0f}/s" if seconds > 0 else ""
+        share = f" ({self._count / self._total:.0%})" if self._total else ""
+        of = f" of {self._total:,}" if self._total is not None else ""
+        beside = f"; {self._beside}" if self._beside else ""
+        self.note(f"{self._count:,}{of} {self._unit}{share} in {seconds:.0f} s{rate}{beside}")
+
+
+class ProgressBar:
+    """A bar that moves, with rate and time left; for people at a terminal.
+
+    It is one line, whatever is shown: what others write to the terminal meanwhile then stays.
+    """
+
+    moves = True
+
+    def __init__(self, out: TextIO) -> None:
+        from rich.console import Console
+
+        self._console = Console(file=out)
+        self._lock = threading.RLock()  # who looks after the work inside a step is another thread
+        self._bar: Any = None
+        self._counts = False
+
+    def start(self, total: int | None, unit: str) -> None:
+        from rich import progress as parts
+
+        with self._lock:
+            self.done()
+            self._counts = True
+            self._open(
+                parts.TextColumn("{task.description}"),
+                parts.BarColumn(),
+                parts.TextColumn(
+                    "{task.completed:,.0f}" + (" of {task.total:,.0f}" if total else "")
+                ),
+                parts.TimeElapsedColumn(),
+                parts.TimeRemainingColumn(),
+                parts.TextColumn("{task.fields[beside]}", markup=False),
+            )
+            self._task = self._bar.add_task(unit, total=total, beside="")
+
+    def advance(self, count: int = 1) -> None:
+        with self._lock:
+            self._bar.advance(self._task, count)
+
+    def working(self, text: str, share: float) -> None:
+        with self._lock:
+            if self._bar is not None and self._counts:
+                self._bar.update(self._task, beside=text)
+            elif self._bar is not None:
+                self._bar.update(self._task, description=text or BETWEEN, completed=share)
+            elif text:
+                self._work_alone(text, share)
+
+    def _work_alone(self, text: str, share: float) -> None:
+        """Nothing is counted: show this alone, and leave nothing of it."""
+        from rich import progress as parts
+
+        self._counts = False
+        self._open(
+            parts.SpinnerColumn(),
+            parts.TextColumn("{task.description}", markup=False),
+            parts.BarColumn(),
+            parts.TimeElapsedColumn(),
+            transient=True,
+        )
+        self._task = self._bar.add_task(text, total=1.0, completed=share)
+
+    def _open(self, *columns: Any, transient: bool = False) -> None:
+        from rich.progress import Progress as Display
+
+        self._bar = Display(
+            *columns, console=self._console, transient=transient,
+            redirect_stdout=sys.stdout.isatty(),  # what a pipe waits for must not end up here
+        )  # fmt: skip
+        self._bar.start()
+
+    def note(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False)
+
+    def done(self) -> None:
+        with self._lock:
+            if self._bar is not None:
+                if self._counts:
+                    self._bar.update(self._task, beside="")
+                self._bar.stop()
+                self._bar = None
+
+
+def progress_on(out: TextIO = sys.stderr, *, quiet: bool = False) -> RunProgress:
+    """The kind that suits where it is shown."""
+    if quiet:
+        return Silent()
+    return ProgressBar(out) if out.isatty() else Lines(out)

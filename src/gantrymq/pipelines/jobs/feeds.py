@@ -1,0 +1,273 @@
+"""Where a job's messages come from: topics of a cluster, or an archive of them."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, reduce
+from operator import or_
+from typing import Any, Final, Protocol
+
+from gantrymq.base.errors import ConfigError
+from gantrymq.model import Queue
+from gantrymq.pipelines.common.selection import Selection, check_selection, chosen
+from gantrymq.pipelines.jobs.results import ResultPeriod
+from gantrymq.pipelines.lake import open_table
+from gantrymq.pipelines.lake.files import DataFile, pruned, spans
+from gantrymq.pipelines.lake.files import OffsetSpan as Hole
+from gantrymq.pipelines.lake.reading import by_queue
+from gantrymq.protocol.subscription import ALL
+from gantrymq.spark.options.option_table import canonical
+from gantrymq.spark.options.source_options import columns_of
+from gantrymq.spark.plan import Offsets, named, to_json
+from gantrymq.spark.source.rows import open_rows, source_options
+
+FOR_EVER: Final = 253_370_764_800_000
+"""The year 9999: nothing is stored later."""
+BROKERS_ONLY: Final = ("queues", "keyFilter", "bodyAs")
+"""Options that would change what a job is given, and that an archive does not have."""
+
+
+class Feed(Protocol):
+    """Messages by offset and by time."""
+
+    def bounds(self) -> tuple[Offsets, Offsets]:
+        """The first and the next offset of every queue."""
+        ...
+
+    def reaches_back(self) -> dict[str, int]:
+        """For each broker that has deleted messages: nothing stored from this time (ms) on is
+        gone."""
+        ...
+
+    def lacks(self, span: ResultPeriod, known: Offsets) -> list[str]:
+        """What of a period is missing at its new end or in the middle; `known` is how far a table
+        has read already."""
+        ...
+
+    def ends_at(self, until_ms: int, highs: Offsets) -> Offsets:
+        """For each queue the first message that was stored at a time or later, or its end."""
+        ...
+
+    def frame(
+        self,
+        spark: Any,
+        span: ResultPeriod,
+        starts: Offsets,
+        ends: Offsets,
+        *,
+        times_only: bool = False,
+    ) -> Any:
+        """The messages before `ends` that were stored in a period or not before `starts`.
+
+        There may be others among them: their times must still be looked at. With `times_only`
+        storeTimestamp is the only column.
+        """
+        ...
+
+
+class TopicFeed:
+    """Topics of a cluster, or of the files of a store: whatever the source's options name."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = dict(options)
+
+    def bounds(self) -> tuple[Offsets, Offsets]:
+        with open_rows(source_options(self._options)) as rows:
+            return rows.bounds()
+
+    def reaches_back(self) -> dict[str, int]:
+        with open_rows(source_options(self._options)) as rows:
+            lows, highs = rows.bounds()
+            gone = {queue.broker_name for queue, low in lows.items() if low > 0}
+            there = {q: low for q, low in lows.items() if q.broker_name in gone and low < highs[q]}
+            samples = rows.samples(there) if there else {}
+        return oldest({queue: sample.store_ms for queue, sample in samples.items()}, gone)
+
+    def lacks(self, span: ResultPeriod, known: Offsets) -> list[str]:
+        """Nothing: what brokers have is in one piece, up to the newest message."""
+        return []
+
+    def ends_at(self, until_ms: int, highs: Offsets) -> Offsets:
+        with open_rows(source_options(self._options)) as rows:
+            found = rows.offsets_at(dict.fromkeys(highs, until_ms))
+        return {queue: min(high, found.get(queue, high)) for queue, high in highs.items()}
+
+    def frame(
+        self,
+        spark: Any,
+        span: ResultPeriod,
+        starts: Offsets,
+        ends: Offsets,
+        *,
+        times_only: bool = False,
+    ) -> Any:
+        by_time = self.ends_at(span.since_ms, ends)
+        begin = {queue: min(by_time[queue], starts.get(queue, end)) for queue, end in ends.items()}
+        places = {
+            "startingOffsets": json.dumps(to_json(begin)),
+            "endingOffsets": json.dumps(to_json(ends)),
+        }
+        if times_only:
+            places["columns"] = "storeTimestamp"
+        return spark.read.format("rocketmq").options(**self._options | places).load()
+
+
+class ArchiveFeed:
+    """An archive, which still has what brokers have deleted.
+
+    Options of the source mean here what they mean to brokers, or are refused."""
+
+    def __init__(
+        self, path: str, topics: Sequence[str], options: Mapping[str, str] | None = None
+    ) -> None:
+        given = canonical(options or {})
+        wrong = [name for name in BROKERS_ONLY if name in given]
+        if wrong:
+            raise ConfigError(
+                f"{wrong[0]} is no option for an archive: choose in the job's function"
+            )
+        self._selection = Selection(tags=given.get("tags", ALL), sql=given.get("sqlFilter"))
+        check_selection(self._selection)
+        self._columns = columns_of(given) if given else ()
+        self._table, self._topics = open_table(path), tuple(topics)
+
+    @cached_property
+    def _files(self) -> list[DataFile]:
+        """What there is of the topics, each file as one of each queue that it holds."""
+        files = pruned(self._table.files(), topics=self._topics)
+        return [part for each in files for part in by_queue(self._table.root, each)]
+
+    def bounds(self) -> tuple[Offsets, Offsets]:
+        found = {q: at for q, at in self._table.positions().items() if q.topic in self._topics}
+        lows = dict(found)
+        for each in self._files:
+            if each.queue in lows:
+                lows[each.queue] = min(lows[each.queue], each.first)
+        return lows, found
+
+    def reaches_back(self) -> dict[str, int]:
+        lows, _ = self.bounds()
+        gone = {queue.broker_name for queue, low in lows.items() if low > 0}
+        firsts: dict[Queue, int] = {}
+        for each in self._files:
+            if each.queue in lows and each.queue.broker_name in gone:
+                firsts[each.queue] = min(firsts.get(each.queue, each.since_ms), each.since_ms)
+        return oldest(firsts, gone)
+
+    def lacks(self, span: ResultPeriod, known: Offsets) -> list[str]:
+        _, highs = self.bounds()
+        there = {queue.topic for queue in highs}
+        found = [
+            f"the archive {self._table.root} has nothing of {topic}: look at the name, or archive "
+            "the topic first"
+            for topic in self._topics
+            if topic not in there
+        ]
+        ends = highs if span.until_ms is None else self.ends_at(span.until_ms, highs)
+        found += [
+            f"the archive {self._table.root} ends at {high} of {named(queue)}, and the table knows "
+            f"it up to {known[queue]}: archive the topic first"
+            for queue, high in sorted(highs.items())
+            if known.get(queue, high) > high and ends[queue] == high
+        ]
+        files = [each for each in self._files if each.queue in highs]
+        return found + [
+            f"the archive {self._table.root} lacks some of {hole.start} to "
+            f"{hole.end - 1} of {named(hole.queue)}: choose a period before or behind"
+            for hole in holes(files, highs, span)
+        ]
+
+    def ends_at(self, until_ms: int, highs: Offsets) -> Offsets:
+        found = dict(highs)
+        for each in self._files:
+            if each.queue in found and each.until_ms >= until_ms:
+                found[each.queue] = min(found[each.queue], each.first)
+        return found
+
+    def frame(
+        self,
+        spark: Any,
+        span: ResultPeriod,
+        starts: Offsets,
+        ends: Offsets,
+        *,
+        times_only: bool = False,
+    ) -> Any:
+        from pyspark.sql import functions as f
+
+        # The files are those of when `ends` were looked up, so nothing lies behind them.
+        if not starts:
+            found = self._table.frame(
+                spark, topics=self._topics, since_ms=span.since_ms, until_ms=span.until_ms
+            )
+        else:
+            new = [
+                (f.col("topic") == queue.topic)
+                & (f.col("brokerName") == queue.broker_name)
+                & (f.col("queueId") == queue.queue_id)
+                & (f.col("queueOffset") >= start)
+                for queue, start in starts.items()
+            ]
+            late = f.unix_millis("storeTimestamp") >= span.since_ms
+            found = self._table.frame(spark, topics=self._topics).where(reduce(or_, new, late))
+        found = chosen(found, self._selection)
+        return found.select(*self._columns) if self._columns else found
+
+
+def holes(files: Iterable[DataFile], highs: Offsets, span: ResultPeriod) -> list[Hole]:
+    """Offsets between those of files, or behind them, whose messages may be of a period.
+
+    They were stored no earlier than what lies before them, and no later than what lies behind.
+    """
+    files = list(files)
+    found = _inner_holes(files, span)
+    last: dict[Queue, tuple[int, int]] = {}
+    known = ((each.queue, each) for each in files if each.queue is not None)
+    until = FOR_EVER if span.until_ms is None else span.until_ms
+    for queue, each in sorted(known, key=lambda pair: (pair[0], pair[1].first)):
+        end, ms = last.get(queue, (each.first, each.since_ms))
+        if each.first > end and ms < until and each.since_ms >= span.since_ms:
+            found.append(Hole(queue, end, each.first))
+        last[queue] = max(end, each.last + 1), max(ms, each.until_ms)
+    return found + [
+        Hole(queue, end, highs[queue])
+        for queue, (end, ms) in last.items()
+        if highs[queue] > end and ms < until
+    ]
+
+
+def _inner_holes(files: Sequence[DataFile], span: ResultPeriod) -> list[Hole]:
+    """Files of a period that leave offsets out which no other file has: each counts as a hole.
+
+    A foreign hand may have put what was around a gap into one file."""
+    rows = Counter[Queue]()
+    for each in files:
+        if each.queue is not None:
+            rows[each.queue] += each.rows
+    lengths = {
+        queue: sum(part.end - part.start for part in parts) for queue, parts in spans(files).items()
+    }
+    until = FOR_EVER if span.until_ms is None else span.until_ms
+    return [
+        Hole(each.queue, each.first, each.last + 1)
+        for each in files
+        if each.queue is not None
+        and rows[each.queue] < lengths[each.queue]
+        and each.rows <= each.last - each.first
+        and each.since_ms < until
+        and each.until_ms >= span.since_ms
+    ]
+
+
+def oldest(firsts: Mapping[Queue, int], brokers: set[str]) -> dict[str, int]:
+    """The time from which on each broker has everything.
+
+    A broker deletes its log from the old end, all queues together. So where one queue still has a
+    message, everybody's messages that are not older are there.
+    """
+    return {
+        broker: min(
+            (ms for queue, ms in firsts.items() if queue.broker_name == broker), default=FOR_EVER
+        )
+        for broker in brokers
+    }

@@ -1,0 +1,1 @@
+"""Rows straight from the files of stores (`via=store`), without a broker."""

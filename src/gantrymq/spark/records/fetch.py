@@ -1,0 +1,305 @@
+"""What the driver and the workers ask of brokers, as blocking calls.
+
+Spark's Python processes are synchronous, so a private event loop turns only while one of these
+calls waits. Nothing here joins a group: readers leave no trace on the broker.
+"""
+
+import asyncio
+import os
+import struct
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from gantrymq.base.errors import GantryError
+from gantrymq.client.consume.queues.pull_request import PullAnswer, PullStatus, pull_raw
+from gantrymq.client.core.errors import (
+    TRANSPORT_ERRORS,
+    BrokerRefused,
+    BrokerUnknown,
+    NoNameServer,
+    NoRoute,
+)
+from gantrymq.client.core.instance import Instance, shared_instance
+from gantrymq.client.core.options import ClientOptions
+from gantrymq.model import Queue, Subscription
+from gantrymq.protocol.codes import ResponseCode
+from gantrymq.spark.closing import Closing
+from gantrymq.spark.plan import Range, named
+
+T = TypeVar("T")
+
+BATCH_BYTES: Final = 4 * 1024 * 1024
+"""Small pull replies are gathered up to this size: Arrow batches of a few MiB are the quickest."""
+PATIENCE_SECONDS: Final = 120.0
+"""How long a broker may be away, for instance to restart, before the query fails."""
+FIRST_SECONDS_MAX: Final = 3.0
+"""Patience until the cluster has answered once: an address may be misspelt."""
+PAUSE_SECONDS_FIRST, PAUSE_SECONDS_MAX = 0.05, 2.0
+IDLE_READERS_MAX: Final = 4
+"""Connections that a worker keeps for the tasks that it will be given next."""
+
+AWAY: Final = (*TRANSPORT_ERRORS, NoNameServer)
+"""What another try may mend."""
+BROKER_AWAY: Final = (*AWAY, NoRoute, BrokerUnknown)
+"""The same where a queue is known to exist: a route without it means that its broker is away."""
+BUSY_CODES: Final = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE)
+
+_QUEUE_OFFSET = struct.Struct(">q")
+_AT_QUEUE_OFFSET = 20
+
+
+class DataLost(GantryError):
+    """Messages that were to be read are not there any more."""
+
+    def __init__(self, queue: Queue, start: int, end: int) -> None:
+        super().__init__(
+            f"queue {queue.queue_id} of topic {queue.topic} on {queue.broker_name} has lost its "
+            f"messages {start} to {end - 1}: they expired or the queue was cut. To read what is "
+            "left set failOnDataLoss=false"
+        )
+        self.queue, self.start, self.end = queue, start, end
+
+
+class QueueCut(GantryError):
+    """A queue ends in front of what was read of it already."""
+
+    def __init__(self, queue: Queue, start: int, end: int) -> None:
+        super().__init__(
+            f"{named(queue)} ends at {end}, but was read up to {start} already: its topic was made "
+            "anew or its broker lost messages. To go on with what is there set failOnDataLoss=false"
+        )
+
+
+Lost = Callable[[Queue, int, int], None]
+"""Told of messages from an offset up to another that are gone; raises, or lets them go."""
+
+
+def fail(queue: Queue, start: int, end: int) -> None:
+    """Nothing is skipped."""
+    raise DataLost(queue, start, end)
+
+
+def skip(_queue: Queue, _start: int, _end: int) -> None:
+    """What is left is enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """How to ask for messages."""
+
+    count: int = 4096
+    size: int = 4 * 1024 * 1024
+    timeout: float = 10.0
+    tags: str | None = None
+    sql: str | None = None
+
+    @property
+    def is_filtered(self) -> bool:
+        return self.tags is not None or self.sql is not None
+
+    def subscription(self, topic: str) -> Subscription | None:
+        """What the broker lets through; None is everything."""
+        if self.sql is not None:
+            return Subscription(topic=topic, sub_string=self.sql, expression_type="SQL92")
+        return None if self.tags is None else Subscription(topic=topic, sub_string=self.tags)
+
+
+def patiently(work: Callable[[], T], mendable: tuple[type[GantryError], ...], patience: float) -> T:
+    """Do something, again while it fails with what another try may mend, for so many seconds."""
+    give_up, pause = time.monotonic() + patience, PAUSE_SECONDS_FIRST
+    while True:
+        try:
+            return work()
+        except GantryError as error:
+            busy = isinstance(error, BrokerRefused) and error.code in BUSY_CODES
+            late = time.monotonic() + pause > give_up
+            if late or not (busy or isinstance(error, mendable)):
+                raise
+        time.sleep(pause)
+        pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+
+class Reader(Closing):
+    """A connection to a cluster. Use it in a `with` block."""
+
+    def __init__(self, namesrv: str, group: str, *, patience: float = PATIENCE_SECONDS) -> None:
+        self._options = ClientOptions(namesrv=namesrv)
+        self.group, self.patience = group, patience
+        self._runner = asyncio.Runner()
+        self._instance: Instance | None = None
+        self._has_answered = False
+
+    def close(self) -> None:
+        if self._instance is not None:
+            self._run(self._instance.close())
+            self._instance = None
+        self._runner.close()
+
+    def _run(self, work: Coroutine[Any, Any, T] | asyncio.Task[T]) -> T:
+        # Not `Runner.run`: around its own handler for Ctrl-C it formats the task together with its
+        # result, and to write 4 MiB of bytes as text takes longer than to pull them.
+        return self._runner.get_loop().run_until_complete(work)
+
+    async def _open(self) -> Instance:
+        if self._instance is None:
+            instance = shared_instance(self._options)
+            await instance.start()
+            self._instance = instance
+        return self._instance
+
+    def ask(
+        self,
+        question: Callable[[Instance], Awaitable[T]],
+        mendable: tuple[type[GantryError], ...] = AWAY,
+        begun: "asyncio.Task[T] | None" = None,
+    ) -> T:
+        """Run a question, again while the cluster does not answer and patience lasts.
+
+        The first try may have begun already.
+        """
+        tries = [begun] if begun is not None else []
+
+        async def once() -> T:
+            return await question(await self._open())
+
+        def work() -> T:
+            return self._run(tries.pop() if tries else once())
+
+        # Who asks about a queue has seen it; an address that never answered may be misspelt.
+        is_known = self._has_answered or mendable is BROKER_AWAY
+        patience = self.patience if is_known else min(self.patience, FIRST_SECONDS_MAX)
+        answer = patiently(work, mendable, patience)
+        self._has_answered = True
+        return answer
+
+    # messages
+
+    def replies(
+        self, wanted: Range, pull: Pull | None = None, lost: Lost = fail
+    ) -> Iterator[bytes]:
+        """The records of a range as the broker sends them, reply by reply.
+
+        The next reply is under way while the last one is worked on. With a filter there may be
+        records behind the range's end in the last reply.
+        """
+        how, at = pull or Pull(), wanted.start
+        excused = wanted.is_new
+        ahead: asyncio.Task[PullAnswer] | None = None
+        try:
+            while at < wanted.end:
+                found = self._pull(wanted, at, how, ahead)
+                first = _first_there(found, at, how)
+                if first > at and not excused:
+                    lost(wanted.queue, at, min(first, wanted.end))
+                excused = excused and found.status is not PullStatus.FOUND
+                if found.status is not PullStatus.FOUND and found.next_offset <= at:
+                    lost(wanted.queue, at, wanted.end)
+                    return  # the queue ends here now: what was behind is gone
+                at = found.next_offset
+                ahead = self._pull_ahead(wanted, at, how) if at < wanted.end else None
+                if found.status is PullStatus.FOUND:
+                    yield found.body
+        finally:
+            if ahead is not None:
+                ahead.cancel()
+
+    def _pull(
+        self, wanted: Range, at: int, how: Pull, ahead: asyncio.Task[PullAnswer] | None
+    ) -> PullAnswer:
+        return self.ask(
+            lambda instance: self._question(instance, wanted, at, how), BROKER_AWAY, ahead
+        )
+
+    async def _question(self, instance: Instance, wanted: Range, at: int, how: Pull) -> PullAnswer:
+        """Ask once. That messages are gone only a master can tell: a slave may lag behind."""
+        queue = wanted.queue
+        await instance.routes.get(queue.topic)
+        is_master = instance.routes.has_master(queue.broker_name)
+        found = await pull_raw(
+            instance, self.group, queue, at, max_count=min(how.count, wanted.end - at),
+            max_bytes=how.size, timeout=how.timeout, subscription=how.subscription(queue.topic),
+        )  # fmt: skip
+        has_passed = found.status is PullStatus.NO_MATCH and found.next_offset > at
+        if not (is_master or has_passed or found.status is PullStatus.FOUND):
+            raise BrokerUnknown(
+                f"broker {queue.broker_name} has no master now, and its slave has no message {at} "
+                f"of {named(queue)}: try again when the master is back"
+            )
+        return found
+
+    def _pull_ahead(self, wanted: Range, at: int, how: Pull) -> asyncio.Task[PullAnswer]:
+        """Send the next request, and leave its answer to the operating system for now."""
+        assert self._instance is not None
+        task = self._runner.get_loop().create_task(self._question(self._instance, wanted, at, how))
+        task.add_done_callback(_heard)
+        self._run(asyncio.sleep(0))
+        return task
+
+
+def _heard(task: "asyncio.Task[PullAnswer]") -> None:
+    """Nobody may come back for a pull that failed; that is no news."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _first_there(found: PullAnswer, at: int, how: Pull) -> int:
+    """The first offset from `at` on that the queue still had.
+
+    Where the broker leaves messages out, a first record further on proves nothing: there its own
+    word counts for where the queue begins.
+    """
+    if found.status is PullStatus.OFFSET_MOVED:
+        return found.next_offset
+    if how.is_filtered:
+        return max(at, found.min_offset)
+    if found.status is PullStatus.FOUND:
+        return int(_QUEUE_OFFSET.unpack_from(found.body, _AT_QUEUE_OFFSET)[0])
+    return found.next_offset
+
+
+def gathered(replies: Iterator[bytes], size: int = BATCH_BYTES) -> Iterator[bytes]:
+    """Join replies until they have about `size` bytes; a reply of half that goes as it is."""
+    parts: list[bytes] = []
+    total = 0
+    for reply in replies:
+        parts.append(reply)
+        total += len(reply)
+        if total >= size // 2:
+            yield b"".join(parts)
+            parts, total = [], 0
+    if parts:
+        yield b"".join(parts)
+
+
+# connections that outlive a task
+
+_Key = tuple[int, str, str]
+_idle: dict[_Key, Reader] = {}
+"""By process, cluster and group: what was made before a fork is not the child's."""
+
+
+@contextmanager
+def borrowed(namesrv: str, group: str, patience: float) -> Iterator[Reader]:
+    """A reader that is kept for the next task of this process; workers live on between tasks."""
+    key = (os.getpid(), namesrv, group)
+    reader = _idle.pop(key, None) or Reader(namesrv, group)
+    reader.patience = patience
+    try:
+        yield reader
+    except BaseException:
+        reader.close()
+        raise
+    _give_back(key, reader)
+
+
+def _give_back(key: _Key, reader: Reader) -> None:
+    spare = [_idle.pop(key, None)]
+    _idle[key] = reader
+    while len(_idle) > IDLE_READERS_MAX:
+        spare.append(_idle.pop(next(iter(_idle))))
+    for old in spare:
+        if old is not None:
+            old.close()

@@ -1,0 +1,29 @@
+"""What to do about messages that are gone before they were read: fail, skip, or write it down."""
+
+import json
+
+from gantrymq.model import Queue
+from gantrymq.spark.options.source_options import FAIL, REPORT, SourceOptions
+from gantrymq.spark.records.fetch import Lost, fail, skip
+from gantrymq.spark.records.state_files import write_state
+
+
+def on_loss(options: SourceOptions) -> Lost:
+    """What failOnDataLoss says."""
+    if options.on_loss == FAIL:
+        return fail
+    if options.on_loss != REPORT:
+        return skip
+    folder = options.start_state_path
+    assert folder is not None
+
+    def report(queue: Queue, start: int, end: int) -> None:
+        """A file a gap. Its name says what it holds, so that a task run again writes it again."""
+        row = {
+            "topic": queue.topic, "brokerName": queue.broker_name, "queueId": queue.queue_id,
+            "start": start, "end": end,
+        }  # fmt: skip
+        name = f"losses/{queue.topic}-{queue.broker_name}-{queue.queue_id}-{start}-{end}.json"
+        write_state(folder, name, json.dumps(row).encode() + b"\n")
+
+    return report

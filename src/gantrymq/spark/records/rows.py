@@ -1,0 +1,48 @@
+"""Rows of messages, wherever they lie: one face for brokers and store files."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from gantrymq.model import Queue
+from gantrymq.spark.plan import Offsets, Range
+from gantrymq.spark.records.survey import Sample
+
+
+class Rows(Protocol):
+    """Where rows come from. Use it in a `with` block; it is made anew in every process."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def close(self) -> None: ...
+
+    def bounds(self) -> tuple[Offsets, Offsets]:
+        """The first and the next offset of every queue of the chosen topics."""
+        ...
+
+    def offsets_at(self, times: Mapping[Queue, int]) -> Offsets:
+        """For each queue the first message that was stored at a time (in ms) or later."""
+        ...
+
+    def samples(self, starts: Offsets) -> dict[Queue, Sample]:
+        """How large the next messages of queues are, and how old; those without any left out."""
+        ...
+
+    def committed(self, queues: Sequence[Queue]) -> Offsets:
+        """The progress of the options' group; queues without any are left out."""
+        ...
+
+    def proven(self, queues: Collection[Queue]) -> set[Queue]:
+        """Those of the queues whose end is told by who knows it: a slave may lag behind."""
+        ...
+
+    def batches(self, wanted: Range, columns: Sequence[str]) -> Iterator[Any]:
+        """The rows of a range as `pyarrow.RecordBatch`es of a few MiB, in order of offset."""
+        ...

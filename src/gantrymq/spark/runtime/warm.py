@@ -1,0 +1,75 @@
+"""Java's own classes, loaded once and kept in a file: sessions start in half the time.
+
+The file fits one Java and one set of jars; its name says which. A session takes it if it is there.
+It is never needed, so whatever is wrong with it is no error of a session.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from gantrymq.base.errors import GantryError
+from gantrymq.spark.runtime.java import Java, cache_folder, find_java
+
+MAKE_SECONDS_MAX: Final = 300.0
+
+
+def archive_file(java: Java, cache: Path | None = None) -> Path:
+    """Where the file for this Java and the installed Spark is, made or not."""
+    import pyspark
+
+    jars = Path(pyspark.__file__).parent / "jars"
+    parts = [str(java.home), java.version, str(jars)]
+    parts += sorted(f"{jar.name} {jar.stat().st_size}" for jar in jars.glob("*.jar"))
+    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    return (cache or cache_folder()) / f"spark-{key}.jsa"
+
+
+def options_for(archive: Path) -> str:
+    """Options of Java's that use the file; a file that does not fit is passed over in silence."""
+    if not archive.is_file():
+        return ""
+    return f'-XX:SharedArchiveFile="{archive}" -Xshare:auto -Xlog:disable -Xlog:all=error:stderr'
+
+
+def warm() -> Path:
+    """Make the file, unless it is there: about half a minute of a Spark that does a bit of each."""
+    java = find_java()
+    archive = archive_file(java)
+    if archive.is_file():
+        return archive
+    fresh = archive.with_name(f"{archive.name}.{os.getpid()}")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "gantrymq.spark.runtime.warming", str(fresh)],
+            capture_output=True, text=True, timeout=MAKE_SECONDS_MAX, check=False,
+        )  # fmt: skip
+        if not _is_whole(fresh, java):
+            said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            raise GantryError(f"could not make {archive}: {said}")
+        fresh.replace(archive)
+    except subprocess.TimeoutExpired as error:
+        raise GantryError(f"could not make {archive} in {MAKE_SECONDS_MAX:.0f} s") from error
+    finally:
+        fresh.unlink(missing_ok=True)
+    for old in archive.parent.glob("spark-*.jsa"):
+        if old != archive:
+            old.unlink(missing_ok=True)
+    return archive
+
+
+def _is_whole(archive: Path, java: Java) -> bool:
+    """Whether Java can use the file, and it is on the disk: a torn one makes Java crash."""
+    if not archive.is_file():
+        return False
+    with archive.open("rb") as file:
+        os.fsync(file.fileno())
+    check = [
+        str(java.home / "bin" / "java"), f"-XX:SharedArchiveFile={archive}", "-Xshare:auto",
+        "-XX:+VerifySharedSpaces", "-XX:ErrorFile=/dev/null", "-version",
+    ]  # fmt: skip
+    done = subprocess.run(check, capture_output=True, timeout=MAKE_SECONDS_MAX, check=False)
+    return done.returncode == 0

@@ -1,0 +1,63 @@
+"""How much a micro-batch takes: limits by rows and bytes, and waiting until it is worth it.
+
+Spark knows one limit at a time, so that all of them are kept here. Pure: what is there, how large
+it is and what time it is are told.
+"""
+
+from collections.abc import Mapping
+
+from gantrymq.model import Queue
+from gantrymq.spark.options.source_options import SourceOptions
+from gantrymq.spark.plan import Offsets, behind
+
+
+class Admission:
+    """Remembers when the last batch began."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._begun: float | None = None
+
+    def waits(self, start: Offsets, highs: Offsets, now: float) -> bool:
+        """Whether so little is there that the batch is put off; `now` in seconds of any clock."""
+        options = self._options
+        rows = sum(behind(start, highs).values())
+        if options.rows_min is None or not rows:
+            return False
+        late = self._begun is None or now - self._begun >= options.delay_ms / 1000
+        if rows < options.rows_min and not late:
+            return True
+        self._begun = now
+        return False
+
+
+def rows_limit(
+    rows_max: int | None,
+    bytes_max: int | None,
+    start: Offsets,
+    highs: Offsets,
+    sizes: Mapping[Queue, float],
+) -> int | None:
+    """The rows a batch may have, by both limits; a queue without a size counts as nothing."""
+    left = behind(start, highs)
+    total = sum(rows * sizes.get(queue, 0) for queue, rows in left.items())
+    if bytes_max is None or total <= bytes_max:
+        return rows_max
+    rows = max(1, int(sum(left.values()) * bytes_max / total))
+    return rows if rows_max is None else min(rows, rows_max)
+
+
+def row_limits(
+    options: SourceOptions, sizes: Mapping[Queue, float], queues: Mapping[Queue, int]
+) -> dict[Queue, int]:
+    """The rows a task may have of each queue, by the limits of tasks."""
+    limits: dict[Queue, int] = {}
+    for queue in queues:
+        both = []
+        if options.task_rows_max is not None:
+            both.append(options.task_rows_max)
+        if options.task_bytes_max is not None and queue in sizes:
+            both.append(max(1, int(options.task_bytes_max / sizes[queue])))
+        if both:
+            limits[queue] = min(both)
+    return limits

@@ -1,0 +1,97 @@
+"""Hears of every finished micro-batch and passes it on: to the broker, and into a file.
+
+The source itself reports a batch when the next one is planned, which may be hours later and after
+the only batch of a run is never. The listener reports at once. It lives in the process that holds
+the session; the source says in the query's progress whose progress it is.
+"""
+
+# ruff: noqa: N802 - the names of the methods are Spark's
+
+import json
+import logging
+from typing import Any, Final
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from gantrymq.base.errors import GantryError
+from gantrymq.spark.options.source_options import SourceOptions
+from gantrymq.spark.plan import from_json
+from gantrymq.spark.records.state_files import write_state
+from gantrymq.spark.source.progress import PROGRESS, StreamProgress
+
+log = logging.getLogger(__name__)
+
+FILE_NAME: Final = "progress.json"
+GROUPS_MAX: Final = 64
+"""Groups that a connection is kept for."""
+
+_Key = tuple[str, str, bool]
+
+
+class ProgressListener(StreamingQueryListener):  # type: ignore[misc, unused-ignore]
+    """One a session."""
+
+    def __init__(self) -> None:
+        self._groups: dict[_Key, StreamProgress] = {}
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Nothing is known yet."""
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """Nothing has changed."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """Connections are opened again when they are needed."""
+        for progress in self._groups.values():
+            progress.close()
+        self._groups.clear()
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """Spark must not suffer from what goes wrong here."""
+        for source in event.progress.sources:
+            try:
+                self._take(event.progress, source)
+            except (GantryError, ValueError) as error:
+                log.warning("progress of %s not passed on: %s", event.progress.id, error)
+
+    def _take(self, progress: Any, source: Any) -> None:
+        latest = _table(source.latestOffset)
+        about = latest.pop(PROGRESS, None)
+        end = _table(source.endOffset)
+        if not isinstance(about, dict):
+            return  # somebody else's source
+        if about["group"]:
+            self._of(about["nameServer"], about["group"], about["rewind"]).report(from_json(end))
+        if about["statePath"]:
+            summary = {
+                "queryId": str(progress.id),
+                "name": progress.name,
+                "batchId": progress.batchId,
+                "timestamp": progress.timestamp,
+                "rows": source.numInputRows,
+                **{name: about[name] for name in ("lagRows", "lagBytes", "lagSeconds")},
+                "endOffset": end,
+                "latestOffset": latest,
+            }
+            content = json.dumps(summary, indent=1).encode() + b"\n"
+            write_state(about["statePath"], FILE_NAME, content)
+
+    def _of(self, namesrv: str, group: str, rewinds: bool) -> StreamProgress:
+        key = (namesrv, group, rewinds)
+        if key not in self._groups:
+            while len(self._groups) >= GROUPS_MAX:
+                self._groups.pop(next(iter(self._groups))).close()
+            options = SourceOptions(namesrv=namesrv, group=group, commits=True, rewinds=rewinds)
+            self._groups[key] = StreamProgress(options)
+        return self._groups[key]
+
+
+def _table(text: str | None) -> dict[str, Any]:
+    found = json.loads(text) if text else {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,128 @@
+"""How far a stream has come, told to the broker and in Spark's own progress.
+
+The broker's record is a report: a query goes on from its checkpoint, whatever the broker says. It
+lets the tools that watch consumer groups watch Spark too. It only moves forward, unless the query
+was allowed to move it back.
+"""
+
+import logging
+import time
+from typing import Any, Final
+
+from gantrymq.base.clock import SystemClock
+from gantrymq.base.errors import GantryError
+from gantrymq.client.admin import group_settings
+from gantrymq.client.admin.admin import Admin
+from gantrymq.client.consume.membership.offset_store import RemoteOffsets
+from gantrymq.client.core.errors import NoRoute
+from gantrymq.client.core.instance import Instance
+from gantrymq.model import GroupConfig, retry_topic
+from gantrymq.spark.options.source_options import SourceOptions
+from gantrymq.spark.plan import Offsets, behind
+from gantrymq.spark.records.fetch import Reader
+from gantrymq.spark.records.rows import Rows
+from gantrymq.spark.records.survey import committed
+
+log = logging.getLogger(__name__)
+
+PROGRESS: Final = "@progress"
+"""Where a query's progress has what is not an offset. No topic can have this name."""
+REPORT_SECONDS_MAX: Final = 2.0
+"""A batch does not wait longer for its report."""
+AGAIN_SECONDS: Final = 10.0
+"""After a failed report the next one is not tried sooner."""
+SAMPLE_QUEUES_MAX: Final = 64
+"""So many queues are asked for the age of their next message."""
+
+
+class StreamProgress:
+    """Reports the progress of one stream under its group."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._reader: Reader | None = None
+        self._told: Offsets = {}
+        self._not_before = 0.0
+
+    def report(self, offsets: Offsets) -> None:
+        """Tell the broker. That it is away is its own matter: the next report will do."""
+        if not self._options.commits or offsets == self._told:
+            return
+        if time.monotonic() < self._not_before:
+            return
+        try:
+            self._report(offsets)
+        except (GantryError, OSError) as error:
+            self._not_before = time.monotonic() + AGAIN_SECONDS
+            log.warning("progress of %s not reported: %s", self._options.group, error)
+        else:
+            self._told = offsets
+
+    def _report(self, offsets: Offsets) -> None:
+        options = self._options
+        if self._reader is None:
+            reader = Reader(options.namesrv, options.group, patience=REPORT_SECONDS_MAX)
+            reader.ask(lambda instance: introduce(instance, options.group))
+            self._reader = reader
+        self._reader.ask(
+            lambda instance: store(instance, options.group, offsets, rewinds=options.rewinds)
+        )
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+
+async def introduce(instance: Instance, group: str) -> None:
+    """Make the group known where it is not: brokers keep no progress of strangers.
+
+    Its retry topic is what tools find groups by.
+    """
+    async with Admin(client=instance.options) as admin:
+        known = (await group_settings.settings(admin)).get(group, {})
+        for broker in await admin.masters():
+            if broker not in known:
+                await admin.update_group(
+                    GroupConfig(group_name=group, retry_queue_nums=1), broker=broker
+                )
+        try:
+            await instance.routes.refresh(retry_topic(group))
+        except NoRoute:
+            await admin.create_topic(retry_topic(group), queues=1)
+
+
+async def store(
+    instance: Instance, group: str, offsets: Offsets, *, rewinds: bool = False
+) -> Offsets:
+    """Write what is further than what is stored; returns what was written."""
+    stored = await committed(instance, group, list(offsets))
+    moved = {
+        queue: offset
+        for queue, offset in offsets.items()
+        if offset != stored.get(queue) and (rewinds or offset > stored.get(queue, -1))
+    }
+    await RemoteOffsets(instance, group).store(moved, wait=True)
+    return moved
+
+
+def described(
+    options: SourceOptions, end: Offsets, highs: Offsets, rows: Rows
+) -> dict[str, dict[str, Any]]:
+    """What Spark's progress says beside the offsets: whose they are, and the lag behind `end`."""
+    left = behind(end, highs)
+    asked = sorted(left, key=lambda queue: -left[queue])[:SAMPLE_QUEUES_MAX]
+    samples = rows.samples({queue: end.get(queue, 0) for queue in asked}) if asked else {}
+    oldest = min((sample.store_ms for sample in samples.values()), default=None)
+    age_ms = 0 if oldest is None else max(0, SystemClock().now_ms() - oldest)
+    return {
+        PROGRESS: {
+            "nameServer": options.namesrv,
+            "group": options.group if options.commits else None,
+            "rewind": options.rewinds,
+            "statePath": options.start_state_path,
+            "lagRows": sum(left.values()),
+            "lagBytes": int(sum(left[queue] * sample.size for queue, sample in samples.items())),
+            "lagSeconds": age_ms / 1000,
+        }
+    }
