@@ -24,7 +24,7 @@ from gantrymq import (
 from gantrymq import ConsumeStatus, Depends, sync
 from gantrymq.app.app import CallNext
 from gantrymq.testing import GantryCluster
-from gantrymq.client.admin.dead_letters import Letter, Wanted
+from gantrymq.client import DeadLetterFilter, Letter
 from gantrymq.client.once.sqlite_store import SqliteTransaction
 
 
@@ -186,7 +186,7 @@ async def look() -> None:
         assert_type(found, Found)
         assert_type(found.messages, list[Received])
     async with DeadLetters("localhost:9876", group="g") as letters:
-        async for letter in letters.all(Wanted(topic="T")):
+        async for letter in letters.all(DeadLetterFilter(topic="T")):
             assert_type(letter, Letter)
             await letters.resend(letter)
     async with PullConsumer("localhost:9876", group="g") as puller:

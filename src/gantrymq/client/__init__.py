@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gantrymq.base.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from gantrymq.client.admin.dead_letters import DeadLetterFilter, DeadLetters
+    from gantrymq.client.admin.dead_letters import DeadLetterFilter, DeadLetters, Letter
     from gantrymq.client.admin.group_settings import change_settings, settings
     from gantrymq.client.admin.history_query import why
     from gantrymq.client.admin.lag import Backlog, GroupLag, QueueLag, TopicLag
@@ -35,6 +35,7 @@ __all__ = [
     "DeadLetterFilter",
     "DeadLetters",
     "GroupLag",
+    "Letter",
     "QueueLag",
     "Spread",
     "Strategy",
@@ -57,7 +58,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "gantrymq.client.admin.dead_letters": ("DeadLetterFilter", "DeadLetters"),
+    "gantrymq.client.admin.dead_letters": ("DeadLetterFilter", "DeadLetters", "Letter"),
     "gantrymq.client.admin.group_settings": ("change_settings", "settings"),
     "gantrymq.client.admin.history_query": ("why",),
     "gantrymq.client.admin.lag": ("Backlog", "GroupLag", "QueueLag", "TopicLag"),

@@ -12,11 +12,11 @@ from gantrymq.model import Queue
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import LockRequest
 
+names = st.text(max_size=5).filter(lambda name: name != "$ref")
+"""An object whose only member is `$ref` is a reference in the dialect, and no object."""
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=4),
     max_leaves=12,
 )
 
