@@ -129,7 +129,7 @@ def create(
 
     async def run() -> Configs:
         async with Admin(namesrv) as admin:
-            if name in await admin.topics() and broker is None:
+            if broker is None and name in await _all_configs(admin):
                 raise ClientError(f"topic {name!r} exists; `gantry topic update` changes it")
             await admin.create_topic(
                 name, queues=queues or 8, read_queues=read_queues, write_queues=write_queues,
@@ -192,8 +192,11 @@ def delete(name: str, cluster: str | None, yes: bool, namesrv: str | None) -> No
 
     async def look(admin: Admin) -> str:
         await check_topic(admin, name)
-        if _is_internal(name, await _all_configs(admin)) and not _is_left_over(name):
+        known = await _all_configs(admin)
+        if _is_internal(name, known) and not _is_left_over(name):
             raise belongs_to_brokers(name)
+        if name not in known:
+            return "its route in the name servers: no broker has it"
         rows = await admin.topic_stats(name)
         stored = sum(row.max_offset - row.min_offset for row in rows.values())
         groups = await admin.topic_groups(name)
