@@ -11,6 +11,7 @@ from gantrymq.broker.delay import DelayService
 from gantrymq.broker.handlers.timers import TimerHandler
 from gantrymq.broker.registry import Registry
 from gantrymq.broker.rooms import WaitingRooms
+from gantrymq.broker.stats import Stats
 from gantrymq.broker.timer.levels import LevelMover
 from gantrymq.broker.timer.roll import Roller
 from gantrymq.broker.timer.service import SAVE_SECONDS, TimerService
@@ -35,6 +36,7 @@ def timing(
     store: Store,
     registry: Registry,
     rooms: WaitingRooms,
+    stats: Stats,
     *,
     disk: Disk,
     offload: Offload,
@@ -42,13 +44,14 @@ def timing(
     host: bytes,
 ) -> Timing:
     delays = DelayService(
-        store, registry.delays, clock, config.delay_levels_ms, registry.topics.table
+        store, registry.delays, clock, config.delay_levels_ms, registry.topics.table, stats
     )
     service = TimerService(
         store, disk, offload, clock,
         path=f"{config.store_path_root_dir}/config/timercheck",
         precision_ms=config.timer_precision_ms,
         topics=registry.topics.table,
+        stats=stats,
     )  # fmt: skip
     view = WaitingView(store, delays, service, clock, host)
     handler = TimerHandler(config, store, registry, rooms, service, view, clock)
