@@ -116,6 +116,12 @@ class TestTopics:
         assert 2 == len(shell.rows("topic", "create", "left", "--queues", "3"))
         assert "topic 'left' exists" in shell.said("topic", "create", "left", code=1)
         shell.said("topic", "delete", "left", "--yes")
+        shell.rows("topic", "create", "left", "--broker", "broker-b")
+        asyncio.run(leave_route())  # to broker-a, beside the one that has it
+        asked = shell.said("topic", "delete", "left", code=2)
+        assert "with all that broker-b stored in it" in asked
+        shell.said("topic", "delete", "left", "--yes")
+        assert "there is no topic 'left'" in shell.said("topic", "show", "left", code=1)
 
     def test_attributes_are_set_and_removed(self, shell: Shell) -> None:
         """
