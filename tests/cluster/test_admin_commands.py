@@ -1,5 +1,6 @@
 """`gantry topic`, `group` and `cluster`, and what all commands have in common."""
 
+import asyncio
 import json
 import re
 import subprocess
@@ -12,7 +13,10 @@ import pytest
 from click.testing import CliRunner
 from test_cli import BIN, SECONDS_MAX, Up
 
+from gantrymq.base.network import TcpNetwork
 from gantrymq.cli.main import main
+from gantrymq.protocol.command import Command
+from gantrymq.remoting.connection import Connection
 
 LOCAL_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d")
 
@@ -85,6 +89,39 @@ class TestTopics:
         assert "with 1 message; say --yes" in shell.said("topic", "delete", "orders", code=2)
         shell.said("topic", "delete", "orders", "--yes")
         assert "orders" not in [row["topic"] for row in shell.rows("topic", "list", "--all")]
+
+    def test_one_that_only_a_name_server_has_is_deleted_or_made_anew(self, shell: Shell) -> None:
+        """
+        A broker that lost its topics leaves their routes behind: they neither exist nor stay.
+        """
+
+        async def leave_route() -> None:
+            queues = {"brokerName": "broker-a", "perm": 6, "readQueueNums": 1, "writeQueueNums": 1}
+            body = {"queueDatas": [{**queues, "topicSysFlag": 0}], "brokerDatas": []}
+            network, address = TcpNetwork(), shell._up.namesrv.split(";")[0]
+            host, _, port = address.rpartition(":")
+            connection = await network.connect(
+                host, int(port), lambda: Connection(lambda *_: None), 3
+            )
+            command = Command(code=217, ext={"topic": "left"}, body=json.dumps(body).encode())
+            assert 0 == (await connection.call(command, 3)).code
+            connection.close()
+
+        asyncio.run(leave_route())
+        asked = shell.said("topic", "delete", "left", code=2)
+        assert "with its route in the name servers: no broker has it" in asked
+        shell.said("topic", "delete", "left", "--yes")
+        assert "there is no topic 'left'" in shell.said("topic", "show", "left", code=1)
+        asyncio.run(leave_route())
+        assert 2 == len(shell.rows("topic", "create", "left", "--queues", "3"))
+        assert "topic 'left' exists" in shell.said("topic", "create", "left", code=1)
+        shell.said("topic", "delete", "left", "--yes")
+        shell.rows("topic", "create", "left", "--broker", "broker-b")
+        asyncio.run(leave_route())  # to broker-a, beside the one that has it
+        asked = shell.said("topic", "delete", "left", code=2)
+        assert "with all that broker-b stored in it" in asked
+        shell.said("topic", "delete", "left", "--yes")
+        assert "there is no topic 'left'" in shell.said("topic", "show", "left", code=1)
 
     def test_attributes_are_set_and_removed(self, shell: Shell) -> None:
         """

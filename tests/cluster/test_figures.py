@@ -103,6 +103,32 @@ def test_every_figure_that_rocketmqs_tools_read_is_there(run: Run) -> None:
     run(work)
 
 
+def test_held_pulls_do_not_fill_the_queue_of_a_thread_pool(run: Run) -> None:
+    """
+    RocketMQ's figure counts requests that wait for a thread: held pulls have one of their own.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        peer = await Peer.to(cluster)
+        await cluster.create_topic("orders", queues=1)
+        held = asyncio.ensure_future(peer.pull("orders", 0, hold=3_000))
+        other = await Peer.to(cluster)
+        while "1" != (found := await figures(other))["pullsHeld"]:
+            await asyncio.sleep(0.01)
+
+        assert ("0", "100000", "20000", "10000") == tuple(
+            found[name]
+            for name in (
+                "pullThreadPoolQueueSize", "pullThreadPoolQueueCapacity",
+                "queryThreadPoolQueueCapacity", "sendThreadPoolQueueCapacity",
+            )
+        )  # fmt: skip
+        await peer.send("orders", b"one")
+        assert 1 == len(messages(await held))
+
+    run(work)
+
+
 def test_durations_of_writes_are_classed() -> None:
     """
     What is shown is the last whole period.

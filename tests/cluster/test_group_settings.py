@@ -27,7 +27,7 @@ async def both_wait(cluster: Cluster, peer: Peer) -> None:
     """A pull and a pop of group g are held."""
     async with cluster.admin() as admin:
         (address,) = (await admin.masters()).values()
-        while "1" != (await admin.broker_runtime(address))["pullThreadPoolQueueSize"]:
+        while "1" != (await admin.broker_runtime(address))["pullsHeld"]:
             await asyncio.sleep(0.01)
     asked = {"consumerGroup": "g", "topic": "orders", "queueId": -1}
     while "1" != (await peer.call(RequestCode.POLLING_INFO, **asked)).ext["pollingNum"]:

@@ -33,6 +33,7 @@ ORDERED_REVIVE_QUEUE = "999"
 PICKABLE = {
     "brokerAddrTable",
     "clusterAddrTable",
+    "data",
     "groupList",
     "subscriptionGroupTable",
     "table",

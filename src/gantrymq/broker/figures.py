@@ -16,6 +16,9 @@ from gantrymq.protocol.codes import VERSION_4_9_8
 from gantrymq.protocol.record import decode_record
 from gantrymq.store.engine import Store
 
+PULL_QUEUE_CAPACITY, QUERY_QUEUE_CAPACITY = 100_000, 20_000
+"""RocketMQ's defaults, from which tools compute how full its queues are."""
+
 UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
@@ -82,7 +85,7 @@ class Figures:
         stats, transferred = self._stats, self._stats.rates(2)
         return {
             "getFoundTps": stats.rates(3),
-            "getMessageEntireTimeMax": 0,
+            "getMessageEntireTimeMax": stats.read_longest_ms,
             "getMissTps": stats.rates(4),
             "getTotalTps": stats.rates(5),
             "getTransferedTps": transferred,
@@ -111,14 +114,16 @@ class Figures:
         }
 
     def _queues(self) -> dict[str, object]:
-        """What RocketMQ's threads have in their queues; here only pulls wait."""
+        """What RocketMQ's threads have in their queues: here no request waits for a thread."""
         figures: dict[str, object] = {}
         for name in ("send", "pull", "litePull", "query", "ack"):
             figures[f"{name}ThreadPoolQueueSize"] = 0
             figures[f"{name}ThreadPoolQueueCapacity"] = 0
             figures[f"{name}ThreadPoolQueueHeadWaitTimeMills"] = 0
         return figures | {
-            "pullThreadPoolQueueSize": self._held_pulls(),
+            "pullsHeld": self._held_pulls(),
+            "pullThreadPoolQueueCapacity": PULL_QUEUE_CAPACITY,
+            "queryThreadPoolQueueCapacity": QUERY_QUEUE_CAPACITY,
             "sendThreadPoolQueueCapacity": self._config.send_thread_pool_queue_capacity,
             "EndTransactionQueueSize": 0,
             "EndTransactionThreadPoolQueueCapacity": 0,

@@ -17,6 +17,7 @@ from gantrymq.broker.handlers.reply import ReplyHandler
 from gantrymq.broker.handlers.resets import ResetHandler
 from gantrymq.broker.handlers.send import SendHandler
 from gantrymq.broker.handlers.sendback import SendBackHandler
+from gantrymq.broker.handlers.stats import StatsHandler
 from gantrymq.broker.handlers.timers import TimerHandler
 from gantrymq.broker.handlers.topics import TopicHandler
 from gantrymq.broker.handlers.transactions import TransactionHandler
@@ -51,6 +52,7 @@ class Handlers:
     relays: RelayHandler
     timers: TimerHandler
     publishing: PublishHandler
+    stats: StatsHandler
     admin: AdminHandler
 
 
@@ -136,4 +138,6 @@ def _of_tools(to: Handlers) -> dict[int, Slow]:
         Code.GET_BROKER_CONFIG: to.admin.get_config,
         Code.UPDATE_BROKER_CONFIG: to.admin.update_config,
         Code.GET_BROKER_RUNTIME_INFO: to.admin.runtime,
+        Code.VIEW_BROKER_STATS_DATA: to.stats.view,
+        Code.GET_ALL_PRODUCER_INFO: to.stats.producers,
     }

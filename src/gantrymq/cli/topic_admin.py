@@ -12,7 +12,7 @@ from gantrymq.cli.known import check_topic
 from gantrymq.cli.output import Row, namesrv_option, output_option, print_listed, print_rows
 from gantrymq.cli.times import shown_or_ms
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.core.errors import ClientError
+from gantrymq.client.core.errors import BrokerRefused, ClientError
 from gantrymq.model import (
     DEAD_PREFIX,
     READ,
@@ -23,6 +23,7 @@ from gantrymq.model import (
     is_system_topic,
 )
 from gantrymq.protocol.bodies import TopicOffset
+from gantrymq.protocol.codes import ResponseCode
 
 PERMISSIONS = {"rw": READ | WRITE, "r": READ, "w": WRITE}
 QUEUES_MAX = 65_536
@@ -129,7 +130,7 @@ def create(
 
     async def run() -> Configs:
         async with Admin(namesrv) as admin:
-            if name in await admin.topics() and broker is None:
+            if broker is None and name in await _all_configs(admin):
                 raise ClientError(f"topic {name!r} exists; `gantry topic update` changes it")
             await admin.create_topic(
                 name, queues=queues or 8, read_queues=read_queues, write_queues=write_queues,
@@ -192,11 +193,19 @@ def delete(name: str, cluster: str | None, yes: bool, namesrv: str | None) -> No
 
     async def look(admin: Admin) -> str:
         await check_topic(admin, name)
-        if _is_internal(name, await _all_configs(admin)) and not _is_left_over(name):
+        known = await _all_configs(admin)
+        if _is_internal(name, known) and not _is_left_over(name):
             raise belongs_to_brokers(name)
-        rows = await admin.topic_stats(name)
+        if name not in known:
+            return "its route in the name servers: no broker has it"
+        try:
+            rows, groups = await admin.topic_stats(name), await admin.topic_groups(name)
+        except BrokerRefused as error:
+            if error.code != ResponseCode.TOPIC_NOT_EXIST:
+                raise
+            # The route names a broker that lost the topic, and that has nothing to count.
+            return f"all that {', '.join(known[name])} stored in it"
         stored = sum(row.max_offset - row.min_offset for row in rows.values())
-        groups = await admin.topic_groups(name)
         return counted(stored, "message") + (f", read by {', '.join(groups)}" if groups else "")
 
     async def run(admin: Admin) -> None:

@@ -138,6 +138,36 @@ class ProducerConnections(msgspec.Struct, kw_only=True, rename="camel"):
     connection_set: list[ClientConnection] = []
 
 
+class ProducerInfo(msgspec.Struct, kw_only=True, rename="camel"):
+    client_id: str
+    language: str
+    last_update_timestamp: int
+    remote_ip: str = msgspec.field(name="remoteIP")
+    version: int
+
+
+class ProducerTableInfo(msgspec.Struct, kw_only=True, rename="camel"):
+    """GET_ALL_PRODUCER_INFO: producer groups and their members."""
+
+    data: dict[str, list[ProducerInfo]] = {}
+
+
+class BrokerStatsItem(msgspec.Struct, kw_only=True, rename="camel"):
+    """One window: its total, the total a second, and the total of a request."""
+
+    avgpt: float = 0.0
+    sum: int = 0
+    tps: float = 0.0
+
+
+class BrokerStatsData(msgspec.Struct, kw_only=True, rename="camel"):
+    """VIEW_BROKER_STATS_DATA."""
+
+    stats_day: BrokerStatsItem
+    stats_hour: BrokerStatsItem
+    stats_minute: BrokerStatsItem
+
+
 class CheckClient(msgspec.Struct, kw_only=True, rename="camel"):
     """CHECK_CLIENT_CONFIG: would this subscription work here?"""
 

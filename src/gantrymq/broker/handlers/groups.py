@@ -10,6 +10,7 @@ from gantrymq.broker.errors import BadRequest, GroupMissing
 from gantrymq.broker.handlers.topics import QUEUES_MAX, ROWS_PER_TURN, queue_row
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.stats_windows import StatsWindows
 from gantrymq.broker.subscriptions.sessions import Sessions
 from gantrymq.broker.tables.attributes import GROUP_ATTRIBUTES, altered
 from gantrymq.broker.tables.registry import Registry
@@ -33,10 +34,11 @@ class GroupHandler:
         registry: Registry,
         policy: Policy,
         sessions: Sessions,
+        windows: StatsWindows,
         releases: Iterable[Callable[[str], None]],
     ) -> None:
         self._config, self._store, self._registry = config, store, registry
-        self._policy, self._sessions = policy, sessions
+        self._policy, self._sessions, self._windows = policy, sessions, windows
         self._releases = tuple(releases)
         """Each lets go of what waits for messages on behalf of a group."""
 
@@ -97,6 +99,7 @@ class GroupHandler:
         if h.remove_offset or h.clean_offset:
             self._registry.offsets.delete_group(h.group_name)
             await self._registry.offsets.save()
+        self._windows.forget_group(h.group_name)
         return response(command)
 
     async def progress(self, connection: Connection, command: Command) -> Command:
@@ -106,7 +109,7 @@ class GroupHandler:
         topics = [h.topic] if h.topic else self._registry.offsets.topics_of(group)
         online = self._sessions.consumers.get(group)
         retried = pop_retry_topic(group, ""), pop_retry_topic(group, "", True)
-        rows = []
+        rows, tps = [], 0.0
         for name in topics:
             topic = self._registry.topics.get(name)
             wanted = online is None or name in online.subscriptions or name.startswith(retried)
@@ -116,8 +119,9 @@ class GroupHandler:
                 rows.append(await self._row(group, name, queue_id))
                 if len(rows) % ROWS_PER_TURN == 0:
                     await asyncio.sleep(0)
+            tps += self._windows.consume_tps(name, group)
         return response(
-            command, body=fastjson.dump_object_keyed("offsetTable", rows, consumeTps=0.0)
+            command, body=fastjson.dump_object_keyed("offsetTable", rows, consumeTps=tps)
         )
 
     async def _row(

@@ -198,11 +198,14 @@ class PullHandler:
             task.add_done_callback(lambda done: self._cold.pop(done, None))
 
     async def _serve_cold(self, pull: HeldPull, outcome: Awaitable[ReadResult]) -> None:
+        begun = pull.connection.loop.time()
         try:
             pulled = await outcome
         except OSError as error:
             self._fail(pull, error)
             return
+        took_ms = int((pull.connection.loop.time() - begun) * 1000)
+        self._stats.read_longest_ms = max(self._stats.read_longest_ms, took_ms)
         self._settle(pull, pulled)
 
     def _fail(self, pull: HeldPull, error: OSError) -> None:

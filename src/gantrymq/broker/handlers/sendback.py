@@ -6,6 +6,7 @@ import random
 from gantrymq.broker.errors import BadRequest, NotPermitted
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.stored_copies import copy_of, stored
 from gantrymq.broker.waiting.redirect import SystemTopicRedirect
 from gantrymq.model import WRITE, dead_topic, retry_topic
@@ -15,7 +16,7 @@ from gantrymq.protocol.codes import VERSION_3_4_9
 from gantrymq.protocol.command import Command, response
 from gantrymq.protocol.headers.messages import SendBackRequest
 from gantrymq.protocol.ids import offset_msg_id
-from gantrymq.protocol.record import decode_record
+from gantrymq.protocol.record import StoredMessage, decode_record
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.append import Append
 from gantrymq.store.engine import Store
@@ -56,12 +57,13 @@ class SendBackHandler:
         store: Store,
         policy: Policy,
         redirect: SystemTopicRedirect,
+        stats: BrokerStats,
         rng: random.Random,
         store_host: bytes,
     ) -> None:
         self._config, self._store, self._redirect = config, store, redirect
         self._policy, self._rng, self._store_host = policy, rng, store_host
-        self._limits = RetryLimits()
+        self._stats, self._limits = stats, RetryLimits()
 
     async def back(self, connection: Connection, command: Command) -> Command:
         h = c.CONSUMER_SEND_MSG_BACK.request.parse(command.ext)
@@ -78,11 +80,14 @@ class SendBackHandler:
         if command.version >= VERSION_3_4_9 and h.max_reconsume_times is not None:
             limit = h.max_reconsume_times
         self._limits.seen(h.group, limit, connection.address)
-        await self._store_copy(self._copy(record, h, limit, group.retry_queue_nums))
+        message = decode_record(record)
+        copy = self._copy(message, h, limit, group.retry_queue_nums)
+        await self._store_copy(copy)
+        self._stats.put(copy.topic, 1, copy.size)
+        self._stats.back(message.properties.get(properties.RETRY_TOPIC, message.topic), h.group)
         return response(command)
 
-    def _copy(self, record: bytes, h: SendBackRequest, limit: int, queues: int) -> Append:
-        message = decode_record(record)
+    def _copy(self, message: StoredMessage, h: SendBackRequest, limit: int, queues: int) -> Append:
         found = dict(message.properties)
         found.setdefault(properties.RETRY_TOPIC, message.topic)
         origin = offset_msg_id(self._store_host, message.physical_offset)

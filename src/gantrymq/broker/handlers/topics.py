@@ -9,6 +9,7 @@ from gantrymq.base.words import counted
 from gantrymq.broker.errors import BadRequest, InvalidParameter
 from gantrymq.broker.policy import Policy, boot_topics
 from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.stats_windows import StatsWindows
 from gantrymq.broker.subscriptions.sessions import Sessions
 from gantrymq.broker.tables.attributes import TOPIC_ATTRIBUTES, altered, parse_changes, refuse_mixed
 from gantrymq.broker.tables.registry import Registry
@@ -44,9 +45,10 @@ class TopicHandler:
         registry: Registry,
         policy: Policy,
         sessions: Sessions,
+        windows: StatsWindows,
     ) -> None:
         self._config, self._store, self._registry = config, store, registry
-        self._policy, self._sessions = policy, sessions
+        self._policy, self._sessions, self._windows = policy, sessions, windows
 
     async def create(self, connection: Connection, command: Command) -> Command:
         """Create or change; answered once the table is on disk."""
@@ -124,6 +126,7 @@ class TopicHandler:
         await self._registry.topics.change(h.topic, None)
         self._registry.offsets.delete_topic(h.topic)
         self._store.delete_topic(h.topic)
+        self._windows.forget_topic(h.topic)
         await self._registry.offsets.save()
         return response(command)
 

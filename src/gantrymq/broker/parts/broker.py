@@ -23,6 +23,7 @@ from gantrymq.broker.handlers.reply import ReplyHandler
 from gantrymq.broker.handlers.resets import ResetHandler
 from gantrymq.broker.handlers.send import SendHandler
 from gantrymq.broker.handlers.sendback import SendBackHandler
+from gantrymq.broker.handlers.stats import StatsHandler
 from gantrymq.broker.handlers.topics import TopicHandler
 from gantrymq.broker.locks import QueueLockTable
 from gantrymq.broker.offset_moves import OffsetMoves
@@ -36,6 +37,7 @@ from gantrymq.broker.routes import Handlers
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.settings.live_settings import BrokerSettings
 from gantrymq.broker.stats import SAMPLE_SECONDS, BrokerStats
+from gantrymq.broker.stats_windows import StatsWindows
 from gantrymq.broker.subscriptions.consumer_filters import SAVE_SECONDS, FilterTable
 from gantrymq.broker.subscriptions.pull_filter import Filters
 from gantrymq.broker.subscriptions.sessions import SCAN_SECONDS, Sessions
@@ -103,7 +105,7 @@ def assemble(shared: Shared) -> BrokerParts:
     config, ports, store, registry = shared.config, shared.ports, shared.store, shared.registry
     policy, stats, clock = shared.policy, shared.stats, ports.clock
     sessions, locks, redirect = Sessions(), QueueLockTable(), SystemTopicRedirect(config, clock)
-    resets = Resets(registry.offsets)
+    resets, windows = Resets(registry.offsets), StatsWindows(stats, config.broker_cluster_name)
     filters = Filters(config, sessions, shared.conditions)
     moves = OffsetMoves(config, store, clock, shared.host)
     pull = PullHandler(config, store, resets, policy, sessions, filters, stats, moves)
@@ -122,7 +124,7 @@ def assemble(shared: Shared) -> BrokerParts:
         Handlers(
             send=send,
             transactions=trade.handler,
-            back=SendBackHandler(config, store, policy, redirect, ports.rng, shared.host),
+            back=SendBackHandler(config, store, policy, redirect, stats, ports.rng, shared.host),
             reply=ReplyHandler(
                 config, store, policy, sessions, stats, clock, ports.rng, shared.host
             ),
@@ -133,14 +135,15 @@ def assemble(shared: Shared) -> BrokerParts:
             offsets=OffsetHandler(store, registry, policy, resets),
             clients=clients,
             query=QueryHandler(config, store),
-            topics=TopicHandler(config, store, registry, policy, sessions),
+            topics=TopicHandler(config, store, registry, policy, sessions, windows),
             groups=GroupHandler(
-                config, store, registry, policy, sessions, [pull.release, pop.pop.release]
+                config, store, registry, policy, sessions, windows, [pull.release, pop.pop.release]
             ),
             resets=ResetHandler(config, store, registry, sessions, resets, pull.redirect),
             relays=RelayHandler(config, store, sessions),
             timers=timers.handler,
             publishing=epochs.handler,
+            stats=StatsHandler(windows, sessions, clock),
             admin=AdminHandler(live, figures, clock),
         ),
         timers.delays,
@@ -156,7 +159,7 @@ def assemble(shared: Shared) -> BrokerParts:
         *timers.background,
         trade.checker.run,
         lambda: _expire_clients(clients),
-        lambda: _sample(stats, clock),
+        lambda: _sample(stats, windows, clock),
     ]
     offsets_seconds = config.flush_consumer_offset_interval / 1000
     parts.saves += [
@@ -204,7 +207,7 @@ def _sending(
 def _timing(shared: Shared, redirect: SystemTopicRedirect) -> Timing:
     ports = shared.ports
     return timing(
-        shared.config, shared.store, shared.registry, redirect, disk=ports.disk,
+        shared.config, shared.store, shared.registry, redirect, shared.stats, disk=ports.disk,
         offload=ports.offload, clock=ports.clock, host=shared.host,
     )  # fmt: skip
 
@@ -247,8 +250,10 @@ async def _expire_clients(clients: ClientHandler) -> None:
         clients.expire(asyncio.get_running_loop().time())
 
 
-async def _sample(stats: BrokerStats, clock: WallClock) -> None:
+async def _sample(stats: BrokerStats, windows: StatsWindows, clock: WallClock) -> None:
     while True:
         day = time.localtime(clock.now_ms() / 1000).tm_yday
-        stats.sample(asyncio.get_running_loop().time(), day)
+        now = asyncio.get_running_loop().time()
+        stats.sample(now, day)
+        windows.sample(now)
         await upkeep.pause(SAMPLE_SECONDS)

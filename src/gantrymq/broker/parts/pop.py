@@ -80,7 +80,7 @@ def popping(
     log = ReviveLog(store, registry.offsets, progress, name, config.revive_queue_num, host)
     order = OrderTable(disk, offload, directory)
     modes = ModeTable(config, disk, offload, directory)
-    reviver = Reviver(config, log, store, registry, policy, clock)
+    reviver = Reviver(config, log, store, registry, policy, stats, clock)
     checks = PopChecks(config, policy)
     taking = Taking(config, store, registry, progress, order, log, clock, rng)
     pops, notifications = PollRooms(config, store), PollRooms(config, store)

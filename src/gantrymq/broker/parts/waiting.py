@@ -8,6 +8,7 @@ from gantrymq.base.disk import Disk
 from gantrymq.base.offload import Offload
 from gantrymq.broker.handlers.timers import TimerHandler
 from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.tables.registry import Registry
 from gantrymq.broker.waiting.delay_levels import DelayService
 from gantrymq.broker.waiting.redirect import SystemTopicRedirect
@@ -35,6 +36,7 @@ def timing(
     store: Store,
     registry: Registry,
     redirect: SystemTopicRedirect,
+    stats: BrokerStats,
     *,
     disk: Disk,
     offload: Offload,
@@ -42,13 +44,14 @@ def timing(
     host: bytes,
 ) -> Timing:
     delays = DelayService(
-        store, registry.delays, clock, config.delay_levels_ms, registry.topics.table
+        store, registry.delays, clock, config.delay_levels_ms, registry.topics.table, stats
     )
     service = TimerService(
         store, disk, offload, clock,
         path=f"{config.store_path_root_dir}/config/timercheck",
         precision_ms=config.timer_precision_ms,
         topics=registry.topics.table,
+        stats=stats,
     )  # fmt: skip
     view = WaitingView(store, delays, service, clock, host)
     handler = TimerHandler(config, store, registry, redirect, service, view, clock)

@@ -14,6 +14,7 @@ from gantrymq.broker.policy import Policy
 from gantrymq.broker.pop.checkpoints import PopCheckpoint
 from gantrymq.broker.pop.revive_log import ReviveLog
 from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.stored_copies import copy_of, put_all
 from gantrymq.broker.tables.registry import Registry
 from gantrymq.model import RETRY_PREFIX, GroupConfig, dead_topic
@@ -38,10 +39,10 @@ class Reviver:
 
     def __init__(
         self, config: BrokerConfig, revive_log: ReviveLog, store: Store, registry: Registry,
-        policy: Policy, clock: WallClock,
+        policy: Policy, stats: BrokerStats, clock: WallClock,
     ) -> None:  # fmt: skip
         self._config, self._log, self._store, self._registry = config, revive_log, store, registry
-        self._policy, self._clock = policy, clock
+        self._policy, self._stats, self._clock = policy, stats, clock
         self._wake = asyncio.Event()
         self._until_ms: float = -1
         self._advanced_at = float("-inf")
@@ -113,6 +114,7 @@ class Reviver:
             self._later(checkpoint, f"{type(error).__name__}: {error}")
             return
         refused = await put_all(self._store, list(copies.values()))
+        self._stats.put_copies(copies.values())
         left = {id(copy) for copy in refused}
         again = {offset for offset, copy in copies.items() if id(copy) in left}
         bits = checkpoint.bits(o for o in checkpoint.open_offsets() if o not in again)

@@ -13,6 +13,7 @@ from typing import Final
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.words import counted
+from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.stored_copies import put_all
 from gantrymq.broker.tables.registry import DelayOffsets
 from gantrymq.broker.waiting.lateness import CLOCK_LOOK_SECONDS, Lateness
@@ -43,9 +44,10 @@ class DelayService:
         clock: WallClock,
         levels_ms: tuple[int, ...],
         topics: Mapping[str, TopicConfig],
+        stats: BrokerStats,
     ) -> None:
         self._store, self._progress, self._clock = store, progress, clock
-        self._levels_ms, self._topics = levels_ms, topics
+        self._levels_ms, self._topics, self._stats = levels_ms, topics, stats
         self._seen: dict[int, tuple[int, float]] = {}
         """Where a level's queue ended at a moment of the loop's own time."""
         self._under_way: dict[asyncio.Task[None], int] = {}
@@ -219,14 +221,16 @@ class DelayService:
         these have no effect.
         """
         copies = [copy for copy in map(self._copy, records) if copy is not None]
-        while copies:
-            copies = await put_all(self._store, copies)
-            if copies:
-                said = counted(len(copies), "delayed message")
-                log.warning("waiting for the store: %s: %s", said, copies[0].error)
+        left = copies
+        while left:
+            left = await put_all(self._store, left)
+            if left:
+                said = counted(len(left), "delayed message")
+                log.warning("waiting for the store: %s: %s", said, left[0].error)
                 await asyncio.sleep(RETRY_SECONDS)
                 if self._closing:
                     return
+        self._stats.put_copies(copies)
         now_ms, lateness = self._clock.now_ms(), self.lateness[level]
         for record in records:
             lateness.note(now_ms, self.due_ms(record.head.store_ms, level))

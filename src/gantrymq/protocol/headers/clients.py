@@ -22,6 +22,13 @@ class ConsumeStatsRequest(Header, frozen=True, kw_only=True):
     topic: str | None = None
 
 
+class BrokerStatsRequest(Header, frozen=True, kw_only=True):
+    """VIEW_BROKER_STATS_DATA."""
+
+    stats_name: str
+    stats_key: str
+
+
 class ProducerGroupRequest(Header, frozen=True, kw_only=True):
     producer_group: str
 

@@ -20,6 +20,7 @@ from gantrymq.base.disk import Disk
 from gantrymq.base.offload import Offload
 from gantrymq.base.watermark import Watermark
 from gantrymq.base.words import counted
+from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.stored_copies import put_all
 from gantrymq.broker.waiting.lateness import CLOCK_LOOK_SECONDS, Lateness
 from gantrymq.broker.waiting.timer.checkpoint import TimerCheck, load_check, save_check
@@ -61,9 +62,11 @@ class TimerService:
         path: str,
         precision_ms: int,
         topics: Mapping[str, TopicConfig],
+        stats: BrokerStats,
     ) -> None:
         self._store, self._disk, self._offload, self._clock = store, disk, offload, clock
         self._path, self._precision_ms, self._topics = path, precision_ms, topics
+        self._stats = stats
         self.intake = Intake(store)
         self.schedule, self.recalls, self.lateness = Schedule(), Recalls(), Lateness()
         self.read = Watermark()
@@ -327,6 +330,7 @@ class TimerService:
             else:
                 self.lateness.note(now_ms, entry.due_ms)
         self.delivered += len(pairs) - len(refused)
+        self._stats.put_copies(copy for _, copy in pairs)
         if self.done is not None:
             self.done.update({entry.offset for entry in entries} - {e.offset for e in back})
         if refused:
