@@ -10,6 +10,7 @@ KERNEL := $(VENV)/.kernel
 SPARK := $(VENV)/.spark
 WARM := $(VENV)/.warm
 CODE := src tests bench demo setup.py
+SPARK_TESTS := tests/spark tests/unit/spark tests/unit/pipelines
 
 .PHONY: setup run test spark-long check bench interop demo clean tools
 
@@ -59,8 +60,8 @@ run: setup
 # longer one, and has tests with a clock in their hand.
 test: $(SPARK)
 	@echo "tests: two halves side by side; the other one's report comes at the end"
-	@nice -n 5 $(BIN)/pytest tests/spark >$(VENV)/other-half.log 2>&1 & other=$$!; trap "kill $$other" INT TERM; \
-	$(BIN)/pytest tests --ignore=tests/interop --ignore=tests/spark --ignore=tests/sparklong; \
+	@nice -n 5 $(BIN)/pytest $(SPARK_TESTS) >$(VENV)/other-half.log 2>&1 & other=$$!; trap "kill $$other" INT TERM; \
+	$(BIN)/pytest tests --ignore=tests/interop --ignore=tests/sparklong $(SPARK_TESTS:%=--ignore=%); \
 	one=$$?; wait $$other; other=$$?; cat $(VENV)/other-half.log; exit $$((one | other))
 
 # What takes a Spark of its own: clusters, remote sessions, drivers that are killed.

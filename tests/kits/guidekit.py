@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-GUIDES = Path(__file__).parents[1] / "docs" / "guides"
+GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 Program = tuple[str, str, str | None]

@@ -4,7 +4,6 @@ import asyncio
 import json
 
 import pytest
-from scripted import World, play
 
 from gantrymq.client.core.connections import SILENT_CALLS_MAX
 from gantrymq.client.core.errors import BrokerRefused, BrokerUnknown, NoRoute
@@ -23,6 +22,7 @@ from gantrymq.protocol.command import Command
 from gantrymq.protocol.headers.base import Nothing
 from gantrymq.protocol.headers.clients import UnregisterClientRequest
 from gantrymq.remoting.connection import CallTimeout, Connection
+from scripted import World, play
 
 X = Message("T", "x")
 

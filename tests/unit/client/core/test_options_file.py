@@ -7,7 +7,7 @@ import pytest
 from gantrymq.base.errors import ConfigError
 from gantrymq.client.core.options_file import load_options, reference
 
-PAGE = Path(__file__).parents[3] / "docs" / "client-options.md"
+PAGE = Path(__file__).parents[4] / "docs" / "client-options.md"
 
 
 def test_a_file_sets_what_it_names_and_leaves_the_rest(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from gantrymq.spark.sink.encode import GOOD, NO_QUEUE, NO_TOPIC
 from gantrymq.spark.sink.queue_choice import Targets
 from gantrymq.spark.sink.sink import BatchSink
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "spark-sink.md"
+GUIDE = Path(__file__).parents[4] / "docs" / "guides" / "spark-sink.md"
 QUEUES = [Queue("t", broker, number) for broker in ("a", "b") for number in range(4)]
 
 

@@ -201,7 +201,7 @@ def test_files_need_no_name_server() -> None:
 
 def test_the_guide_lists_every_option() -> None:
     """The table of the guide is the one that options are read by."""
-    guide = Path(__file__).parents[2] / "docs" / "guides" / "spark-source.md"
+    guide = Path(__file__).parents[4] / "docs" / "guides" / "spark-source.md"
 
     assert reference() in guide.read_text()
 
