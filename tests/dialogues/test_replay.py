@@ -12,7 +12,7 @@ from player import Step, play_all
 from record import AREAS
 
 from gantrymq.broker import routes as broker_routes
-from gantrymq.nameserver.handlers import Handlers
+from gantrymq.nameserver.handlers import NameServerHandlers
 from gantrymq.protocol.codes import RequestCode
 
 OPTIONAL_FIELDS = {"groupSysFlag", "topicSysFlag", "sqlOperators", "recallState"}
@@ -86,7 +86,7 @@ def test_every_code_that_we_answer_has_a_dialogue() -> None:
         for node in ast.walk(table)
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "Code"
     }
-    routes = Handlers(*[None] * 5).routes()  # type: ignore[arg-type]
+    routes = NameServerHandlers(*[None] * 5).routes()  # type: ignore[arg-type]
     answered |= {*routes.hot, *routes.slow}
 
     assert set() == answered - said

@@ -1,6 +1,7 @@
 """Style that no linter knows, and tables that must be complete."""
 
 import ast
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -44,11 +45,39 @@ def test_tidy(path: Path) -> None:
     assert not any(mark in text for mark in ("FIXME", "TODO", "XXX "))
 
 
+SHARED_NAMES = {"Request": "what a user asks of a replay and of a report: the guides import both"}
+"""Public class names with several homes, each with its reason. `sync` has the client's names."""
+
+
+def test_a_class_name_means_one_thing() -> None:
+    """
+    No two public classes share a name, but for those of the blocking client.
+    """
+    homes = defaultdict(list)
+    for path in SOURCES:
+        if "sync" in path.parts:
+            continue
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(str(path.relative_to(ROOT / "src")))
+
+    assert SHARED_NAMES.keys() == {name for name, found in homes.items() if len(found) > 1}
+
+
+def test_every_package_says_what_lives_there() -> None:
+    """
+    The docstring of each `__init__` is the first thing that a stranger reads.
+    """
+    packages = [path for path in SOURCES if path.name == "__init__.py"]
+
+    assert [] == [path for path in packages if not ast.get_docstring(ast.parse(path.read_text()))]
+
+
 def test_every_request_code_is_routed_or_declared_missing() -> None:
     """
     A code is answered by the name server or a broker, pushed to clients, or listed as missing.
     """
-    from gantrymq.nameserver.handlers import Handlers
+    from gantrymq.nameserver.handlers import NameServerHandlers
 
     module = ast.parse(Path(broker_routes.__file__).read_text())
     routed = {
@@ -58,7 +87,7 @@ def test_every_request_code_is_routed_or_declared_missing() -> None:
         and isinstance(node.value, ast.Name)
         and node.value.id == "Code"
     }
-    table = Handlers(*[None] * 5).routes()  # type: ignore[arg-type]
+    table = NameServerHandlers(*[None] * 5).routes()  # type: ignore[arg-type]
     routed |= {RequestCode(code) for code in (*table.hot, *table.slow)}
 
     assert set(RequestCode) == routed | NOT_YET | TO_CLIENTS

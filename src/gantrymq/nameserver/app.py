@@ -13,7 +13,7 @@ from gantrymq.base.network import Network, TcpNetwork
 from gantrymq.base.offload import Offload, ThreadOffload
 from gantrymq.base.own_file import with_saved
 from gantrymq.nameserver.config import UNCHANGEABLE, NameServerConfig
-from gantrymq.nameserver.handlers import Handlers
+from gantrymq.nameserver.handlers import NameServerHandlers
 from gantrymq.nameserver.kv import KvConfig
 from gantrymq.nameserver.live_settings import NameServerSettings
 from gantrymq.nameserver.table import RouteTable
@@ -52,7 +52,9 @@ async def run_nameserver(
     )
     table = RouteTable()
     kv = KvConfig(disk, offload, config.kv_config_path)
-    handlers = Handlers(table, kv, NameServerSettings(config, disk, offload), config, clock)
+    handlers = NameServerHandlers(
+        table, kv, NameServerSettings(config, disk, offload), config, clock
+    )
 
     def forget(connection: Connection) -> None:
         for address in table.drop_connection(connection):

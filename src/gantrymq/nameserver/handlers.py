@@ -46,7 +46,7 @@ class RouteMissing(GantryError):
     code = ResponseCode.TOPIC_NOT_EXIST
 
 
-class Handlers:
+class NameServerHandlers:
     """The conversations of a name server over its two tables."""
 
     def __init__(
