@@ -5,9 +5,9 @@ import io
 from contextlib import redirect_stdout
 
 import pytest
+from guidekit import GUIDES, programs
 
 from gantrymq.testing.cluster import Cluster
-from guidekit import GUIDES, programs
 
 SECONDS_MAX = 60
 

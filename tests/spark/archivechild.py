@@ -6,12 +6,13 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from lakekit import Here
+
 from gantrymq.base.clock import SystemClock
 from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, Totals
 from gantrymq.pipelines.archive.work import WorkFailed
 from gantrymq.pipelines.lake import TableError, open_table
 from gantrymq.spark.source.rows import source_options
-from lakekit import Here
 
 served = multiprocessing.get_context("forkserver")
 """Children of a process that has imported everything and done nothing: they start at once."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from lakekit import FORMATS, Here
 from sparkkit import BROKER, Processes, bodies_of, numbered
 
 from gantrymq.base.clock import SystemClock
@@ -22,7 +23,6 @@ from gantrymq.pipelines.lake import Change, Table, open_table, writing
 from gantrymq.pipelines.lake.files import doubled, encoded
 from gantrymq.spark.plan import Offsets
 from gantrymq.spark.source.rows import source_options
-from lakekit import FORMATS, Here
 
 pytestmark = pytest.mark.timeout(240)
 

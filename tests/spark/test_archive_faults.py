@@ -13,7 +13,9 @@ import pyarrow.dataset as ds
 import pytest
 from archivechild import archive, many_commits, served, starved
 from click.testing import CliRunner
+from lakekit import FORMATS, NOON, Here, written
 from sparkkit import BROKER, Processes
+from storekeeping import keep_store, message
 
 from gantrymq import Message, Producer, ProducerOptions, Queue
 from gantrymq.base.clock import SystemClock
@@ -31,8 +33,6 @@ from gantrymq.pipelines.lake.table import found_in
 from gantrymq.spark.plan import Offsets
 from gantrymq.spark.source.rows import source_options
 from gantrymq.testing.plugin import GantryCluster
-from lakekit import FORMATS, NOON, Here, written
-from storekeeping import keep_store, message
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from sparkkit import Processes
+from storekeeping import TOPIC, contents, flip, keep_store, message
 
 from gantrymq.cli.pipeline.audit import audit
-from storekeeping import TOPIC, contents, flip, keep_store, message
 
 pytestmark = pytest.mark.timeout(240)
 

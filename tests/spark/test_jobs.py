@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from lakekit import NOON, Here, written
 from pyspark.sql import functions as f
 from sparkkit import BROKER, Processes
 
@@ -25,7 +26,6 @@ from gantrymq.pipelines.jobs.results import ResultPeriod
 from gantrymq.pipelines.lake import Change, open_table
 from gantrymq.spark.source.rows import source_options
 from gantrymq.testing.plugin import GantryCluster
-from lakekit import NOON, Here, written
 
 pytestmark = pytest.mark.timeout(240)
 

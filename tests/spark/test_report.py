@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from lakekit import Here
 from shopkit import Member, Shop, double, lose, open_shop, pass_by
 from sparkkit import Processes
+from storekeeping import BROKER, TOPIC, keep_store, message
 
 from gantrymq.base.clock import SystemClock
 from gantrymq.cli.pipeline.report import report as command
@@ -24,8 +26,6 @@ from gantrymq.pipelines.report.request import Request
 from gantrymq.pipelines.report.sources import Sources
 from gantrymq.pipelines.staging import coverage
 from gantrymq.spark.source.rows import source_options
-from lakekit import Here
-from storekeeping import BROKER, TOPIC, keep_store, message
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from sparkkit import BROKER, Processes, bodies_of, numbered
+from storekeeping import keep_store, message
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.spark.options.columns import COLUMNS
 from gantrymq.spark.source.rows import open_rows, source_options
 from gantrymq.store.folder import StoreFolder
-from storekeeping import keep_store, message
 
 pytestmark = pytest.mark.timeout(240)
 WRITTEN_SECONDS_MAX = 20

@@ -9,9 +9,8 @@ from contextlib import redirect_stdout
 from typing import Any
 
 import pytest
-from sparkkit import Processes
-
 from guidekit import GUIDES, programs
+from sparkkit import Processes
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from lakekit import NOON, written
 from sparkkit import Processes
+from storekeeping import TOPIC, keep_store, message
 
 from gantrymq import Queue
 from gantrymq.cli.main import main
 from gantrymq.pipelines.lake import Change, open_table
-from lakekit import NOON, written
-from storekeeping import TOPIC, keep_store, message
 
 NOWHERE = ["-n", "127.0.0.1:1"]
 REPORT = ["pipeline", "report", "--into", "{new}"]

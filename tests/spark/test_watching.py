@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from storekeeping import keep_store, message
 
 from gantrymq.pipelines.common.progress import Lines, ProgressBar, RunProgress
 from gantrymq.pipelines.common.running import stopping
@@ -24,7 +25,6 @@ from gantrymq.pipelines.common.watching import LOOK_SECONDS, JobStage, told, wat
 from gantrymq.spark.runtime.java import find_java
 from gantrymq.spark.runtime.session import jvm_options
 from gantrymq.spark.runtime.tasks import run_tasks
-from storekeeping import keep_store, message
 
 pytestmark = pytest.mark.timeout(240)
 

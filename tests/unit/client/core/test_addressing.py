@@ -5,6 +5,7 @@ import random
 from typing import Any, cast
 
 import pytest
+from scripted import World, play
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.core.addressing import (
@@ -19,7 +20,6 @@ from gantrymq.client.core.errors import NoNameServer
 from gantrymq.client.core.options import ClientOptions
 from gantrymq.client.produce.producer import Producer
 from gantrymq.model import Message
-from scripted import World, play
 
 PROCESS, ENVIRONMENT = {"rocketmq.namesrv.addr": "process:1"}, {"NAMESRV_ADDR": "env:1"}
 

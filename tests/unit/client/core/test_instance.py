@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from scripted import World, play
 
 from gantrymq.client.core.connections import SILENT_CALLS_MAX
 from gantrymq.client.core.errors import BrokerRefused, BrokerUnknown, NoRoute
@@ -22,7 +23,6 @@ from gantrymq.protocol.command import Command
 from gantrymq.protocol.headers.base import Nothing
 from gantrymq.protocol.headers.clients import UnregisterClientRequest
 from gantrymq.remoting.connection import CallTimeout, Connection
-from scripted import World, play
 
 X = Message("T", "x")
 

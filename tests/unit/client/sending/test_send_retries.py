@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
+from scripted import SILENT, World, play
 
 from gantrymq.client.core.errors import SendFailed
 from gantrymq.model import Message, SendResult
 from gantrymq.protocol.command import Command
-from scripted import SILENT, World, play
 
 X = Message("T", "x")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from storekeeping import TOPIC, StepClock, contents, flip, keep_store, message, patch
 
 from gantrymq.pipelines.audit.audit import Audit, audit_by
 from gantrymq.pipelines.audit.findings import JOINT, NOTE, WRONG, Finding, TaskFindings
@@ -16,7 +17,6 @@ from gantrymq.pipelines.common.progress import Silent
 from gantrymq.store.index import ENTRY_DTYPE, HEADER
 from gantrymq.store.mapped import ENTRY_TYPE
 from gantrymq.store.reader import StoreReader
-from storekeeping import TOPIC, StepClock, contents, flip, keep_store, message, patch
 
 COUNT = 60
 SLOTS = 16

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from lakekit import written
 
 from gantrymq.base.disk import LockedError
 from gantrymq.base.errors import ConfigError, GantryError
@@ -19,7 +20,6 @@ from gantrymq.pipelines.jobs.periods import parse_grain
 from gantrymq.pipelines.jobs.result_files import Staged, write_part
 from gantrymq.pipelines.jobs.results import ResultPeriod, Results
 from gantrymq.pipelines.lake import Change, CommitConflict, TableError, open_table
-from lakekit import written
 
 HOUR = 3_600_000
 QUEUE = Queue("orders", "broker-a", 0)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable
+from lakekit import NOON, written
 from sparkkit import BROKER
 
 from gantrymq import Admin, Message, Producer, ProducerOptions, Queue
@@ -23,7 +24,6 @@ from gantrymq.spark.plan import Range
 from gantrymq.spark.records.survey import Sample
 from gantrymq.spark.source.rows import open_rows, source_options
 from gantrymq.testing.plugin import GantryCluster
-from lakekit import NOON, written
 
 A, B = Queue("orders", "broker-a", 0), Queue("orders", "broker-a", 1)
 OLD = Queue("old", BROKER, 0)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable
+from lakekit import FORMATS, NOON, batch, written
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.cli.pipeline.compact import compact
@@ -34,7 +35,6 @@ from gantrymq.pipelines.lake.lookup import Lookup
 from gantrymq.pipelines.lake.schema import ARROW
 from gantrymq.pipelines.lake.writing import FileWriter
 from gantrymq.spark.plan import Range
-from lakekit import FORMATS, NOON, batch, written
 
 A, B = Queue("orders", "broker-a", 0), Queue("orders", "broker-a", 1)
 ODD = Queue("%RETRY%group|1", "broker b/ü-1-2", 3)

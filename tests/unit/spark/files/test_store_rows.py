@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from storekeeping import BROKER, START_MS, TOPIC, StepClock, contents, keep_store, message, patch
 
 from gantrymq.model import Queue
 from gantrymq.spark.files.store_rows import EVERYTHING, RecordFilter, StoreDamaged, StoreRows
@@ -17,7 +18,6 @@ from gantrymq.store.errors import StoreError
 from gantrymq.store.folder import StoreFolder
 from gantrymq.store.mapped import ENTRY_TYPE
 from gantrymq.store.reader import StoreReader
-from storekeeping import BROKER, START_MS, TOPIC, StepClock, contents, keep_store, message, patch
 
 COUNT = 60
 QUEUES = [Queue(TOPIC, BROKER, number) for number in range(3)]

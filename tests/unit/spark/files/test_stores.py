@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from storekeeping import BROKER, START_MS, TOPIC, contents, keep_store, message
 
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.model import Queue
@@ -14,7 +15,6 @@ from gantrymq.spark.options.source_options import parse_options
 from gantrymq.spark.plan import Range
 from gantrymq.spark.source.rows import open_rows, source_options
 from gantrymq.store.folder import StoreFolder
-from storekeeping import BROKER, START_MS, TOPIC, contents, keep_store, message
 
 
 def read(settings: dict[str, str], *columns: str) -> list[dict[str, Any]]:
