@@ -1,4 +1,4 @@
-"""docs/operating.md says what the code does, and what it offers to install fits the commands."""
+"""docs/operating.md and docs/broker-settings.md say what the code does; what is installed fits."""
 
 import configparser
 import re
@@ -10,33 +10,57 @@ import pytest
 
 from gantrymq.base.config import WrittenSettings
 from gantrymq.base.telemetry import FILE_BYTES_MAX, FILES_KEPT
+from gantrymq.broker.settings import rocketmq_keys
 from gantrymq.broker.settings.config import BrokerConfig, broker_config
 from gantrymq.broker.settings.live_settings import FIXED, LIVE
 from gantrymq.cli import servers
-from gantrymq.cli.reference import reference
+from gantrymq.cli.reference import BROKER, NAME_SERVER, reference
 from gantrymq.nameserver.config import NameServerConfig, nameserver_config
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "operating.md").read_text()
-PROSE, _, REFERENCE = PAGE.partition("<!-- reference -->\n")
+PROSE = (ROOT / "docs" / "operating.md").read_text()
+SETTINGS = ROOT / "docs" / "broker-settings.md"
 KEYS = {*BrokerConfig.__struct_encode_fields__, *NameServerConfig.__struct_encode_fields__}
 
 
-def test_the_reference_is_printed_from_the_code() -> None:
-    """
-    Print it anew with `python -m gantrymq.cli.reference` when a setting changes.
-    """
-    assert REFERENCE == reference()
+def rows(page: str) -> list[list[str]]:
+    """The rows of keys, each as its cells."""
+    return [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `")]
 
 
-def test_every_setting_has_a_meaning() -> None:
+def test_the_settings_page_is_printed_from_the_code() -> None:
     """
-    A key without a word about it is no reference.
+    Print it anew with `python -m gantrymq.cli.reference > docs/broker-settings.md` after a change.
     """
-    rows = [line.split(" | ") for line in REFERENCE.splitlines() if line.startswith("| `")]
+    assert SETTINGS.read_text() == reference()
 
-    assert KEYS == {row[0].strip("|` ") for row in rows}
-    assert [] == [row[0] for row in rows if len(row[-1].strip("| ")) < 10]
+
+def test_every_setting_has_a_group_and_a_sentence() -> None:
+    """
+    Each key of a server stands in one group of the page, with an effect that is a sentence.
+    """
+    for settings in (BROKER, NAME_SERVER):
+        found = rows(settings.page())
+
+        assert list(type(settings.defaults).__struct_encode_fields__) == [
+            key.strip("`") for key, *_ in found
+        ]
+        assert [] == [row for row in found if len(row) != 5 or len(row[2].split()) < 4]
+        assert [] == [key for key, _, effect, *_ in found if not effect.endswith(".")]
+    assert 10 <= BROKER.page().count("\n### ")
+
+
+def test_what_differs_from_rocketmq_is_a_setting() -> None:
+    """
+    The lists of keys that are ours, and of other defaults, name keys that exist, and no key twice.
+    """
+    for settings in (BROKER, NAME_SERVER):
+        keys = set(type(settings.defaults).__struct_encode_fields__)
+
+        assert settings.ours.keys() | settings.other_defaults.keys() <= keys
+        assert not settings.ours.keys() & settings.other_defaults.keys()
+    assert not rocketmq_keys.OURS.keys() & rocketmq_keys.IGNORED_KEYS
+    assert not set(BrokerConfig.__struct_encode_fields__) & rocketmq_keys.IGNORED_KEYS
 
 
 def test_what_changes_at_once_is_a_setting() -> None:

@@ -1,54 +1,128 @@
-"""The settings of brokers and name servers as tables: `python -m gantrymq.cli.reference`.
+"""The page `docs/broker-settings.md`, printed from the code: `python -m gantrymq.cli.reference`.
 
-Keys, defaults and meanings come from the code, so that the reference cannot say anything else.
+Keys, defaults and effects come from the classes that servers read, so that the page cannot say
+anything else. A heading `# --- Name ---` in such a class begins a group of keys.
 """
 
 import ast
 import inspect
 import os.path
+import re
 import textwrap
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 import msgspec
 
 from gantrymq.base.config import as_text
+from gantrymq.broker.settings import rocketmq_keys
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.settings.live_settings import FIXED, LIVE
+from gantrymq.nameserver import config as nameserver
 from gantrymq.nameserver.config import NEXT_START, UNCHANGEABLE, NameServerConfig
+
+PREFACE = """\
+# Settings of brokers and name servers
+
+Printed by `python -m gantrymq.cli.reference`. [Operating](operating.md#settings) says where
+settings are written and how they are changed.
+
+*In force* says when a change by `updateBrokerConfig` or `updateNamesrvConfig` takes effect:
+
+- *at once*: when the answer comes;
+- *at start*: at the next start of the server;
+- *fixed*: never, because such a change is refused. Write it to the file or on the command line, and
+  start the server anew.
+
+*RocketMQ* compares with RocketMQ 5: *same* key and default, the same key with another default, or a
+key that is *ours*, with what RocketMQ has instead.
+"""
+_HEADING = re.compile(r"^    # --- (.+) ---$")
+_FIELD = re.compile(r"^    (\w+): ")
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsClass:
+    """The settings of one kind of server, and what a reader has to know of each key."""
+
+    title: str
+    defaults: msgspec.Struct
+    live: Collection[str]
+    fixed: Collection[str]
+    ours: Mapping[str, str]
+    other_defaults: Mapping[str, str]
+
+    def page(self) -> str:
+        """A heading and a table for each group."""
+        effects = _effects(type(self.defaults))
+        parts = []
+        for group, names in _groups(type(self.defaults)).items():
+            heading = f"### {group}\n\n" if group else ""
+            rows = "".join(self._row(name, effects[name]) for name in names)
+            parts.append(
+                f"{heading}| key | default | effect | in force | RocketMQ |\n"
+                f"|---|---|---|---|---|\n{rows}"
+            )
+        return f"## {self.title}\n\n" + "\n".join(parts)
+
+    def _row(self, name: str, effect: str) -> str:
+        kind = type(self.defaults)
+        key = kind.__struct_encode_fields__[kind.__struct_fields__.index(name)]
+        default = as_text(self.defaults)[key].replace(os.path.expanduser("~"), "~")
+        shown = f"`{default}`" if default else "empty"
+        when = "at once" if key in self.live else "fixed" if key in self.fixed else "at start"
+        return f"| `{key}` | {shown} | {effect} | {when} | {self._in_rocketmq(key)} |\n"
+
+    def _in_rocketmq(self, key: str) -> str:
+        if key in self.ours:
+            return f"ours; there: {self.ours[key]}"
+        if key in self.other_defaults:
+            return f"same key; default {self.other_defaults[key]}"
+        return "same"
+
+
+BROKER = SettingsClass(
+    "Brokers", BrokerConfig(), LIVE, FIXED, rocketmq_keys.OURS, rocketmq_keys.OTHER_DEFAULTS
+)
+NAME_SERVER = SettingsClass(
+    "Name servers",
+    NameServerConfig(),
+    frozenset(NameServerConfig.__struct_encode_fields__) - NEXT_START - UNCHANGEABLE,
+    UNCHANGEABLE,
+    nameserver.OURS,
+    nameserver.OTHER_DEFAULTS,
+)
 
 
 def reference() -> str:
-    """Both tables, with headings."""
-    names = frozenset(NameServerConfig.__struct_encode_fields__)
-    broker = table(BrokerConfig(), live=LIVE, fixed=FIXED)
-    namesrv = table(NameServerConfig(), live=names - NEXT_START - UNCHANGEABLE, fixed=UNCHANGEABLE)
-    return f"### Brokers\n\n{broker}\n### Name servers\n\n{namesrv}"
+    """The whole page."""
+    return "\n".join((PREFACE, BROKER.page(), NAME_SERVER.page()))
 
 
-def table(defaults: msgspec.Struct, *, live: Collection[str], fixed: Collection[str]) -> str:
-    """A row a setting: its key, its default, when a call changes it, what it means."""
-    kind = type(defaults)
-    texts, meanings = as_text(defaults), _meanings(kind)
-    lines = ["| key | default | by a call | meaning |", "|---|---|---|---|"]
-    for name, key in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
-        default = texts[key].replace(os.path.expanduser("~"), "~")
-        when = "at once" if key in live else "no" if key in fixed else "next start"
-        shown = f"`{default}`" if default else ""
-        lines.append(f"| `{key}` | {shown} | {when} | {meanings[name]} |")
-    return "\n".join(lines) + "\n"
+def _groups(kind: type[msgspec.Struct]) -> dict[str, list[str]]:
+    """The fields below each heading of the class; what has no heading is in the group ''."""
+    found: dict[str, list[str]] = {}
+    heading = ""
+    for line in inspect.getsource(kind).splitlines():
+        if match := _HEADING.match(line):
+            heading = match[1]
+        elif (match := _FIELD.match(line)) and match[1] in kind.__struct_fields__:
+            found.setdefault(heading, []).append(match[1])
+    return found
 
 
-def _meanings(kind: type[msgspec.Struct]) -> dict[str, str]:
-    """What stands below each field in the source."""
+def _effects(kind: type[msgspec.Struct]) -> dict[str, str]:
+    """The sentence that stands below each field in the source; '' where there is none."""
+    return {name: " ".join(text.split()) for name, text in _documented(kind)}
+
+
+def _documented(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(body, ast.ClassDef)
-    found: dict[str, str] = {}
     for field, below in zip(body.body, [*body.body[1:], None], strict=True):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
             text = below.value if isinstance(below, ast.Expr) else None
-            said = text.value if isinstance(text, ast.Constant) else ""
-            found[field.target.id] = " ".join(str(said).split())
-    return found
+            yield field.target.id, str(text.value) if isinstance(text, ast.Constant) else ""
 
 
 if __name__ == "__main__":

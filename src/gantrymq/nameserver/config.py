@@ -11,28 +11,28 @@ _HOME = os.path.expanduser("~")
 
 
 class NameServerConfig(msgspec.Struct, kw_only=True, rename="camel"):
-    """What a name server is told; only its handler of changed settings writes to it."""
+    """All settings of a name server. Only its handler of changed settings writes to it."""
 
     listen_port: int = 9876
-    """The port; 0 picks a free one."""
+    """The port for clients and brokers; 0 takes a free one."""
     bind_address: str = "0.0.0.0"
-    """The address that the port is opened on; 0.0.0.0 is every one."""
+    """The local address on which the name server opens its port; 0.0.0.0 stands for all."""
     kv_config_path: str = f"{_HOME}/namesrv/kvConfig.json"
-    """Where the key-value configuration is kept."""
+    """The file of the KV config, which holds the fixed queue lists of ordered topics."""
     config_store_path: str = f"{_HOME}/namesrv/namesrv.properties"
-    """The file that changes of a running name server are written to; with `-c` it is that one."""
+    """The file that the running name server writes changes to; with `-c` it is that one."""
     rocketmq_home: str = ""
-    """Accepted for RocketMQ's scripts; without effect."""
+    """The name server accepts this key from RocketMQ's scripts; it has no effect."""
     order_message_enable: bool = False
-    """Answer routes of ordered topics with their fixed queue list from the KV config."""
+    """The name server adds the fixed queue list of the KV config to the route of a topic."""
     enable_all_topic_list: bool = True
-    """Answer with the list of all topics."""
+    """The name server answers the request for the list of all topics."""
     broker_silent_ms_max: int = 120_000
-    """A broker silent for longer is dropped."""
+    """Milliseconds without a registration after which the name server drops a broker."""
     scan_not_active_broker_interval: int = 10_000
-    """Milliseconds between two looks for silent brokers."""
+    """Milliseconds between two scans for such brokers."""
     log_directory: str = f"{_HOME}/logs/rocketmqlogs"
-    """Where namesrv.log goes; empty writes none."""
+    """The folder of `namesrv.log`; with an empty value the name server logs to standard error."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.listen_port <= 65_535:
@@ -62,6 +62,14 @@ UNCHANGEABLE = frozenset({"configBlackList", "configStorePath", "kvConfigPath", 
 """Never changed by a call."""
 NEXT_START = frozenset({"listenPort", "bindAddress", "logDirectory"})
 """Changed by a call, in force from the next start."""
+
+OURS = {
+    "brokerSilentMsMax": "always 120000, or what the broker registers",
+    "logDirectory": "the log directory stands in `rmq.namesrv.logback.xml`",
+}
+"""Keys that RocketMQ's name server does not have, and what it has instead."""
+OTHER_DEFAULTS = {"scanNotActiveBrokerInterval": "5000"}
+"""Defaults of RocketMQ 5's name server that differ from ours."""
 
 _NO_CONTROLLER = (
     "controllers are not built; remove every line with `controller` in it and run masters"

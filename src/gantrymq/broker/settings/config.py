@@ -56,208 +56,264 @@ OTHER_PORTS = (-2, 1)
 
 
 class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
-    """What a broker is told. All its parts share one, and read it when they need it.
+    """All settings of a broker. Its parts share one value, and read a setting when they need it.
 
-    Only `LiveSettings` changes one, and only what is in its list `LIVE`.
+    Only `BrokerSettings` changes it while the broker runs, and only the keys of its list `LIVE`.
+    The keys are flat because RocketMQ's are. The headings are those of `docs/broker-settings.md`,
+    which `gantrymq.cli.reference` prints from the sentences below.
     """
 
+    # --- Identity ---
+
     broker_name: str = "broker-a"
-    """Brokers of one cluster have different names."""
+    """The name of the broker; every broker of a cluster has its own."""
     broker_cluster_name: str = "DefaultCluster"
-    """The cluster that the broker belongs to."""
+    """The name of the cluster that the broker belongs to."""
     broker_id: int = 0
-    """0 is the master; slaves, whose ids are above 0, are not built yet."""
-    broker_ip1: str = msgspec.field(name="brokerIP1", default="")
-    """The address clients are told; found by itself when empty."""
-    broker_ip2: str = msgspec.field(name="brokerIP2", default="")
-    """RocketMQ's address for slaves; without effect here."""
-    bind_address: str = "0.0.0.0"
-    """The address that the ports are opened on; 0.0.0.0 is every one."""
-    listen_port: int = 10911
-    """The port for clients; 0 picks a free one."""
-    fast_listen_port: int = -1
-    """The second port, without pulls; -1 is listenPort - 2."""
-    ha_listen_port: int = -1
-    """The port that is announced to slaves, of which there are none; -1 is listenPort + 1."""
-    namesrv_addr: str = ""
-    """Name servers, as `host:port;host:port`; `-n` stands above it."""
-    rocketmq_home: str = ""
-    """Accepted for RocketMQ's scripts; without effect."""
-    broker_permission: int = 6
-    """6 reads and writes, 4 only reads, 2 only writes; name servers hear of a change at once."""
+    """The id of the broker below its name: 0 is the master; slaves are not built yet."""
     broker_role: Literal["ASYNC_MASTER"] = "ASYNC_MASTER"
-    """A lone master for now; copies to slaves are not built yet."""
+    """The role of the broker; only a master without slaves is built yet."""
     region_id: str = "DefaultRegion"
-    """A name that is written into every message and shows in traces."""
+    """The region that the broker writes into answers to sends; clients write it into traces."""
+    broker_permission: int = 6
+    """What clients may do: 6 read and write, 4 read, 2 write; the broker registers a change with
+    the name servers at once."""
+    rocketmq_home: str = ""
+    """The broker accepts this key from RocketMQ's scripts; it has no effect."""
+    broker_config_path: str = ""
+    """The file that the running broker writes changes to: that of `-c`; empty stands for
+    `config/broker.properties` below storePathRootDir."""
+    log_directory: str = f"{_HOME}/logs/rocketmqlogs"
+    """The folder of `broker.log`; with an empty value the broker logs to standard error."""
+
+    # --- Network ---
+
+    broker_ip1: str = msgspec.field(name="brokerIP1", default="")
+    """The address that name servers give to clients; empty stands for an address of the machine."""
+    broker_ip2: str = msgspec.field(name="brokerIP2", default="")
+    """The address for slaves in RocketMQ; the broker accepts it, and it has no effect."""
+    bind_address: str = "0.0.0.0"
+    """The local address on which the broker opens its ports; 0.0.0.0 stands for all."""
+    listen_port: int = 10911
+    """The port for clients; 0 takes a free one."""
+    fast_listen_port: int = -1
+    """The second port (VIP channel), which serves all requests but pulls; -1 stands for
+    listenPort - 2."""
+    ha_listen_port: int = -1
+    """The port that the broker registers for slaves, although nothing listens on it yet; -1
+    stands for listenPort + 1."""
+
+    # --- Registration with name servers ---
+
+    namesrv_addr: str = ""
+    """The name servers, as `host:port;host:port`; the option `-n` overrides it."""
+    register_name_server_period: int = 30_000
+    """Milliseconds between two registrations; values are brought into 10,000 to 60,000."""
+    register_broker_timeout_mills: int = 6_000
+    """Milliseconds that the broker waits for a name server's answer to a registration."""
+    compressed_register: bool = False
+    """The broker accepts this key; it never compresses registrations."""
+
+    # --- Topics and groups ---
 
     auto_create_topic_enable: bool = True
-    """Make a topic when the first message for it comes."""
-    auto_create_subscription_group: bool = True
-    """Make a consumer group when its first member comes."""
+    """The broker creates an unknown topic at the first message for it, after topic TBW102."""
     default_topic_queue_nums: int = 8
-    """Queues of topics that are made on first use, at most; taken when TBW102 is made."""
+    """The number of queues of TBW102, hence the most of a topic that is created after it; it
+    counts when TBW102 is created."""
     cluster_topic_enable: bool = True
-    """Topics may be made after the topic that is named like the cluster."""
+    """Clients may read and write the topic that has the name of the cluster."""
     broker_topic_enable: bool = True
-    """Topics may be made after the topic that is named like the broker."""
+    """Clients may read and write the topic that has the name of the broker."""
+    auto_create_subscription_group: bool = True
+    """The broker creates an unknown consumer group when its first member comes."""
     trace_topic_enable: bool = False
-    """Have a topic for message trace, which `gantry why` reads."""
+    """The broker creates the topic of message traces, which `gantry why` reads."""
     msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
-    """The name of that topic."""
-
+    """The name of the topic of message traces."""
     enable_mixed_message_type: bool = False
-    """Topics may be created with the attribute message.type=MIXED."""
+    """Operators may create topics with the attribute message.type=MIXED."""
 
-    reject_transaction_message: bool = False
-    """Refuse half messages."""
-    transaction_time_out: int = 6_000
-    """Milliseconds that a producer has to decide before it is asked; a change counts for half
-    messages that come after it."""
-    transaction_check_max: int = 15
-    """How often a producer is asked before the message is given up."""
-    transaction_check_interval: int = 60_000
-    """Milliseconds between two questions; a change counts from the next question on."""
+    # --- Sending ---
 
-    timer_wheel_enable: bool = True
-    """Deliver messages at times of their own, not at delay levels only."""
-    timer_precision_ms: int = 1
-    """Milliseconds that deliveries are rounded to; RocketMQ rounds to 1000."""
-    timer_max_delay_sec: int = 10 * 366 * 86_400
-    """Seconds that a message may wait at most; RocketMQ stops at three days."""
-    recall_message_enable: bool = True
-    """Messages that wait for their time can be called back."""
+    max_message_size: int = 4 * 1024 * 1024
+    """The most bytes of a message's body; larger ones are refused with MESSAGE_ILLEGAL."""
+    send_thread_pool_queue_capacity: int = 10_000
+    """The most sends that wait for the disk; the broker refuses more with SYSTEM_BUSY."""
+    broker_fast_failure_enable: bool = True
+    """The broker refuses sends that wait longer than waitTimeMillsInSendQueue."""
+    wait_time_mills_in_send_queue: int = 200
+    """Milliseconds that a send may wait for the next file of the commit log before the broker
+    refuses it with SYSTEM_BUSY; 0 sets no limit."""
+    os_page_cache_busy_time_out_mills: int = 1_000
+    """Milliseconds of one write after which the disk counts as busy: the broker refuses the sends
+    that waited behind that write with SYSTEM_BUSY."""
+    store_reply_message_enable: bool = True
+    """The broker stores replies (request-reply) in the reply topic besides pushing them."""
+
+    # --- Reading and offsets ---
+
+    long_polling_enable: bool = True
+    """The broker holds a pull that finds no message for as long as the client asks (long
+    polling)."""
+    short_polling_time_mills: int = 1_000
+    """Milliseconds that the broker holds such a pull when longPollingEnable is false."""
+    max_transfer_count_on_message_in_memory: int = 4_096
+    """The most messages in the answer to a pull; with RocketMQ's 32 a bulk reader is 20 times
+    slower."""
+    max_transfer_bytes_on_message_in_memory: int = 4 * 1024 * 1024
+    """The most bytes in the answer to a pull; one message is always sent."""
+    default_query_max_num: int = 32
+    """The most messages in the answer to a query by unique key."""
+    max_msgs_num_batch: int = 64
+    """The most messages in the answer to any query by key."""
+    notify_consumer_ids_changed_enable: bool = True
+    """The broker tells the members of a group at once when one comes or goes, so that they
+    rebalance."""
+    flush_consumer_offset_interval: int = 5_000
+    """Milliseconds between two saves of the groups' offsets to `consumerOffset.json`."""
+    use_server_side_reset_offset: bool = True
+    """A reset moves the group's offsets in the broker; with false the broker asks the members to
+    move them, as RocketMQ 4.9 does."""
+
+    # --- Filters and subscriptions ---
 
     enable_property_filter: bool = True
-    """Consumers may filter by SQL conditions."""
+    """Consumers may subscribe with SQL92 conditions."""
     filter_support_retry: bool = False
-    """Filter what is tried again by the properties of the first try."""
+    """The broker filters messages of a retry topic by the subscription of their original topic."""
     enable_calc_filter_bit_map: bool = False
-    """Evaluate SQL filters when messages are stored, so that pulls skip what nobody wants."""
+    """The broker evaluates SQL92 conditions when it stores a message, so that pulls skip messages
+    that no group wants; it needs enableConsumeQueueExt."""
     enable_consume_queue_ext: bool = False
-    """Keep the results of enableCalcFilterBitMap beside the queues."""
+    """The broker stores those results (bitmaps) in `consumequeue_ext`."""
     expect_consumer_num_use_filter: int = 32
-    """Consumers with conditions that the bitmaps are laid out for."""
+    """The number of groups with SQL92 conditions for which the bitmaps are sized."""
     max_error_rate_of_bloom_filter: int = 20
-    """Percent of messages that the bitmaps may let through in vain."""
+    """The percentage of messages that a bitmap may pass although the condition does not hold; the
+    pull then filters them."""
     filter_data_clean_time_span: int = 86_400_000
-    """Milliseconds that the condition of a group without members is kept."""
+    """Milliseconds for which the broker keeps the condition of a group without members."""
     strict_subscriptions: bool = False
-    """Refuse members of a group whose subscriptions differ, after a grace for deployments."""
+    """The broker refuses a member whose subscription conflicts with that of its group, once
+    strictSubscriptionsGraceMills are over."""
     strict_subscriptions_grace_mills: int = 60_000
-    """Milliseconds that two versions of a group may run side by side."""
+    """Milliseconds for which two subscriptions of a group may exist side by side during a
+    deployment."""
+
+    # --- POP ---
 
     default_message_request_mode: Literal["PULL", "POP"] = "PULL"
-    """How groups without a setting of their own read."""
+    """How groups read for which no operator has set a mode: PULL or POP."""
     default_pop_share_queue_num: int = -1
-    """Queues that members share in POP mode; -1 is all."""
-    revive_queue_num: int = 8
-    """Queues of the log of what is lent to poppers."""
-    revive_interval: int = 1_000
-    """Milliseconds between two looks at how far the log of what is lent to poppers is settled."""
+    """The number of next members whose queues a member of such a group pops from besides its own;
+    -1 stands for all members."""
     pop_polling_size: int = 1_024
-    """Pops of one topic and group that may be held."""
+    """The most pops that the broker holds for one queue and group (long polling)."""
     max_pop_polling_size: int = 100_000
-    """Pops that may be held altogether."""
+    """The most pops that the broker holds in total."""
     pop_from_retry_probability: int = 20
-    """Percent of pops that look at retries first."""
+    """The percentage of pops that read the retry topic first."""
+    revive_queue_num: int = 8
+    """The number of queues of the revive topic, which stores checkpoints and acks of pops."""
+    revive_interval: int = 1_000
+    """Milliseconds between two scans that move the offsets of the revive topic forward."""
     enable_retry_topic_v2: bool = msgspec.field(name="enableRetryTopicV2", default=False)
-    """Name retry topics of POP as RocketMQ 5 can."""
+    """The broker names the retry topics of POP in RocketMQ 5's second form
+    (`%RETRY%group+topic`)."""
     retrieve_message_from_pop_retry_topic_v1: bool = msgspec.field(
         name="retrieveMessageFromPopRetryTopicV1", default=True
     )
-    """With names of version 2: also read topics of version 1."""
+    """With enableRetryTopicV2 pops also read the retry topics of the first form
+    (`%RETRY%group_topic`)."""
 
-    store_reply_message_enable: bool = True
-    """Store replies to requests."""
-    use_server_side_reset_offset: bool = True
-    """Resets move progress in the broker; else members are told, as 4.9 does."""
-    broker_fast_failure_enable: bool = True
-    """Refuse sends that wait too long instead of letting them time out."""
-    wait_time_mills_in_send_queue: int = 200
-    """Milliseconds after which a waiting send is refused as busy."""
-    os_page_cache_busy_time_out_mills: int = 1_000
-    """A write this slow (milliseconds) counts as a busy disk."""
+    # --- Delay levels and timers ---
 
-    register_name_server_period: int = 30_000
-    """Milliseconds between two registrations, from 10,000 to 60,000."""
-    register_broker_timeout_mills: int = 6_000
-    """Milliseconds that a name server has to answer."""
-    compressed_register: bool = False
-    """Accepted; registrations are never compressed."""
-    flush_consumer_offset_interval: int = 5_000
-    """Milliseconds between two saves of progress."""
+    message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+    """The delay of each level, in s, m, h or d; level 1 is the first."""
     flush_delay_offset_interval: int = 10_000
-    """Milliseconds between two saves of how far delay levels are."""
-    long_polling_enable: bool = True
-    """Hold pulls that find nothing until a message comes."""
-    short_polling_time_mills: int = 1_000
-    """Milliseconds that a pull is held without long polling."""
-    notify_consumer_ids_changed_enable: bool = True
-    """Tell members at once when one comes or goes."""
-    send_thread_pool_queue_capacity: int = 10_000
-    """Sends that may wait for the disk at once; more are refused with SYSTEM_BUSY."""
-    max_transfer_count_on_message_in_memory: int = 4_096
-    """Most messages a pull; RocketMQ's 32 makes bulk readers 20 times slower."""
-    max_transfer_bytes_on_message_in_memory: int = 4 * 1024 * 1024
-    """Most bytes a pull."""
-    default_query_max_num: int = 32
-    """Most messages that a query by unique key answers."""
-    max_msgs_num_batch: int = 64
-    """Most messages that a query by key answers."""
+    """Milliseconds between two saves of the offsets of the delay levels."""
+    timer_wheel_enable: bool = True
+    """The broker delivers timer messages, which have a delivery time of their own."""
+    timer_precision_ms: int = 1
+    """Milliseconds to which delivery times of timer messages are rounded."""
+    timer_max_delay_sec: int = 10 * 366 * 86_400
+    """The most seconds that a timer message may wait; longer delays are refused."""
+    recall_message_enable: bool = True
+    """Producers may recall a timer message before its delivery."""
+
+    # --- Transactions ---
+
+    reject_transaction_message: bool = False
+    """The broker refuses half messages."""
+    transaction_time_out: int = 6_000
+    """Milliseconds from a half message to its first check-back; a change counts for half messages
+    that come after it."""
+    transaction_check_interval: int = 60_000
+    """Milliseconds between two check-backs of a half message; a change counts from the next
+    check-back on."""
+    transaction_check_max: int = 15
+    """The most check-backs of a half message; after them the broker moves it to the topic
+    TRANS_CHECK_MAX_TIME_TOPIC."""
+
+    # --- Files of the store ---
 
     store_path_root_dir: str = f"{_HOME}/store"
-    """Where everything is kept."""
+    """The folder of the store."""
     store_path_commit_log: str = ""
-    """Where the commit log lies; empty is `commitlog` below storePathRootDir."""
+    """The folder of the commit log; empty stands for `commitlog` below storePathRootDir."""
     store_profile: Literal["rocketmq", "dev"] = "rocketmq"
-    """dev: small files, and space judged by free bytes."""
+    """The default sizes: `rocketmq` has RocketMQ's; `dev` has small files, and ignores the ratios
+    of disk space below."""
     mapped_file_size_commit_log: int = 0
-    """Bytes of a file of the commit log; 0 is the profile's size, here and in the next four."""
+    """Bytes of a file of the commit log; 0 stands for the profile's size, 1 GiB or 64 MiB."""
     mapped_file_size_consume_queue: int = 0
-    """Bytes of a file of queue entries, 20 bytes each."""
+    """Bytes of a file of a consume queue, 20 a message; 0 stands for 6,000,000."""
     mapped_file_size_consume_queue_ext: int = 0
-    """Bytes of a file of bitmaps."""
-    max_hash_slot_num: int = 0
-    """Slots of an index file."""
-    max_index_num: int = 0
-    """Entries of an index file."""
+    """Bytes of a file of `consumequeue_ext`; 0 stands for the profile's size, 48 MiB or 1 MiB."""
     message_index_enable: bool = True
-    """Keep an index of keys, so that messages are found by them."""
-    flush_disk_type: Literal["ASYNC_FLUSH", "SYNC_FLUSH"] = "ASYNC_FLUSH"
-    """SYNC_FLUSH answers a send when it is on disk."""
-    flush_interval_commit_log: int = 500
-    """Asynchronous flush: milliseconds between two looks."""
-    flush_commit_log_least_pages: int = 4
-    """Asynchronous flush: fewer pages wait for the thorough flush."""
-    flush_commit_log_thorough_interval: int = 10_000
-    """Asynchronous flush: milliseconds that a power cut may lose at most."""
-    sync_flush_timeout: int = 5_000
-    """Milliseconds that a synchronous send waits for the disk."""
-    file_reserved_time: int = 72
-    """Hours that messages are kept."""
-    delete_when: str = "04"
-    """Hours of the day at which files past their time are deleted, as `04` or `02;04`."""
-    delete_file_batch_max: int = 10
-    """Most files that one look deletes."""
-    disk_max_used_space_ratio: int = 75
-    """A disk this full (percent) has files past their time deleted at any hour."""
-    disk_space_clean_forcibly_ratio: int = 85
-    """A disk this full loses its oldest files even before their time."""
-    disk_space_warning_level_ratio: int = 90
-    """A disk fuller than this takes no more messages."""
-    clean_resource_interval: int = 10_000
-    """Milliseconds between two looks for files to delete."""
-    max_message_size: int = 4 * 1024 * 1024
-    """Most bytes of a body."""
+    """The broker keeps an index of keys, by which queries find messages."""
+    max_hash_slot_num: int = 0
+    """The number of hash slots of an index file; 0 stands for the profile's number, 5,000,000 or
+    50,000."""
+    max_index_num: int = 0
+    """The number of entries of an index file; 0 stands for the profile's number, 20,000,000 or
+    200,000."""
     check_crc_on_recover: bool = msgspec.field(name="checkCRCOnRecover", default=True)
-    """Check every message that is scanned after a crash."""
-    message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
-    """The delays of the levels, in s, m, h or d."""
-    broker_config_path: str = ""
-    """The file that changes of a running broker are written to: that of `-c`; when empty,
-    `config/broker.properties` below storePathRootDir."""
-    log_directory: str = f"{_HOME}/logs/rocketmqlogs"
-    """Where broker.log goes; empty writes none."""
+    """Recovery after a crash checks the CRC of every body that it scans."""
+
+    # --- Flush ---
+
+    flush_disk_type: Literal["ASYNC_FLUSH", "SYNC_FLUSH"] = "ASYNC_FLUSH"
+    """SYNC_FLUSH answers a send after its flush, ASYNC_FLUSH before it."""
+    sync_flush_timeout: int = 5_000
+    """Milliseconds that a send waits for its flush with SYNC_FLUSH, before FLUSH_DISK_TIMEOUT is
+    the answer."""
+    flush_interval_commit_log: int = 500
+    """Milliseconds between two flushes of the commit log with ASYNC_FLUSH."""
+    flush_commit_log_least_pages: int = 4
+    """The least pages of 4 KiB that such a flush writes; with fewer it does nothing."""
+    flush_commit_log_thorough_interval: int = 10_000
+    """Milliseconds after which a flush writes any number of pages: the most that a power cut
+    loses with ASYNC_FLUSH."""
+
+    # --- Retention ---
+
+    file_reserved_time: int = 72
+    """Hours for which the broker keeps a file of the commit log after its last write."""
+    delete_when: str = "04"
+    """The hours of the day at which it deletes files that are older, as `04` or `02;04`."""
+    delete_file_batch_max: int = 10
+    """The most files that one round deletes."""
+    clean_resource_interval: int = 10_000
+    """Milliseconds between two rounds."""
+    disk_max_used_space_ratio: int = 75
+    """The percentage of used disk space from which older files are deleted at any hour."""
+    disk_space_clean_forcibly_ratio: int = 85
+    """The percentage of used disk space from which the oldest files are deleted at any age."""
+    disk_space_warning_level_ratio: int = 90
+    """The percentage of used disk space above which the broker refuses sends with
+    SERVICE_NOT_AVAILABLE."""
 
     def __post_init__(self) -> None:
         check_limits(self)

@@ -1,4 +1,4 @@
-"""Keys of RocketMQ's broker (4.9 and 5.x) that have no meaning here: accepted, said once."""
+"""What RocketMQ's broker knows and ours does not, the reverse, and where the defaults differ."""
 
 IGNORED_KEYS = frozenset(
     """
@@ -107,3 +107,32 @@ IGNORED_KEYS = frozenset(
     writeBufferLowWaterMark
     """.split()  # noqa: SIM905
 )
+"""Keys of RocketMQ's broker (4.9 and 5.x) without effect here: accepted, with one warning."""
+
+OURS = {
+    "fastListenPort": "always listenPort - 2",
+    "logDirectory": "the log directory stands in `rmq.broker.logback.xml`",
+    "storeProfile": "none",
+    "strictSubscriptions": "none; conflicting members lose messages",
+    "strictSubscriptionsGraceMills": "none",
+}
+"""Keys that RocketMQ's broker does not have, and what it has instead."""
+
+OTHER_DEFAULTS = {
+    "brokerName": "the name of the machine",
+    "enablePropertyFilter": "false",
+    "haListenPort": "10912",
+    "mappedFileSizeCommitLog": "1073741824",
+    "mappedFileSizeConsumeQueue": "6000000",
+    "mappedFileSizeConsumeQueueExt": "50331648",
+    "maxHashSlotNum": "5000000",
+    "maxIndexNum": "20000000",
+    "maxTransferBytesOnMessageInMemory": "262144",
+    "maxTransferCountOnMessageInMemory": "32",
+    "recallMessageEnable": "false",
+    "registerBrokerTimeoutMills": "24000",
+    "timerMaxDelaySec": "259200",
+    "timerPrecisionMs": "1000",
+    "transactionCheckInterval": "30000, and 60000 in 4.9",
+}
+"""Defaults of RocketMQ 5's broker that differ from ours."""
