@@ -7,13 +7,14 @@ answered, what was accepted is answered, the store is flushed and closed, the ta
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 import msgspec
 
 from gantrymq.base import upkeep
+from gantrymq.base.background import Background
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.disk import OsDisk
 from gantrymq.base.network import Network, TcpNetwork
@@ -132,13 +133,14 @@ async def run_broker(
         for release in parts.on_stop:
             stack.callback(release)
         announced = asyncio.Event()
-        tasks = await stack.enter_async_context(_BackgroundTasks())
+        background = Background(f"broker {config.broker_name}")
+        stack.push_async_callback(background.close)
         for work in parts.background:
-            tasks.start(_kept_up(work))
-        tasks.start(_kept_up(lambda: _announce(announcer, announced)))
+            background.keep_up(work)
+        background.keep_up(lambda: _announce(announcer, announced))
         stack.push_async_callback(announcer.unregister)
         for seconds, save in parts.saves:
-            tasks.start(_every(seconds, save))
+            background.every(seconds, save, upkeep.pause)
         yield Broker(address, config, store, registry, parts.delays, parts.timers, announced)
 
 
@@ -155,46 +157,6 @@ def _open_registry(config: BrokerConfig, store: Store, ports: Ports) -> Registry
     return registry
 
 
-class _BackgroundTasks:
-    """Work that goes on while the broker serves; cancelled when it stops."""
-
-    def __init__(self) -> None:
-        self._tasks: list[asyncio.Task[None]] = []
-
-    def start(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
-        task.add_done_callback(_say_failure)
-        self._tasks.append(task)
-
-    async def __aenter__(self) -> "_BackgroundTasks":
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-def _say_failure(task: asyncio.Future[None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        log.error("background work ended", exc_info=task.exception())
-
-
-AGAIN_SECONDS = 1.0
-"""How long work that failed rests before it begins again."""
-
-
-async def _kept_up(work: Callable[[], Awaitable[None]]) -> None:
-    """No failure ends a service for good: messages would wait for it and nobody would know."""
-    while True:
-        try:
-            await work()
-            return
-        except Exception:
-            log.exception("background work failed, beginning again in %g s", AGAIN_SECONDS)
-            await asyncio.sleep(AGAIN_SECONDS)
-
-
 EAGER_SECONDS, EAGER_TRIES = 0.2, 100
 
 
@@ -206,12 +168,3 @@ async def _announce(announcer: Announcer, announced: asyncio.Event) -> None:
             break
         await asyncio.sleep(EAGER_SECONDS)
     await announcer.run()
-
-
-async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
-    while True:
-        await upkeep.pause(seconds)
-        try:
-            await work()
-        except Exception:
-            log.exception("saving failed, trying again in %g s", seconds)

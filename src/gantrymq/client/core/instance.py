@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import Any, Final, Protocol, TypeVar, cast
 
+from gantrymq.base.background import Background
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network, TcpNetwork
@@ -114,7 +115,7 @@ class Instance:
         self.on_request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, self.requests.arrived)
         self._namesrv = NameServers([], rng)
         self._page_host: str | None = None
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._background = Background(f"client {self.client_id}")
         self._users = 0
         self._lock = asyncio.Lock()
         self._state = "new"
@@ -139,12 +140,7 @@ class Instance:
             if self._users > 0 or self._state == "closed":
                 return
             self._state = "closed"
-            # A handler may close its own client: it cannot be waited for, nor need it be.
-            tasks = [task for task in self._tasks if task is not asyncio.current_task()]
-            for task in tasks:
-                task.cancel()
-            if tasks:
-                await asyncio.wait(tasks)
+            await self._background.close()
             await self.connections.close()
             _forget(self)
 
@@ -168,26 +164,16 @@ class Instance:
 
     def _start_timers(self) -> None:
         options = self.options
-        self.spawn(self._every(options.route_refresh_ms, self.routes.refresh_all))
-        self.spawn(self._every(options.heartbeat_interval_ms, self._beat))
+        background = self._background
+        background.every(options.route_refresh_ms / 1000, self.routes.refresh_all)
+        background.every(options.heartbeat_interval_ms / 1000, self._beat)
         if self._page_host is not None:
-            self.spawn(self._every(options.address_refresh_ms, self._ask_page))
+            background.every(options.address_refresh_ms / 1000, self._ask_page)
         self.routes.on_change.append(self._on_routes)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """A task that ends with the instance."""
-        task = asyncio.create_task(work)
-        self._tasks[task] = None
-        task.add_done_callback(lambda task: self._tasks.pop(task, None))
-        return task
-
-    async def _every(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
-        while True:
-            await asyncio.sleep(interval_ms / 1000)
-            try:
-                await work()
-            except Exception:
-                log.exception("a timer of %s failed; it goes on", self.client_id)
+        return self._background.spawn(work)
 
     # name servers
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, Generic, Literal, TypeVar, cast, overload
 
 from gantrymq.base import arguments
+from gantrymq.base.background import Background
 from gantrymq.base.clock import WallClock
 from gantrymq.client.core.consumer_errors import ConsumerMisused
 from gantrymq.client.messages.consume_status import ConsumeStatus, finish_by, is_done
@@ -36,7 +37,6 @@ UNDONE: Final = ("retry", "dead")
 """Verbs by which a handler says itself that the work was not done."""
 
 T = TypeVar("T")
-Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
 
 class _RolledBack(Exception):
@@ -113,7 +113,9 @@ class Once(Generic[Tx]):
 
     # life
 
-    async def start(self, group: str, clock: WallClock, rng: random.Random, spawn: Spawn) -> None:
+    async def start(
+        self, group: str, clock: WallClock, rng: random.Random, background: Background
+    ) -> None:
         """Open the store for one consumer."""
         if self._group:
             raise ConsumerMisused(f"this Once serves group {self._group!r}: make one per consumer")
@@ -125,8 +127,9 @@ class Once(Generic[Tx]):
             name = type(self.store).__name__
             raise StoreUnusable(f"{name} cannot be opened: {str(error) or 'no answer'}") from error
         self._group, self._holder = group, f"{rng.getrandbits(96):024x}"
-        spawn(self._every(self._lease / 3, self._renew))
-        spawn(self._every(PURGE_SECONDS * rng.uniform(0.5, 1.0), self._purge))
+        background.every(self._lease / 3, lambda: self._tried(self._renew))
+        purge_seconds = PURGE_SECONDS * rng.uniform(0.5, 1.0)
+        background.every(purge_seconds, lambda: self._tried(self._purge))
 
     async def close(self) -> None:
         """The consumer has ended."""
@@ -138,13 +141,12 @@ class Once(Generic[Tx]):
         except Exception as error:
             log.warning("store of finished work not closed: %r", error)
 
-    async def _every(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        while True:
-            await asyncio.sleep(seconds)
-            try:
-                await work()
-            except Exception as error:
-                log.warning("store of finished work of %s: %r; tried again", self._group, error)
+    async def _tried(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """A store that is away is no fault of the program: one line, no traceback."""
+        try:
+            await work()
+        except Exception as error:
+            log.warning("store of finished work of %s: %r; tried again", self._group, error)
 
     async def _renew(self) -> None:
         if self._working:

@@ -3,10 +3,11 @@
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import Self
 
+from gantrymq.base.background import Background
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network
@@ -65,7 +66,7 @@ class LitePullConsumer:
         self._subscribing = Subscribing(self.group, retries=False)
         self._assigned: list[Queue] | None = None
         self._polled: list[Delivery] = []
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._background = Background(f"lite pull consumer of {self.group}")
         self._state = "new"
         self._instance: Instance
         self._setup: Setup
@@ -101,7 +102,7 @@ class LitePullConsumer:
         self._rebalancing = Rebalancing(self._rebalance, interval / 1000)
         self._claims = ProcessQueues(
             self._setup, self._handout, self._offsets, None,
-            retries_max=None, spawn=self._spawn, wake=self._rebalancing.wake,
+            retries_max=None, spawn=self._background.spawn, wake=self._rebalancing.wake,
             shares=self._shares, total_max=options.pull_threshold_for_all,
             commits=options.auto_commit,
         )  # fmt: skip
@@ -110,9 +111,10 @@ class LitePullConsumer:
         requests.listen()
         self._stops = [requests.stop, self._rebalancing.listen(instance, self.group)]
         self._subscribing.start(instance, self._rebalancing.wake)
-        self._spawn(self._rebalancing.run())
+        self._background.spawn(self._rebalancing.run())
         if options.auto_commit:
-            self._spawn(self._auto_commit(options.auto_commit_interval_ms / 1000))
+            seconds = options.auto_commit_interval_ms / 1000
+            self._background.every(seconds, self._claims.persist)
 
     async def close(self) -> None:
         """Leave the group; with auto commit, what was polled counts as read."""
@@ -123,10 +125,7 @@ class LitePullConsumer:
             stop()
         self._claims.stop_pulls()
         self._handout.close()
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._background.close()
         self._subscribing.stop()
         if self.options.auto_commit:
             self._count_as_read()
@@ -150,12 +149,6 @@ class LitePullConsumer:
         if self._state == "closed":
             raise Closed(f"lite pull consumer of {self.group!r} is closed")
         self._instance.check_usable()
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._tasks[task] = None
-        task.add_done_callback(lambda task: self._tasks.pop(task, None))
-        return task
 
     # what to read
 
@@ -318,14 +311,6 @@ class LitePullConsumer:
         self._check_open()
         self._count_as_read()
         await self._claims.persist(wait=True)
-
-    async def _auto_commit(self, interval: float) -> None:
-        while True:
-            await asyncio.sleep(interval)
-            try:
-                await self._claims.persist()
-            except Exception:
-                log.exception("auto commit of %s failed; it goes on", self.group)
 
 
 def as_push_options(options: PullOptions) -> ConsumerOptions:

@@ -4,12 +4,13 @@ import asyncio
 import logging
 import os
 import random
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, Self, overload
 
 import msgspec
 
 from gantrymq.base import arguments
+from gantrymq.base.background import Background
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network
@@ -138,7 +139,7 @@ class Consumer(Generic[Tx]):
         self._subscribing = Subscribing(self.group, retries=options.message_model != BROADCASTING)
         self._work: Work | None = None
         self._workers: Workers | None = None
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._background = Background(f"consumer group {self.group}")
         self._failure: GantryError | None = None
         self._assigning: dict[asyncio.Event, None] = {}
         self._ended: asyncio.Event | None = None
@@ -170,7 +171,7 @@ class Consumer(Generic[Tx]):
         if self._start_timeout is None:
             return
         if not early:
-            self._spawn(ready_or(self._readiness, self._start_timeout, self._fail))
+            self._background.spawn(ready_or(self._readiness, self._start_timeout, self._fail))
             return
         try:
             await self._readiness.wait(self._start_timeout)
@@ -196,10 +197,14 @@ class Consumer(Generic[Tx]):
             self._handout.trace = self.tracing
         self._rebalancing = Rebalancing(self._rebalance, options.rebalance_interval_ms / 1000)
         self._claims = ProcessQueues(
-            setup, self._handout, offsets,
+            setup,
+            self._handout,
+            offsets,
             None if setup.broadcast else SendBacks(instance, self.group, self._own_limit),
-            retries_max=self._retry_limit, spawn=self._spawn, wake=self._rebalancing.wake,
-        )  # fmt: skip
+            retries_max=self._retry_limit,
+            spawn=self._background.spawn,
+            wake=self._rebalancing.wake,
+        )
         self._claims.on_change.append(self._look_again)
         self._readiness = Readiness(
             self.group, instance.routes, self._subscribing.table, self._claims.unknown
@@ -209,11 +214,12 @@ class Consumer(Generic[Tx]):
         self._requests.listen()
         self._stop_listening = self._rebalancing.listen(instance, self.group)
         self._subscribing.start(instance, self._rebalancing.wake)
-        self._spawn(self._rebalancing.run())
-        self._spawn(self._every(instance.options.persist_offset_interval_ms / 1000, self._persist))
-        self._spawn(self._every(min(options.consume_timeout_ms / 1000, 60.0), self._expire))
+        background = self._background
+        background.spawn(self._rebalancing.run())
+        background.every(instance.options.persist_offset_interval_ms / 1000, self._claims.persist)
+        background.every(min(options.consume_timeout_ms / 1000, 60.0), self._expire)
         if self.ordered:
-            self._spawn(self._every(LOCK_RENEW_SECONDS, self._claims.renew_locks))
+            background.every(LOCK_RENEW_SECONDS, self._claims.renew_locks)
         if self._work is not None:
             self._start_workers(self._work)
 
@@ -234,7 +240,7 @@ class Consumer(Generic[Tx]):
             raise ConsumerMisused("every member of a broadcasting group does all work: no `once`")
         if once.store.one_host:
             await check_one_host(instance, self.group, self._subscribing.table)
-        await once.start(self.group, instance.clock, instance.rng, self._spawn)
+        await once.start(self.group, instance.clock, instance.rng, self._background)
 
     @property
     def _retry_limit(self) -> int | None:
@@ -260,10 +266,7 @@ class Consumer(Generic[Tx]):
         self._handout.close()
         if self._workers is not None:
             await self._workers.stop(self._close_grace)
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._background.close()
         self._subscribing.stop()
         await self._claims.close()
         if self.tracing is not None:
@@ -296,23 +299,6 @@ class Consumer(Generic[Tx]):
         if self._ended is None:
             raise NotStarted("the consumer is not started: use `async with` or `await start()`")
         self._instance.check_usable()
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._tasks[task] = None
-        task.add_done_callback(lambda task: self._tasks.pop(task, None))
-        return task
-
-    async def _every(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        while True:
-            await asyncio.sleep(seconds)
-            try:
-                await work()
-            except Exception:
-                log.exception("a timer of consumer group %s failed; it goes on", self.group)
-
-    async def _persist(self) -> None:
-        await self._claims.persist()
 
     async def _expire(self) -> None:
         seconds = self.options.consume_timeout_ms / 1000
