@@ -3,7 +3,6 @@
 # ruff: noqa: N802 - the names of the methods are Spark's
 
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from gantrymq.base.clock import SystemClock
+from gantrymq.base.clock import SystemClock, elapsed_seconds
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.client.core.errors import NoRoute
 from gantrymq.spark import plan
@@ -254,7 +253,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         if self._is_last_run and self._target is None:
             self._target = self._highs
         highs = plan.capped(self._highs, self._target)
-        if not self._is_last_run and self._admission.waits(begin, highs, time.monotonic()):
+        if not self._is_last_run and self._admission.waits(begin, highs, elapsed_seconds()):
             return plan.to_json(begin)
         new = lows if self._options.new_queue_start == EARLIEST else self._highs
         rows_max = self._rows_max(begin, highs, limit)

@@ -1,7 +1,6 @@
 """`gantry pipeline archive`: topics into a lakehouse table, once or for as long as it runs."""
 
 import os
-import secrets
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gantrymq.base.clock import SystemClock
+from gantrymq.base.tokens import run_token
 from gantrymq.cli.known import check_stored
 from gantrymq.cli.output import ABOVE_0, Row, namesrv_option, output_option, print_rows
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
@@ -191,7 +191,7 @@ def _archive(asked: Asked, run: Run) -> Row:
     from gantrymq.pipelines.common.running import stopping
     from gantrymq.spark.source.rows import open_rows
 
-    clock, token, progress = SystemClock(), secrets.token_hex(4), run.progress()
+    clock, token, progress = SystemClock(), run_token(), run.progress()
     job, table = asked.job(), asked.table()
     watcher = _watcher(asked, job.options, progress)
     with open_rows(job.options) as rows:
@@ -232,9 +232,7 @@ def _again(asked: Asked, run: Run) -> Row:
     options, table = asked.options(), asked.table()
     report = _report(asked, options) if asked.commit_progress else None
     with run.session("archive") as spark, run.watched(spark, run.progress()):
-        found = again(
-            spark, table, options, period, run=secrets.token_hex(4), clock=clock, report=report
-        )
+        found = again(spark, table, options, period, run=run_token(), clock=clock, report=report)
     since, until = (
         None if at is None else describe(at, zone) for at in (period.since_ms, period.until_ms)
     )

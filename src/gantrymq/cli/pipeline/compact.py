@@ -1,10 +1,9 @@
 """`gantry pipeline compact`: an archive's small files joined, and leftovers swept up."""
 
-import secrets
-
 import click
 
 from gantrymq.base.clock import SystemClock
+from gantrymq.base.tokens import run_token
 from gantrymq.cli.output import output_option, print_rows
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
 
@@ -38,6 +37,6 @@ def compact(run: Run, table: str, vacuum_hours: float, output: str) -> None:  # 
 
         archive, clock = open_table(table), SystemClock()
         with run.session("compact") as spark, run.watched(spark, run.progress()):
-            before, after = join(spark, archive, run=secrets.token_hex(4), clock=clock)
+            before, after = join(spark, archive, run=run_token(), clock=clock)
         swept = sweep(archive, now_ms=clock.now_ms(), age_ms=int(vacuum_hours * HOUR_MS))
         print_rows([{"joined": before, "into": after, "deleted": swept}], output)

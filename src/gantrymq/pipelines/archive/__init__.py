@@ -22,10 +22,10 @@ def archive_topics(
     `source` has options of the format "rocketmq" that say what to read: nameServer, topic or
     subscribePattern, via, storePath, group. With a group brokers are told of the progress.
     """
-    import secrets
     from dataclasses import replace
 
     from gantrymq.base.clock import SystemClock
+    from gantrymq.base.tokens import run_token
     from gantrymq.pipelines.archive.run import Archive, ArchiveRequest
     from gantrymq.pipelines.lake import open_table
     from gantrymq.spark.options.points import parse_point
@@ -40,7 +40,7 @@ def archive_topics(
     )
     try:
         return Archive(
-            spark, table, job, run=secrets.token_hex(4), clock=SystemClock(),
+            spark, table, job, run=run_token(), clock=SystemClock(),
             report=progress.report,
         ).run()  # fmt: skip
     finally:

@@ -1,10 +1,9 @@
 """The archive as a stream: commit after commit, for as long as nobody stops it."""
 
-import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from gantrymq.base.clock import WallClock
+from gantrymq.base.clock import WallClock, elapsed_seconds
 from gantrymq.pipelines.archive.run import Archive, Totals
 from gantrymq.pipelines.archive.upkeep import SMALL_MAX, compact, sweep
 from gantrymq.pipelines.common.progress import RunProgress
@@ -57,10 +56,10 @@ def follow(
     """Archive what there is every `trigger` seconds, until `stop` is asked."""
     progress.start(None, "rows")
     while not stop.asked:
-        began = time.monotonic()
+        began = elapsed_seconds()
         archive.catch_up(stopped=lambda: stop.asked)
         if tidy is not None and not stop.asked:
             tidy.look()
-        stop.pause(trigger - (time.monotonic() - began))
+        stop.pause(trigger - (elapsed_seconds() - began))
     progress.done()
     return archive.totals

@@ -1,11 +1,11 @@
 """The whole audit: tasks to workers, and one answer from what they say."""
 
 import struct
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from gantrymq.base.clock import elapsed_seconds
 from gantrymq.base.words import counted
 from gantrymq.pipelines.audit.findings import (
     COVERED,
@@ -66,7 +66,7 @@ def audit(spark: Any, directory: str, progress: RunProgress | None = None) -> Au
 
 def audit_by(run: Runner, directory: str, progress: RunProgress) -> Audit:
     """The same with any way to run tasks."""
-    began, scope = time.monotonic(), scope_of(directory)
+    began, scope = elapsed_seconds(), scope_of(directory)
     tasks = tasks_of(scope, len(index_files(scope.directory)))
     found: list[Finding] = []
     progress.start(len(tasks), "parts of the store")
@@ -83,7 +83,7 @@ def audit_by(run: Runner, directory: str, progress: RunProgress) -> Audit:
     findings = [each for each in found if each.level in (WRONG, NOTE)]
     findings += [*_layout(folder), *_joints(found, scope)]
     return Audit(
-        scope.directory, worst_first(joined(_once(findings))), covered, time.monotonic() - began,
+        scope.directory, worst_first(joined(_once(findings))), covered, elapsed_seconds() - began,
         _notes(scope, folder),
     )  # fmt: skip
 

@@ -2,9 +2,10 @@
 
 import sys
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TextIO
+
+from gantrymq.base.clock import elapsed_seconds
 
 LINE_SECONDS: Final = 10.0
 """How often a run that nobody watches says where it is."""
@@ -72,7 +73,7 @@ class Lines:
         self,
         out: TextIO,
         every: float = LINE_SECONDS,
-        now: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = elapsed_seconds,
     ) -> None:
         self._out, self._every, self._now = out, every, now
         self._lock = threading.RLock()  # who looks after the work inside a step is another thread

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from gantrymq.base.clock import elapsed_seconds
 from gantrymq.base.errors import GantryError
 from gantrymq.spark.explain import explain, ours
 from gantrymq.spark.runtime.session import active_session, local_session
@@ -176,8 +177,8 @@ class StopRequest:
 
     def pause(self, seconds: float) -> bool:
         """Wait, but not longer than until the run is asked to end; whether it is."""
-        end = time.monotonic() + seconds
-        while not self.asked and (left := end - time.monotonic()) > 0:
+        end = elapsed_seconds() + seconds
+        while not self.asked and (left := end - elapsed_seconds()) > 0:
             time.sleep(min(left, SLICE_SECONDS))
         return self.asked
 

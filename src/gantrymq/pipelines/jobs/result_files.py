@@ -4,7 +4,6 @@ Workers write Parquet themselves and report what they wrote. A task that is run 
 files; only those of the tasks that Spark counted are taken.
 """
 
-import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.tokens import unique_name
 from gantrymq.pipelines.common.arrow import arrow_schema
 
 REPORT: Final = "path string, rows bigint, blank bigint, first bigint, last bigint"
@@ -60,7 +60,7 @@ def write_part(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, folder: str, time: str
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a task as a file, and a row about it; nothing at all for no rows."""
-    path, writer = f"{folder}/{uuid.uuid4().hex}.parquet", None
+    path, writer = f"{folder}/{unique_name()}.parquet", None
     rows = blank = 0
     bounds: list[int] = []
     for batch in batches:

@@ -7,7 +7,6 @@ which did not know of each other one is refused.
 """
 
 import shutil
-import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +21,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from gantrymq.base.disk import OsDisk
 from gantrymq.base.errors import ConfigError
 from gantrymq.base.moments import describe
+from gantrymq.base.tokens import unique_name
 from gantrymq.model import Queue
 from gantrymq.pipelines.jobs.result_files import Staged
 from gantrymq.pipelines.lake import CommitConflict, TableError
@@ -106,7 +106,7 @@ class Results:
         lock = OsDisk().lock(str(self.root / LOCK))
         try:
             shutil.rmtree(self.root / STAGING, ignore_errors=True)  # of a run that died
-            folder = self.root / STAGING / uuid.uuid4().hex
+            folder = self.root / STAGING / unique_name()
             folder.mkdir(parents=True)
             yield str(folder)
         finally:

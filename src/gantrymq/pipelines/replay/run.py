@@ -1,11 +1,10 @@
 """A replay from its first chunk to its last, or on from where one was broken off."""
 
-import time
 from typing import Any, Final
 
 import msgspec
 
-from gantrymq.base.clock import SystemClock, WallClock
+from gantrymq.base.clock import SystemClock, WallClock, elapsed_seconds
 from gantrymq.base.errors import ConfigError
 from gantrymq.base.moments import describe
 from gantrymq.base.words import are, counted
@@ -105,13 +104,13 @@ class Replay:
             done = self._journal.done(plan)
             before = sum(chunk.rows for chunk in plan.chunks[:done])
             self._say_begin(plan, before, resumed)
-            sent, began = 0, time.monotonic()
+            sent, began = 0, elapsed_seconds()
             result = FAILED
             try:
                 self._progress.start(plan.messages, "messages")
                 self._progress.advance(before)
                 for number in range(done, len(plan.chunks)):
-                    wait = paced(sent, rate, time.monotonic() - began)
+                    wait = paced(sent, rate, elapsed_seconds() - began)
                     if self._stop.pause(wait):
                         break
                     self._publish(plan, number)
@@ -134,7 +133,7 @@ class Replay:
             result=result,
             messages=sent,
             total=plan.messages,
-            seconds=round(time.monotonic() - began, 3),
+            seconds=round(elapsed_seconds() - began, 3),
             resumed=resumed,
         )
 
@@ -159,7 +158,7 @@ class Replay:
                 f"going on with replay {plan.id} of {began}: {before} of "
                 f"{counted(plan.messages, 'message')} {are(before)} sent"
             )
-        self._audit(plan, BEGUN, 0, time.monotonic())
+        self._audit(plan, BEGUN, 0, elapsed_seconds())
 
     def _audit(
         self, plan: ReplayPlan, event: str, sent: int, began: float, error: str | None = None
@@ -176,7 +175,7 @@ class Replay:
             "filter": told(plan),
             "messages": plan.messages,
             "sent": sent,
-            "seconds": round(time.monotonic() - began, 3),
+            "seconds": round(elapsed_seconds() - began, 3),
         }
         self._journal.note(line if error is None else line | {"error": error})
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic, sleep
+from time import sleep
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from gantrymq.base.clock import WallClock
+from gantrymq.base.clock import WallClock, elapsed_seconds
 from gantrymq.base.words import are, counted
 from gantrymq.model import DEAD_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
 from gantrymq.pipelines.common.progress import RunProgress, Silent
@@ -81,14 +81,14 @@ def build(
     """Make all tables. The snapshot of progress is added to the history, if one is kept."""
     told = told or Silent()
     told.start(len(MARTS), "tables")
-    began = monotonic()
+    began = elapsed_seconds()
     facts = gather(wanted, clock)
     if history is not None:
         group_progress.append(
             history, [each for each in facts.progress if each["brokerOffset"] is not None]
         )
     if wanted.namesrv is not None:
-        sleep(max(0.0, SETTLE_SECONDS - (monotonic() - began)))
+        sleep(max(0.0, SETTLE_SECONDS - (elapsed_seconds() - began)))
     making = _Making(spark, wanted, facts, told, clock.now_ms())
     try:
         with _compiled_if_many(spark, facts.rows):

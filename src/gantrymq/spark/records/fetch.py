@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from gantrymq.base.clock import elapsed_seconds
 from gantrymq.base.errors import GantryError
 from gantrymq.client.consume.queues.pull_request import PullAnswer, PullStatus, pull_raw
 from gantrymq.client.core.errors import (
@@ -109,13 +110,13 @@ class Pull:
 
 def patiently(work: Callable[[], T], mendable: tuple[type[GantryError], ...], patience: float) -> T:
     """Do something, again while it fails with what another try may mend, for so many seconds."""
-    give_up, pause = time.monotonic() + patience, PAUSE_SECONDS_FIRST
+    give_up, pause = elapsed_seconds() + patience, PAUSE_SECONDS_FIRST
     while True:
         try:
             return work()
         except GantryError as error:
             busy = isinstance(error, BrokerRefused) and error.code in BUSY_CODES
-            late = time.monotonic() + pause > give_up
+            late = elapsed_seconds() + pause > give_up
             if late or not (busy or isinstance(error, mendable)):
                 raise
         time.sleep(pause)

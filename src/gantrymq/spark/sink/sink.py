@@ -8,7 +8,6 @@ it. At least once: tasks send, and ids are the same whenever a task or an epoch 
 
 import asyncio
 import logging
-import uuid
 from collections.abc import Coroutine, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -21,6 +20,7 @@ from pyspark.sql.datasource import (
 )
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.tokens import unique_id
 from gantrymq.client.core.errors import BrokerUnknown
 from gantrymq.client.produce.publishing import EpochResult, Publisher
 from gantrymq.protocol.publishing import ONCE_PREFIX, Share, WriterState
@@ -137,7 +137,7 @@ class BatchSink(DataSourceArrowWriter):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, options: SinkOptions, exact: bool) -> None:
         self._options, self._exact = options, exact
-        self._writer = options.writer_id or f"{ONCE_PREFIX}{uuid.uuid4()}"
+        self._writer = options.writer_id or f"{ONCE_PREFIX}{unique_id()}"
         self._epoch = options.epoch or 0
 
     def write(self, iterator: Iterator[Any]) -> TaskWritten:

@@ -6,10 +6,9 @@ was allowed to move it back.
 """
 
 import logging
-import time
 from typing import Any, Final
 
-from gantrymq.base.clock import SystemClock
+from gantrymq.base.clock import SystemClock, elapsed_seconds
 from gantrymq.base.errors import GantryError
 from gantrymq.client.admin import group_settings
 from gantrymq.client.admin.admin import Admin
@@ -48,12 +47,12 @@ class StreamProgress:
         """Tell the broker. That it is away is its own matter: the next report will do."""
         if not self._options.commits or offsets == self._told:
             return
-        if time.monotonic() < self._not_before:
+        if elapsed_seconds() < self._not_before:
             return
         try:
             self._report(offsets)
         except (GantryError, OSError) as error:
-            self._not_before = time.monotonic() + AGAIN_SECONDS
+            self._not_before = elapsed_seconds() + AGAIN_SECONDS
             log.warning("progress of %s not reported: %s", self._options.group, error)
         else:
             self._told = offsets

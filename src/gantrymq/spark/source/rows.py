@@ -6,12 +6,12 @@ store. Offsets mean the same in both, so a reader may begin in files and go on a
 
 import itertools
 import math
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
+from gantrymq.base.clock import elapsed_seconds
 from gantrymq.client.core.instance import Instance
 from gantrymq.model import Queue
 from gantrymq.spark.options.source_options import STORE, SourceOptions, parse_options
@@ -54,7 +54,7 @@ class BrokerRows:
 
     def bounds(self) -> tuple[Offsets, Offsets]:
         options, pattern = self._options, self._options.pattern
-        now, tries = time.monotonic(), itertools.count()
+        now, tries = elapsed_seconds(), itertools.count()
         is_old = now - self._looked >= options.metadata_ms / 1000
 
         async def look(instance: Instance) -> tuple[Offsets, Offsets]:

@@ -1,0 +1,23 @@
+"""Random names that no two runs share: of files, of runs, of writers.
+
+What *decides* by chance takes a `random.Random`, so that a simulation can repeat it. A name decides
+nothing, so it comes from the machine; ruff's TID251 refuses that elsewhere.
+"""
+
+import secrets
+import uuid
+
+
+def run_token() -> str:
+    """Eight digits that mark the files of one run of a pipeline."""
+    return secrets.token_hex(4)
+
+
+def unique_id() -> str:
+    """A UUID, with its dashes."""
+    return str(uuid.uuid4())
+
+
+def unique_name() -> str:
+    """A UUID as 32 digits, for a file or a folder."""
+    return uuid.uuid4().hex
