@@ -1,6 +1,8 @@
 """Style that no linter knows, and tables that must be complete."""
 
 import ast
+import re
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
@@ -15,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src" / "gantrymq").rglob("*.py"))
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 LINES_PER_FUNCTION_MAX, LINES_PER_MODULE_MAX = 70, 500
+PURE = re.compile(r"\bpure\b(?!-Python)", re.IGNORECASE)
+"""Says that a module does no I/O and reads no clock; pure-Python is about the language."""
 
 NOT_YET = {
     RequestCode(code)
@@ -71,6 +75,21 @@ def test_every_package_says_what_lives_there() -> None:
     packages = [path for path in SOURCES if path.name == "__init__.py"]
 
     assert [] == [path for path in packages if not ast.get_docstring(ast.parse(path.read_text()))]
+
+
+def test_pure_modules_are_held_to_it() -> None:
+    """
+    import-linter checks exactly the modules whose docstring says that they are pure.
+    """
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (contract,) = (each for each in settings["contracts"] if each["name"].startswith("pure"))
+    said = []
+    for path in SOURCES:
+        if PURE.search(ast.get_docstring(ast.parse(path.read_text())) or ""):
+            parts = path.relative_to(ROOT / "src").with_suffix("").parts
+            said.append(".".join(parts).removesuffix(".__init__"))
+
+    assert sorted(contract["source_modules"]) == said
 
 
 def test_every_request_code_is_routed_or_declared_missing() -> None:

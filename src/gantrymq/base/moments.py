@@ -1,5 +1,6 @@
-"""Words for times: what people write for a moment, as milliseconds since 1970. Pure.
+"""Words for times: what people write for a moment, as milliseconds since 1970.
 
+The present is an argument. Only `local_zone` asks the machine, for the zone that it is set to.
 A day is what the clocks of the named zone call one, so it may have 23 or 25 hours. A local time
 that the clocks skip or show twice is resolved, and `Moment.note` says how.
 """

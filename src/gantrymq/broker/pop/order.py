@@ -1,4 +1,4 @@
-"""Ordered pops: one batch of a queue at a time, tried again in place. Pure, but for its file.
+"""Ordered pops: one batch of a queue at a time, tried again in place.
 
 A queue stays closed while a message of its last batch is neither acknowledged nor visible again.
 The table is consumerOrderInfo.json in RocketMQ's shape. Nothing in it is needed for safety: the

@@ -1,4 +1,4 @@
-"""Which queue a row goes to. Pure but for the routes, which somebody else looks up.
+"""Which queue a row goes to. Pure: the routes are an argument.
 
 A row may name its queue; a sharding key always leads to the same one, by the rule of RocketMQ's
 clients; all others are spread in runs of neighbours, so that sends are large.
