@@ -1,4 +1,4 @@
-"""The data source itself: what Spark calls, each call a few lines over the parts that plan and read."""
+"""The data source itself: what Spark calls, each a few lines over the parts that plan and read."""
 
 # ruff: noqa: N802 - the names of the methods are Spark's
 
