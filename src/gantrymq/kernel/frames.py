@@ -6,13 +6,12 @@ from gantrymq.base.errors import ProtocolError
 from gantrymq.protocol.codes import LANGUAGE_CODES, VERSION_4_9_8
 from gantrymq.protocol.command import (
     BINARY_CODEC,
+    PREFIX,
     RESPONSE_FLAG,
     Command,
     decode_header,
     encode,
 )
-
-_PREFIX = struct.Struct(">II")
 
 _SIZE = struct.Struct(">i")
 _BINARY_ANSWER = struct.Struct(">IIhBhiiii")
@@ -46,7 +45,7 @@ def cut_commands(
     at, end = 0, len(buffer)
     with memoryview(buffer) as view:
         while end - at >= 8 and len(commands) < count_max:
-            size, mark = _PREFIX.unpack_from(view, at)
+            size, mark = PREFIX.unpack_from(view, at)
             frame_end, header_end = at + 4 + size, at + 8 + (mark & 0xFF_FFFF)
             if 4 + size > size_max:
                 error = ProtocolError(f"frame of {4 + size} bytes is over the limit of {size_max}")
@@ -79,7 +78,7 @@ def send_answer(
     header = _SEND_TEMPLATE % (
         code, msg_id.encode(), queue_id, queue_offset, more, opaque, VERSION_4_9_8
     )  # fmt: skip
-    return _PREFIX.pack(4 + len(header), len(header)) + header
+    return PREFIX.pack(4 + len(header), len(header)) + header
 
 
 def _binary_send_answer(
@@ -127,4 +126,4 @@ def pull_answer(
             code, max_offset, min_offset, next_offset, suggest, opaque, remark.encode(),
             VERSION_4_9_8,
         )  # fmt: skip
-    return _PREFIX.pack(4 + len(header) + body_size, codec << 24 | len(header)) + header
+    return PREFIX.pack(4 + len(header) + body_size, codec << 24 | len(header)) + header

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 from zlib import crc32
 
+from gantrymq.base.layout import I32, I64, byte_layout
 from gantrymq.protocol.record import (
     AT_SYS_FLAG,
     BLANK_BYTES,
@@ -32,8 +33,19 @@ offset, body, properties."""
 Walked = tuple[bytes, int, int, int, int, int, int, int, bytes]
 """Topic, queue id, queue offset, log offset, size, sys flag, tag code, store ms, properties."""
 
-ENTRY: Final = struct.Struct(">qiq")
-"""A queue entry: log offset, record size, tag code."""
+
+class QueueEntry(NamedTuple):
+    """One entry of a consume queue."""
+
+    position: I64
+    """The log offset of the record."""
+    size: I32
+    """Bytes of the record."""
+    tag_code: I64
+    """Java's hash of the tag, 0 for none; or the address of a unit of `consumequeue_ext`."""
+
+
+ENTRY: Final = byte_layout(QueueEntry)
 
 FILLER_SIZE = 0x7FFFFFFF
 """The size in a queue entry that stands for no record."""

@@ -4,10 +4,27 @@ import struct
 from typing import NamedTuple
 
 from gantrymq.base.errors import ProtocolError
+from gantrymq.base.layout import I32, byte_layout
 
-_HEAD = struct.Struct(">iiiii")
+
+class BatchItemHead(NamedTuple):
+    """What each message of a batch begins with; its body and its properties follow."""
+
+    total_size: I32
+    """The whole item in bytes, this field included."""
+    magic: I32
+    """Always 0; not read."""
+    body_crc: I32
+    """Always 0; not read."""
+    flag: I32
+    """The user's."""
+    body_size: I32
+    """Bytes of the body, which follows."""
+
+
+_HEAD = byte_layout(BatchItemHead)
 _SIZE = struct.Struct(">h")
-FIXED_BYTES = 22
+FIXED_BYTES = _HEAD.size + _SIZE.size
 
 
 class Item(NamedTuple):

@@ -8,12 +8,13 @@ keys are in Java's order, nulls are left out.
 """
 
 import struct
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
 from gantrymq.base.errors import ProtocolError
 from gantrymq.base.javatypes import Int32, java_enum
+from gantrymq.base.layout import I16, I32, U8, U32, byte_layout
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.codes import LANGUAGE_CODES, LANGUAGES, VERSION_4_9_8
 
@@ -23,8 +24,35 @@ RESPONSE_FLAG: Final = 1
 ONEWAY_FLAG: Final = 2
 FRAME_BYTES_MAX: Final = 16_777_216
 
-_PREFIX = struct.Struct(">II")
-_BINARY_HEAD = struct.Struct(">hBhiii")
+
+class FramePrefix(NamedTuple):
+    """What every frame begins with."""
+
+    size: U32
+    """Bytes that follow this field."""
+    mark: U32
+    """Codec of the header in the first byte, bytes of the header in the other three."""
+
+
+class BinaryHead(NamedTuple):
+    """The fixed part of a binary header; remark and fields follow it."""
+
+    code: I16
+    """Request code, or the code of an answer."""
+    language: U8
+    """Number of the sender's language."""
+    version: I16
+    """Number of the sender's release."""
+    opaque: I32
+    """Number of the request; its answer has the same."""
+    flag: I32
+    """Bit 0: an answer; bit 1: nobody waits for an answer."""
+    remark_size: I32
+    """Bytes of the remark, which follows in UTF-8."""
+
+
+PREFIX: Final = byte_layout(FramePrefix)
+_BINARY_HEAD = byte_layout(BinaryHead)
 _INT = struct.Struct(">i")
 _KEY_SIZE = struct.Struct(">h")
 
@@ -178,7 +206,7 @@ def encode(command: Command) -> bytes:
     header = to_bytes(command)
     body = command.body
     size = 4 + len(header) + len(body)
-    return _PREFIX.pack(size, command.codec << 24 | len(header)) + header + body
+    return PREFIX.pack(size, command.codec << 24 | len(header)) + header + body
 
 
 def _encode_json(command: Command) -> bytes:

@@ -5,10 +5,26 @@ import struct
 from typing import NamedTuple
 
 from gantrymq.base.errors import ProtocolError
+from gantrymq.base.layout import U16, U32, byte_layout
 
 _PORT = struct.Struct(">i")
 _PLACE = struct.Struct(">iq")
-_UNIQUE_TAIL = struct.Struct(">HIIH")
+
+
+class UniqueTail(NamedTuple):
+    """What follows the client's address in an id that a client makes."""
+
+    pid: U16
+    """Low bits of the process number."""
+    salt: U32
+    """Random for each client; RocketMQ has the hash of a class loader here."""
+    since_ms: U32
+    """Milliseconds since the month began."""
+    counter: U16
+    """Counts the ids of this client."""
+
+
+_UNIQUE_TAIL = byte_layout(UniqueTail)
 
 
 class Place(NamedTuple):

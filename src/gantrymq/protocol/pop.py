@@ -56,12 +56,19 @@ class Handle(NamedTuple):
     start: int
     """The first offset its pop looked at; names the checkpoint together with the time."""
     pop_ms: int
+    """When it was popped."""
     invisible_ms: int
+    """For how long nobody else gets it."""
     revive_queue: int
+    """The queue of the revive log that has its checkpoint; 999 if it was popped in order."""
     flag: str
+    """0: from its topic, 1 or 2: from a retry topic of either kind."""
     broker_name: str
+    """The broker that has the queue."""
     queue_id: int
+    """The queue it lies in."""
     offset: int
+    """Its queue offset; `start` where the word is missing."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -132,29 +139,48 @@ class CheckpointBody(msgspec.Struct, kw_only=True):
     bm: int = 0
     """Bit i is set when the i-th message needs no further delivery."""
     bn: str = ""
+    """The broker's name."""
     c: str = ""
+    """The group."""
     d: list[int] = []
+    """The distance of each message's queue offset from `so`."""
     it: int = 0
+    """For how many milliseconds the messages are invisible."""
     n: int = 0
+    """How many messages there are."""
     pt: int = 0
+    """When they were popped."""
     q: int = 0
+    """The queue they lie in."""
     ro: int = 0
+    """Always 0; not read."""
     rp: str | None = None
+    """How often the checkpoint was put again; left out when never."""
     so: int = 0
+    """The first queue offset that the pop looked at."""
     t: str = ""
+    """The topic they lie in, which may be a retry topic."""
 
 
 class AckBody(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The bodies of `ack` and `bAck` records; the latter bring a list."""
 
     ao: int = -1
+    """The queue offset of the one message."""
     aol: list[int] = []
+    """The queue offsets of several messages."""
     bn: str = ""
+    """The broker's name."""
     c: str = ""
+    """The group."""
     pt: int = 0
+    """When they were popped."""
     q: int = 0
+    """The queue they lie in."""
     so: int = 0
+    """The first queue offset that the pop looked at."""
     t: str = ""
+    """The topic they lie in."""
 
     @property
     def offsets(self) -> list[int]:
@@ -168,14 +194,23 @@ class BatchAck(msgspec.Struct, kw_only=True):
     """Several messages of one checkpoint."""
 
     b: str = ""
+    """Java's BitSet in base64: bit i stands for queue offset `so` + i."""
     c: str
+    """The group."""
     it: int = 0
+    """For how many milliseconds they are invisible."""
     pt: int
+    """When they were popped."""
     q: int
+    """The queue they lie in."""
     r: str = NORMAL
+    """0: from its topic, 1 or 2: from a retry topic of either kind."""
     rq: int
+    """The queue of the revive log that has their checkpoint."""
     so: int
+    """The first queue offset that the pop looked at."""
     t: str
+    """The topic that was asked for."""
 
     @property
     def offsets(self) -> list[int]:

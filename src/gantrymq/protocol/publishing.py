@@ -49,10 +49,15 @@ class Stretch(msgspec.Struct, frozen=True, array_like=True):
     """Staged messages one behind the other, and the queue they are for."""
 
     stage_queue: int
+    """The queue of the stage topic."""
     offset: int
+    """The queue offset of the first message there."""
     count: int
+    """How many messages follow each other."""
     topic: str
+    """The topic that they are for."""
     queue_id: int
+    """The queue that they are for."""
     last_id: str
     """The id of the last message: after a power cut others may lie at the same offsets."""
 

@@ -16,9 +16,13 @@ class RecallHandle(NamedTuple):
     """Which message, on which broker, and when it would be delivered."""
 
     topic: str
+    """The topic that it was sent to."""
     broker_name: str
+    """The broker that it waits on."""
     deliver_ms: int
+    """When it would be delivered."""
     msg_id: str
+    """Its unique id."""
 
     def encode(self) -> str:
         words = (VERSION, self.topic, self.broker_name, str(self.deliver_ms), self.msg_id)

@@ -14,16 +14,15 @@ import struct
 import zlib
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Annotated, NamedTuple, get_type_hints
+from typing import Annotated, NamedTuple
 
 import msgspec
 
 from gantrymq.base.errors import ProtocolError
+from gantrymq.base.layout import I32, I64, byte_layout
 from gantrymq.protocol import properties
 from gantrymq.protocol.ids import decode_host, encode_host, offset_msg_id
 
-I32 = Annotated[int, "i"]
-I64 = Annotated[int, "q"]
 BornHost = Annotated[bytes, "born"]
 StoreHost = Annotated[bytes, "store"]
 
@@ -48,21 +47,36 @@ STORE_V6 = 0x20
 class RecordHead(NamedTuple):
     """Fixed part of a record, big-endian, in the order of the bytes."""
 
-    total_size: I32  # the whole record, this word included
+    total_size: I32
+    """The whole record in bytes, this field included."""
     magic: I32
-    body_crc: I32  # crc32 of the stored body without its sign bit; 0 for an empty body
+    """The version of the record."""
+    body_crc: I32
+    """CRC-32 of the stored body without its sign bit; 0 for an empty body."""
     queue_id: I32
-    flag: I32  # the user's, opaque to the broker
-    queue_offset: I64  # which entry of its queue this is; 0 for prepared and rollback records
-    physical_offset: I64  # where the record begins in the log
+    """The queue of the topic."""
+    flag: I32
+    """The user's; the broker does not read it."""
+    queue_offset: I64
+    """Which entry of its queue this is; 0 for prepared and rollback records."""
+    physical_offset: I64
+    """The log offset at which the record begins."""
     sys_flag: I32
+    """The bits below."""
     born_ms: I64
+    """When the client made the message."""
     born_host: BornHost
+    """The client's address and port."""
     store_ms: I64
+    """When the broker stored it."""
     store_host: StoreHost
+    """The broker's address and port."""
     reconsume_times: I32
+    """How often it was sent back for a retry."""
     prepared_offset: I64
+    """What it was copied from, if that has to be known; see below."""
     body_size: I32
+    """Bytes of the body, which follows."""
 
 
 def head_layout(sys_flag: int) -> struct.Struct:
@@ -71,9 +85,7 @@ def head_layout(sys_flag: int) -> struct.Struct:
         "born": "20s" if sys_flag & BORN_V6 else "8s",
         "store": "20s" if sys_flag & STORE_V6 else "8s",
     }
-    hints = get_type_hints(RecordHead, include_extras=True).values()
-    codes = (hint.__metadata__[0] for hint in hints)
-    return struct.Struct(">" + "".join(hosts.get(code, code) for code in codes))
+    return byte_layout(RecordHead, hosts)
 
 
 LAYOUTS = {flag: head_layout(flag) for flag in (0, BORN_V6, STORE_V6, BORN_V6 | STORE_V6)}

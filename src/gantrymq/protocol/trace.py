@@ -52,9 +52,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What all records tell; empty texts are unknown."""
 
     msg_id: str
+    """The message's unique id."""
     at_ms: int = 0
+    """When it happened."""
     region: str = ""
+    """The broker's region; DefaultRegion unless set."""
     group: str = ""
+    """The client's group."""
     keys: str = ""
     """The message's keys, separated by spaces."""
 
@@ -63,13 +67,21 @@ class Pub(Record, frozen=True, kw_only=True, gc=False):
     """A message was sent. `ok` is False when it was stored less safely than asked for."""
 
     topic: str
+    """The message's topic."""
     tags: str = ""
+    """The message's tag."""
     store_host: str = ""
+    """The broker's address."""
     body_bytes: int = 0
+    """Size of the body."""
     cost_ms: int = 0
+    """How long the send took."""
     message_type: int = MessageType.NORMAL
+    """A number of `MessageType`."""
     offset_msg_id: str = ""
+    """The id that the broker gave."""
     ok: bool = True
+    """Whether it was stored as safely as asked for."""
     client_host: str = ""
     """Only older writers name it."""
 
@@ -78,36 +90,50 @@ class SubBefore(Record, frozen=True, kw_only=True, gc=False):
     """A message was handed to a consumer. `request_id` leads to the record of its end."""
 
     request_id: str
+    """The same in both records of one consumption."""
     retry_times: int = 0
+    """How often the message was retried before."""
 
 
 class SubAfter(Record, frozen=True, kw_only=True, gc=False):
     """A consumer is done with a message. The clouds' writers leave out time and group."""
 
     request_id: str
+    """The same in both records of one consumption."""
     cost_ms: int = 0
+    """How long the handler took."""
     ok: bool = True
+    """Whether the message was acknowledged."""
     outcome: int = ConsumeReturnType.SUCCESS
+    """A number of `ConsumeReturnType`."""
 
 
 class EndTransaction(Record, frozen=True, kw_only=True, gc=False):
     """A producer decided on a half message."""
 
     topic: str
+    """The message's topic."""
     tags: str = ""
+    """The message's tag."""
     store_host: str = ""
+    """The broker's address."""
     message_type: int = MessageType.COMMIT
+    """A number of `MessageType`."""
     transaction_id: str = ""
+    """The transaction's id, which is the message's unique id."""
     state: str = "UNKNOW"
     """COMMIT_MESSAGE, ROLLBACK_MESSAGE or UNKNOW."""
     from_check: bool = False
+    """Whether a check-back asked for the decision."""
 
 
 class Recall(Record, frozen=True, kw_only=True, gc=False):
     """A delayed message was called back."""
 
     topic: str
+    """The message's topic."""
     ok: bool = True
+    """Whether the broker accepted it."""
 
 
 class TraceCount(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -118,10 +144,13 @@ class TraceCount(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
 
     at_ms: int
+    """When the trace message was written."""
     group: str
+    """The client's group."""
     side: str
     """PRODUCE or CONSUME."""
     client_id: str
+    """The client that writes."""
     begun_ms: int
     """When the writer began; with side and client id it tells writers apart."""
     first: int

@@ -7,16 +7,60 @@ long as the copy equals the original, nobody else wrote the file since.
 """
 
 import struct
+from typing import NamedTuple
 from zlib import crc32
 
 import msgspec
 
 from gantrymq.base.disk import Disk, parent_of
+from gantrymq.base.layout import I32, I64, Bytes8, Bytes17, byte_layout
 from gantrymq.kernel import SECTOR
 
 PAGE = 4096
-_TIMES = struct.Struct(">qqq")
-_OURS = struct.Struct(">8sqqqqq17siqqqq")
+
+
+class CheckpointTimes(NamedTuple):
+    """RocketMQ's part of the page."""
+
+    log_ms: I64
+    """Store time of the newest message up to which the commit log is flushed."""
+    queue_ms: I64
+    """The same for the consume queues."""
+    index_ms: I64
+    """The same for the index."""
+
+
+class CheckpointOwn(NamedTuple):
+    """Our part of the page, which RocketMQ passes over."""
+
+    magic: Bytes8
+    """`GANTRY01`."""
+    dispatched: I64
+    """Log, queues and index are durable for every record below this log offset."""
+    log_ms: I64
+    """A copy of the first time."""
+    queue_ms: I64
+    """A copy of the second time."""
+    index_ms: I64
+    """A copy of the third time."""
+    last_store_ms: I64
+    """The store time of the newest record; a clock that went back does not go below it."""
+    index_name: Bytes17
+    """The index file that was being filled; zeros for none."""
+    index_next_entry: I32
+    """The number of its next entry."""
+    segment_bytes: I64
+    """Size of a file of the commit log."""
+    queue_file_entries: I64
+    """Entries of a file of a consume queue."""
+    index_slots: I64
+    """Slots of an index file."""
+    index_entries: I64
+    """Entries of an index file."""
+
+
+_TIMES = byte_layout(CheckpointTimes)
+_OURS = byte_layout(CheckpointOwn)
 _CRC = struct.Struct(">I")
 _MAGIC = b"GANTRY01"
 
@@ -47,45 +91,35 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
         """The page as it goes to disk."""
         assert self.dispatched is not None
         assert self.sizes is not None
-        times = _TIMES.pack(self.log_ms, self.queue_ms, self.index_ms)
-        ours = _OURS.pack(
-            _MAGIC,
-            self.dispatched,
-            self.log_ms,
-            self.queue_ms,
-            self.index_ms,
-            self.last_store_ms,
-            self.index_name.encode(),
-            self.index_next_entry,
-            *self.sizes,
+        times = CheckpointTimes(self.log_ms, self.queue_ms, self.index_ms)
+        name, dispatched = self.index_name.encode(), self.dispatched
+        own = CheckpointOwn(
+            _MAGIC, dispatched, *times, self.last_store_ms, name, self.index_next_entry, *self.sizes
         )
-        checked = times + ours
-        return (checked + _CRC.pack(crc32(ours))).ljust(PAGE, b"\0")
+        ours = _OURS.pack(*own)
+        return (_TIMES.pack(*times) + ours + _CRC.pack(crc32(ours))).ljust(PAGE, b"\0")
 
 
 def decode(page: bytes) -> Checkpoint:
     """Read a checkpoint, ours or a Java broker's; an empty one is no promise at all."""
     if len(page) < _TIMES.size:
         return Checkpoint()
-    log_ms, queue_ms, index_ms = _TIMES.unpack_from(page)
-    java = Checkpoint(log_ms=log_ms, queue_ms=queue_ms, index_ms=index_ms)
+    times = CheckpointTimes._make(_TIMES.unpack_from(page))
+    java = Checkpoint(**times._asdict())
     ours_end = _TIMES.size + _OURS.size
     ours = page[_TIMES.size : ours_end]
     if len(page) < ours_end + _CRC.size or ours[:8] != _MAGIC:
         return java
     if _CRC.unpack_from(page, ours_end)[0] != crc32(ours):
         return java
-    fields = _OURS.unpack(ours)
-    dispatched, *copy, last_store_ms, name, next_entry = fields[1:8]
+    own = CheckpointOwn._make(_OURS.unpack(ours))
     return Checkpoint(
-        log_ms=log_ms,
-        queue_ms=queue_ms,
-        index_ms=index_ms,
-        dispatched=dispatched if copy == [log_ms, queue_ms, index_ms] else None,
-        index_name=name.rstrip(b"\0").decode(),
-        index_next_entry=next_entry,
-        last_store_ms=last_store_ms,
-        sizes=fields[8:12],
+        **times._asdict(),
+        dispatched=own.dispatched if times == (own.log_ms, own.queue_ms, own.index_ms) else None,
+        index_name=own.index_name.rstrip(b"\0").decode(),
+        index_next_entry=own.index_next_entry,
+        last_store_ms=own.last_store_ms,
+        sizes=(own.segment_bytes, own.queue_file_entries, own.index_slots, own.index_entries),
     )
 
 

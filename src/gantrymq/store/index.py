@@ -8,7 +8,6 @@ indexed many at a time.
 """
 
 import logging
-import struct
 from datetime import datetime
 from typing import NamedTuple
 
@@ -16,15 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gantrymq.base.disk import Disk, File
+from gantrymq.base.layout import I32, I64, byte_fields, byte_layout
 
 log = logging.getLogger(__name__)
-
-HEADER = struct.Struct(">qqqqii")
-"""Begin and end store time, begin and end log offset, slots in use, number of the next entry."""
-
-ENTRY_DTYPE = np.dtype([("hash", ">i4"), ("at", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
-ENTRY_BYTES = ENTRY_DTYPE.itemsize
-assert ENTRY_BYTES == 20
 
 Rows = npt.NDArray[np.void]
 Numbers = npt.NDArray[np.int32]
@@ -33,12 +26,38 @@ Numbers = npt.NDArray[np.int32]
 class IndexHeader(NamedTuple):
     """The first 40 bytes of an index file."""
 
-    begin_ms: int
-    end_ms: int
-    begin_offset: int
-    end_offset: int
-    slots_used: int
-    next_entry: int
+    begin_ms: I64
+    """Store time of the first record that has an entry here."""
+    end_ms: I64
+    """Store time of the last one."""
+    begin_offset: I64
+    """Log offset of the first one."""
+    end_offset: I64
+    """Log offset of the last one."""
+    slots_used: I32
+    """Slots that are not 0."""
+    next_entry: I32
+    """The number that the next entry gets; 1 in an empty file."""
+
+
+class IndexEntry(NamedTuple):
+    """One key of one record."""
+
+    hash: I32
+    """Java's hash of `topic#key` without its sign."""
+    at: I64
+    """The log offset of the record."""
+    seconds: I32
+    """Store time, in whole seconds behind the file's `begin_ms`."""
+    previous: I32
+    """The number of the entry that the slot named before; 0 ends the chain."""
+
+
+HEADER = byte_layout(IndexHeader)
+SLOT_BYTES = 4
+"""A slot is an i32: the number of the newest entry whose hash leads to it, or 0."""
+ENTRY_DTYPE = np.dtype([(field.name, f">{field.format}") for field in byte_fields(IndexEntry)])
+ENTRY_BYTES = ENTRY_DTYPE.itemsize
 
 
 def link(slots: Numbers, places: npt.NDArray[np.int64], first: int) -> Numbers:
@@ -68,7 +87,7 @@ class IndexFile:
     @property
     def entries_at(self) -> int:
         """Where entry 0 would lie."""
-        return HEADER.size + self._slot_count * 4
+        return HEADER.size + self._slot_count * SLOT_BYTES
 
     @property
     def room(self) -> int:
@@ -151,7 +170,7 @@ class IndexFile:
     def _take(self, stated: IndexHeader) -> None:
         self.begin_ms, self.end_ms, self.begin_offset, self.end_offset = stated[:4]
         self.next_entry = self._written = stated.next_entry
-        raw = self.file.pread(self._slot_count * 4, HEADER.size)
+        raw = self.file.pread(self._slot_count * SLOT_BYTES, HEADER.size)
         self.slots = np.frombuffer(raw, ">i4").astype(np.int32)
 
     def head_of_chain(self, key_hash: int) -> int:
@@ -198,7 +217,7 @@ def create(disk: Disk, path: str, name: str, slots: int, entries: int) -> IndexF
     """Make an index file with all its blocks; a full disk raises and leaves nothing."""
     file = disk.open(path, create=True)
     try:
-        file.allocate(HEADER.size + slots * 4 + entries * ENTRY_BYTES)
+        file.allocate(HEADER.size + slots * SLOT_BYTES + entries * ENTRY_BYTES)
     except OSError:
         file.close()
         disk.delete(path)

@@ -7,11 +7,14 @@ from typing import NamedTuple
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk, File
+from gantrymq.base.layout import byte_layout
 from gantrymq.kernel import KeyedRecord, key_rows
 from gantrymq.store.errors import LayoutError
 from gantrymq.store.index import (
     ENTRY_BYTES,
     HEADER,
+    SLOT_BYTES,
+    IndexEntry,
     IndexFile,
     IndexHeader,
     create,
@@ -23,8 +26,9 @@ log = logging.getLogger(__name__)
 PENDING_MAX = 512
 """Records are indexed at the latest when this many wait."""
 
-_ENTRY = struct.Struct(">iqii")
+_ENTRY = byte_layout(IndexEntry)
 _SLOT = struct.Struct(">i")
+assert _SLOT.size == SLOT_BYTES
 
 
 class Sealed(NamedTuple):
@@ -150,7 +154,7 @@ class KeyIndex:
         return f"{self.directory}/{name}"
 
     def _file_bytes(self) -> int:
-        return HEADER.size + self._slots * 4 + self._entries * ENTRY_BYTES
+        return HEADER.size + self._slots * SLOT_BYTES + self._entries * ENTRY_BYTES
 
     def load(self, below: int, position: tuple[str, int] | None, *, clean: bool) -> None:
         """Find the files; drop what is newer than `position` or of records not `below`.
@@ -222,11 +226,11 @@ class KeyIndex:
     ) -> Iterator[int]:
         file, header, number = start
         if number is None:
-            at = HEADER.size + key_hash % self._slots * 4
+            at = HEADER.size + key_hash % self._slots * SLOT_BYTES
             (number,) = _SLOT.unpack(file.pread(_SLOT.size, at))
         before = header.next_entry
         while 0 < number < before:
-            at = HEADER.size + self._slots * 4 + number * ENTRY_BYTES
+            at = HEADER.size + self._slots * SLOT_BYTES + number * ENTRY_BYTES
             found_hash, offset, seconds, previous = _ENTRY.unpack(file.pread(ENTRY_BYTES, at))
             # Entries know only seconds: up to 999 ms are missing in what they say.
             earliest = header.begin_ms + seconds * 1000

@@ -13,12 +13,27 @@ import struct
 from typing import NamedTuple
 
 from gantrymq.base.disk import File, delete_tree
+from gantrymq.base.layout import I16, I64, byte_layout
 from gantrymq.kernel import ENTRY
 from gantrymq.store.segment import OpenFiles, bases_in, file_name
 
-UNIT = struct.Struct(">hqqh")
-"""Size of the unit, tag code, store time, size of the bitmap; then bitmap and log offset."""
+
+class UnitHead(NamedTuple):
+    """What a unit begins with; the bitmap follows, and then in units of ours the log offset."""
+
+    size: I16
+    """The whole unit in bytes, this field included."""
+    tag_code: I64
+    """Java's hash of the tag, 0 for none."""
+    store_ms: I64
+    """When the message was stored."""
+    bitmap_size: I16
+    """Bytes of the bitmap."""
+
+
+UNIT = byte_layout(UnitHead)
 POSITION = struct.Struct(">q")
+"""Log offset of the record, behind the bitmap."""
 ADDRESS_ZERO = -(1 << 63)
 ADDRESS_MAX = -(1 << 31) - 1
 """Tag codes are 32-bit numbers, so that everything below is an address."""

@@ -19,14 +19,18 @@ class Enrolled(msgspec.Struct, frozen=True, kw_only=True, tag="enrolled"):
     """A writer's decisions are kept by another broker."""
 
     writer: str
+    """The writer's id."""
     coordinator: str
+    """The name of that broker."""
 
 
 class PreparedNote(msgspec.Struct, frozen=True, kw_only=True, tag="prepared"):
     """A share is complete and may be decided at any time: what is staged must stay."""
 
     writer: str
+    """The writer's id."""
     epoch: int
+    """The number of the epoch."""
     lowest: int
     """The log offset of the first staged message."""
 
@@ -35,24 +39,33 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, tag="decided"):
     """The commit of an epoch: it will be published, and nothing else under its name."""
 
     writer: str
+    """The writer's id."""
     epoch: int
+    """The number of the epoch."""
     coordinator: str
+    """The name of the broker that decides, which is this one."""
     decision: EpochDecision
+    """`{"shares": {BROKER: [STRETCH, ...]}}`: what each broker has to publish, in order."""
 
 
 class Intended(msgspec.Struct, frozen=True, kw_only=True, tag="intended"):
     """This broker begins to publish its share; what follows in the log may be copies of it."""
 
     writer: str
+    """The writer's id."""
     epoch: int
+    """The number of the epoch."""
     share: Share
+    """`[STRETCH, ...]`: what this broker has to publish, in order."""
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True, tag="published"):
     """All of this broker's share stands in its queues, in front of this note."""
 
     writer: str
+    """The writer's id."""
     epoch: int
+    """The number of the epoch."""
 
 
 Note = Enrolled | PreparedNote | Decided | Intended | Published

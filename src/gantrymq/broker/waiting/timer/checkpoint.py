@@ -8,15 +8,48 @@ none. Behind its numbers stands what we go by: that offset, the one we have read
 checksum over RocketMQ's numbers, which tells whether it has had the store in between.
 """
 
-import struct
 import zlib
 from typing import Final, NamedTuple
 
 from gantrymq.base.disk import Disk, parent_of
+from gantrymq.base.layout import I64, U32, Bytes8, byte_layout
 
-_LAYOUT: Final = struct.Struct(">7q")
-_OWN_AT: Final = 64
-_OWN: Final = struct.Struct(">8sqqI")
+
+class TimerNumbers(NamedTuple):
+    """RocketMQ's part of the file."""
+
+    read_ms: I64
+    """What was read and was due at this time or before is delivered."""
+    flushed: I64
+    """A position in RocketMQ's timer log; 0, as we write none."""
+    queue_offset: I64
+    """From where RocketMQ reads the intake queue: no message before it waits."""
+    slave_queue_offset: I64
+    """The same for slaves."""
+    state_version: I64
+    """Data version: 0."""
+    saved_ms: I64
+    """Data version: when this was written."""
+    counter: I64
+    """Data version: how often this was written."""
+
+
+class TimerOwn(NamedTuple):
+    """Our part of the file, which RocketMQ passes over."""
+
+    mark: Bytes8
+    """`gantrymq`."""
+    low: I64
+    """No message of the intake queue before this offset waits."""
+    offset: I64
+    """The intake queue was read up to here."""
+    crc: U32
+    """CRC-32 of RocketMQ's part: when it fits no more, RocketMQ has had the store."""
+
+
+_LAYOUT: Final = byte_layout(TimerNumbers)
+OWN_AT: Final = 64
+_OWN: Final = byte_layout(TimerOwn)
 _OWN_MARK: Final = b"gantrymq"
 FILE_BYTES: Final = 4096
 WRITE_BYTES: Final = 512
@@ -36,20 +69,20 @@ class TimerCheck(NamedTuple):
     def encode(self) -> bytes:
         numbers = _LAYOUT.pack(self.read_ms, 0, self.low, self.low, 0, self.saved_ms, self.counter)
         own = _OWN.pack(_OWN_MARK, self.low, self.offset, zlib.crc32(numbers))
-        return (numbers.ljust(_OWN_AT, b"\0") + own).ljust(WRITE_BYTES, b"\0")
+        return (numbers.ljust(OWN_AT, b"\0") + own).ljust(WRITE_BYTES, b"\0")
 
     @classmethod
     def decode(cls, data: bytes) -> "TimerCheck":
         """Ours or RocketMQ's. What is too short was never written."""
         if len(data) < _LAYOUT.size:
             return cls()
-        read_ms, _, offset, _, _, saved_ms, counter = _LAYOUT.unpack_from(data)
-        low = 0
-        if len(data) >= _OWN_AT + _OWN.size:
-            mark, own_low, own_offset, crc = _OWN.unpack_from(data, _OWN_AT)
-            if mark == _OWN_MARK and crc == zlib.crc32(data[: _LAYOUT.size]):
-                low, offset = own_low, own_offset
-        return cls(read_ms, offset, low, counter, saved_ms)
+        numbers = TimerNumbers._make(_LAYOUT.unpack_from(data))
+        low, offset = 0, numbers.queue_offset
+        if len(data) >= OWN_AT + _OWN.size:
+            own = TimerOwn._make(_OWN.unpack_from(data, OWN_AT))
+            if own.mark == _OWN_MARK and own.crc == zlib.crc32(data[: _LAYOUT.size]):
+                low, offset = own.low, own.offset
+        return cls(numbers.read_ms, offset, low, numbers.counter, numbers.saved_ms)
 
 
 def load_check(disk: Disk, path: str) -> TimerCheck:
