@@ -4,12 +4,10 @@ Keys, defaults and effects come from the classes that servers read, so that the 
 anything else. A heading `# --- Name ---` in such a class begins a group of keys.
 """
 
-import ast
 import inspect
 import os.path
 import re
-import textwrap
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -18,6 +16,7 @@ from gantrymq.base.config import as_text
 from gantrymq.broker.settings import rocketmq_keys
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.settings.live_settings import FIXED, LIVE
+from gantrymq.cli.field_docs import field_docs
 from gantrymq.nameserver import config as nameserver
 from gantrymq.nameserver.config import NEXT_START, UNCHANGEABLE, NameServerConfig
 
@@ -54,7 +53,7 @@ class SettingsClass:
 
     def page(self) -> str:
         """A heading and a table for each group."""
-        effects = _effects(type(self.defaults))
+        effects = field_docs(type(self.defaults))
         parts = []
         for group, names in _groups(type(self.defaults)).items():
             heading = f"### {group}\n\n" if group else ""
@@ -109,20 +108,6 @@ def _groups(kind: type[msgspec.Struct]) -> dict[str, list[str]]:
         elif (match := _FIELD.match(line)) and match[1] in kind.__struct_fields__:
             found.setdefault(heading, []).append(match[1])
     return found
-
-
-def _effects(kind: type[msgspec.Struct]) -> dict[str, str]:
-    """The sentence that stands below each field in the source; '' where there is none."""
-    return {name: " ".join(text.split()) for name, text in _documented(kind)}
-
-
-def _documented(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
-    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-    assert isinstance(body, ast.ClassDef)
-    for field, below in zip(body.body, [*body.body[1:], None], strict=True):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            text = below.value if isinstance(below, ast.Expr) else None
-            yield field.target.id, str(text.value) if isinstance(text, ast.Constant) else ""
 
 
 if __name__ == "__main__":
