@@ -64,7 +64,8 @@ class Member:
         self.store._db.close()
         consumer = self.consumer
         assert consumer._workers is not None
-        for tasks in (consumer._tasks, consumer._workers._tasks, consumer.instance._tasks):
+        background = (consumer._background._tasks, consumer.instance._background._tasks)
+        for tasks in (*background, consumer._workers._tasks):
             for task in list(tasks):
                 task.cancel()
         for address in consumer.instance.connections.addresses:

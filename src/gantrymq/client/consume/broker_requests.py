@@ -27,10 +27,10 @@ class ServerRequests:
     def __init__(
         self,
         setup: Setup,
-        claims: ProcessQueues,
+        process_queues: ProcessQueues,
         work: Callable[[], Work | None],
     ) -> None:
-        self._setup, self._claims, self._work = setup, claims, work
+        self._setup, self._process_queues, self._work = setup, process_queues, work
         self._start_ms = setup.instance.clock.now_ms()
         self._removers: list[Callable[[], None]] = []
 
@@ -56,7 +56,7 @@ class ServerRequests:
         table = fastjson.loads(command.body) if command.body else {}
         offsets = dict(queue_pairs(table.get("offsetTable")))
         log.warning("%s is reset: %s", self._setup.group, {str(q): o for q, o in offsets.items()})
-        await self._claims.reset(offsets)
+        await self._process_queues.reset(offsets)
         return Command(code=0)
 
     async def _status(self, _: Connection, command: Command) -> Command | None:
@@ -64,8 +64,8 @@ class ServerRequests:
             return None
         topic = command.ext.get("topic")
         pairs = [
-            (queue_key(queue), claim.progress.done)
-            for queue, claim in self._claims.held.items()
+            (queue_key(queue), process_queue.progress.done)
+            for queue, process_queue in self._process_queues.held.items()
             if not topic or queue.topic == topic
         ]
         body = fastjson.dump_object_keyed("messageQueueTable", pairs, consumerTable={})
@@ -79,9 +79,14 @@ class ServerRequests:
         def wall_ms(at: float) -> int:
             return clock.now_ms() - int((loop.time() - at) * 1000) if at else 0
 
-        claims = list(self._claims.held.values())
+        process_queues = list(self._process_queues.held.values())
         body = running_info(
-            self._setup, claims, self._claims.stats, self._start_ms, loop.time(), wall_ms
+            self._setup,
+            process_queues,
+            self._process_queues.stats,
+            self._start_ms,
+            loop.time(),
+            wall_ms,
         )
         return Command(code=0, body=body)
 

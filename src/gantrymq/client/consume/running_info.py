@@ -15,14 +15,17 @@ MIB = 1024 * 1024
 
 def running_info(
     setup: Setup,
-    claims: list[ProcessQueue],
+    process_queues: list[ProcessQueue],
     stats: ConsumeStats,
     start_ms: int,
     now: float,
     wall_ms: Callable[[float], int],
 ) -> bytes:
     """The body of an answer to GET_CONSUMER_RUNNING_INFO; its map is keyed by queues."""
-    pairs = [(queue_key(claim.queue), _queue_row(claim, wall_ms)) for claim in claims]
+    pairs = [
+        (queue_key(process_queue.queue), _queue_row(process_queue, wall_ms))
+        for process_queue in process_queues
+    ]
     return fastjson.dump_object_keyed(
         "mqTable",
         pairs,
@@ -34,20 +37,20 @@ def running_info(
     )
 
 
-def _queue_row(claim: ProcessQueue, wall_ms: Callable[[float], int]) -> dict[str, Any]:
-    progress = claim.progress
+def _queue_row(process_queue: ProcessQueue, wall_ms: Callable[[float], int]) -> dict[str, Any]:
+    progress = process_queue.progress
     open_offsets = [message.offset for message in progress.open_items]
-    lock_at = claim.locked_at if isinstance(claim, OrderedClaim) else None
+    lock_at = process_queue.locked_at if isinstance(process_queue, OrderedClaim) else None
     return {
         "cachedMsgCount": progress.count,
         "cachedMsgMaxOffset": max(open_offsets, default=0),
         "cachedMsgMinOffset": min(open_offsets, default=0),
         "cachedMsgSizeInMiB": progress.bytes_open // MIB,
         "commitOffset": progress.done,
-        "droped": claim.dropped,
-        "lastConsumeTimestamp": wall_ms(claim.last_finish),
+        "droped": process_queue.dropped,
+        "lastConsumeTimestamp": wall_ms(process_queue.last_finish),
         "lastLockTimestamp": wall_ms(lock_at) if lock_at is not None else 0,
-        "lastPullTimestamp": wall_ms(claim.last_pull),
+        "lastPullTimestamp": wall_ms(process_queue.last_pull),
         "locked": lock_at is not None,
         "transactionMsgCount": 0,
         "transactionMsgMaxOffset": 0,

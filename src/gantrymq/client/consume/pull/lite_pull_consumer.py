@@ -71,7 +71,7 @@ class LitePullConsumer:
         self._instance: Instance
         self._setup: Setup
         self._handout: Handout
-        self._claims: ProcessQueues
+        self._process_queues: ProcessQueues
         self._offsets: OffsetStore
         self._rebalancing: Rebalancing
         self._stops: list[Callable[[], None]] = []
@@ -100,13 +100,13 @@ class LitePullConsumer:
         if self._assigned is not None:
             interval = options.topic_metadata_check_interval_ms
         self._rebalancing = Rebalancing(self._rebalance, interval / 1000)
-        self._claims = ProcessQueues(
+        self._process_queues = ProcessQueues(
             self._setup, self._handout, self._offsets, None,
             retries_max=None, spawn=self._background.spawn, wake=self._rebalancing.wake,
             shares=self._shares, total_max=options.pull_threshold_for_all,
             commits=options.auto_commit,
         )  # fmt: skip
-        requests = ServerRequests(self._setup, self._claims, lambda: None)
+        requests = ServerRequests(self._setup, self._process_queues, lambda: None)
         instance.register_consumer(self.group, self._consumer_data)
         requests.listen()
         self._stops = [requests.stop, self._rebalancing.listen(instance, self.group)]
@@ -114,7 +114,7 @@ class LitePullConsumer:
         self._background.spawn(self._rebalancing.run())
         if options.auto_commit:
             seconds = options.auto_commit_interval_ms / 1000
-            self._background.every(seconds, self._claims.persist)
+            self._background.every(seconds, self._process_queues.persist)
 
     async def close(self) -> None:
         """Leave the group; with auto commit, what was polled counts as read."""
@@ -123,13 +123,13 @@ class LitePullConsumer:
             return
         for stop in self._stops:
             stop()
-        self._claims.stop_pulls()
+        self._process_queues.stop_pulls()
         self._handout.close()
         await self._background.close()
         self._subscribing.stop()
         if self.options.auto_commit:
             self._count_as_read()
-        await self._claims.close()
+        await self._process_queues.close()
         await self._instance.unregister_consumer(self.group)
         await self._instance.close()
 
@@ -185,7 +185,7 @@ class LitePullConsumer:
             await self._subscribing.announce()
         except GantryError as error:
             log.warning("subscriptions of %s not announced: %s", self.group, error)
-        return await self._claims.rebalance()
+        return await self._process_queues.rebalance()
 
     def _consumer_data(self) -> ConsumerData:
         subscribed = self._assigned is None
@@ -201,20 +201,20 @@ class LitePullConsumer:
     def assignment(self) -> list[Queue]:
         """The queues this consumer reads now."""
         self._check_open()
-        return sorted(self._claims.held)
+        return sorted(self._process_queues.held)
 
     async def wait_assigned(self, count: int = 1) -> list[Queue]:
         """Wait until at least so many queues are held."""
         self._check_open()
         changed = asyncio.Event()
-        listeners = self._claims.on_change
+        listeners = self._process_queues.on_change
 
         def look(_: list[Queue]) -> None:
             changed.set()
 
         listeners.append(look)
         try:
-            while len(self._claims.held) < count:
+            while len(self._process_queues.held) < count:
                 await changed.wait()
                 changed.clear()
         finally:
@@ -247,9 +247,9 @@ class LitePullConsumer:
     def _count_as_read(self) -> None:
         polled, self._polled = self._polled, []
         for message in polled:
-            claim = self._claims.held.get(message.queue)
-            if claim is not None:
-                claim.acked(message)
+            process_queue = self._process_queues.held.get(message.queue)
+            if process_queue is not None:
+                process_queue.acked(message)
 
     async def seek(self, queue: Queue, offset: int) -> None:
         """Read on from another offset; what was fetched already is forgotten."""
@@ -259,7 +259,7 @@ class LitePullConsumer:
         if not low <= offset <= high:
             raise ConsumerMisused(f"{queue} has offsets {low} to {high}, not {offset}")
         self._polled = [message for message in self._polled if message.queue != queue]
-        self._claims.restart(queue, offset)
+        self._process_queues.restart(queue, offset)
 
     async def seek_to_begin(self, queue: Queue) -> None:
         self._check_open()
@@ -279,27 +279,27 @@ class LitePullConsumer:
         """Neither fetch nor return messages of these queues."""
         self._check_open()
         for queue in queues:
-            self._claims.paused[queue] = None
-            if queue in self._claims.held:
-                self._claims.held[queue].paused = True
+            self._process_queues.paused[queue] = None
+            if queue in self._process_queues.held:
+                self._process_queues.held[queue].paused = True
 
     def resume(self, queues: Iterable[Queue]) -> None:
         """Go on with paused queues."""
         self._check_open()
         for queue in queues:
-            self._claims.paused.pop(queue, None)
-            if queue in self._claims.held:
-                self._claims.held[queue].resume()
+            self._process_queues.paused.pop(queue, None)
+            if queue in self._process_queues.held:
+                self._process_queues.held[queue].resume()
 
     # progress
 
     def position(self, queue: Queue) -> int:
         """The offset of the next message that counts as unread."""
         self._check_open()
-        claim = self._claims.held.get(queue)
-        if claim is None:
+        process_queue = self._process_queues.held.get(queue)
+        if process_queue is None:
             raise QueueNotAssigned(f"{queue} is not held by this consumer")
-        return claim.progress.done
+        return process_queue.progress.done
 
     async def committed(self, queue: Queue) -> int | None:
         """The group's stored progress; None when there is none."""
@@ -310,7 +310,7 @@ class LitePullConsumer:
         """Store the progress now, what was polled last included."""
         self._check_open()
         self._count_as_read()
-        await self._claims.persist(wait=True)
+        await self._process_queues.persist(wait=True)
 
 
 def as_push_options(options: PullOptions) -> ConsumerOptions:

@@ -148,7 +148,7 @@ class Consumer(Generic[Tx]):
         self._instance: Instance
         self._setup: Setup
         self._handout: Handout
-        self._claims: ProcessQueues
+        self._process_queues: ProcessQueues
         self._readiness: Readiness
         self._rebalancing: Rebalancing
         self._requests: ServerRequests
@@ -196,7 +196,7 @@ class Consumer(Generic[Tx]):
             self.tracing = Tracing(instance, self.group, "CONSUME", self._trace)
             self._handout.trace = self.tracing
         self._rebalancing = Rebalancing(self._rebalance, options.rebalance_interval_ms / 1000)
-        self._claims = ProcessQueues(
+        self._process_queues = ProcessQueues(
             setup,
             self._handout,
             offsets,
@@ -205,21 +205,23 @@ class Consumer(Generic[Tx]):
             spawn=self._background.spawn,
             wake=self._rebalancing.wake,
         )
-        self._claims.on_change.append(self._look_again)
+        self._process_queues.on_change.append(self._look_again)
         self._readiness = Readiness(
-            self.group, instance.routes, self._subscribing.table, self._claims.unknown
+            self.group, instance.routes, self._subscribing.table, self._process_queues.unknown
         )
-        self._requests = ServerRequests(setup, self._claims, lambda: self._work)
+        self._requests = ServerRequests(setup, self._process_queues, lambda: self._work)
         instance.register_consumer(self.group, self._consumer_data)
         self._requests.listen()
         self._stop_listening = self._rebalancing.listen(instance, self.group)
         self._subscribing.start(instance, self._rebalancing.wake)
         background = self._background
         background.spawn(self._rebalancing.run())
-        background.every(instance.options.persist_offset_interval_ms / 1000, self._claims.persist)
+        background.every(
+            instance.options.persist_offset_interval_ms / 1000, self._process_queues.persist
+        )
         background.every(min(options.consume_timeout_ms / 1000, 60.0), self._expire)
         if self.ordered:
-            background.every(LOCK_RENEW_SECONDS, self._claims.renew_locks)
+            background.every(LOCK_RENEW_SECONDS, self._process_queues.renew_locks)
         if self._work is not None:
             self._start_workers(self._work)
 
@@ -262,13 +264,13 @@ class Consumer(Generic[Tx]):
         self._look_again()
         self._requests.stop()
         self._stop_listening()
-        self._claims.stop_pulls()
+        self._process_queues.stop_pulls()
         self._handout.close()
         if self._workers is not None:
             await self._workers.stop(self._close_grace)
         await self._background.close()
         self._subscribing.stop()
-        await self._claims.close()
+        await self._process_queues.close()
         if self.tracing is not None:
             await self.tracing.close()
         await self._instance.unregister_consumer(self.group)
@@ -302,7 +304,7 @@ class Consumer(Generic[Tx]):
 
     async def _expire(self) -> None:
         seconds = self.options.consume_timeout_ms / 1000
-        await self._claims.expire(seconds, ordered_too=self._work is None)
+        await self._process_queues.expire(seconds, ordered_too=self._work is None)
 
     # what to read
 
@@ -340,7 +342,7 @@ class Consumer(Generic[Tx]):
             except ConsumerMisused as error:
                 self._fail(error)
                 return None
-        bearable = await self._claims.rebalance()
+        bearable = await self._process_queues.rebalance()
         self._readiness.look()
         return bearable
 
@@ -357,12 +359,12 @@ class Consumer(Generic[Tx]):
     def assignment(self) -> list[Queue]:
         """The queues this member holds now, its group's retry queues left out."""
         self._check_started()
-        return sorted(q for q in self._claims.held if not q.topic.startswith(RETRY_PREFIX))
+        return sorted(q for q in self._process_queues.held if not q.topic.startswith(RETRY_PREFIX))
 
     def on_assignment(self, listener: Callable[[list[Queue]], None]) -> None:
         """Call back with all held queues whenever they change."""
         self._check_started()
-        self._claims.on_change.append(listener)
+        self._process_queues.on_change.append(listener)
 
     async def wait_assigned(self, count: int = 1) -> list[Queue]:
         """Wait until at least so many queues are held."""
@@ -478,4 +480,4 @@ class Consumer(Generic[Tx]):
     async def commit(self) -> None:
         """Store the progress now; otherwise that happens every 5 s and at close."""
         self._check_started()
-        await self._claims.persist(wait=True)
+        await self._process_queues.persist(wait=True)

@@ -91,8 +91,10 @@ class ProcessQueues:
             else:
                 self.unknown.pop(topic, None)
                 bearable += await self._settle(topic, mine)
-        strays = [claim for queue, claim in self.held.items() if self._unwanted(queue)]
-        await asyncio.gather(*(self.give_up(claim) for claim in strays))
+        strays = [
+            process_queue for queue, process_queue in self.held.items() if self._unwanted(queue)
+        ]
+        await asyncio.gather(*(self.give_up(process_queue) for process_queue in strays))
         return min(bearable) if bearable else None
 
     async def _shared(self, topic: str) -> list[Queue] | None:
@@ -105,7 +107,10 @@ class ProcessQueues:
         """Whether all queues together hold too much."""
         if self._total_max is None:
             return False
-        return sum(claim.progress.count for claim in self.held.values()) > self._total_max
+        return (
+            sum(process_queue.progress.count for process_queue in self.held.values())
+            > self._total_max
+        )
 
     def _unwanted(self, queue: Queue) -> bool:
         return queue.topic not in self._setup.subscriptions
@@ -113,11 +118,11 @@ class ProcessQueues:
     async def _settle(self, topic: str, mine: list[Queue]) -> list[float]:
         before = list(self.held)
         lost = [
-            claim
-            for queue, claim in self.held.items()
-            if queue.topic == topic and (queue not in mine or self._is_stuck(claim))
+            process_queue
+            for queue, process_queue in self.held.items()
+            if queue.topic == topic and (queue not in mine or self._is_stuck(process_queue))
         ]
-        await asyncio.gather(*(self.give_up(claim) for claim in lost))
+        await asyncio.gather(*(self.give_up(process_queue) for process_queue in lost))
         wanted = [q for q in mine if q not in self.held and q not in self._leaving]
         missing = len(wanted)
         if self._setup.ordered and not self._setup.broadcast and wanted:
@@ -130,13 +135,13 @@ class ProcessQueues:
         settled = taken.count(True) == missing and not any(q in self._leaving for q in mine)
         return [] if settled else [UNLOCKED_RETRY_SECONDS]
 
-    def _is_stuck(self, claim: ProcessQueue) -> bool:
-        if claim.dropped or self._stopping:
+    def _is_stuck(self, process_queue: ProcessQueue) -> bool:
+        if process_queue.dropped or self._stopping:
             return False  # on its way out already
-        silent = self._loop.time() - claim.last_pull > PULL_SILENCE_SECONDS_MAX
-        ended = claim.pulls is not None and claim.pulls.done()
+        silent = self._loop.time() - process_queue.last_pull > PULL_SILENCE_SECONDS_MAX
+        ended = process_queue.pulls is not None and process_queue.pulls.done()
         if silent or ended:
-            log.error("%s was not pulled any more, taken afresh", claim.queue)
+            log.error("%s was not pulled any more, taken afresh", process_queue.queue)
         return silent or ended
 
     async def _take(self, queue: Queue) -> bool:
@@ -158,19 +163,19 @@ class ProcessQueues:
         return True
 
     def _hold(self, queue: Queue, start: int) -> None:
-        claim = self._make(queue, start)
-        claim.paused = queue in self.paused
-        claim.stats = self.stats.of(queue.topic)
-        self.held[queue] = claim
-        claim.pulls = self._spawn(self._pull_loop.run(claim))
+        process_queue = self._make(queue, start)
+        process_queue.paused = queue in self.paused
+        process_queue.stats = self.stats.of(queue.topic)
+        self.held[queue] = process_queue
+        process_queue.pulls = self._spawn(self._pull_loop.run(process_queue))
         log.info("%s takes %s from offset %d", self._setup.group, queue, start)
 
     def restart(self, queue: Queue, start: int) -> None:
         """Read a held queue from another offset; what is out of it no longer counts."""
-        claim = self.held.get(queue)
-        if claim is None:
+        process_queue = self.held.get(queue)
+        if process_queue is None:
             raise QueueNotAssigned(f"{queue} is not held by this consumer")
-        claim.drop()
+        process_queue.drop()
         self._hold(queue, start)
 
     def _make(self, queue: Queue, start: int) -> ProcessQueue:
@@ -188,31 +193,33 @@ class ProcessQueues:
 
     # letting go
 
-    async def give_up(self, claim: ProcessQueue, *, stored_offset: int | None = None) -> None:
+    async def give_up(
+        self, process_queue: ProcessQueue, *, stored_offset: int | None = None
+    ) -> None:
         """Stop, wait for what must end first, store the progress, unlock."""
-        queue = claim.queue
-        if self.held.get(queue) is not claim:
+        queue = process_queue.queue
+        if self.held.get(queue) is not process_queue:
             return
         del self.held[queue]
         self._leaving[queue] = None
-        claim.drop()
-        if await claim.drain(DRAIN_SECONDS) or self._stopping:
+        process_queue.drop()
+        if await process_queue.drain(DRAIN_SECONDS) or self._stopping:
             # What is open at close comes again; what was done before it is stored all the same.
-            await self._leave(claim, stored_offset)
+            await self._leave(process_queue, stored_offset)
         else:
             log.warning("%s is given up once its running message ends", queue)
-            self._spawn(self._leave_late(claim, stored_offset))
+            self._spawn(self._leave_late(process_queue, stored_offset))
 
-    async def _leave_late(self, claim: ProcessQueue, stored_offset: int | None) -> None:
+    async def _leave_late(self, process_queue: ProcessQueue, stored_offset: int | None) -> None:
         """Not renewed any more, the lock runs out by itself; until then nobody may overtake us."""
         try:
-            await claim.drain(LOCK_SECONDS_MAX)
+            await process_queue.drain(LOCK_SECONDS_MAX)
         finally:
-            await self._leave(claim, stored_offset)
+            await self._leave(process_queue, stored_offset)
 
-    async def _leave(self, claim: ProcessQueue, stored_offset: int | None) -> None:
-        queue = claim.queue
-        offset = claim.progress.done if stored_offset is None else stored_offset
+    async def _leave(self, process_queue: ProcessQueue, stored_offset: int | None) -> None:
+        queue = process_queue.queue
+        offset = process_queue.progress.done if stored_offset is None else stored_offset
         try:
             if self._commits or stored_offset is not None:
                 await self._store_last(queue, offset)
@@ -230,30 +237,30 @@ class ProcessQueues:
             log.warning("progress of %s (%d) not stored: %s", queue, offset, error)
             self._finished[queue] = offset
 
-    def _on_moved(self, claim: ProcessQueue, offset: int) -> None:
+    def _on_moved(self, process_queue: ProcessQueue, offset: int) -> None:
         """Our offset is outside the queue, or an operator has moved it: go on where it says."""
         log.warning(
             "%s: the broker moves us from offset %d to %d",
-            claim.queue, claim.progress.next_offset, offset,
+            process_queue.queue, process_queue.progress.next_offset, offset,
         )  # fmt: skip
-        claim.dropped = True  # ends the pull that brought this news, without cancelling it
-        self._spawn(self._correct(claim, offset))
+        process_queue.dropped = True  # ends the pull that brought this news, without cancelling it
+        self._spawn(self._correct(process_queue, offset))
 
-    async def _correct(self, claim: ProcessQueue, offset: int) -> None:
+    async def _correct(self, process_queue: ProcessQueue, offset: int) -> None:
         now = self._loop.time()
-        last = self._moved_at.get(claim.queue)
-        self._moved_at[claim.queue] = now
+        last = self._moved_at.get(process_queue.queue)
+        self._moved_at[process_queue.queue] = now
         if last is not None and now - last < MOVED_AGAIN_SECONDS:
             await asyncio.sleep(MOVED_AGAIN_SECONDS)
-        await self.give_up(claim, stored_offset=offset)
+        await self.give_up(process_queue, stored_offset=offset)
         self._wake()
 
     async def reset(self, offsets: dict[Queue, int]) -> None:
         """Begin again elsewhere: an operator has moved the group's progress."""
         await asyncio.gather(
             *(
-                self.give_up(claim, stored_offset=offsets[queue])
-                for queue, claim in list(self.held.items())
+                self.give_up(process_queue, stored_offset=offsets[queue])
+                for queue, process_queue in list(self.held.items())
                 if queue in offsets
             )
         )
@@ -265,9 +272,9 @@ class ProcessQueues:
         """Store how far each queue is; a queue whose lock is in doubt may be somebody else's."""
         now = self._loop.time()
         done = {
-            queue: claim.progress.done
-            for queue, claim in self.held.items()
-            if not isinstance(claim, OrderedClaim) or claim.is_locked(now)
+            queue: process_queue.progress.done
+            for queue, process_queue in self.held.items()
+            if not isinstance(process_queue, OrderedClaim) or process_queue.is_locked(now)
         }
         if done:
             await self._offsets.store(done, wait=wait)
@@ -280,60 +287,60 @@ class ProcessQueues:
         ordered = {q: c for q, c in self.held.items() if isinstance(c, OrderedClaim)}
         fresh = {q: c for q, c in ordered.items() if c.is_locked(self._loop.time())}
         verdicts = await self._locks.lock(fresh)
-        for queue, claim in ordered.items():
+        for queue, process_queue in ordered.items():
             if verdicts.get(queue):
-                claim.relocked()
+                process_queue.relocked()
             elif queue not in fresh or queue in verdicts:
                 log.warning("the lock of %s is lost", queue)
-                self._forfeit(claim)
+                self._forfeit(process_queue)
 
-    def _on_unlocked(self, claim: ProcessQueue) -> None:
+    def _on_unlocked(self, process_queue: ProcessQueue) -> None:
         """Not renewed in time, or the connection is gone: take the queue anew, if it is free."""
-        log.warning("the lock of %s is in doubt", claim.queue)
-        self._forfeit(claim)
+        log.warning("the lock of %s is in doubt", process_queue.queue)
+        self._forfeit(process_queue)
 
-    def _forfeit(self, claim: ProcessQueue) -> None:
-        if self.held.get(claim.queue) is claim:
-            claim.drop()
-            del self.held[claim.queue]
-            self._leaving[claim.queue] = None
-            self._spawn(self._forget(claim))
+    def _forfeit(self, process_queue: ProcessQueue) -> None:
+        if self.held.get(process_queue.queue) is process_queue:
+            process_queue.drop()
+            del self.held[process_queue.queue]
+            self._leaving[process_queue.queue] = None
+            self._spawn(self._forget(process_queue))
 
-    async def _forget(self, claim: ProcessQueue) -> None:
+    async def _forget(self, process_queue: ProcessQueue) -> None:
         """Should the queue come back to us, what we finished of it need not be done again."""
-        await claim.drain(LOCK_SECONDS_MAX)
-        self._offsets.forget(claim.queue)
-        self._finished[claim.queue] = claim.progress.done
-        self._leaving.pop(claim.queue, None)
+        await process_queue.drain(LOCK_SECONDS_MAX)
+        self._offsets.forget(process_queue.queue)
+        self._finished[process_queue.queue] = process_queue.progress.done
+        self._leaving.pop(process_queue.queue, None)
         self._wake()
 
     async def expire(self, seconds: float, *, ordered_too: bool) -> None:
         """Take back what was handed out and not finished for too long."""
         oldest = self._loop.time() - seconds
-        for claim in list(self.held.values()):
+        for process_queue in list(self.held.values()):
             if self._setup.ordered and not ordered_too:
                 continue
-            for message in claim.progress.open_items:
+            for message in process_queue.progress.open_items:
                 started = message.started
                 if started is not None and started < oldest and message.finished is None:
                     log.warning("%r was not finished in %g s, delivered again", message, seconds)
                     message.failure = because(f"not finished within {seconds:g} s")
-                    await claim.expired(message)
+                    await process_queue.expired(message)
 
     async def close(self) -> None:
         """Let go of everything; later verbs say that they come too late."""
-        claims = list(self.held.values())
-        await asyncio.gather(*(self.give_up(claim) for claim in claims))
-        close_all(claims)
+        process_queues = list(self.held.values())
+        await asyncio.gather(*(self.give_up(process_queue) for process_queue in process_queues))
+        close_all(process_queues)
 
     def stop_pulls(self) -> None:
         """Read no more; what is out already still counts, so the queues stay ours until `close`."""
         self._stopping = True
-        for claim in self.held.values():
-            if claim.pulls is not None:
-                claim.pulls.cancel()
+        for process_queue in self.held.values():
+            if process_queue.pulls is not None:
+                process_queue.pulls.cancel()
 
 
-def close_all(claims: Iterable[ProcessQueue]) -> None:
-    for claim in claims:
-        claim.closed = True
+def close_all(process_queues: Iterable[ProcessQueue]) -> None:
+    for process_queue in process_queues:
+        process_queue.closed = True

@@ -55,68 +55,68 @@ class PullLoop:
         self._limits = setup.flow_limits
         self._loop = asyncio.get_running_loop()
 
-    async def run(self, claim: ProcessQueue) -> None:
-        """Until the claim is dropped. No outcome ends it, and no surprise either."""
-        while not claim.dropped:
-            claim.last_pull = self._loop.time()
+    async def run(self, process_queue: ProcessQueue) -> None:
+        """Until the process queue is dropped. No outcome ends it, and no surprise either."""
+        while not process_queue.dropped:
+            process_queue.last_pull = self._loop.time()
             try:
-                pause = await self._once(claim)
+                pause = await self._once(process_queue)
             except Exception:
-                log.exception("pull of %s failed", claim.queue)
+                log.exception("pull of %s failed", process_queue.queue)
                 pause = ERROR_SECONDS
             if pause:
                 await asyncio.sleep(pause)
 
-    async def _once(self, claim: ProcessQueue) -> float:
+    async def _once(self, process_queue: ProcessQueue) -> float:
         """One pull; returns the seconds to wait before the next."""
         now = self._loop.time()
-        if isinstance(claim, OrderedClaim) and not claim.is_locked(now):
-            self._on_unlocked(claim)
+        if isinstance(process_queue, OrderedClaim) and not process_queue.is_locked(now):
+            self._on_unlocked(process_queue)
             return 0.0
-        if claim.paused or self._handout.held:
+        if process_queue.paused or self._handout.held:
             return HELD_SECONDS
-        if self._crowded() or hold_reason(self._limits, claim.progress) is not None:
-            await self._wait_for_room(claim)
+        if self._crowded() or hold_reason(self._limits, process_queue.progress) is not None:
+            await self._wait_for_room(process_queue)
             return 0.0
         try:
-            pulled = await self._pull(claim)
+            pulled = await self._pull(process_queue)
         except BrokerRefused as error:
-            return await self._refused(claim.queue, error)
+            return await self._refused(process_queue.queue, error)
         except GantryError as error:
-            log.warning("pull of %s: %s; again in %g s", claim.queue, error, ERROR_SECONDS)
+            log.warning("pull of %s: %s; again in %g s", process_queue.queue, error, ERROR_SECONDS)
             if isinstance(error, TRANSPORT_ERRORS):
-                await self._look_around(claim.queue)
+                await self._look_around(process_queue.queue)
             return ERROR_SECONDS
-        if claim.dropped:
+        if process_queue.dropped:
             return 0.0
-        claim.broker_id = pulled.broker_id
-        self._accept(claim, pulled)
+        process_queue.broker_id = pulled.broker_id
+        self._accept(process_queue, pulled)
         return self._setup.options.pull_interval_ms / 1000
 
-    async def _wait_for_room(self, claim: ProcessQueue) -> None:
-        claim.room.clear()
-        claim.room_below = max(self._limits.messages // 2, 1)
+    async def _wait_for_room(self, process_queue: ProcessQueue) -> None:
+        process_queue.room.clear()
+        process_queue.room_below = max(self._limits.messages // 2, 1)
         try:
             async with asyncio.timeout(FULL_SECONDS):
-                await claim.room.wait()
+                await process_queue.room.wait()
         except TimeoutError:
             pass
         finally:
-            claim.room_below = 0
+            process_queue.room_below = 0
 
-    async def _pull(self, claim: ProcessQueue) -> PullAnswer:
+    async def _pull(self, process_queue: ProcessQueue) -> PullAnswer:
         setup, options = self._setup, self._setup.options
-        subscription = setup.subscriptions.get(claim.queue.topic)
+        subscription = setup.subscriptions.get(process_queue.queue.topic)
         return await pull_raw(
             setup.instance,
             setup.group,
-            claim.queue,
-            claim.progress.next_offset,
+            process_queue.queue,
+            process_queue.progress.next_offset,
             max_count=options.pull_batch_size,
             suspend=options.broker_suspend_ms / 1000,
             timeout=options.pull_timeout_ms / 1000,
             subscription=subscription,
-            broker_id=claim.broker_id,
+            broker_id=process_queue.broker_id,
             # Tags travel along, so that a broker that just restarted needs no heartbeat first.
             registered=subscription is not None and subscription.expression_type != "TAG",
         )
@@ -138,33 +138,33 @@ class PullLoop:
             log.info("route of %s not refreshed: %s", queue.topic, error)
         await instance.heartbeat_now()
 
-    def _accept(self, claim: ProcessQueue, pulled: PullAnswer) -> None:
+    def _accept(self, process_queue: ProcessQueue, pulled: PullAnswer) -> None:
         if pulled.status is PullStatus.OFFSET_MOVED:
-            self._on_moved(claim, pulled.next_offset)
+            self._on_moved(process_queue, pulled.next_offset)
             return
         if pulled.status is PullStatus.FOUND:
-            messages, complete = self._messages(claim, pulled.body)
+            messages, complete = self._messages(process_queue, pulled.body)
             now = self._loop.time()
-            claim.stats.pulled(now, now - claim.last_pull, len(messages))
-            claim.add(messages)
+            process_queue.stats.pulled(now, now - process_queue.last_pull, len(messages))
+            process_queue.add(messages)
             if not complete:
                 return
-        claim.progress.skip_to(pulled.next_offset)
+        process_queue.progress.skip_to(pulled.next_offset)
 
-    def _messages(self, claim: ProcessQueue, body: bytes) -> tuple[list[Delivery], bool]:
+    def _messages(self, process_queue: ProcessQueue, body: bytes) -> tuple[list[Delivery], bool]:
         """What was pulled and is wanted; False when a bad record cut it short."""
         cuts, bad = cut_records(body)
         if bad is not None:
             if not cuts:
                 raise bad
-            log.error("pull of %s: %s; pulled again behind the good ones", claim.queue, bad)
-        queue = claim.queue
-        found = [Delivery(body, body_at, head, queue, claim) for _, body_at, head in cuts]
+            log.error("pull of %s: %s; pulled again behind the good ones", process_queue.queue, bad)
+        queue = process_queue.queue
+        found = [Delivery(body, body_at, head, queue, process_queue) for _, body_at, head in cuts]
         subscription = self._setup.subscriptions.get(queue.topic)
         if subscription is not None and subscription.tags_set:
             # The broker compared hashes only.
             wanted = frozenset(subscription.tags_set)
             found = [message for message in found if message.tags in wanted]
         if bad is not None:
-            claim.progress.skip_to(cuts[-1][2].queue_offset + 1)
+            process_queue.progress.skip_to(cuts[-1][2].queue_offset + 1)
         return found, bad is None

@@ -369,7 +369,10 @@ def test_a_slow_reader_stops_pulling(gantry_sim: Simulate) -> None:
         async with cluster.consumer("g", options=tight) as consumer:
             consumer.subscribe("T")
             await asyncio.sleep(30)
-            held = max(claim.progress.count for claim in consumer._claims.held.values())
+            held = max(
+                process_queue.progress.count
+                for process_queue in consumer._process_queues.held.values()
+            )
             assert 50 < held <= 50 + 32
             for _ in range(200):
                 await bodies_acked(consumer, 1)
