@@ -73,6 +73,7 @@ check: $(DEV)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/pytest tests/unit/test_tidy.py
 
 tools:
 	@for tool in java mvn go node npm; do \

@@ -177,6 +177,10 @@ def test_a_result_is_published_where_the_handler_says(gantry_sim: Simulate) -> N
 
 
 def test_a_result_without_a_place_is_a_mistake_and_a_status_is_none(gantry_sim: Simulate) -> None:
+    """
+    A handler whose result no publish names fails its message; a returned ConsumeStatus is no
+    result.
+    """
     app = make_app()
 
     @app.on("orders", retries=0)
@@ -235,6 +239,9 @@ def test_a_transaction_is_known_by_its_type(gantry_sim: Simulate, tmp_path: Path
 
 
 def test_what_cannot_work_is_refused_where_it_is_declared() -> None:
+    """
+    A handler, dependency or middleware with wrong parameters is refused at its decorator.
+    """
     app = make_app()
 
     def needs_more(number: int) -> None: ...
@@ -319,6 +326,9 @@ async def posted(api: fastapi.FastAPI, path: str) -> str:
 
 
 def test_a_blocking_app_runs_its_functions_on_threads(gantry: GantryCluster) -> None:
+    """
+    Handlers, dependencies and middleware of `sync.App` run on threads, several at once.
+    """
     gantry.create_topic("orders", queues=1)
     app = sync.App(gantry.namesrv, group="billing", start="first")
     seen: list[Any] = []

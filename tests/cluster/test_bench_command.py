@@ -19,6 +19,9 @@ def run(namesrv: str, *arguments: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("more", [[], ["--async"], ["--batch", "7"], ["--async", "--batch", "7"]])
 def test_a_producer_run_is_one_line_of_json(gantry: Any, more: list[str]) -> None:
+    """
+    `bench producer` prints its count, rate and percentiles as one line of JSON.
+    """
     gantry.create_topic("speed")
     row = run(
         gantry.namesrv, "producer", "--topic", "speed", "--count", "200", "--threads", "8",
@@ -33,6 +36,9 @@ def test_a_producer_run_is_one_line_of_json(gantry: Any, more: list[str]) -> Non
 
 @pytest.mark.parametrize("batch", ["1", "16"])
 def test_a_consumer_run_ends_with_its_last_message(gantry: Any, batch: str) -> None:
+    """
+    `bench consumer` ends when it has received as many messages as it was told to wait for.
+    """
     gantry.create_topic("speed")
     run(gantry.namesrv, "producer", "--topic", "speed", "--count", "300", "--batch", "50")
     row = run(gantry.namesrv, "consumer", "--topic", "speed", "--count", "300", "--batch", batch)
@@ -43,6 +49,10 @@ def test_a_consumer_run_ends_with_its_last_message(gantry: Any, batch: str) -> N
 
 
 def test_a_consumer_that_waits_in_vain_says_how_many_are_missing(gantry: Any) -> None:
+    """
+    `bench consumer` ends after `--idle` seconds, exits with 1 and counts the missing messages
+    as failed.
+    """
     gantry.create_topic("speed")
     run(gantry.namesrv, "producer", "--topic", "speed", "--count", "10")
     arguments = ["bench", "consumer", "--topic", "speed", "--count", "15", "--idle", "1"]
@@ -53,6 +63,9 @@ def test_a_consumer_that_waits_in_vain_says_how_many_are_missing(gantry: Any) ->
 
 
 def test_a_cluster_that_is_not_there_is_said_in_one_line() -> None:
+    """
+    An unreachable name server ends the command with exit code 1 and an error on standard error.
+    """
     arguments = ["bench", "producer", "--count", "1", "--namesrv", "127.0.0.1:1"]
     result = CliRunner().invoke(main, arguments)
 

@@ -143,7 +143,7 @@ class TestSend:
 
     def test_a_topic_nobody_may_make_is_missing(self, run: Run) -> None:
         """
-        Without auto-creation: TOPIC_NOT_EXIST.
+        Without automatic creation a send to an unknown topic is answered with TOPIC_NOT_EXIST.
         """
 
         async def work(cluster: Cluster) -> None:

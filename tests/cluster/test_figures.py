@@ -154,6 +154,9 @@ def test_durations_of_writes_are_classed() -> None:
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB")],
 )
 def test_sizes_are_printed_as_rocketmq_does(count: int, text: str) -> None:
+    """
+    A number of bytes becomes the same text as in RocketMQ's runtime info.
+    """
     assert text == readable_bytes(count)
 
 

@@ -15,6 +15,10 @@ HUGE = 1 << 40
 
 @pytest.mark.parametrize("field", ["h", "f", "j", "g"])
 def test_sends_beside_a_misfit_are_stored_in_order(field: str) -> None:
+    """
+    A send with a number that does not fit is refused alone; those of the same write are stored
+    in order.
+    """
     value = HUGE if field != "g" else 1 << 70
 
     async def work() -> None:

@@ -323,6 +323,10 @@ class TestWhereANewGroupBegins:
     """
 
     def test_at_the_first_message(self, run: Run) -> None:
+        """
+        A new group with CONSUME_FROM_FIRST_OFFSET reads from the first message on.
+        """
+
         async def work(cluster: Cluster) -> None:
             await cluster.create_topic("orders", 1)
             await fill(cluster, "a", "b")
@@ -333,6 +337,11 @@ class TestWhereANewGroupBegins:
         run(work)
 
     def test_at_the_end_unless_the_queue_is_young(self, run: Run) -> None:
+        """
+        A new group reads a young queue from its beginning, or, if told to skip it, from its
+        end.
+        """
+
         async def work(cluster: Cluster) -> None:
             await cluster.create_topic("orders", 1)
             await fill(cluster, "a", "b")
@@ -351,6 +360,10 @@ class TestWhereANewGroupBegins:
         run(work)
 
     def test_at_a_time(self, run: Run) -> None:
+        """
+        A new group with CONSUME_FROM_TIMESTAMP reads messages from that time on.
+        """
+
         async def work(cluster: Cluster) -> None:
             await cluster.create_topic("orders", 1)
             await fill(cluster, "a", "b")

@@ -262,7 +262,7 @@ def test_the_binary_header_does_not_stand_in_the_way(run: Run) -> None:
 
 def test_the_blocking_one_does_the_same() -> None:
     """
-    gantrymq.sync.SimpleConsumer, over TCP.
+    `gantrymq.sync.SimpleConsumer` receives and acknowledges over TCP.
     """
 
     async def main() -> tuple[list[bytes], list[str]]:

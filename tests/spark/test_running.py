@@ -194,5 +194,5 @@ def test_at_a_terminal_progress_is_a_bar() -> None:
 
 
 def test_quiet_means_quiet() -> None:
-    """Nothing at all."""
+    """With `quiet` a run shows no progress at all."""
     assert isinstance(progress_on(io.StringIO(), quiet=True), Silent)

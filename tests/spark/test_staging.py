@@ -247,6 +247,10 @@ def test_history_grows_by_a_file_a_run_and_is_merged(
 
 
 def test_a_stranger_in_the_history_is_named(tmp_path: Path) -> None:
+    """
+    A file in the history folder that is no snapshot is an error that names it and says what to
+    do.
+    """
     (tmp_path / "lag-1.parquet").write_text("no table")
     with pytest.raises(ConfigError, match=r"lag-1.parquet is no snapshot of lags: remove it"):
         group_progress.history(tmp_path)

@@ -87,12 +87,18 @@ class Tag(str, enum.Enum):  # noqa: UP042  # the older kind, whose text is not i
     ],
 )
 def test_it_is_refused_with_what_is_right(wrong: dict[str, Any], words: str) -> None:
+    """
+    A wrong type or value of a field raises an error that says what is allowed.
+    """
     with pytest.raises(GantryError, match=words) as caught:
         Message(**{"topic": "T", "body": b"x", **wrong})
     assert isinstance(caught.value, TypeError | ValueError)
 
 
 def test_what_is_right_is_kept_as_it_was_said() -> None:
+    """
+    Right values are kept as they were given.
+    """
     message = Message(
         "T", bytearray(b"x"), "order-paid", ["k1", "ключ"], properties={"note": "two\nlines"},
         flag=-1, deliver_at=1_700_000_000_000, sharding_key="s",
@@ -153,6 +159,9 @@ def test_a_message_does_not_change_once_it_is_made(name: str, value: Any) -> Non
 
 
 def test_a_changed_message_is_another_one_and_is_checked() -> None:
+    """
+    `replace` returns a checked copy and leaves the message as it was.
+    """
     own = {"colour": "red"}
     message = Message("T", b"x", properties=own, delay=5)
 
@@ -173,6 +182,9 @@ def test_a_changed_message_is_another_one_and_is_checked() -> None:
 
 
 def test_a_message_is_copied_and_pickled_whole() -> None:
+    """
+    A copy, a deep copy and a pickled message have all fields.
+    """
     message = Message("T", b"x", "t", ["k"], properties={"a": "b"}, flag=7, delay_level=3)
 
     for again in (copy.copy(message), copy.deepcopy(message), pickle.loads(pickle.dumps(message))):
@@ -214,12 +226,18 @@ def test_a_member_of_an_enum_is_its_value() -> None:
 def test_an_option_is_refused_with_what_is_right(
     kind: Any, wrong: dict[str, Any], words: str
 ) -> None:
+    """
+    A wrong option of a client raises ConfigError with what is allowed.
+    """
     with pytest.raises(ConfigError) as caught:
         kind(**wrong)
     assert words in str(caught.value)
 
 
 def test_arguments_of_clients_are_refused_as_well() -> None:
+    """
+    A wrong argument of a client's constructor is refused with what is allowed.
+    """
     wrong: Any
     for wrong, words in [
         ({"concurrency": 0}, "consume_thread_max"),

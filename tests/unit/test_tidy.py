@@ -15,8 +15,10 @@ from gantrymq.protocol.codes import RequestCode
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src" / "gantrymq").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 LINES_PER_FUNCTION_MAX, LINES_PER_MODULE_MAX = 70, 500
+WORDS_PER_SENTENCE_MIN = 4
 PURE = re.compile(r"\bpure\b(?!-Python)", re.IGNORECASE)
 """Says that a module does no I/O and reads no clock; pure-Python is about the language."""
 
@@ -75,6 +77,25 @@ def test_every_package_says_what_lives_there() -> None:
     packages = [path for path in SOURCES if path.name == "__init__.py"]
 
     assert [] == [path for path in packages if not ast.get_docstring(ast.parse(path.read_text()))]
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: str(path.relative_to(ROOT / "tests")))
+def test_every_test_says_what_it_holds(path: Path) -> None:
+    """
+    The docstring of each test is a sentence: a few words that end as sentences end.
+    """
+    mute = [
+        node.name
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, FUNCTIONS) and node.name.startswith("test_")
+        if not is_sentence(ast.get_docstring(node) or "")
+    ]
+
+    assert [] == mute
+
+
+def is_sentence(text: str) -> bool:
+    return len(text.split()) >= WORDS_PER_SENTENCE_MIN and text.endswith((".", ":", "?"))
 
 
 def test_pure_modules_are_held_to_it() -> None:

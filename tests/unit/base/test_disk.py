@@ -27,6 +27,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Disk
 
 
 def test_what_is_written_is_read(place: tuple[Disk, str]) -> None:
+    """
+    Reads return what was written at an offset, zeros in holes, and nothing behind the end of
+    the file.
+    """
     disk, root = place
     file = disk.open(f"{root}/a", create=True)
     file.pwrite(b"hello", 10)
@@ -40,6 +44,9 @@ def test_what_is_written_is_read(place: tuple[Disk, str]) -> None:
 
 
 def test_warm_data_is_read_without_waiting(place: tuple[Disk, str]) -> None:
+    """
+    `pread_warm` returns data of the page cache, cut at the end of the file.
+    """
     disk, root = place
     file = disk.open(f"{root}/a", create=True)
     file.pwrite(b"x" * 10_000, 0)
@@ -49,6 +56,9 @@ def test_warm_data_is_read_without_waiting(place: tuple[Disk, str]) -> None:
 
 
 def test_files_grow_with_zeros_and_are_cut(place: tuple[Disk, str]) -> None:
+    """
+    `allocate` and `truncate` fill with zeros what they add, and closing twice is allowed.
+    """
     disk, root = place
     file = disk.open(f"{root}/a", create=True)
     file.allocate(5000)
@@ -63,6 +73,9 @@ def test_files_grow_with_zeros_and_are_cut(place: tuple[Disk, str]) -> None:
 
 
 def test_names_are_listed_renamed_and_deleted(place: tuple[Disk, str]) -> None:
+    """
+    Directories and files can be made, listed, renamed over each other and deleted.
+    """
     disk, root = place
     disk.make_dirs(f"{root}/d/e")
     disk.make_dirs(f"{root}/d/e")
@@ -81,6 +94,10 @@ def test_names_are_listed_renamed_and_deleted(place: tuple[Disk, str]) -> None:
 
 
 def test_missing_files_and_full_directories_are_errors(place: tuple[Disk, str]) -> None:
+    """
+    Opening, deleting or renaming what is missing raises FileNotFoundError; a full directory
+    stays.
+    """
     disk, root = place
     disk.make_dirs(f"{root}/d/e")
 
@@ -98,6 +115,9 @@ def test_missing_files_and_full_directories_are_errors(place: tuple[Disk, str]) 
 
 
 def test_a_deleted_file_can_still_be_read_by_who_has_it_open(place: tuple[Disk, str]) -> None:
+    """
+    Whoever has a file open can read it after its deletion.
+    """
     disk, root = place
     file = disk.open(f"{root}/a", create=True)
     file.pwrite(b"still here", 0)
@@ -107,6 +127,10 @@ def test_a_deleted_file_can_still_be_read_by_who_has_it_open(place: tuple[Disk, 
 
 
 def test_a_lock_excludes_a_second_one_and_names_the_holder(place: tuple[Disk, str]) -> None:
+    """
+    A second lock on a path fails with the process that holds the first one, until that is
+    released.
+    """
     disk, root = place
     lock = disk.lock(f"{root}/lock")
     with pytest.raises(LockedError, match=r"pid|process \d+"):
@@ -116,6 +140,9 @@ def test_a_lock_excludes_a_second_one_and_names_the_holder(place: tuple[Disk, st
 
 
 def test_space_is_reported(place: tuple[Disk, str]) -> None:
+    """
+    A disk reports its free bytes and how full it is.
+    """
     disk, root = place
     disk.sync_all(root)
 
@@ -161,6 +188,9 @@ def test_what_the_system_has_forgotten_is_cold_until_it_is_read(tmp_path: Path) 
 
 
 def test_text_is_saved_with_a_backup_and_loaded_again(place: tuple[Disk, str]) -> None:
+    """
+    `save_text` keeps the text before in `.bak`, and `load_text` falls back to it.
+    """
     disk, root = place
     path = f"{root}/config/topics.json"
     assert load_text(disk, path) is None
@@ -206,6 +236,9 @@ def unsynced() -> MemoryDisk:
 
 
 def test_what_is_synced_survives_every_power_cut() -> None:
+    """
+    A power cut keeps all that was synced, whatever the seed.
+    """
     disk = unsynced()
     disk.open("a").sync()
     for seed in range(20):
@@ -213,6 +246,9 @@ def test_what_is_synced_survives_every_power_cut() -> None:
 
 
 def test_what_is_not_synced_survives_in_any_mixture_of_sectors() -> None:
+    """
+    A power cut keeps any mixture of old and new sectors, but never half a sector.
+    """
     disk = unsynced()
     seen = set()
     for seed in range(200):
@@ -226,6 +262,9 @@ def test_what_is_not_synced_survives_in_any_mixture_of_sectors() -> None:
 
 
 def test_an_unsynced_name_may_be_missing() -> None:
+    """
+    A new file can be lost until its directory, and the directory's own name, are synced.
+    """
     disk = MemoryDisk()
     disk.make_dirs("d")
     file = disk.open("d/a", create=True)
@@ -242,6 +281,9 @@ def test_an_unsynced_name_may_be_missing() -> None:
 
 
 def test_an_unsynced_deletion_may_be_undone() -> None:
+    """
+    A deletion can be undone by a power cut, but not by a kill, until its directory is synced.
+    """
     disk = MemoryDisk()
     disk.open("a", create=True)
     disk.sync_all("")
@@ -252,6 +294,9 @@ def test_an_unsynced_deletion_may_be_undone() -> None:
 
 
 def test_a_full_disk_says_so_and_keeps_what_fitted() -> None:
+    """
+    A write beyond the capacity fails with ENOSPC and keeps the part that fitted.
+    """
     disk = MemoryDisk(capacity=4 * PAGE)
     file = disk.open("a", create=True)
     with pytest.raises(OSError) as caught:

@@ -67,7 +67,7 @@ class TestSessions:
 
     def test_the_silent_are_found(self) -> None:
         """
-        After 120 s.
+        A connection without a heartbeat for more than 120 seconds is silent.
         """
         sessions = Sessions()
         sessions.hear_consumer(consumer("T"), connection("old"), client(heard=0.0))
@@ -150,7 +150,7 @@ class TestSettings:
 
     def test_delay_levels_have_units(self) -> None:
         """
-        Seconds to days.
+        Delay levels are read in seconds, minutes, hours and days.
         """
         assert parse_delay_levels("1s 2m 1h 1d") == (1000, 120_000, 3_600_000, 86_400_000)
 

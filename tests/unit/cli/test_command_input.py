@@ -59,6 +59,10 @@ def test_every_command_tells_about_itself(words: list[str]) -> None:
     ],
 )
 def test_a_mistake_in_the_words_is_a_usage_error(words: list[str]) -> None:
+    """
+    A wrong word on the command line exits with 2 and an error on standard error, before any
+    connection.
+    """
     found = run(*words, *NOWHERE)
     assert (2, "") == (found.exit_code, found.stdout)
     assert "Error: " in found.stderr
@@ -74,6 +78,9 @@ def test_a_body_that_is_no_text_is_sent_as_its_bytes() -> None:
 def test_a_module_that_misses_another_is_not_blamed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """
+    An import error inside the user's module is shown as it is, not as a missing module.
+    """
     (tmp_path / "shop_handlers.py").write_text("import not_installed_anywhere\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -86,6 +93,10 @@ def test_a_module_that_misses_another_is_not_blamed(
 
 
 def test_a_row_of_a_table_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    A value with line breaks and control characters stays on one line of a table, and whole in
+    JSON.
+    """
     rows = [{"text": "first\nsecond\tthird\x1b[2J", "count": 1}]
     print_rows(rows, "table")
     assert 2 == len(capsys.readouterr().out.splitlines())
@@ -94,6 +105,9 @@ def test_a_row_of_a_table_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_digits_of_other_scripts_are_no_places() -> None:
+    """
+    A superscript digit in a cursor or mark is refused, although Python calls it a digit.
+    """
     with pytest.raises(ClientError, match="no place"):
         _parse_cursor("T", "broker-a:²:1")
     assert None is parse_mark("T/broker-a/²/1")

@@ -29,10 +29,16 @@ Simulate = Callable[..., None]
     ],
 )
 def test_a_number_decides_its_noun(number: int, forms: tuple[str, ...], said: str) -> None:
+    """
+    `counted` uses the singular for one and the plural for all others.
+    """
     assert said == counted(number, *forms)
 
 
 def test_a_message_of_one_byte_and_a_send_of_one_try() -> None:
+    """
+    Texts about one byte or one try use the singular.
+    """
     assert "Message(topic='T', 1 byte, tags=None)" == repr(Message("T", "x"))
     assert "Message(topic='T', 2 bytes, tags=None)" == repr(Message("T", "xy"))
     assert "after 1 try (broker-a)" in str(SendFailed("T", ["broker-a"], ClientError("no")))
@@ -40,6 +46,10 @@ def test_a_message_of_one_byte_and_a_send_of_one_try() -> None:
 
 
 def test_a_window_with_one_message_in_it(gantry_sim: Simulate) -> None:
+    """
+    WindowFull uses the singular for one pending message.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.producer(options=ProducerOptions(window_messages=1)) as producer:
             producer.submit(Message("T", "x"))
@@ -50,6 +60,9 @@ def test_a_window_with_one_message_in_it(gantry_sim: Simulate) -> None:
 
 
 def test_advice_for_one_queue_and_one_worker() -> None:
+    """
+    The advice about a lag uses the singular for one queue and one worker.
+    """
     place = Queue("T", "broker-a", 0)
     member = Member("c", workers=1, queues={place: HeldQueue(cached_msg_count=2)})
     topic = TopicLag("T", (QueueLag(place, 5, 0),))

@@ -53,6 +53,9 @@ def frame(codec: int, header: bytes, body: bytes = b"") -> bytes:
 
 @given(st.lists(commands(), max_size=5), st.integers(0, 40))
 def test_whole_frames_come_out_and_a_cut_one_waits(sent: list[Command], missing: int) -> None:
+    """
+    Both kernels return all whole frames, and keep the bytes of an incomplete one.
+    """
     wire = b"".join(map(encode, sent))
     assert len(same(wire)[0]) == len(sent)
     same(wire[: len(wire) - missing])
@@ -60,6 +63,9 @@ def test_whole_frames_come_out_and_a_cut_one_waits(sent: list[Command], missing:
 
 @given(st.lists(commands(), min_size=1, max_size=3), st.integers(0, 1 << 16), st.integers(0, 255))
 def test_a_damaged_byte_is_judged_alike(sent: list[Command], where: int, value: int) -> None:
+    """
+    Both kernels give the same frames or the same error for a frame with one damaged byte.
+    """
     wire = bytearray(b"".join(map(encode, sent)))
     wire[where % len(wire)] = value
     same(bytes(wire))
@@ -69,11 +75,17 @@ def test_a_damaged_byte_is_judged_alike(sent: list[Command], where: int, value: 
 @example(bytes(21), 1)
 @example(b"\x00\x0a\x0e\x01\x99" + bytes(16), 1)
 def test_any_header_is_judged_alike(header: bytes, codec: int) -> None:
+    """
+    Both kernels give the same result for any bytes as a header.
+    """
     same(frame(codec, header, b"body"))
 
 
 @given(st.binary(max_size=64))
 def test_any_bytes_are_judged_alike(data: bytes) -> None:
+    """
+    Both kernels give the same result for any bytes.
+    """
     same(data)
 
 
@@ -102,6 +114,9 @@ sizes = st.one_of(st.none(), st.integers(-2, 12))
 def test_binary_fields_of_any_shape_are_judged_alike(
     fields: list[bytes], remark: bytes, ext_size: int | None
 ) -> None:
+    """
+    Both kernels give the same result for any fields of a binary header.
+    """
     same(frame(1, binary_header(b"".join(fields), remark, ext_size)))
 
 
@@ -125,10 +140,16 @@ scalars = st.one_of(
     )
 )
 def test_json_headers_as_lenient_peers_write_them_are_read_alike(header: dict[str, Any]) -> None:
+    """
+    Both kernels read JSON headers with missing and additional fields alike.
+    """
     same(frame(0, msgspec.json.encode(header)))
 
 
 def test_numbers_in_place_of_strings_are_read_as_java_prints_them() -> None:
+    """
+    Numbers, booleans and null in extFields become the strings that Java prints.
+    """
     header = b'{"code":10,"extFields":{"queueId":3,"order":true,"gone":null},"opaque":1}'
     found = same(frame(0, header))[0]
     assert found[0].ext == {"queueId": "3", "order": "true"}
@@ -136,12 +157,18 @@ def test_numbers_in_place_of_strings_are_read_as_java_prints_them() -> None:
 
 @given(st.lists(commands(), min_size=2, max_size=4), st.integers(0, 4), st.integers(8, 200))
 def test_limits_hold_in_both(sent: list[Command], count_max: int, size_max: int) -> None:
+    """
+    Both kernels stop at the limit of frames and refuse frames over the limit of bytes.
+    """
     wire = b"".join(map(encode, sent))
     assert len(same(wire, LIMIT, count_max)[0]) == min(len(sent), count_max)
     same(wire, size_max)
 
 
 def test_a_frame_over_the_limit_is_refused_before_it_is_there() -> None:
+    """
+    A frame over the size limit is refused when its prefix is there, after those before it.
+    """
     wire = encode(Command(code=1)) + struct.pack(">II", LIMIT, 10)
     found, _, used, error = same(wire)
     assert len(found) == 1
@@ -155,6 +182,9 @@ numbers = st.one_of(I64, st.integers(0, 100), st.integers(1 << 63, 1 << 70))
 
 @given(st.tuples(st.sampled_from([0, 1]), I16, st.one_of(I32, numbers), ids, numbers, numbers, ids))
 def test_answers_to_sends_have_the_same_bytes(arguments: tuple[Any, ...]) -> None:
+    """
+    Both kernels encode the answer to a send to the same bytes.
+    """
     assert result("send_answer", arguments) == result("send_answer", arguments, compiled=False)
 
 
@@ -165,6 +195,9 @@ def test_answers_to_sends_have_the_same_bytes(arguments: tuple[Any, ...]) -> Non
     )
 )  # fmt: skip
 def test_answers_to_pulls_have_the_same_bytes(arguments: tuple[Any, ...]) -> None:
+    """
+    Both kernels encode the answer to a pull to the same bytes.
+    """
     assert result("pull_answer", arguments) == result("pull_answer", arguments, compiled=False)
 
 
@@ -177,6 +210,9 @@ def result(name: str, arguments: tuple[Any, ...], *, compiled: bool = True) -> A
 
 @given(commands())
 def test_an_answer_can_be_cut_again(command: Command) -> None:
+    """
+    An encoded answer decodes to the opaque and the fields that it was made of.
+    """
     answer = twin("send_answer")(command.codec, 0, command.opaque, "AB", 3, 9, "id")
     (again,), _, _, _ = same(answer)
     assert again.opaque == command.opaque

@@ -28,6 +28,9 @@ def body_of(items: list[RecordItem], host: bytes) -> bytes:
 def test_records_are_cut_alike_up_to_where_they_end(
     items: list[RecordItem], host: bytes, check: bool, missing: int
 ) -> None:
+    """
+    Both kernels cut the body of a pull into the same records, also when its end is missing.
+    """
     data = body_of(items, host)
     found, bad = both(data, check)
     assert bad is None
@@ -40,6 +43,9 @@ def test_records_are_cut_alike_up_to_where_they_end(
 def test_a_damaged_byte_is_judged_alike(
     items: list[RecordItem], host: bytes, data: st.DataObject
 ) -> None:
+    """
+    Both kernels give the same records and error for a body with one damaged byte.
+    """
     damaged = bytearray(body_of(items, host))
     at = data.draw(st.integers(0, len(damaged) - 1))
     damaged[at] ^= data.draw(st.integers(1, 255))
@@ -49,10 +55,16 @@ def test_a_damaged_byte_is_judged_alike(
 
 @given(st.binary(max_size=300), st.booleans())
 def test_any_bytes_are_judged_alike(data: bytes, check: bool) -> None:
+    """
+    Both kernels give the same result for any bytes.
+    """
     both(data, check)
 
 
 def test_only_a_check_sees_a_damaged_body() -> None:
+    """
+    A damaged message body is found only when the checksum is checked.
+    """
     item: RecordItem = (b"t", 0, 0, 0, 0, 0, bytes(8), 0, 0, b"body" * 50, b"")
     damaged = bytearray(body_of([item, item], bytes(8)))
     damaged[-10] ^= 1

@@ -32,6 +32,9 @@ def log_of(items: list[RecordItem], base: int, host: bytes = bytes(8)) -> bytes:
 def test_records_have_the_same_bytes(
     items: list[RecordItem], base: int, store_ms: int, host: bytes
 ) -> None:
+    """
+    Both kernels encode records to the same bytes and sizes.
+    """
     data, sizes = both("encode_records", items, base, store_ms, host)
     assert sum(sizes) == len(data)
 
@@ -40,6 +43,9 @@ def test_records_have_the_same_bytes(
 def test_records_are_walked_alike_up_to_where_they_are_cut(
     items: list[RecordItem], base: int, host: bytes, check: bool, missing: int
 ) -> None:
+    """
+    Both kernels walk the same records, also when the data is cut.
+    """
     data = log_of(items, base, host)
     both("walk_records", data, base, FILE_BYTES, check)
     both("walk_records", memoryview(data)[: len(data) - missing], base, FILE_BYTES, check)
@@ -53,6 +59,9 @@ def item(body: bytes, props: bytes, topic: bytes = b"orders") -> RecordItem:
 def test_a_damaged_byte_ends_the_walk_at_the_same_record(
     bodies: list[bytes], data: st.DataObject
 ) -> None:
+    """
+    A damaged byte ends the walk of both kernels at the same record.
+    """
     log = bytearray(log_of([item(body, b"TAGS\x01a\x02") for body in bodies], 4096))
     at = data.draw(st.integers(0, len(log) - 1))
     log[at] ^= data.draw(st.integers(1, 255))
@@ -62,6 +71,9 @@ def test_a_damaged_byte_ends_the_walk_at_the_same_record(
 
 @given(st.integers(0, 5), st.integers(0, 40), st.sampled_from([0, 1, -1]))
 def test_the_blank_end_of_a_file_is_found_alike(count: int, rest: int, off: int) -> None:
+    """
+    Both kernels recognise the blank record at the end of a log file.
+    """
     log = log_of([item(b"x" * 50, b"")] * count, 0)
     blank = struct.pack(">ii", 8 + rest + off, MAGIC_BLANK) + bytes(rest)
     walk = both("walk_records", log + blank, 0, len(log) + 8 + rest, True)
@@ -70,11 +82,17 @@ def test_the_blank_end_of_a_file_is_found_alike(count: int, rest: int, off: int)
 
 @given(st.integers(0, 100), st.booleans())
 def test_zeros_behind_the_last_record_end_the_walk_alike(zeros: int, check: bool) -> None:
+    """
+    Both kernels end the walk at zeros behind the last record.
+    """
     both("walk_records", log_of([item(b"x", b"")], 0) + bytes(zeros), 0, FILE_BYTES, check)
 
 
 @given(st.integers(1, 700), st.data())
 def test_torn_sectors_are_seen_alike(size: int, data: st.DataObject) -> None:
+    """
+    Both kernels recognise a record in which sectors were not written.
+    """
     base = data.draw(st.integers(0, 2000))
     log = bytearray(log_of([item(b"", b"A\x01" + b"v" * size)], base))
     start = data.draw(st.integers(0, len(log)))
@@ -89,6 +107,9 @@ def test_torn_sectors_are_seen_alike(size: int, data: st.DataObject) -> None:
 def test_version_2_records_are_read_alike(
     topic_size: int, props: bytes, check: bool, off: int
 ) -> None:
+    """
+    Both kernels read version 2 records, with a topic length of two bytes, alike.
+    """
     body, topic = b"body", b"t" * topic_size
     size = 88 + len(body) + 2 + len(topic) + 2 + len(props)
     head = struct.pack(
@@ -102,28 +123,43 @@ def test_version_2_records_are_read_alike(
 
 @given(st.binary(max_size=200), st.integers(0, 300), st.booleans())
 def test_any_bytes_are_walked_alike(data: bytes, room: int, check: bool) -> None:
+    """
+    Both kernels give the same walk for any bytes.
+    """
     both("walk_records", data, 0, room, check)
 
 
 @given(st.one_of(st.text(max_size=20), st.binary(max_size=40), st.just("\ud800x")))
 @example("polygenelubricants")
 def test_javas_hash_is_the_same(text: str | bytes) -> None:
+    """
+    Both kernels compute Java's string hash alike.
+    """
     both("java_hash", text)
 
 
 @given(st.lists(st.one_of(st.binary(max_size=30), st.just(b"A1" * 16)), max_size=30))
 @example([b"orders#polygenelubricants", b"polygenelubricants"] * 8)
 def test_keys_hash_alike(keys: list[bytes]) -> None:
+    """
+    Both kernels hash keys for the index alike.
+    """
     both("hash_keys", keys)
 
 
 @given(properties(), st.one_of(NAMES, st.binary(max_size=5)))
 def test_properties_are_found_alike(text: bytes, name: bytes) -> None:
+    """
+    Both kernels find a property in stored properties alike.
+    """
     both("find_property", text, name)
 
 
 @given(st.one_of(properties(), st.binary(max_size=60)))
 def test_index_keys_are_the_same(text: bytes) -> None:
+    """
+    Both kernels list the same index keys of stored properties.
+    """
     both("index_keys", text)
 
 
@@ -134,6 +170,9 @@ def test_index_keys_are_the_same(text: bytes) -> None:
     )
 )
 def test_index_rows_are_the_same(pending: list[tuple[bytes, bytes, int, int]]) -> None:
+    """
+    Both kernels make the same index rows of pending records.
+    """
     hashes, offsets, times = both("key_rows", pending)
     assert len(hashes) == len(offsets) == len(times)
 
@@ -155,12 +194,18 @@ def test_entries_are_selected_alike(
     rows: list[tuple[int, int, int]], codes: frozenset[int] | None, count_max: int,
     bytes_max: int, log_min: int,
 ) -> None:  # fmt: skip
+    """
+    Both kernels select the same queue entries by tags, count, bytes and log start.
+    """
     data = b"".join(ENTRY.pack(*row) for row in rows)
     both("select_entries", data, codes, count_max, bytes_max, log_min)
 
 
 @given(chains, st.integers(1, 30), st.integers(0, 5000))
 def test_neighbours_become_one_run_alike(sizes: list[int], count_max: int, bytes_max: int) -> None:
+    """
+    Both kernels join adjacent records to one run.
+    """
     at, data = 512, bytearray()
     for size in sizes:
         data += ENTRY.pack(at, size, 0)
@@ -171,6 +216,9 @@ def test_neighbours_become_one_run_alike(sizes: list[int], count_max: int, bytes
 
 @given(st.binary(max_size=45))
 def test_half_an_entry_is_refused_alike(data: bytes) -> None:
+    """
+    Both kernels refuse data that ends within a queue entry.
+    """
     both("select_entries", data, None, 10, 10_000, 0)
 
 
@@ -178,6 +226,9 @@ def test_half_an_entry_is_refused_alike(data: bytes) -> None:
 def test_what_does_not_fit_a_record_is_refused_by_both(
     queue_id: int, topic: bytes, props: int
 ) -> None:
+    """
+    Both kernels refuse a record whose fields do not fit, with the same error.
+    """
     wide: RecordItem = (topic, queue_id, 0, 0, 0, 0, bytes(8), 0, 0, b"", b"p" * props)
     first = outcome(twin("encode_records"), [wide], 0, 0, bytes(8))
     second = outcome(pure("encode_records"), [wide], 0, 0, bytes(8))
@@ -186,4 +237,7 @@ def test_what_does_not_fit_a_record_is_refused_by_both(
 
 @given(st.binary(max_size=5000))
 def test_the_checksum_is_zlibs(data: bytes) -> None:
+    """
+    The kernel's checksum is that of zlib.
+    """
     assert crc32(data) == zlib.crc32(data)

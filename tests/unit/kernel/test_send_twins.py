@@ -45,16 +45,25 @@ def both(ext: dict[str, str]) -> Any:
     )
 )  # fmt: skip
 def test_any_header_is_read_alike(ext: dict[str, str]) -> None:
+    """
+    Both kernels read any fields of a send alike, or leave them to the slow path.
+    """
     both(ext)
 
 
 @given(topics)
 def test_topics_are_judged_alike(topic: str) -> None:
+    """
+    Both kernels decide alike whether a topic name takes the fast path.
+    """
     both(ORDINARY | {"b": topic})
 
 
 @given(st.sampled_from("efghj"), numbers)
 def test_numbers_are_judged_alike(name: str, text: str) -> None:
+    """
+    Both kernels decide alike whether a number takes the fast path.
+    """
     both(ORDINARY | {name: text})
 
 
@@ -63,10 +72,16 @@ def test_numbers_are_judged_alike(name: str, text: str) -> None:
 @example("\x02WAIT\x01true")
 @example("UNIQ_KEY\x01A\x02WAIT\x01true")
 def test_properties_are_stored_alike(text: str) -> None:
+    """
+    Both kernels turn properties into the same stored bytes.
+    """
     both(ORDINARY | {"i": text})
 
 
 def test_an_ordinary_send_is_read() -> None:
+    """
+    The fast path reads an ordinary send into its record fields.
+    """
     text = "UNIQ_KEY\x017F01\x02WAIT\x01false\x02TAGS\x01a"
     stored = b"UNIQ_KEY\x017F01\x02WAIT\x01false\x02TAGS\x01a\x02" + TAIL
     expected = ("orders", 3, 0, 0, 1700000000000, 0, stored, "7F01", False)
@@ -75,6 +90,9 @@ def test_an_ordinary_send_is_read() -> None:
 
 
 def test_the_receipt_of_a_pop_is_not_stored_again() -> None:
+    """
+    The fast path drops POP_CK, and only that property.
+    """
     text = "POP_CK\x010 1 2 3 0 b 0 0\x02TAGS\x01a\x02XPOP_CK\x01kept"
 
     found = both(ORDINARY | {"i": text})
@@ -84,6 +102,9 @@ def test_the_receipt_of_a_pop_is_not_stored_again() -> None:
 
 
 def test_what_needs_a_closer_look_is_left_to_it() -> None:
+    """
+    Batches, transactions, delays, system topics and malformed fields are left to the slow path.
+    """
     for odd in (
         {"m": "true"}, {"f": "4"}, {"f": "8"}, {"h": "99999999999"}, {"e": "x"}, {"b": "%RETRY%g"},
         {"b": "RMQ_SYS_TRANS_HALF_TOPIC"}, {"i": "DELAY\x013\x02"}, {"i": "TRAN_MSG\x01true"},
@@ -102,5 +123,8 @@ def test_what_needs_a_closer_look_is_left_to_it() -> None:
     )
 )  # fmt: skip
 def test_answers_to_stored_messages_have_the_same_bytes(arguments: tuple[Any, ...]) -> None:
+    """
+    Both kernels encode the answer to a stored message to the same bytes.
+    """
     first = outcome(twin("stored_answer"), *arguments)
     assert first == outcome(pure("stored_answer"), *arguments)

@@ -65,6 +65,10 @@ async def synced(syncer: ThreadSyncer, files: list[OsFile]) -> OSError | None:
 def test_a_sync_is_reported_on_the_loop(
     syncer: ThreadSyncer, make_file: Callable[[], OsFile]
 ) -> None:
+    """
+    The result of a sync is reported on the event loop.
+    """
+
     async def work() -> None:
         assert await synced(syncer, [make_file(), make_file()]) is None
         assert await synced(syncer, []) is None
@@ -76,6 +80,10 @@ def test_a_sync_is_reported_on_the_loop(
 def test_syncs_under_way_are_reported_in_order(
     syncer: ThreadSyncer, make_file: Callable[[], OsFile]
 ) -> None:
+    """
+    Several syncs in progress are reported in the order of their requests.
+    """
+
     async def work() -> None:
         file, order, last = make_file(), list[int](), asyncio.Event()
 
@@ -97,6 +105,10 @@ def test_syncs_under_way_are_reported_in_order(
 def test_the_first_error_is_reported_and_the_others_are_synced(
     syncer: ThreadSyncer, make_file: Callable[[], OsFile]
 ) -> None:
+    """
+    The first error of a request is reported, and the syncer goes on working.
+    """
+
     async def work() -> None:
         error = await synced(syncer, [make_file(), unsyncable(), make_file()])
         assert error is not None
@@ -110,6 +122,10 @@ def test_the_first_error_is_reported_and_the_others_are_synced(
 def test_more_files_than_a_request_holds_are_synced_in_turns(
     syncer: ThreadSyncer, make_file: Callable[[], OsFile]
 ) -> None:
+    """
+    A request with more files than one message to the thread holds is split.
+    """
+
     async def work() -> None:
         files = [make_file() for _ in range(FILES_MAX + 3)]
         assert await synced(syncer, files) is None
@@ -123,6 +139,10 @@ def test_more_files_than_a_request_holds_are_synced_in_turns(
 def test_a_file_that_is_closed_meanwhile_does_no_harm(
     syncer: ThreadSyncer, make_file: Callable[[], OsFile]
 ) -> None:
+    """
+    A file may be closed after its sync was requested; a closed one is reported as EBADF.
+    """
+
     async def work() -> None:
         future: asyncio.Future[OSError | None] = asyncio.get_running_loop().create_future()
         file = make_file()
@@ -140,6 +160,10 @@ def test_a_file_that_is_closed_meanwhile_does_no_harm(
 def test_what_is_under_way_at_the_end_counts_as_failed(
     syncer: ThreadSyncer, make_file: Callable[[], OsFile]
 ) -> None:
+    """
+    `close` reports syncs in progress as cancelled, and the syncer can be used again.
+    """
+
     async def work() -> None:
         heard: list[OSError | None] = []
         syncer.sync([make_file()], heard.append)
@@ -155,6 +179,10 @@ def test_what_is_under_way_at_the_end_counts_as_failed(
 def test_no_descriptor_is_left_behind(
     syncer: ThreadSyncer, make_file: Callable[[], OsFile]
 ) -> None:
+    """
+    The syncer closes all descriptors that it duplicated.
+    """
+
     async def work() -> None:
         file = make_file()
         before = len(os.listdir("/proc/self/fd"))
@@ -168,6 +196,9 @@ def test_no_descriptor_is_left_behind(
 
 
 def test_a_broker_gets_the_syncer_that_suits_its_kernel() -> None:
+    """
+    A broker uses the thread with the compiled kernel and the helper process without it.
+    """
     expected = ThreadSyncer if GRADE == "compiled" else HelperSyncer
 
     assert type(best_syncer()) is expected

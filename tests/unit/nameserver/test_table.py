@@ -106,7 +106,7 @@ class TestLosing:
 
     def test_a_closed_connection_drops_its_broker_at_once(self) -> None:
         """
-        And no other.
+        A closed connection drops the broker that registered over it, and no other.
         """
         table = RouteTable()
         table.register(registration(), "one", 0)

@@ -49,6 +49,9 @@ SHARED = {
 def test_together_the_members_cover_each_queue_exactly_once(
     strategy: Strategy, brokers: list[str], per_broker: int, clients: list[str]
 ) -> None:
+    """
+    Every strategy assigns each queue to exactly one member.
+    """
     queues = sorted(queue for broker in brokers for queue in queues_of(per_broker, broker))
     members = in_java_order(clients)
 
@@ -59,6 +62,9 @@ def test_together_the_members_cover_each_queue_exactly_once(
 
 @given(queue_count=st.integers(0, 64), member_count=st.integers(1, 40))
 def test_averagely_gives_nobody_two_more_than_another(queue_count: int, member_count: int) -> None:
+    """
+    With `averagely` the shares of two members differ by one queue at most.
+    """
     members = in_java_order(f"c{index}" for index in range(member_count))
 
     shares = [len(averagely(me, queues_of(queue_count), members)) for me in members]
@@ -71,6 +77,9 @@ def test_averagely_gives_nobody_two_more_than_another(queue_count: int, member_c
 def test_on_a_ring_a_leaving_member_moves_only_its_own_queues(
     member_count: int, leaver: int
 ) -> None:
+    """
+    With `consistent_hash` only the queues of a leaving member move.
+    """
     members = in_java_order(f"c{index}" for index in range(member_count))
     rest = [member for member in members if member != members[leaver % member_count]]
     ring, queues = consistent_hash(), queues_of(32)
@@ -80,6 +89,9 @@ def test_on_a_ring_a_leaving_member_moves_only_its_own_queues(
 
 
 def test_averagely_hands_out_pages() -> None:
+    """
+    `averagely` assigns runs of neighbouring queues.
+    """
     members = ["c1", "c2", "c3"]
 
     assert [ids(averagely(me, queues_of(8), members)) for me in members] == [
@@ -88,6 +100,9 @@ def test_averagely_hands_out_pages() -> None:
 
 
 def test_by_circle_deals_in_turn() -> None:
+    """
+    `by_circle` assigns the queues in turn.
+    """
     members = ["c1", "c2", "c3"]
 
     assert [ids(by_circle(me, queues_of(8), members)) for me in members] == [
@@ -96,6 +111,9 @@ def test_by_circle_deals_in_turn() -> None:
 
 
 def test_more_members_than_queues_leaves_the_last_ones_idle() -> None:
+    """
+    With more members than queues the last members get none.
+    """
     members = ["c1", "c2", "c3"]
 
     assert [ids(averagely(me, queues_of(2), members)) for me in members] == [[0], [1], []]
@@ -103,10 +121,16 @@ def test_more_members_than_queues_leaves_the_last_ones_idle() -> None:
 
 @pytest.mark.parametrize("strategy", SHARED.values(), ids=SHARED)
 def test_a_stranger_gets_nothing(strategy: Strategy) -> None:
+    """
+    A client that is no member gets no queue.
+    """
     assert strategy("stranger", queues_of(4), ["c1"]) == []
 
 
 def test_a_configured_list_is_taken_as_it_is() -> None:
+    """
+    `by_config` returns the configured queues that the topic has.
+    """
     mine = queues_of(2)
 
     assert by_config(mine)("anybody", queues_of(8), []) == mine
@@ -114,6 +138,9 @@ def test_a_configured_list_is_taken_as_it_is() -> None:
 
 
 def test_machine_room_reads_only_the_rooms_it_was_given() -> None:
+    """
+    `by_machine_room` assigns only queues of brokers in the given rooms.
+    """
     near, far = queues_of(5, "room1@a"), queues_of(4, "room2@b")
     members, strategy = ["c1", "c2"], by_machine_room(["room1"])
 
@@ -125,6 +152,10 @@ def test_machine_room_reads_only_the_rooms_it_was_given() -> None:
 
 
 def test_nearby_prefers_the_own_room_and_shares_deserted_ones() -> None:
+    """
+    `machine_room_nearby` prefers members of the same room, and shares rooms without members
+    among all.
+    """
     queues = sorted(queues_of(4, "a") + queues_of(2, "b") + queues_of(2, "z"))
     nearby = machine_room_nearby(averagely, lambda queue: queue.broker_name, first_letter)
     members = ["a1", "a2", "b1"]
@@ -139,11 +170,17 @@ def test_nearby_prefers_the_own_room_and_shares_deserted_ones() -> None:
 
 
 def test_the_ring_uses_rocketmqs_positions() -> None:
+    """
+    The positions on the hash ring are RocketMQ's.
+    """
     assert ring_position("c1-0") == 3886541579
     assert ring_position("MessageQueue [topic=T, brokerName=b, queueId=0]") == 562732085
 
 
 def test_client_ids_sort_as_java_sorts_them() -> None:
+    """
+    Client ids are sorted by UTF-16 code units, as Java does.
+    """
     beyond_the_basic_plane, private_use = "\U0001f600", "\ue000"
 
     assert in_java_order([private_use, beyond_the_basic_plane, "a", "a"]) == [

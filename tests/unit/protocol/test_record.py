@@ -68,6 +68,9 @@ def test_a_record_is_encoded_to_the_golden_bytes() -> None:
 
 
 def test_the_golden_bytes_decode_to_their_fields() -> None:
+    """
+    The golden bytes of a RocketMQ record decode to their fields.
+    """
     message = decode_record(GOLDEN)
 
     assert (message.topic, message.body, message.queue_offset) == ("T", b"hello", 5)
@@ -152,6 +155,9 @@ def test_a_record_cut_at_a_sector_is_never_taken_for_a_whole_one(keep: int) -> N
 
 
 def test_walking_says_why_it_ended() -> None:
+    """
+    A walk says whether a blank record, zeros, invalid bytes or the end of the data stopped it.
+    """
     data, _ = encode_records([GOLDEN_ITEM], 0, 1, STORE_HOST)
     blank = struct.pack(">ii", 1000 - len(data), MAGIC_BLANK)
     huge = struct.pack(">iI", 0x7FFFFFFF, 0xDAA320A7) + bytes(100)
@@ -175,6 +181,9 @@ def test_a_lost_sector_behind_the_body_is_noticed() -> None:
 
 
 def test_bytes_that_are_no_record_are_refused() -> None:
+    """
+    Bytes that are no complete record raise ProtocolError.
+    """
     for data in (b"", b"\0" * 100, GOLDEN[:-1], GOLDEN[:4] + b"\0" * 116):
         with pytest.raises(ProtocolError):
             decode_record(data)
@@ -188,6 +197,9 @@ def test_properties_survive_both_endings_and_lose_empty_entries() -> None:
 
 
 def test_a_property_is_found_without_parsing_the_rest() -> None:
+    """
+    `find_property` finds a property by its whole name, and the last one of several.
+    """
     raw = b"MYTAGS\x01no\x02TAGS\x01yes\x02KEYS\x01k1 k2  k3\x02UNIQ_KEY\x01id"
 
     assert find_property(raw, b"TAGS") == b"yes"
@@ -209,6 +221,9 @@ def test_a_property_is_found_without_parsing_the_rest() -> None:
     ],
 )
 def test_the_hash_is_javas(text: str, code: int) -> None:
+    """
+    The hash of a text and of its bytes is that of Java's String.hashCode.
+    """
     assert java_hash(text) == java_hash(text.encode()) == code
 
 
@@ -226,6 +241,9 @@ def entries(*rows: tuple[int, int, int]) -> bytes:
 
 
 def test_adjacent_records_become_one_stretch() -> None:
+    """
+    Adjacent selected records become one stretch to read.
+    """
     data = entries((100, 50, 1), (150, 10, 1), (500, 20, 1), (520, 20, 2))
 
     assert select_entries(data, None, 32, 1 << 20, 0) == ([(100, 60), (500, 40)], 4, 4, 0)
@@ -235,6 +253,9 @@ def test_adjacent_records_become_one_stretch() -> None:
 
 
 def test_the_first_record_is_taken_whatever_its_size() -> None:
+    """
+    The first record is selected even if it is larger than the limit of bytes.
+    """
     data = entries((0, 5000, 0), (5000, 10, 0))
 
     assert select_entries(data, None, 32, 100, 0).runs == [(0, 5000)]

@@ -80,7 +80,7 @@ class TestIds:
     @given(st.ip_addresses(), st.integers(0, 65535))
     def test_hosts_survive_their_bytes(self, address: object, port: int) -> None:
         """
-        Both families.
+        IPv4 and IPv6 hosts decode to what was encoded.
         """
         assert (str(address), port) == decode_host(encode_host(str(address), port))
 

@@ -99,7 +99,8 @@ class TestWaitingForAFile:
 
     def test_without_fast_failure_they_wait_as_long_as_it_takes(self) -> None:
         """
-        brokerFastFailureEnable=false.
+        With brokerFastFailureEnable=false appends wait for the next log file as long as it
+        takes.
         """
 
         async def story() -> None:

@@ -65,6 +65,10 @@ def test_messages_come_out_as_they_went_in(place: tuple[Disk, str], flush: str) 
 
 
 def test_the_answer_tells_where_the_message_lies() -> None:
+    """
+    A put returns the queue offset and the log offset, at which the record can be read.
+    """
+
     async def body() -> None:
         store = await open_store(MemoryDisk())
         first, second, other = await put(
@@ -84,6 +88,10 @@ def test_the_answer_tells_where_the_message_lies() -> None:
 
 
 def test_a_put_is_never_answered_before_it_returns() -> None:
+    """
+    The reply of a put comes after `put` has returned, also from a closed store.
+    """
+
     async def body() -> None:
         for closed in (False, True):
             store = await open_store(MemoryDisk(), tiny(flush="ASYNC_FLUSH"))
@@ -102,6 +110,10 @@ def test_a_put_is_never_answered_before_it_returns() -> None:
 
 
 def test_what_can_never_be_stored_is_refused_and_leaves_no_hole() -> None:
+    """
+    Messages that break a limit are refused, and take no queue offset.
+    """
+
     async def body() -> None:
         store = await open_store(MemoryDisk(), tiny(max_message_bytes=3000))
         good, long, props, zero, name, after = await put(
@@ -126,6 +138,10 @@ def test_what_can_never_be_stored_is_refused_and_leaves_no_hole() -> None:
 
 
 def test_properties_may_fill_their_length_to_the_last_byte() -> None:
+    """
+    Properties of exactly 32,767 bytes are stored.
+    """
+
     async def body() -> None:
         store = await open_store(MemoryDisk(), tiny(segment_bytes=1 << 16))
         raw = b"a\x01" + "ü".encode() * 16382 + b"x"
@@ -140,6 +156,10 @@ def test_properties_may_fill_their_length_to_the_last_byte() -> None:
 
 
 def test_a_batch_lies_together_with_consecutive_offsets() -> None:
+    """
+    The messages of a batch are adjacent in the log and have consecutive queue offsets.
+    """
+
     async def body() -> None:
         store = await open_store(MemoryDisk())
         await put(store, message())
@@ -161,6 +181,10 @@ def test_a_batch_lies_together_with_consecutive_offsets() -> None:
 
 
 def test_pull_says_where_the_reader_stands() -> None:
+    """
+    A pull answers with the status and the next offset that fit its position in the queue.
+    """
+
     async def body() -> None:
         store = await open_store(MemoryDisk())
         nothing = await pull(store, "orders", 0, 0)
@@ -183,6 +207,10 @@ def test_pull_says_where_the_reader_stands() -> None:
 
 
 def test_limits_hold_but_the_first_message_always_comes() -> None:
+    """
+    A pull stops at its limits of messages and bytes, but returns at least one message.
+    """
+
     async def body() -> None:
         store = await open_store(MemoryDisk())
         appends = await put(store, *[message(body=b"x" * 500) for _ in range(6)])
@@ -218,6 +246,11 @@ def test_tags_filter_by_hash_and_move_the_reader_on(written: bool) -> None:
 
 @pytest.mark.parametrize("cold", ["consumequeue", "commitlog", "store"])
 def test_cold_data_is_awaited_and_equals_warm_data(cold: str) -> None:
+    """
+    A pull of data that is not in memory is awaited, and returns the same as one of data that
+    is.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         store = await open_store(disk)
@@ -265,6 +298,10 @@ def test_delayed_messages_carry_their_due_time_in_the_queue() -> None:
 
 
 def test_prepared_and_rollback_records_are_in_the_log_but_in_no_queue() -> None:
+    """
+    Half messages and rollbacks are in the log, but have no queue entry.
+    """
+
     async def body() -> None:
         store = await open_store(MemoryDisk())
         kinds = [0, TRANSACTION_PREPARED, TRANSACTION_COMMIT, TRANSACTION_ROLLBACK, 0]
@@ -284,6 +321,10 @@ def test_prepared_and_rollback_records_are_in_the_log_but_in_no_queue() -> None:
 
 
 def test_hosts_may_be_ipv6() -> None:
+    """
+    Born host and store host may be IPv6 addresses.
+    """
+
     async def body() -> None:
         store = await open_store(MemoryDisk(), host=encode_host("::1", 10911))
         append = message(unique="u")
@@ -299,6 +340,10 @@ def test_hosts_may_be_ipv6() -> None:
 
 
 def test_store_times_never_fall_even_if_the_clock_does() -> None:
+    """
+    Store times in the log never decrease, also when the clock does or after a restart.
+    """
+
     async def body() -> None:
         clock, disk = ManualClock(), MemoryDisk()
         store = await open_store(disk, clock=clock)
@@ -342,6 +387,10 @@ def test_a_time_is_found_as_a_linear_search_would() -> None:
 
 
 def test_a_long_poll_wakes_when_its_message_is_visible() -> None:
+    """
+    `arrivals` wakes a waiter when the offset it waits for can be read.
+    """
+
     async def body() -> None:
         store = await open_store(MemoryDisk())
         mark = store.arrivals("orders", 3)
@@ -358,6 +407,10 @@ def test_a_long_poll_wakes_when_its_message_is_visible() -> None:
 
 
 def test_a_deleted_topic_is_gone_and_begins_again_at_zero() -> None:
+    """
+    A deleted topic has no queues, and starts again at offset 0.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         store = await open_store(disk)

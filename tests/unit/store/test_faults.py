@@ -55,6 +55,10 @@ async def bodies(store: Store, topic: str = "orders") -> list[bytes]:
 
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
 def test_a_failed_write_answers_its_own_appends_and_moves_nothing(flush: str) -> None:
+    """
+    A failed write refuses its own appends only, and leaves log and offsets unchanged.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         store = await open_store(disk, tiny(flush=flush))
@@ -107,6 +111,10 @@ def test_what_a_failed_write_left_on_disk_is_never_found_again() -> None:
 
 @pytest.mark.parametrize("operation", ["create", "allocate", "sync", "sync_dir"])
 def test_a_log_file_that_cannot_be_made_refuses_and_recovers(operation: str) -> None:
+    """
+    Appends are refused while the next log file cannot be created, and accepted when it can.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         store = await open_store(disk)
@@ -201,6 +209,10 @@ def test_queues_and_index_that_cannot_be_written_wait_in_memory(part: str, opera
 
 
 def test_a_failed_sync_refuses_the_waiting_and_makes_the_store_read_only() -> None:
+    """
+    A failed sync refuses the waiting appends and fences the store against writes.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         store = await open_store(disk)
@@ -255,6 +267,10 @@ def test_a_fenced_store_writes_its_tail_again_before_it_trusts_it() -> None:
 
 
 def test_a_store_whose_tail_cannot_be_synced_does_not_open() -> None:
+    """
+    A store whose last records cannot be synced does not open.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         store = await open_store(disk)
@@ -284,6 +300,10 @@ class StuckSyncer:
 
 
 def test_a_slow_sync_is_answered_as_a_timeout_though_the_message_is_stored() -> None:
+    """
+    A sync that takes too long is answered with FLUSH_DISK_TIMEOUT, and the message is stored.
+    """
+
     async def body() -> None:
         syncer = StuckSyncer()
         disk = MemoryDisk()
@@ -379,6 +399,10 @@ def test_a_failed_checkpoint_sync_is_never_forgotten() -> None:
 
 
 def test_a_listener_that_fails_does_not_silence_the_others() -> None:
+    """
+    A reply callback that raises does not keep other callbacks from being called.
+    """
+
     async def body() -> None:
         store = await open_store(MemoryDisk(), tiny(flush="ASYNC_FLUSH"))
         heard: list[PutStatus] = []
@@ -398,6 +422,10 @@ def test_a_listener_that_fails_does_not_silence_the_others() -> None:
 
 
 def test_closing_answers_everything_that_was_accepted() -> None:
+    """
+    Closing a store answers every append that it accepted.
+    """
+
     async def body() -> None:
         for delay in (0.0, 0.01):
             clock = ManualClock()

@@ -47,6 +47,11 @@ def test_every_key_of_a_message_finds_it_and_no_other() -> None:
 
 
 def test_the_newest_messages_are_found_first_and_returned_in_log_order() -> None:
+    """
+    A query takes the newest messages of a key over several files, and returns them in log
+    order.
+    """
+
     async def body() -> None:
         store = await open_store(MemoryDisk())
         for n in range(100):
@@ -83,6 +88,10 @@ def test_a_window_is_exact_to_the_millisecond_at_every_file_boundary() -> None:
 
 
 def test_a_message_with_more_keys_than_a_file_has_room_for_is_found_by_all() -> None:
+    """
+    A message with more keys than an index file has entries is found by each of them.
+    """
+
     async def body() -> None:
         store = await open_store(MemoryDisk())
         keys = [f"k{n}" for n in range(70)]
@@ -128,6 +137,10 @@ def test_files_have_rocketmqs_layout() -> None:
 
 
 def test_the_index_can_be_switched_off_and_on_again() -> None:
+    """
+    Messages are found by key if the index was enabled when they were stored.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         for life, enabled in enumerate([True, False, True]):
@@ -144,6 +157,9 @@ def test_the_index_can_be_switched_off_and_on_again() -> None:
 
 @given(st.lists(st.integers(0, 5), max_size=30), st.lists(st.integers(0, 5), max_size=30))
 def test_linking_many_at_once_equals_linking_one_by_one(first: list[int], rest: list[int]) -> None:
+    """
+    Linking many entries at once sets the same slots and chains as linking one by one.
+    """
     plain = [0] * 6
     expected = []
     for number, place in enumerate(first + rest, start=1):
@@ -160,6 +176,9 @@ def test_linking_many_at_once_equals_linking_one_by_one(first: list[int], rest: 
 
 
 def test_a_file_made_in_the_same_millisecond_gets_the_next_name() -> None:
+    """
+    The name of a new index file is later than the last one, also when the clock went back.
+    """
     name = next_name(START_MS, "")
 
     assert next_name(START_MS, name) > name

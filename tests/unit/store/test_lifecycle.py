@@ -28,6 +28,9 @@ OK = PutStatus.PUT_OK
 
 
 def test_a_store_opened_again_goes_on_where_it_was(place: tuple[Disk, str]) -> None:
+    """
+    A store that is opened again continues at its offsets; `abort` exists only while it is open.
+    """
     disk, directory = place
 
     async def body() -> None:
@@ -48,6 +51,9 @@ def test_a_store_opened_again_goes_on_where_it_was(place: tuple[Disk, str]) -> N
 
 
 def test_a_second_opener_is_refused_and_the_first_not_disturbed(place: tuple[Disk, str]) -> None:
+    """
+    A second opener of a store raises LockedError, and the first one can go on.
+    """
     disk, directory = place
 
     async def body() -> None:
@@ -71,6 +77,10 @@ def test_a_second_opener_is_refused_and_the_first_not_disturbed(place: tuple[Dis
     ],
 )
 def test_other_file_sizes_are_refused_naming_both(change: dict[str, int]) -> None:
+    """
+    A store with other file sizes than configured is refused with both sizes and not changed.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         store = await open_store(disk)
@@ -88,6 +98,10 @@ def test_other_file_sizes_are_refused_naming_both(change: dict[str, int]) -> Non
 
 
 def test_real_threads_and_a_real_helper_process_serve_a_store(tmp_path: Path) -> None:
+    """
+    A store works with real threads and a real helper process for syncs.
+    """
+
     async def body() -> None:
         syncer, offload = HelperSyncer(), ThreadOffload(2)
         store = await Store.open(
@@ -111,6 +125,10 @@ def test_real_threads_and_a_real_helper_process_serve_a_store(tmp_path: Path) ->
 
 
 def test_ten_thousand_queues_need_few_descriptors(tmp_path: Path) -> None:
+    """
+    Ten thousand queues are served with at most `open_files_max` descriptors.
+    """
+
     async def body() -> None:
         store = await Store.open(
             tiny(str(tmp_path), segment_bytes=1 << 22, flush="ASYNC_FLUSH", open_files_max=200),
@@ -134,6 +152,10 @@ def test_ten_thousand_queues_need_few_descriptors(tmp_path: Path) -> None:
 
 
 def test_figures_describe_the_store() -> None:
+    """
+    `usage` tells the size of the log and how far flush and dispatch are behind.
+    """
+
     async def body() -> None:
         store = await open_store(MemoryDisk(), tiny(flush="ASYNC_FLUSH"))
         (append,) = await put(store, message())
@@ -150,6 +172,10 @@ def test_figures_describe_the_store() -> None:
 
 
 def test_queue_files_have_rocketmqs_layout() -> None:
+    """
+    Consume queue files have RocketMQ's names, sizes and entries.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         store = await open_store(disk)

@@ -49,6 +49,10 @@ def test_a_reader_sees_what_the_store_holds(running: bool, java: bool) -> None:
 
 
 def test_a_reader_begins_where_the_log_does() -> None:
+    """
+    A reader starts at the first offset whose record is still in the log.
+    """
+
     async def body() -> None:
         disk, clock = MemoryDisk(), ManualClock()
         store = await open_store(disk, clock=clock)
@@ -85,6 +89,10 @@ def test_a_reader_stops_at_a_record_that_is_not_there() -> None:
 
 
 def test_a_reader_follows_a_store_that_grows_into_new_files(tmp_path: Path) -> None:
+    """
+    After `refresh` a reader sees messages in files that were created since.
+    """
+
     async def body() -> None:
         directory = str(tmp_path / "store")
         store = await open_store(OsDisk(), tiny(directory))
@@ -102,5 +110,8 @@ def test_a_reader_follows_a_store_that_grows_into_new_files(tmp_path: Path) -> N
 
 
 def test_a_directory_without_a_log_is_no_store() -> None:
+    """
+    A directory without a commit log raises StoreError.
+    """
     with pytest.raises(StoreError, match="no commit log"):
         StoreReader("nowhere", disk=MemoryDisk())

@@ -80,6 +80,10 @@ def drop_entries(disk: MemoryDisk, queue_id: int, first: int) -> None:
 
 
 def test_a_killed_process_loses_nothing_in_any_mode() -> None:
+    """
+    A killed process loses no message in any flush mode.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         await filled(disk)
@@ -113,6 +117,10 @@ def test_topics_with_long_names_are_recovered() -> None:
 
 
 def test_a_clean_stop_is_opened_without_reading_the_log() -> None:
+    """
+    After a clean stop only the end of the log is read at the next start.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         await (await filled(disk)).close()
@@ -204,6 +212,10 @@ def test_old_bytes_behind_the_end_are_never_taken_for_records_again() -> None:
 
 @pytest.mark.parametrize("size", [0x7FFFFFFF, -1, 91, 8192, 1])
 def test_a_senseless_size_ends_the_log(size: int) -> None:
+    """
+    A record with an impossible size ends the log at recovery.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         store = await filled(disk, 5)
@@ -221,6 +233,10 @@ def test_a_senseless_size_ends_the_log(size: int) -> None:
 
 
 def test_a_record_larger_than_a_read_is_recovered() -> None:
+    """
+    A record that is larger than one read of the scan is recovered.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         config = tiny(segment_bytes=8 << 20, flush="ASYNC_FLUSH")
@@ -299,6 +315,10 @@ def test_a_crashed_java_store_is_rebuilt_from_the_file_its_times_name(known_ms: 
 
 
 def test_a_java_broker_that_left_no_checkpoint_times_is_scanned_from_the_start() -> None:
+    """
+    A store without checkpoint times is scanned from its first file on.
+    """
+
     async def body() -> None:
         disk, clock = MemoryDisk(), ManualClock()
         await (await filled(disk, clock=clock)).close()
@@ -312,6 +332,10 @@ def test_a_java_broker_that_left_no_checkpoint_times_is_scanned_from_the_start()
 
 
 def test_what_we_leave_is_a_checkpoint_a_java_broker_can_use() -> None:
+    """
+    The checkpoint has the page layout and times that a Java broker reads.
+    """
+
     async def body() -> None:
         disk, clock = MemoryDisk(), ManualClock()
         await (await filled(disk, clock=clock)).close()
@@ -338,6 +362,10 @@ def test_what_we_leave_is_a_checkpoint_a_java_broker_can_use() -> None:
 
 @pytest.mark.parametrize("part", ["consumequeue", "index"])
 def test_what_was_removed_is_built_again_from_the_log(part: str) -> None:
+    """
+    A deleted consume queue or index is built again from the log.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         await (await filled(disk)).close()
@@ -374,6 +402,10 @@ def test_queues_that_lost_their_beginning_keep_their_offsets() -> None:
 
 
 def test_a_log_that_was_removed_takes_the_queues_with_it() -> None:
+    """
+    A store without its commit log starts empty, without the old queues.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         await (await filled(disk)).close()
@@ -387,6 +419,10 @@ def test_a_log_that_was_removed_takes_the_queues_with_it() -> None:
 
 
 def test_a_gap_in_the_log_hides_what_is_before_it() -> None:
+    """
+    If a log file is missing, the log starts behind the gap.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         store = await filled(disk)
@@ -419,6 +455,10 @@ def test_an_empty_last_log_file_is_completed() -> None:
 
 
 def test_a_log_file_of_another_size_is_refused_naming_both() -> None:
+    """
+    A log file of another size is refused with both sizes.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         await (await filled(disk)).close()

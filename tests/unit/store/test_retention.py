@@ -33,6 +33,9 @@ def choose(ages: list[int], *, hour: int = 4, ratio: float = 0.1, asked: bool = 
 
 
 def test_old_files_go_at_their_hour() -> None:
+    """
+    Expired files are deleted at the hour of deleteWhen, or when an operator asks.
+    """
     assert choose([OLD, OLD, YOUNG]) == [0, 1]
     assert choose([OLD, OLD, YOUNG], hour=5) == []
     assert choose([OLD], hour=5, asked=True) == [0]
@@ -45,22 +48,34 @@ def test_deletion_stops_at_the_first_file_that_is_not_old() -> None:
 
 
 def test_a_fuller_disk_deletes_at_any_hour_and_then_at_any_age() -> None:
+    """
+    Above the first ratio expired files are deleted at any hour, above the second any file.
+    """
     assert choose([OLD, YOUNG], hour=5, ratio=0.76) == [0]
     assert choose([OLD, YOUNG], hour=5, ratio=0.74) == []
     assert choose([YOUNG, YOUNG], hour=5, ratio=0.86) == [0, 1]
 
 
 def test_one_round_deletes_a_bounded_number_of_files() -> None:
+    """
+    One round deletes at most `delete_batch_max` files.
+    """
     assert len(choose([OLD] * 50)) == RATIOS.delete_batch_max == 10
 
 
 def test_judging_by_free_bytes_ignores_how_full_the_disk_is() -> None:
+    """
+    With `judge_by_free_bytes` the ratios are ignored.
+    """
     ages = [SegmentAge(0, YOUNG)]
     assert expired(ages, tiny(), now_ms=START_MS, hour=5, used_ratio=0.99) == []
 
 
 @pytest.mark.parametrize("when", ["4", "04", "02;04", " 04 ; 11"])
 def test_several_hours_can_be_named(when: str) -> None:
+    """
+    Several hours can be given, separated by semicolons.
+    """
     ages = [SegmentAge(0, OLD)]
     config = tiny(delete_when=when)
     assert expired(ages, config, now_ms=START_MS, hour=4, used_ratio=0.0) == [0]
@@ -81,6 +96,10 @@ async def aged(disk: MemoryDisk, clock: ManualClock) -> Store:
 
 
 def test_queues_and_index_follow_the_log() -> None:
+    """
+    Deleting log files moves the smallest offsets of queues and deletes old index files.
+    """
+
     async def body() -> None:
         disk, clock = MemoryDisk(), ManualClock()
         store = await aged(disk, clock)
@@ -110,6 +129,10 @@ def test_queues_and_index_follow_the_log() -> None:
 
 
 def test_the_file_being_written_is_never_deleted() -> None:
+    """
+    The log file that is written to is never deleted.
+    """
+
     async def body() -> None:
         disk, clock = MemoryDisk(), ManualClock()
         store = await aged(disk, clock)
@@ -141,6 +164,10 @@ def test_ages_are_those_of_records_so_a_copied_store_keeps_them() -> None:
 
 
 def test_background_cleaning_acts_at_the_configured_hour() -> None:
+    """
+    The background task deletes expired files at the configured hour only.
+    """
+
     async def body() -> None:
         disk, clock = MemoryDisk(), ManualClock()
         store = await aged(disk, clock)
@@ -159,6 +186,10 @@ def test_background_cleaning_acts_at_the_configured_hour() -> None:
 
 
 def test_records_that_recovery_still_needs_are_not_deleted() -> None:
+    """
+    Records behind the last checkpoint are not deleted.
+    """
+
     async def body() -> None:
         disk, clock = MemoryDisk(), ManualClock()
         store = await open_store(disk, clock=clock)
@@ -175,6 +206,10 @@ def test_records_that_recovery_still_needs_are_not_deleted() -> None:
 
 
 def test_a_disk_that_is_too_full_refuses_until_there_is_room() -> None:
+    """
+    A disk above the third ratio refuses appends until it has room again; reads go on.
+    """
+
     async def body() -> None:
         disk = MemoryDisk()
         store = await open_store(disk, tiny(judge_by_free_bytes=False))

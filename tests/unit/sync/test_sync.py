@@ -43,6 +43,9 @@ def in_child(work: Callable[[], int]) -> int:
 
 
 def test_messages_go_and_come_without_a_word_of_async(gantry: GantryCluster) -> None:
+    """
+    Admin, producer and consumer of `gantrymq.sync` send and receive without asyncio.
+    """
     with Admin(gantry.namesrv) as admin:
         admin.create_topic("T", queues=2)
         assert "T" in admin.topics()
@@ -70,6 +73,9 @@ def test_messages_go_and_come_without_a_word_of_async(gantry: GantryCluster) -> 
 
 
 def test_iteration_ends_when_another_thread_closes(gantry: GantryCluster) -> None:
+    """
+    A `for` loop over a consumer ends when another thread closes it.
+    """
     gantry.create_topic("T", queues=1)
     with Producer(gantry.namesrv, group="p") as producer:
         for number in range(3):
@@ -87,6 +93,9 @@ def test_iteration_ends_when_another_thread_closes(gantry: GantryCluster) -> Non
 
 
 def test_a_handler_runs_on_the_callers_thread_until_close(gantry: GantryCluster) -> None:
+    """
+    `run` calls the handler and returns when another thread has closed the consumer.
+    """
     gantry.create_topic("T", queues=1)
     with Producer(gantry.namesrv, group="p") as producer:
         producer.send_many([Message("T", "1"), Message("T", "2")])
@@ -106,6 +115,9 @@ def test_a_handler_runs_on_the_callers_thread_until_close(gantry: GantryCluster)
 
 
 def test_a_child_opens_its_own_client_and_the_parents_goes_on(gantry: GantryCluster) -> None:
+    """
+    A forked child cannot finish its parent's deliveries, and its own sends open a new client.
+    """
     gantry.create_topic("T", queues=1)
     with (
         Producer(gantry.namesrv, group="p") as producer,
@@ -130,6 +142,9 @@ def test_a_child_opens_its_own_client_and_the_parents_goes_on(gantry: GantryClus
 
 
 def test_a_child_does_not_keep_the_parents_connections_open() -> None:
+    """
+    A forked child does not keep the parent's connections open.
+    """
     listener = socket.create_server(("127.0.0.1", 0))
     address = f"127.0.0.1:{listener.getsockname()[1]}"
     reading, writing = os.pipe()
@@ -156,11 +171,17 @@ def test_a_child_does_not_keep_the_parents_connections_open() -> None:
 
 
 def test_a_client_that_is_not_started_says_so() -> None:
+    """
+    A client that is not started raises NotStarted.
+    """
     with pytest.raises(NotStarted):
         Producer("127.0.0.1:1", group="p").send(Message("T", "x"))
 
 
 def test_a_portal_of_ones_own_can_be_closed(gantry: GantryCluster) -> None:
+    """
+    A client can be given a portal, which its owner closes.
+    """
     portal = Portal()
     with Admin(gantry.namesrv, portal=portal) as admin:
         assert admin.topics()
@@ -168,6 +189,10 @@ def test_a_portal_of_ones_own_can_be_closed(gantry: GantryCluster) -> None:
 
 
 def test_a_blocking_call_on_the_clients_own_thread_is_refused() -> None:
+    """
+    A blocking call from the portal's own event loop raises an error instead of waiting for
+    ever.
+    """
     portal = Portal()
 
     async def inner() -> None:
@@ -182,11 +207,17 @@ def test_a_blocking_call_on_the_clients_own_thread_is_refused() -> None:
 
 
 def test_finishing_needs_one_of_the_three_verbs() -> None:
+    """
+    `finish_many` accepts ack, retry and dead only.
+    """
     with pytest.raises(ValueError, match="ack, retry or dead"):
         Consumer("127.0.0.1:1", group="c").finish_many([], "forget")
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
+    """
+    Importing `gantrymq` and `gantrymq.sync` imports no heavy library.
+    """
     script = (
         "import sys, gantrymq\n"
         "assert 'msgspec' not in sys.modules\n"
@@ -210,6 +241,9 @@ def send_to_one_queue(gantry: GantryCluster, count: int) -> None:
 def test_an_ordered_consumer_keeps_the_order_on_any_number_of_threads(
     gantry: GantryCluster,
 ) -> None:
+    """
+    An ordered consumer keeps the order of a queue on several threads.
+    """
     send_to_one_queue(gantry, 12)
     consumer = Consumer(gantry.namesrv, group="c", options=FIRST, ordered=True)
     seen: list[int] = []
@@ -231,6 +265,9 @@ def test_an_ordered_consumer_keeps_the_order_on_any_number_of_threads(
 def test_nothing_overtakes_a_message_that_an_ordered_loop_tries_again(
     gantry: GantryCluster,
 ) -> None:
+    """
+    A retried message of an ordered loop is delivered before the next one.
+    """
     send_to_one_queue(gantry, 3)
     seen = []
     with Consumer(gantry.namesrv, group="c", options=FIRST, ordered=True) as consumer:
@@ -247,6 +284,9 @@ def test_nothing_overtakes_a_message_that_an_ordered_loop_tries_again(
 
 
 def test_a_loop_that_is_left_leaves_the_rest_to_whoever_comes_next(gantry: GantryCluster) -> None:
+    """
+    After `break` the messages that were not delivered are delivered by the next loop or poll.
+    """
     send_to_one_queue(gantry, 5)
     seen = []
     with Consumer(gantry.namesrv, group="c", options=FIRST) as consumer:
@@ -268,6 +308,9 @@ def test_a_loop_that_is_left_leaves_the_rest_to_whoever_comes_next(gantry: Gantr
 
 
 def test_a_consumer_rests_and_tells_what_it_holds(gantry: GantryCluster) -> None:
+    """
+    `pause`, `resume`, `assignment` and `wait_assigned` work without asyncio.
+    """
     send_to_one_queue(gantry, 1)
     with Consumer(gantry.namesrv, group="c", options=FIRST) as consumer:
         consumer.pause(60)
@@ -281,6 +324,9 @@ def test_a_consumer_rests_and_tells_what_it_holds(gantry: GantryCluster) -> None
 
 
 def test_whoever_pulls_can_do_it_without_async(gantry: GantryCluster) -> None:
+    """
+    PullConsumer and LitePullConsumer work without asyncio.
+    """
     send_to_one_queue(gantry, 3)
     with PullConsumer(gantry.namesrv, group="pull") as consumer:
         (queue,) = consumer.queues("T")
@@ -306,6 +352,9 @@ def test_whoever_pulls_can_do_it_without_async(gantry: GantryCluster) -> None:
 
 
 def test_progress_is_moved_without_async(gantry: GantryCluster) -> None:
+    """
+    `preview_reset` and `reset` work without asyncio.
+    """
     send_to_one_queue(gantry, 2)
     with (
         Consumer(gantry.namesrv, group="c", options=FIRST) as consumer,

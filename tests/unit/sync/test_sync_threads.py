@@ -36,6 +36,9 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def test_a_slow_handler_holds_nobody_up(gantry: GantryCluster) -> None:
+    """
+    A handler that blocks its thread does not hold up messages on other threads.
+    """
     send(gantry, 10)
     consumer = Consumer(gantry.namesrv, group="c", start="first")
     seen: list[bytes] = []
@@ -58,6 +61,9 @@ def test_a_slow_handler_holds_nobody_up(gantry: GantryCluster) -> None:
 
 
 def test_twenty_run_at_once_unless_told_otherwise(gantry: GantryCluster) -> None:
+    """
+    By default twenty handlers run at the same time.
+    """
     send(gantry, 20)
     consumer = Consumer(gantry.namesrv, group="c", start="first")
     together = threading.Barrier(20)
@@ -74,6 +80,9 @@ def test_twenty_run_at_once_unless_told_otherwise(gantry: GantryCluster) -> None
 
 
 def test_a_handler_may_close_its_consumer(gantry: GantryCluster) -> None:
+    """
+    A handler may close its consumer without waiting for itself.
+    """
     send(gantry, 1)
     consumer = Consumer(gantry.namesrv, group="c", start="first", close_grace=SECONDS_MAX)
 
@@ -90,6 +99,9 @@ def test_a_handler_may_close_its_consumer(gantry: GantryCluster) -> None:
 
 
 def test_a_failure_is_kept_and_a_status_counts(gantry: GantryCluster) -> None:
+    """
+    An exception of a handler is stored in its dead letter; a returned status is obeyed.
+    """
     send(gantry, 3)
     consumer = Consumer(gantry.namesrv, group="c", start="first", max_retries=0)
     seen: list[bytes] = []
@@ -146,6 +158,9 @@ def test_a_handler_gets_lists_on_request(gantry: GantryCluster) -> None:
 
 
 def test_a_handler_of_lists_shares_one_transaction(gantry: GantryCluster, tmp_path: Path) -> None:
+    """
+    A handler of lists gets one transaction for all messages of its list.
+    """
     send(gantry, 6)
     send(gantry, 6)
     path = tmp_path / "once.db"
@@ -172,6 +187,9 @@ def test_a_handler_of_lists_shares_one_transaction(gantry: GantryCluster, tmp_pa
 
 
 def test_work_is_done_once(gantry: GantryCluster, tmp_path: Path) -> None:
+    """
+    With `once` a message with a known key is not handled again, with or without a transaction.
+    """
     send(gantry, 5)
     send_again = [Message("T", "again", keys="k3")]
     for transaction in (False, True):
@@ -201,6 +219,9 @@ def test_work_is_done_once(gantry: GantryCluster, tmp_path: Path) -> None:
 
 
 def test_sends_are_begun_without_waiting(gantry: GantryCluster) -> None:
+    """
+    `submit` returns a future for each message, and all are found afterwards.
+    """
     gantry.create_topic("T", queues=2)
     options = ProducerOptions(window_messages=8)
     with Producer(gantry.namesrv, group="p", options=options) as producer:

@@ -19,6 +19,10 @@ FIRST = ConsumerOptions(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
 
 
 def test_a_topic_is_made_on_every_master_and_known_at_once(gantry_sim: Simulate) -> None:
+    """
+    `create_topic` makes the topic on every master and registers it before it returns.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.admin() as admin:
             made = await admin.create_topic("T", queues=3)
@@ -37,6 +41,10 @@ def test_a_topic_is_made_on_every_master_and_known_at_once(gantry_sim: Simulate)
 
 
 def test_a_deleted_topic_is_gone_everywhere(gantry_sim: Simulate) -> None:
+    """
+    `delete_topic` deletes the topic on brokers and name servers.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.admin() as admin:
             await admin.create_topic("T")
@@ -49,6 +57,10 @@ def test_a_deleted_topic_is_gone_everywhere(gantry_sim: Simulate) -> None:
 
 
 def test_the_cluster_is_told_by_name_and_address(gantry_sim: Simulate) -> None:
+    """
+    `cluster`, `masters`, `broker_runtime` and the broker's settings answer by name and address.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.admin() as admin:
             info = await admin.cluster()
@@ -68,6 +80,10 @@ def test_the_cluster_is_told_by_name_and_address(gantry_sim: Simulate) -> None:
 
 
 def test_messages_are_found_by_both_ids_and_by_key(gantry_sim: Simulate) -> None:
+    """
+    A message is found by its unique id, by its offset id and by each of its keys.
+    """
+
     async def story(cluster: Cluster) -> None:
         await cluster.create_topic("T")
         async with cluster.producer() as producer, cluster.admin() as admin:
@@ -88,6 +104,10 @@ def test_messages_are_found_by_both_ids_and_by_key(gantry_sim: Simulate) -> None
 
 
 def test_what_is_not_there_is_said_to_be_missing(gantry_sim: Simulate) -> None:
+    """
+    An id behind the end of the log, and a text that is no id, raise MessageMissing.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.producer() as producer, cluster.admin() as admin:
             sent = await producer.send(Message("T", "x"))
@@ -101,6 +121,10 @@ def test_what_is_not_there_is_said_to_be_missing(gantry_sim: Simulate) -> None:
 
 
 def test_offsets_of_a_queue_are_told(gantry_sim: Simulate) -> None:
+    """
+    Smallest, largest and by-time offsets of a queue are those of the broker.
+    """
+
     async def story(cluster: Cluster) -> None:
         await cluster.create_topic("T", queues=1)
         queue = Queue("T", "broker-a", 0)
@@ -119,6 +143,10 @@ def test_offsets_of_a_queue_are_told(gantry_sim: Simulate) -> None:
 
 
 def test_the_progress_of_a_group_is_its_lag_per_queue(gantry_sim: Simulate) -> None:
+    """
+    The lag of a group is the difference between the end of each queue and what it acknowledged.
+    """
+
     async def story(cluster: Cluster) -> None:
         await cluster.create_topic("T", queues=1)
         async with cluster.producer() as producer, cluster.admin() as admin:
@@ -146,6 +174,10 @@ def test_the_progress_of_a_group_is_its_lag_per_queue(gantry_sim: Simulate) -> N
 
 
 def test_groups_are_made_changed_and_deleted(gantry_sim: Simulate) -> None:
+    """
+    A group can be created with settings, changed, and deleted together with its offsets.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.admin() as admin:
             await admin.update_group(GroupConfig(group_name="g", retry_max_times=3))
@@ -159,6 +191,11 @@ def test_groups_are_made_changed_and_deleted(gantry_sim: Simulate) -> None:
 
 
 def test_a_broker_says_which_settings_it_does_not_know(gantry_sim: Simulate) -> None:
+    """
+    A broker answers a change of settings with the keys that it does not know, and refuses bad
+    values.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.admin() as admin:
             address = (await admin.masters())["broker-a"]
@@ -172,6 +209,10 @@ def test_a_broker_says_which_settings_it_does_not_know(gantry_sim: Simulate) -> 
 
 
 def test_an_admin_that_cannot_work_says_why() -> None:
+    """
+    An admin client raises NotStarted before its start and Closed after its end.
+    """
+
     async def story() -> None:
         admin = Admin("127.0.0.1:1")
         with pytest.raises(NotStarted):
@@ -185,6 +226,10 @@ def test_an_admin_that_cannot_work_says_why() -> None:
 
 
 def test_tables_are_read_in_both_dialects_of_fastjson() -> None:
+    """
+    Offset tables are read from brokers that write keys as objects and from those that write
+    strings.
+    """
     objects = (
         b'{"offsetTable":{{"brokerName":"b","queueId":1,"topic":"T"}:'
         b'{"lastUpdateTimestamp":5,"maxOffset":7,"minOffset":2}}}'
@@ -202,5 +247,8 @@ def test_tables_are_read_in_both_dialects_of_fastjson() -> None:
 
 @pytest.mark.parametrize("body", [b"[]", b"{}", b'{"offsetTable":{"{}":{}}}', b"7"])
 def test_a_table_that_is_none_is_a_protocol_error(body: bytes) -> None:
+    """
+    A body that is no offset table raises ProtocolError.
+    """
     with pytest.raises(ProtocolError):
         topic_offsets(body)

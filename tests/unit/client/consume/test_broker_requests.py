@@ -51,6 +51,11 @@ async def read(consumer: Consumer, count: int) -> list[int]:
 
 
 def test_a_consumer_tells_about_itself(gantry_sim: Simulate) -> None:
+    """
+    GET_CONSUMER_RUNNING_INFO (307) is answered with the queues, offsets and settings of the
+    consumer.
+    """
+
     async def story(cluster: Cluster) -> None:
         await fill(cluster, 10)
         async with cluster.consumer("g", options=FIRST) as consumer:
@@ -79,6 +84,10 @@ def test_a_consumer_tells_about_itself(gantry_sim: Simulate) -> None:
 
 
 def test_a_consumer_tells_its_offsets(gantry_sim: Simulate) -> None:
+    """
+    GET_CONSUMER_STATUS_FROM_CLIENT (221) is answered with the offset of each queue.
+    """
+
     async def story(cluster: Cluster) -> None:
         await fill(cluster, 10)
         async with cluster.consumer("g", options=FIRST) as consumer:
@@ -95,6 +104,10 @@ def test_a_consumer_tells_its_offsets(gantry_sim: Simulate) -> None:
 
 
 def test_a_reset_begins_again_where_it_says(gantry_sim: Simulate) -> None:
+    """
+    RESET_CONSUMER_CLIENT_OFFSET (220) makes the consumer read from the offsets that it names.
+    """
+
     async def story(cluster: Cluster) -> None:
         await fill(cluster, 10)
         async with cluster.consumer("g", options=FIRST) as consumer:
@@ -118,6 +131,10 @@ def test_a_reset_begins_again_where_it_says(gantry_sim: Simulate) -> None:
 
 
 def test_requests_for_other_groups_are_left_alone(gantry_sim: Simulate) -> None:
+    """
+    A request for a group that the client does not have is answered with an error.
+    """
+
     async def story(cluster: Cluster) -> None:
         await fill(cluster, 1)
         async with cluster.consumer("g", options=FIRST) as consumer:
@@ -134,6 +151,10 @@ def test_requests_for_other_groups_are_left_alone(gantry_sim: Simulate) -> None:
 
 
 def test_a_message_can_be_tried_directly(gantry_sim: Simulate) -> None:
+    """
+    CONSUME_MESSAGE_DIRECTLY (309) runs the handler and answers with its result.
+    """
+
     async def story(cluster: Cluster) -> None:
         await fill(cluster, 2)
         seen: list[tuple[str, bytes]] = []

@@ -15,6 +15,9 @@ def taken(start: int, *offsets: int, size: int = 10) -> QueueProgress[str]:
 
 
 def test_one_open_message_holds_the_progress_back() -> None:
+    """
+    The progress stays at the smallest unfinished offset while later messages are finished.
+    """
     progress = taken(101, *range(101, 111))
 
     for offset in range(102, 111):
@@ -33,6 +36,9 @@ def test_one_open_message_holds_the_progress_back() -> None:
 def test_everything_below_the_progress_is_finished_and_nothing_more_is_claimed(
     gaps: list[int], order: object, finished: int
 ) -> None:
+    """
+    The progress is the smallest unfinished offset, in whatever order messages are finished.
+    """
     offsets = [sum(gaps[: index + 1]) for index in range(len(gaps))]
     progress = taken(0, *offsets)
     shuffled = list(offsets)
@@ -49,6 +55,9 @@ def test_everything_below_the_progress_is_finished_and_nothing_more_is_claimed(
 
 
 def test_what_the_broker_filtered_out_counts_once_nothing_is_open() -> None:
+    """
+    Offsets that the broker filtered out count as finished when nothing before them is open.
+    """
     progress = taken(0, 3)
 
     progress.skip_to(20)
@@ -60,6 +69,9 @@ def test_what_the_broker_filtered_out_counts_once_nothing_is_open() -> None:
 
 
 def test_a_message_that_was_taken_before_is_not_taken_again() -> None:
+    """
+    An offset that was taken before is not taken again, whether it is finished or not.
+    """
     progress = taken(0, 0, 1, 2)
 
     assert not progress.take(1, "again", 10)
@@ -69,6 +81,9 @@ def test_a_message_that_was_taken_before_is_not_taken_again() -> None:
 
 
 def test_finishing_twice_changes_nothing() -> None:
+    """
+    Finishing an offset a second time returns false and changes no count.
+    """
     progress = taken(0, 0)
 
     assert progress.finish(0)
@@ -77,6 +92,9 @@ def test_finishing_twice_changes_nothing() -> None:
 
 
 def test_the_next_delivery_keeps_the_place_of_the_first() -> None:
+    """
+    A second delivery of a message replaces the first at the same place.
+    """
     progress = taken(0, 0, 1)
 
     progress.replace(0, "second try")
@@ -86,6 +104,9 @@ def test_the_next_delivery_keeps_the_place_of_the_first() -> None:
 
 
 def test_pulling_goes_on_up_to_the_limits_and_not_beyond() -> None:
+    """
+    Pulling pauses above the limit of messages, of bytes or of the distance between offsets.
+    """
     limits = FlowLimits(messages=2, bytes=100, span=10)
 
     assert hold_reason(limits, taken(0, 0, 1)) is None
@@ -96,5 +117,8 @@ def test_pulling_goes_on_up_to_the_limits_and_not_beyond() -> None:
 
 
 def test_ordered_queues_have_no_span_and_the_defaults_are_rocketmqs() -> None:
+    """
+    An ordered queue has no limit of distance, and the defaults are RocketMQ's.
+    """
     assert hold_reason(FlowLimits(span=None), taken(0, 0, 999_999)) is None
     assert FlowLimits() == (1000, 100 * MIB, 2000)

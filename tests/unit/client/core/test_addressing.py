@@ -25,11 +25,17 @@ PROCESS, ENVIRONMENT = {"rocketmq.namesrv.addr": "process:1"}, {"NAMESRV_ADDR": 
 
 
 def test_a_list_is_separated_by_semicolons_and_spaces_around_are_ignored() -> None:
+    """
+    A list of addresses is split at semicolons; spaces, empty parts and repetitions are dropped.
+    """
     assert split_list(" a:1; b:2 ;;a:1;") == ["a:1", "b:2"]
 
 
 @pytest.mark.parametrize("text", ["nothing", "a:b", ":1", "a:1;b"])
 def test_an_address_without_host_and_port_is_refused_by_name(text: str) -> None:
+    """
+    An address without host or port is refused with the form to write.
+    """
     with pytest.raises(GantryError, match="write host:port"):
         split_list(text)
 
@@ -47,10 +53,16 @@ def test_an_address_without_host_and_port_is_refused_by_name(text: str) -> None:
 def test_the_strongest_place_that_has_an_address_wins(
     in_code: str | None, process: dict[str, str], environment: dict[str, str], expected: list[str]
 ) -> None:
+    """
+    Name servers come from the code, then the process, then the environment.
+    """
     assert find_addresses(in_code, process, environment) == expected
 
 
 def test_no_address_at_all_names_the_four_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Without any address the error lists the four ways to give one.
+    """
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
 
     async def start() -> None:
@@ -64,6 +76,9 @@ def test_no_address_at_all_names_the_four_ways(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_one_name_server_is_kept_until_another_answers() -> None:
+    """
+    The name server that answered last is asked first until another one answers.
+    """
     servers = NameServers(["a:1", "b:1", "c:1"], random.Random(0))
     first = servers.in_order()[0]
 
@@ -73,12 +88,18 @@ def test_one_name_server_is_kept_until_another_answers() -> None:
 
 
 def test_the_first_name_server_is_chosen_by_chance() -> None:
+    """
+    The first name server to ask is chosen with the client's random generator.
+    """
     firsts = {NameServers(["a:1", "b:1"], random.Random(s)).in_order()[0] for s in range(20)}
 
     assert firsts == {"a:1", "b:1"}
 
 
 def test_a_new_list_keeps_the_server_in_use_if_it_is_still_there() -> None:
+    """
+    A new list keeps the name server in use if it is in it; an empty list changes nothing.
+    """
     servers = NameServers(["a:1"], random.Random(0))
 
     assert servers.replace(["b:1", "a:1"])
@@ -88,6 +109,10 @@ def test_a_new_list_keeps_the_server_in_use_if_it_is_still_there() -> None:
 
 
 def test_a_dead_name_server_is_passed_over() -> None:
+    """
+    A name server that does not answer is skipped for the next one.
+    """
+
     async def story(world: World) -> None:
         world.namesrv = f"127.0.0.1:1;{world.namesrv};127.0.0.1:2"
         async with world.producer() as producer:
@@ -98,6 +123,10 @@ def test_a_dead_name_server_is_passed_over() -> None:
 
 
 def test_when_no_name_server_answers_all_are_named() -> None:
+    """
+    When no name server answers, the error names all of them.
+    """
+
     async def story(world: World) -> None:
         world.namesrv = "127.0.0.1:1;127.0.0.1:2"
         async with world.producer() as producer:
@@ -129,6 +158,9 @@ class Page(asyncio.Protocol):
 def test_name_servers_can_be_exchanged_under_a_running_client(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """
+    A client takes name servers from the address server while it runs.
+    """
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
 
     async def story(world: World) -> None:
@@ -147,6 +179,10 @@ def test_name_servers_can_be_exchanged_under_a_running_client(
 
 
 def test_a_page_that_fails_leaves_the_old_list() -> None:
+    """
+    An address server that refuses the connection raises an error.
+    """
+
     async def story(world: World) -> None:
         with pytest.raises(GantryError, match="refused"):
             await fetch_page(world.network, "nobody", 8080, "nsaddr", 1.0)
@@ -163,5 +199,8 @@ def test_a_page_that_fails_leaves_the_old_list() -> None:
     ],
 )
 def test_a_page_without_addresses_is_an_error_that_says_so(answer: bytes, complaint: str) -> None:
+    """
+    A page without usable addresses raises AddressPageBroken with the reason.
+    """
     with pytest.raises(AddressPageBroken, match=complaint):
         parse_page(answer, "http://h:8080/rocketmq/nsaddr")

@@ -41,6 +41,9 @@ def route(**perms: int) -> Route:
 
 
 def test_queues_are_those_whose_permission_allows_it_sorted_by_broker() -> None:
+    """
+    Queues to write and to read are those whose permission allows it, sorted by broker.
+    """
     known = route(c=6, b=2, a=4)
 
     assert [str(queue) for queue in publish_queues(known, "T")] == [
@@ -52,6 +55,9 @@ def test_queues_are_those_whose_permission_allows_it_sorted_by_broker() -> None:
 
 
 def test_a_broker_without_a_master_takes_no_messages() -> None:
+    """
+    A broker without a master has queues to read, but none to write.
+    """
     known = route(a=6, b=6)
     known.broker_datas[0].broker_addrs = {"1": "a-slave:1"}
 
@@ -60,6 +66,10 @@ def test_a_broker_without_a_master_takes_no_messages() -> None:
 
 
 def test_a_topic_to_be_made_gets_the_smaller_number_of_queues() -> None:
+    """
+    A topic that does not exist yet gets the template's queues or the wanted number, whichever
+    is less.
+    """
     template = route(a=7, b=6)
     template.queue_datas[0].write_queue_nums = 8
 
@@ -69,6 +79,9 @@ def test_a_topic_to_be_made_gets_the_smaller_number_of_queues() -> None:
 
 
 def test_the_newest_word_on_a_brokers_addresses_wins() -> None:
+    """
+    A later route replaces the addresses of a broker.
+    """
     later = route(a=6)
     later.broker_datas[0].broker_addrs = {"0": "moved:1", "1": "slave:1"}
 
@@ -78,6 +91,10 @@ def test_the_newest_word_on_a_brokers_addresses_wins() -> None:
 
 
 def test_clients_of_one_process_share_one_instance() -> None:
+    """
+    Clients with the same options share one instance; others get their own.
+    """
+
     async def story(world: World) -> None:
         options = ClientOptions(namesrv=world.namesrv)
         first = shared_instance(options, network=world.network)
@@ -91,6 +108,10 @@ def test_clients_of_one_process_share_one_instance() -> None:
 
 
 def test_a_second_member_of_a_group_gets_a_client_id_of_its_own() -> None:
+    """
+    A second consumer of the same group in a process gets an instance with another client id.
+    """
+
     async def story(world: World) -> None:
         options = ClientOptions(namesrv=world.namesrv)
 
@@ -105,6 +126,10 @@ def test_a_second_member_of_a_group_gets_a_client_id_of_its_own() -> None:
 
 
 def test_the_client_id_is_address_and_instance_name() -> None:
+    """
+    The client id is the address, an @ and the instance name.
+    """
+
     async def story(world: World) -> None:
         options = ClientOptions(namesrv=world.namesrv, client_ip="10.1.2.3", instance_name="me")
         assert shared_instance(options).client_id == "10.1.2.3@me"
@@ -113,6 +138,10 @@ def test_the_client_id_is_address_and_instance_name() -> None:
 
 
 def test_the_last_user_closes_the_shared_connections() -> None:
+    """
+    An instance closes its connections when its last user has closed.
+    """
+
     async def story(world: World) -> None:
         one, two = world.producer(), world.producer()
         two._rng = one._rng
@@ -131,6 +160,10 @@ def test_the_last_user_closes_the_shared_connections() -> None:
 
 
 def test_callers_that_need_the_same_connection_wait_for_one_connect() -> None:
+    """
+    Simultaneous callers for one address share a single connection attempt.
+    """
+
     async def story(world: World) -> None:
         async with world.producer() as producer:
             get = producer.instance.connections.get
@@ -141,6 +174,10 @@ def test_callers_that_need_the_same_connection_wait_for_one_connect() -> None:
 
 
 def test_routes_are_asked_for_once_and_again_every_30_seconds() -> None:
+    """
+    A route is asked for once by many callers, and again every 30 seconds.
+    """
+
     async def story(world: World) -> None:
         async with world.producer() as producer:
             routes = producer.instance.routes
@@ -154,6 +191,10 @@ def test_routes_are_asked_for_once_and_again_every_30_seconds() -> None:
 
 
 def test_a_route_that_vanishes_stays_in_use_until_there_is_a_new_one() -> None:
+    """
+    A route that the name server no longer knows stays in use.
+    """
+
     async def story(world: World) -> None:
         async with world.producer() as producer:
             await producer.send(X)
@@ -167,6 +208,10 @@ def test_a_route_that_vanishes_stays_in_use_until_there_is_a_new_one() -> None:
 
 
 def test_a_broker_that_left_every_route_is_forgotten() -> None:
+    """
+    A broker that is in no route any more is forgotten, and its connection closed.
+    """
+
     async def story(world: World) -> None:
         gone = world.brokers[0].address
         async with world.producer() as producer:
@@ -188,6 +233,10 @@ def test_a_broker_that_left_every_route_is_forgotten() -> None:
 
 
 def test_producers_beat_to_masters_at_once_and_every_30_seconds() -> None:
+    """
+    A producer sends a heartbeat to masters at its first send and every 30 seconds after.
+    """
+
     async def story(world: World) -> None:
         broker = world.brokers[0]
         async with world.producer() as producer:
@@ -205,6 +254,10 @@ def test_producers_beat_to_masters_at_once_and_every_30_seconds() -> None:
 
 
 def test_a_broker_is_told_again_after_the_connection_was_lost() -> None:
+    """
+    After a lost connection the next send is followed by a heartbeat at once.
+    """
+
     async def story(world: World) -> None:
         broker = world.brokers[0]
         async with world.producer() as producer:
@@ -222,6 +275,10 @@ def test_a_broker_is_told_again_after_the_connection_was_lost() -> None:
 
 
 def test_a_second_producer_is_announced_at_once() -> None:
+    """
+    A second producer group of an instance is in a heartbeat at once.
+    """
+
     async def story(world: World) -> None:
         async with world.producer() as one:
             await one.send(X)
@@ -235,6 +292,10 @@ def test_a_second_producer_is_announced_at_once() -> None:
 
 
 def test_consumers_are_told_of_to_slaves_as_well() -> None:
+    """
+    Heartbeats go to slaves as well when the instance has a consumer.
+    """
+
     async def story(world: World) -> None:
         known = world.route("a")
         known.broker_datas[0].broker_addrs["1"] = world.brokers[1].address
@@ -257,6 +318,10 @@ def test_consumers_are_told_of_to_slaves_as_well() -> None:
 
 
 def test_an_answer_that_was_not_expected_raises_with_code_and_remark() -> None:
+    """
+    An unexpected response code raises BrokerRefused with code and remark.
+    """
+
     async def story(world: World) -> None:
         async with world.producer() as producer:
             with pytest.raises(BrokerRefused, match=r"code 3:.*not supported") as caught:
@@ -273,6 +338,10 @@ def test_an_answer_that_was_not_expected_raises_with_code_and_remark() -> None:
 
 
 def test_a_peer_that_stopped_answering_is_connected_to_anew() -> None:
+    """
+    After several calls without an answer the connection is replaced by a new one.
+    """
+
     async def story(world: World) -> None:
         address = world.brokers[0].address
         header = UnregisterClientRequest(client_id="c")
@@ -291,6 +360,11 @@ def test_a_peer_that_stopped_answering_is_connected_to_anew() -> None:
 
 
 def test_a_request_of_the_broker_is_answered_by_the_first_who_can() -> None:
+    """
+    A broker's request is passed from handler to handler until one answers; a failing one is
+    passed over.
+    """
+
     async def story(world: World) -> None:
         asked: list[int] = []
 
@@ -322,6 +396,10 @@ def test_a_request_of_the_broker_is_answered_by_the_first_who_can() -> None:
 
 
 def test_a_handler_may_close_its_own_client() -> None:
+    """
+    A handler of broker requests may close its own client.
+    """
+
     async def story(world: World) -> None:
         producer = world.producer()
         await producer.start()

@@ -46,7 +46,7 @@ def test_a_mistake_is_named(text: str, words: str, tmp_path: Path) -> None:
 
 def test_the_reference_page_is_what_the_code_says() -> None:
     """
-    Written anew by: python -c "from gantrymq.client.core.options_file import reference;
-    print(reference(), end='')" > docs/client-options.md
+    The page is printed by `python -c "from gantrymq.client.core.options_file import reference;
+    print(reference(), end='')" > docs/client-options.md`.
     """
     assert reference() == PAGE.read_text()

@@ -46,6 +46,9 @@ def first(data: bytes, queue: Queue = QUEUE) -> Received:
 
 
 def test_the_golden_record_is_read() -> None:
+    """
+    All fields of RocketMQ's golden record are read.
+    """
     message = first(GOLDEN)
 
     assert message.body == b"hello"
@@ -64,12 +67,18 @@ def test_the_golden_record_is_read() -> None:
 
 
 def test_a_message_without_a_unique_key_is_named_by_its_place() -> None:
+    """
+    A message without UNIQ_KEY has its offset message id as its id.
+    """
     message = first(record())
 
     assert message.msg_id == message.offset_msg_id
 
 
 def test_records_with_ipv6_hosts_are_read() -> None:
+    """
+    A record with IPv6 hosts is read.
+    """
     message = first(record(b"six", b"KEYS\x01a b\x02", host=V6))
 
     assert message.body == b"six"
@@ -78,6 +87,9 @@ def test_records_with_ipv6_hosts_are_read() -> None:
 
 
 def test_a_compressed_body_is_unpacked() -> None:
+    """
+    `body` is decompressed; `stored_body` is as it was stored.
+    """
     packed = zlib.compress(b"x" * 5000)
     message = first(record(packed, sys_flag=COMPRESSED | ZLIB))
 
@@ -86,6 +98,9 @@ def test_a_compressed_body_is_unpacked() -> None:
 
 
 def test_a_retried_message_names_the_topic_it_was_sent_to() -> None:
+    """
+    A message of a retry topic names its original topic.
+    """
     data = record(properties=b"RETRY_TOPIC\x01orders\x02", topic=b"%RETRY%g")
 
     assert first(data, Queue("%RETRY%g", "broker-a", 0)).topic == "orders"
@@ -93,6 +108,9 @@ def test_a_retried_message_names_the_topic_it_was_sent_to() -> None:
 
 @given(cut=st.integers(1, 359))
 def test_records_before_the_damage_are_kept(cut: int) -> None:
+    """
+    Records before a cut are returned, together with an error for the cut one.
+    """
     data = b"".join(record(b"12345", offset=number) for number in range(4))[:360]
 
     cuts, bad = cut_records(data[:cut])
@@ -123,6 +141,9 @@ def delivery(keeper: Keeper) -> Delivery:
     "verb, seen", [("ack", "ack"), ("retry", 0), ("dead", DEAD_LEVEL)], ids=["ack", "retry", "dead"]
 )
 def test_a_message_is_finished_by_one_verb_once(verb: str, seen: object) -> None:
+    """
+    A delivery is finished by ack, retry or dead exactly once.
+    """
     keeper = Keeper()
     message = delivery(keeper)
 
@@ -136,6 +157,9 @@ def test_a_message_is_finished_by_one_verb_once(verb: str, seen: object) -> None
 
 
 def test_a_message_that_was_taken_back_cannot_be_finished() -> None:
+    """
+    A delivery whose time is over cannot be finished.
+    """
     message = delivery(Keeper())
     message.expire()
 
@@ -144,6 +168,9 @@ def test_a_message_that_was_taken_back_cannot_be_finished() -> None:
 
 
 def test_one_more_try_counts_and_can_be_finished_by_itself() -> None:
+    """
+    The next delivery of a message counts one more retry, and can be finished by itself.
+    """
     keeper = Keeper()
     message = delivery(keeper)
     message.expire()

@@ -40,6 +40,10 @@ async def body_of(cluster: Cluster, result: SendResult) -> bytes:
 
 
 def test_a_result_says_where_the_message_is(gantry_sim: Simulate) -> None:
+    """
+    The result of a send has status, queue, offset and a message id of its own.
+    """
+
     async def story(cluster: Cluster) -> None:
         await cluster.create_topic("T", queues=1)
         async with cluster.producer() as producer:
@@ -55,6 +59,10 @@ def test_a_result_says_where_the_message_is(gantry_sim: Simulate) -> None:
 
 
 def test_the_first_send_makes_the_topic_with_four_queues(gantry_sim: Simulate) -> None:
+    """
+    The first send to an unknown topic creates it with four queues.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.producer() as producer:
             await producer.send(Message("new", "x"))
@@ -64,6 +72,10 @@ def test_the_first_send_makes_the_topic_with_four_queues(gantry_sim: Simulate) -
 
 
 def test_without_auto_creation_an_unknown_topic_has_no_route(gantry_sim: Simulate) -> None:
+    """
+    Without automatic creation a send to an unknown topic raises NoRoute.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.producer() as producer:
             with pytest.raises(NoRoute, match="'new'"):
@@ -76,6 +88,10 @@ def test_without_auto_creation_an_unknown_topic_has_no_route(gantry_sim: Simulat
 
 @pytest.mark.parametrize("way", ["send", "submit"])
 def test_queues_of_all_brokers_take_turns(gantry_sim: Simulate, way: str) -> None:
+    """
+    Sends without a key go to the queues of all brokers in turn.
+    """
+
     async def story(cluster: Cluster) -> None:
         await cluster.create_topic("T", queues=4)
         async with cluster.producer() as producer:
@@ -88,6 +104,10 @@ def test_queues_of_all_brokers_take_turns(gantry_sim: Simulate, way: str) -> Non
 
 
 def test_a_sharding_key_keeps_its_queue(gantry_sim: Simulate) -> None:
+    """
+    Messages with one sharding key go to one queue, chosen by RocketMQ's hash.
+    """
+
     async def story(cluster: Cluster) -> None:
         await cluster.create_topic("T", queues=4)
         async with cluster.producer() as producer:
@@ -100,6 +120,10 @@ def test_a_sharding_key_keeps_its_queue(gantry_sim: Simulate) -> None:
 
 
 def test_a_queue_can_be_given_or_selected(gantry_sim: Simulate) -> None:
+    """
+    A send can name its queue, or a selector that chooses it.
+    """
+
     async def story(cluster: Cluster) -> None:
         await cluster.create_topic("T", queues=4)
         wanted = Queue("T", "broker-b", 2)
@@ -114,6 +138,10 @@ def test_a_queue_can_be_given_or_selected(gantry_sim: Simulate) -> None:
 
 
 def test_what_is_submitted_before_the_topic_is_known_keeps_its_order(gantry_sim: Simulate) -> None:
+    """
+    Messages that are submitted before the route is known are stored in their order.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.producer() as producer:
             futures = [
@@ -133,6 +161,10 @@ def test_what_is_submitted_before_the_topic_is_known_keeps_its_order(gantry_sim:
 
 
 def test_a_batch_is_stored_as_single_messages_in_a_row(gantry_sim: Simulate) -> None:
+    """
+    A batch is stored as single messages with consecutive offsets.
+    """
+
     async def story(cluster: Cluster) -> None:
         await cluster.create_topic("T", queues=1)
         async with cluster.producer() as producer:
@@ -145,6 +177,10 @@ def test_a_batch_is_stored_as_single_messages_in_a_row(gantry_sim: Simulate) -> 
 
 
 def test_a_large_body_arrives_as_it_was(gantry_sim: Simulate) -> None:
+    """
+    A body that is large enough for compression arrives unchanged.
+    """
+
     async def story(cluster: Cluster) -> None:
         body = os.urandom(100) * 1000
         async with cluster.producer() as producer:
@@ -155,6 +191,10 @@ def test_a_large_body_arrives_as_it_was(gantry_sim: Simulate) -> None:
 
 
 def test_a_one_way_message_arrives_without_an_answer(gantry_sim: Simulate) -> None:
+    """
+    `send_oneway` stores the message without an answer.
+    """
+
     async def story(cluster: Cluster) -> None:
         await cluster.create_topic("T", queues=1)
         async with cluster.producer() as producer:
@@ -166,6 +206,10 @@ def test_a_one_way_message_arrives_without_an_answer(gantry_sim: Simulate) -> No
 
 
 def test_a_full_window_refuses_and_room_waits(gantry_sim: Simulate) -> None:
+    """
+    `submit` raises WindowFull when the window is full, and `room` waits until it is not.
+    """
+
     async def story(cluster: Cluster) -> None:
         options = ProducerOptions(window_messages=8)
         async with cluster.producer(options=options) as producer:
@@ -180,6 +224,10 @@ def test_a_full_window_refuses_and_room_waits(gantry_sim: Simulate) -> None:
 
 
 def test_the_window_counts_bytes_as_well(gantry_sim: Simulate) -> None:
+    """
+    The window limits the bytes of pending sends, too.
+    """
+
     async def story(cluster: Cluster) -> None:
         options = ProducerOptions(window_bytes=1000)
         async with cluster.producer(options=options) as producer:
@@ -194,6 +242,10 @@ def test_the_window_counts_bytes_as_well(gantry_sim: Simulate) -> None:
 
 
 def test_leaving_the_block_waits_for_what_is_under_way(gantry_sim: Simulate) -> None:
+    """
+    Leaving the `async with` block waits for all pending sends.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.producer() as producer:
             futures = [producer.submit(Message("T", "x")) for _ in range(100)]
@@ -204,6 +256,10 @@ def test_leaving_the_block_waits_for_what_is_under_way(gantry_sim: Simulate) -> 
 
 
 def test_sends_survive_a_lost_connection(gantry_sim: Simulate) -> None:
+    """
+    A send after a lost connection opens a new one.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.producer() as producer:
             await producer.send(Message("T", "x"))
@@ -214,6 +270,10 @@ def test_sends_survive_a_lost_connection(gantry_sim: Simulate) -> None:
 
 
 def test_when_a_broker_is_down_the_others_take_the_messages(gantry_sim: Simulate) -> None:
+    """
+    Sends go to the other brokers while one is down.
+    """
+
     async def story(cluster: Cluster) -> None:
         await cluster.create_topic("T")
         async with cluster.producer() as producer:
@@ -227,6 +287,10 @@ def test_when_a_broker_is_down_the_others_take_the_messages(gantry_sim: Simulate
 
 
 def test_a_send_that_nobody_answers_fails_when_its_time_is_over(gantry_sim: Simulate) -> None:
+    """
+    A send without an answer raises SendFailed when its timeout is over.
+    """
+
     async def story(cluster: Cluster) -> None:
         loop = asyncio.get_running_loop()
         producer = cluster.producer()
@@ -249,6 +313,10 @@ def test_a_send_that_nobody_answers_fails_when_its_time_is_over(gantry_sim: Simu
 
 
 def test_a_cancelled_caller_leaves_nothing_behind(gantry_sim: Simulate) -> None:
+    """
+    A cancelled send gives its place in the window back.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.producer(options=ProducerOptions(window_messages=1)) as producer:
             await producer.send(Message("T", "x"))
@@ -263,6 +331,10 @@ def test_a_cancelled_caller_leaves_nothing_behind(gantry_sim: Simulate) -> None:
 
 
 def test_brokers_know_the_producer_until_it_leaves(gantry_sim: Simulate) -> None:
+    """
+    Brokers list the producer until it closes.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.admin() as admin:
             async with cluster.producer("shop") as producer:
@@ -276,6 +348,11 @@ def test_brokers_know_the_producer_until_it_leaves(gantry_sim: Simulate) -> None
 
 
 def test_a_producer_that_cannot_work_says_why() -> None:
+    """
+    A producer that is not started, is closed, or gets a bad message raises an error that says
+    so.
+    """
+
     async def story() -> None:
         producer = Producer("127.0.0.1:1", group="g")
         with pytest.raises(NotStarted, match="async with"):
@@ -294,6 +371,10 @@ def test_a_producer_that_cannot_work_says_why() -> None:
 
 
 def test_a_forked_child_is_told_that_the_producer_is_its_parents() -> None:
+    """
+    A producer used in a forked child raises ForkedError.
+    """
+
     async def story() -> int:
         async with Producer("127.0.0.1:1", group="g") as producer:
             child = os.fork()
@@ -311,6 +392,9 @@ def test_a_forked_child_is_told_that_the_producer_is_its_parents() -> None:
 
 @pytest.mark.parametrize("group", ["DEFAULT_PRODUCER", "", "a b", "g" * 256])
 def test_a_group_must_have_a_name_of_its_own(group: str) -> None:
+    """
+    An invalid or reserved group name is refused.
+    """
     with pytest.raises(NameRefused):
         Producer("127.0.0.1:1", group=group)
 
@@ -320,10 +404,16 @@ def test_a_group_must_have_a_name_of_its_own(group: str) -> None:
     [{"compression": "gzip"}, {"latency_table": "5"}, {"retries": -1}, {"send_timeout_ms": 0}],
 )
 def test_an_option_that_cannot_be_is_refused(bad: dict[str, Any]) -> None:
+    """
+    An option outside its limits raises ConfigError with its name.
+    """
     with pytest.raises(ConfigError, match=next(iter(bad))):
         ProducerOptions(**bad)
 
 
 def test_a_misspelt_option_is_an_error() -> None:
+    """
+    A misspelt option raises TypeError with its name.
+    """
     with pytest.raises(TypeError, match="namesvr"):
         ClientOptions(namesvr="127.0.0.1:1")  # type: ignore[call-arg]

@@ -20,6 +20,9 @@ BROKERS = st.lists(st.sampled_from("abc"), min_size=1, max_size=12)
 
 @given(BROKERS, st.integers(0, 1000))
 def test_queues_take_turns(brokers: list[str], cursor: int) -> None:
+    """
+    Successive turns choose every queue once.
+    """
     chosen = [next_index(brokers, cursor + turn) for turn in range(len(brokers))]
 
     assert sorted(chosen) == list(range(len(brokers)))
@@ -29,6 +32,9 @@ def test_queues_take_turns(brokers: list[str], cursor: int) -> None:
 def test_a_broker_that_failed_is_used_only_when_there_is_no_other(
     brokers: list[str], cursor: int, failed: list[str]
 ) -> None:
+    """
+    A queue of a failed broker is chosen only when all brokers have failed.
+    """
     chosen = brokers[next_index(brokers, cursor, failed)]
 
     assert chosen not in failed or set(brokers) <= set(failed)
@@ -39,6 +45,9 @@ def test_a_broker_that_failed_is_used_only_when_there_is_no_other(
 def test_an_available_broker_is_preferred(
     brokers: list[str], cursor: int, available: set[str]
 ) -> None:
+    """
+    A queue of an available broker is preferred.
+    """
     chosen = brokers[next_index(brokers, cursor, (), available.__contains__)]
 
     assert chosen in available or not available & set(brokers)
@@ -51,17 +60,26 @@ def test_an_available_broker_is_preferred(
 def test_a_sharding_key_goes_where_rocketmqs_hash_selector_sends_it(
     key: str, count: int, expected: int
 ) -> None:
+    """
+    The queue of a sharding key is that of RocketMQ's SelectMessageQueueByHash.
+    """
     assert sharded_index(key, count) == expected
 
 
 @given(st.text(), st.integers(1, 64))
 def test_every_key_has_a_queue(key: str, count: int) -> None:
+    """
+    Every sharding key has a queue.
+    """
     queues = [Queue("T", "a", number) for number in range(count)]
 
     assert sharded(queues, key) in queues
 
 
 def test_the_codes_worth_another_try_are_rocketmqs() -> None:
+    """
+    The response codes that are retried, and those that count as stored, are RocketMQ's.
+    """
     assert {1, 14, 16, 17, 204, 205} == {int(code) for code in RETRY_CODES}
     assert {2, 1500} == {int(code) for code in BUSY_CODES}
     assert {0, 10, 11, 12} == set(STATUS_BY_CODE)
@@ -79,11 +97,17 @@ def test_the_codes_worth_another_try_are_rocketmqs() -> None:
 def test_a_slow_broker_is_avoided_as_long_as_the_table_says(
     table: str, latency_ms: int, pause_ms: int
 ) -> None:
+    """
+    The time for which a slow broker is avoided is that of RocketMQ's latency table.
+    """
     assert TABLES[table].avoid_ms(latency_ms) == pause_ms
 
 
 @pytest.mark.parametrize("table, seconds", [("4.9", 600), ("5.1.4", 10)])
 def test_a_failure_counts_as_a_very_slow_answer(table: str, seconds: int) -> None:
+    """
+    A failed send makes its broker unavailable as a very slow answer does.
+    """
     now = [0.0]
     faults = FaultTable(TABLES[table], lambda: now[0])
     faults.record("a", 1.0, failed=True)
@@ -95,6 +119,9 @@ def test_a_failure_counts_as_a_very_slow_answer(table: str, seconds: int) -> Non
 
 
 def test_when_all_are_avoided_the_better_half_takes_turns() -> None:
+    """
+    When all brokers are avoided, the better half of them is used in turn.
+    """
     faults = FaultTable(TABLES["4.9"], lambda: 0.0)
     for name, latency_ms in (("a", 5000), ("b", 600), ("c", 700), ("d", 20_000)):
         faults.record(name, latency_ms)

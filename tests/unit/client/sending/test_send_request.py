@@ -68,6 +68,9 @@ def test_the_template_says_the_same_as_the_typed_header(
     topic: str, group: str, body: bytes, tags: str, keys: list[str], own: dict[str, str],
     flag: int, opaque: int,
 ) -> None:  # fmt: skip
+    """
+    A frame from the prepared template decodes to the same header as the typed one.
+    """
     message = Message(topic, body, tags=tags, keys=keys, properties=own, flag=flag)
     prepared = prepare(message, ids(), OPTIONS)
     frames = SendFrames(group, Queue(topic, "broker-a", 3), OPTIONS)
@@ -83,6 +86,9 @@ def test_the_template_says_the_same_as_the_typed_header(
 
 
 def test_the_broker_name_topic_and_queue_are_in_the_header() -> None:
+    """
+    The header of a send has group, topic, queue and broker name in RocketMQ's short fields.
+    """
     frames = SendFrames("g", Queue("T", "broker-b", 5), OPTIONS)
 
     ext = decoded(frames.frame(prepare(Message("T", "x"), ids(), OPTIONS), 1)).ext
@@ -96,6 +102,9 @@ def test_the_broker_name_topic_and_queue_are_in_the_header() -> None:
 
 @pytest.mark.parametrize("kind", ["zlib", "lz4", "zstd"])
 def test_a_body_at_the_limit_is_compressed_and_says_how(kind: str) -> None:
+    """
+    A body of at least 4096 bytes is compressed, and the system flag names the algorithm.
+    """
     options = ProducerOptions(compression=kind)
     body = b"gantry " * 600
 
@@ -120,6 +129,9 @@ def test_a_body_that_packing_makes_no_smaller_travels_as_it_is(kind: str) -> Non
 
 
 def test_everything_a_message_can_carry_becomes_a_property() -> None:
+    """
+    Tags, keys, delay level, WAIT and sharding key become RocketMQ's properties.
+    """
     message = Message(
         "T", "x", tags="t", keys=["k1", "k2"], properties={"own": "1"}, delay_level=3,
         wait_store_ok=False, sharding_key="s",
@@ -135,6 +147,9 @@ def test_everything_a_message_can_carry_becomes_a_property() -> None:
 
 
 def test_a_sender_may_bring_its_own_id_but_no_other_system_property() -> None:
+    """
+    A message may bring its own UNIQ_KEY; any other system property is refused.
+    """
     own = prepare(Message("T", "x", properties={"UNIQ_KEY": "MINE"}), ids(), OPTIONS)
 
     assert own.msg_id == "MINE"
@@ -145,6 +160,9 @@ def test_a_sender_may_bring_its_own_id_but_no_other_system_property() -> None:
 
 
 def test_what_the_client_refuses_says_that_the_client_refused() -> None:
+    """
+    A message that the client refuses says which limit it broke.
+    """
     small = ProducerOptions(max_message_bytes=10)
     with pytest.raises(MessageRefused, match=r"this client refuses more than 10 .*maxMessageSize"):
         prepare(Message("T", "x" * 11), ids(), small)
@@ -158,17 +176,26 @@ def test_what_the_client_refuses_says_that_the_client_refused() -> None:
 
 @pytest.mark.parametrize("topic", ["", "  ", "a b", "../etc", "x" * 128, "t\n"])
 def test_a_bad_topic_name_is_refused(topic: str) -> None:
+    """
+    A topic name with forbidden characters, or too long, is refused.
+    """
     with pytest.raises(NameRefused):
         check_topic(topic)
 
 
 def test_nobody_sends_to_a_topic_of_the_brokers_own() -> None:
+    """
+    A system topic of the broker is refused; a retry topic is not.
+    """
     with pytest.raises(MessageRefused, match="forbidden"):
         check_topic("SCHEDULE_TOPIC_XXXX")
     check_topic("%RETRY%" + "g" * 200)
 
 
 def test_a_resend_of_a_consumer_carries_its_counts_in_the_header() -> None:
+    """
+    A message that is resent by a consumer has its retry counts in the header.
+    """
     own = {"RECONSUME_TIME": "2", "MAX_RECONSUME_TIMES": "16", "RETRY_TOPIC": "T"}
     prepared = prepare(Message("%RETRY%g", "x", properties=own), ids(), OPTIONS)
 
@@ -179,6 +206,9 @@ def test_a_resend_of_a_consumer_carries_its_counts_in_the_header() -> None:
 
 
 def test_a_batch_is_one_body_with_an_id_for_each_message() -> None:
+    """
+    A batch has one body, in which every message has an id of its own.
+    """
     messages = [Message("T", "one", tags="a"), Message("T", "two", flag=7)]
 
     prepared = prepare_batch(messages, ids(), OPTIONS)
@@ -203,11 +233,18 @@ def test_a_batch_is_one_body_with_an_id_for_each_message() -> None:
     ],
 )
 def test_a_batch_that_cannot_be_one_is_refused(messages: list[Message], complaint: str) -> None:
+    """
+    A batch that is empty, too large, delayed, for a retry topic or mixed is refused with the
+    reason.
+    """
     with pytest.raises(MessageRefused, match=complaint):
         prepare_batch(messages, ids(), OPTIONS)
 
 
 def test_ids_differ_and_hold_address_process_and_time() -> None:
+    """
+    Message ids are unique, and contain address, process and time as RocketMQ's do.
+    """
     clock = FixedClock()
     made = ids(clock)
     found = []
@@ -221,6 +258,9 @@ def test_ids_differ_and_hold_address_process_and_time() -> None:
 
 
 def test_a_new_month_starts_the_time_in_ids_afresh() -> None:
+    """
+    The time in message ids starts at zero in a new month.
+    """
     start_ms, end_ms = month_bounds_ms(NOW_MS)
     clock = FixedClock(end_ms - 1)
     made = ids(clock)
@@ -234,6 +274,9 @@ def test_a_new_month_starts_the_time_in_ids_afresh() -> None:
 
 
 def test_a_binary_header_says_the_same_as_the_json_one() -> None:
+    """
+    The binary header of a send has the same fields as the JSON one.
+    """
     queue = Queue("T", "broker-a", 3)
     prepared = prepare(Message("T", b"x", tags="a"), ids(), OPTIONS)
     plain = decoded(SendFrames("g", queue, OPTIONS).frame(prepared, 9))

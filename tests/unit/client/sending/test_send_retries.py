@@ -14,6 +14,10 @@ X = Message("T", "x")
 
 @pytest.mark.parametrize("code", [1, 14, 16, 17, 204, 205])
 def test_an_answer_that_another_broker_may_not_give_is_tried_three_times(code: int) -> None:
+    """
+    A response code that is worth a retry is tried on three brokers before SendFailed.
+    """
+
     async def story(world: World) -> None:
         world.plan(code, code, code)
         async with world.producer() as producer:
@@ -28,6 +32,10 @@ def test_an_answer_that_another_broker_may_not_give_is_tried_three_times(code: i
 
 @pytest.mark.parametrize("code", [2, 3, 13, 215, 1500])
 def test_any_other_answer_fails_at_once(code: int) -> None:
+    """
+    Any other error code fails at the first broker.
+    """
+
     async def story(world: World) -> None:
         world.plan(code)
         async with world.producer() as producer:
@@ -40,6 +48,10 @@ def test_any_other_answer_fails_at_once(code: int) -> None:
 
 
 def test_a_try_that_succeeds_ends_it_and_keeps_the_id() -> None:
+    """
+    A retry that succeeds returns its result, and all tries have the same message id.
+    """
+
     async def story(world: World) -> None:
         world.plan(1)
         world.brokers[2].plan = []
@@ -53,6 +65,10 @@ def test_a_try_that_succeeds_ends_it_and_keeps_the_id() -> None:
 
 
 def test_a_busy_broker_is_tried_again_only_by_those_who_ask() -> None:
+    """
+    SYSTEM_BUSY is retried only with `retry_when_busy`.
+    """
+
     async def story(world: World) -> None:
         world.plan(2)
         world.brokers[2].plan = []
@@ -67,6 +83,10 @@ def test_a_busy_broker_is_tried_again_only_by_those_who_ask() -> None:
     [(10, "FLUSH_DISK_TIMEOUT"), (11, "SLAVE_NOT_AVAILABLE"), (12, "FLUSH_SLAVE_TIMEOUT")],
 )
 def test_a_message_stored_less_safely_is_stored_all_the_same(code: int, status: str) -> None:
+    """
+    A flush or slave timeout is a result with that status, and is not retried.
+    """
+
     async def story(world: World) -> None:
         world.plan(code)
         async with world.producer() as producer:
@@ -77,6 +97,10 @@ def test_a_message_stored_less_safely_is_stored_all_the_same(code: int, status: 
 
 
 def test_stored_less_safely_can_mean_another_try() -> None:
+    """
+    With `retry_when_not_stored_ok` a timeout of flush or slave is retried on another broker.
+    """
+
     async def story(world: World) -> None:
         world.plan(11)
         world.brokers[0].plan = []
@@ -89,6 +113,10 @@ def test_stored_less_safely_can_mean_another_try() -> None:
 
 
 def test_a_message_once_stored_is_never_reported_as_failed() -> None:
+    """
+    If a retry fails after a try that stored the message, the result is that of the stored one.
+    """
+
     async def story(world: World) -> None:
         async with world.producer(retry_when_not_stored_ok=True) as producer:
             world.plan_together(11, 13)
@@ -99,6 +127,10 @@ def test_a_message_once_stored_is_never_reported_as_failed() -> None:
 
 
 def test_a_submitted_message_is_not_tried_again_after_an_answer() -> None:
+    """
+    `submit` does not retry after an error response.
+    """
+
     async def story(world: World) -> None:
         world.plan(1)
         async with world.producer() as producer:
@@ -109,6 +141,10 @@ def test_a_submitted_message_is_not_tried_again_after_an_answer() -> None:
 
 
 def test_a_submitted_message_is_tried_elsewhere_after_a_lost_connection() -> None:
+    """
+    `submit` retries on another broker after a lost connection.
+    """
+
     async def story(world: World) -> None:
         world.plan(SILENT)
         async with world.producer() as producer:
@@ -123,6 +159,10 @@ def test_a_submitted_message_is_tried_elsewhere_after_a_lost_connection() -> Non
 
 
 def test_a_given_queue_is_tried_once_by_send_and_on_its_own_broker_by_submit() -> None:
+    """
+    With a queue given `send` tries once, and `submit` retries on the same broker.
+    """
+
     async def story(world: World) -> None:
         async with world.producer() as producer:
             queue = (await producer.queues("T"))[0]
@@ -141,6 +181,10 @@ def test_a_given_queue_is_tried_once_by_send_and_on_its_own_broker_by_submit() -
 
 
 def test_all_tries_share_one_time_out() -> None:
+    """
+    All tries of a send share one timeout.
+    """
+
     async def story(world: World) -> None:
         loop = asyncio.get_running_loop()
         for broker in world.brokers:
@@ -157,6 +201,10 @@ def test_all_tries_share_one_time_out() -> None:
 
 
 def test_a_slow_broker_is_avoided_for_a_time() -> None:
+    """
+    With `latency_fault` a slow broker is avoided for the time of the table.
+    """
+
     async def story(world: World) -> None:
         slow = world.brokers[0]
         async with world.producer(latency_fault=True) as producer:
@@ -174,6 +222,10 @@ def test_a_slow_broker_is_avoided_for_a_time() -> None:
 
 
 def test_when_every_broker_is_to_be_avoided_one_is_used_all_the_same() -> None:
+    """
+    With `latency_fault` a send succeeds even when all brokers are to be avoided.
+    """
+
     async def story(world: World) -> None:
         for broker in world.brokers:
             broker.pause = 0.6
@@ -185,6 +237,10 @@ def test_when_every_broker_is_to_be_avoided_one_is_used_all_the_same() -> None:
 
 
 def test_a_slow_broker_cannot_make_memory_grow() -> None:
+    """
+    `send_many` keeps no more messages pending than the window allows.
+    """
+
     async def story(world: World) -> None:
         for broker in world.brokers:
             broker.pause = 1.0
@@ -206,6 +262,10 @@ def test_a_slow_broker_cannot_make_memory_grow() -> None:
 
 
 def test_a_queue_without_write_permission_is_not_used() -> None:
+    """
+    Queues without write permission get no messages.
+    """
+
     async def story(world: World) -> None:
         route = world.route()
         route.queue_datas[0].perm = 4
@@ -219,6 +279,10 @@ def test_a_queue_without_write_permission_is_not_used() -> None:
 
 
 def test_an_order_topic_keeps_its_queues_while_a_broker_is_away() -> None:
+    """
+    An ordered topic keeps the queues of its fixed list while a broker is down.
+    """
+
     async def story(world: World) -> None:
         route = world.route("a")
         route.order_topic_conf = "a:2;b:2"
@@ -252,6 +316,10 @@ class Signer:
 
 
 def test_hooks_see_every_request_and_answer() -> None:
+    """
+    A hook sees every request before it is sent, and every response.
+    """
+
     async def story(world: World) -> None:
         hook = Signer()
         async with world.producer(hooks=[hook]) as producer:
@@ -267,6 +335,10 @@ def test_hooks_see_every_request_and_answer() -> None:
 
 
 def test_hooks_stay_with_those_who_passed_them() -> None:
+    """
+    Hooks apply only to the client that they were given to.
+    """
+
     async def story(world: World) -> None:
         async with world.producer(hooks=[Signer()]) as one, world.producer() as other:
             assert one.instance is not other.instance

@@ -337,6 +337,9 @@ def test_a_step_without_messages_is_drawn_as_none() -> None:
 
 
 def test_ticks_are_round_and_reach_the_top() -> None:
+    """
+    The ticks of an axis are round numbers, and the last one is not below the largest value.
+    """
     assert charts.ticks(7) == [0, 2, 4, 6, 8]
     assert charts.ticks(1000) == [0, 500, 1000]
     assert charts.ticks(0.3) == pytest.approx([0, 0.1, 0.2, 0.3])
@@ -344,6 +347,9 @@ def test_ticks_are_round_and_reach_the_top() -> None:
 
 
 def test_numbers_and_times_are_short_and_right() -> None:
+    """
+    Numbers, sizes, durations and times are formatted briefly, in the zone of the report.
+    """
     berlin = ZoneInfo("Europe/Berlin")
     assert [words.number(value) for value in (None, 1234567, 0.5, 2.0)] == [
         "–", "1,234,567", "0.5", "2",
@@ -403,6 +409,9 @@ def test_a_new_report_replaces_the_old_one_and_nothing_else(tmp_path: Path) -> N
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """
+    A target that cannot be a folder is an error that names it.
+    """
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="the report cannot be written to"):
         write(report({}), tmp_path / "file")
@@ -418,6 +427,9 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_requests_that_make_no_sense(given: dict[str, Any], why: str) -> None:
+    """
+    A report request with contradicting or senseless values is refused with the reason.
+    """
     with pytest.raises(Exception, match=why):
         Request(**given)
 

@@ -35,6 +35,10 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_a_missing_topic_is_told_once(
     gantry_sim: Simulate, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """
+    A consumer warns once about a topic that does not exist, and says when it can read it.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.consumer("g", options=FIRST) as consumer:
             consumer.subscribe("nowhere")
@@ -53,6 +57,10 @@ def test_a_missing_topic_is_told_once(
 def test_a_missing_subscription_is_told_to_who_waits(
     gantry_sim: Simulate, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """
+    A consumer without a subscription warns whoever waits for a message, and only then.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.consumer("g") as consumer:
             await asyncio.sleep(1)
@@ -70,6 +78,10 @@ def test_a_missing_subscription_is_told_to_who_waits(
 def test_an_unreachable_name_server_is_told_once(
     gantry_sim: Simulate, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """
+    A consumer warns once that no name server answers.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with elsewhere(cluster, "127.0.0.1:9") as consumer:
             consumer.subscribe("T")
@@ -84,6 +96,10 @@ def test_an_unreachable_name_server_is_told_once(
 def test_a_silent_broker_is_told_once(
     gantry_sim: Simulate, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """
+    A consumer warns once about a broker that does not answer.
+    """
+
     async def story(cluster: Cluster) -> None:
         await cluster.create_topic("T")
         async with cluster.consumer("g") as consumer:
@@ -108,6 +124,10 @@ def test_a_silent_broker_is_told_once(
 def test_a_brokers_port_is_recognised(
     gantry_sim: Simulate, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """
+    An address that belongs to a broker instead of a name server is recognised and said.
+    """
+
     async def story(cluster: Cluster) -> None:
         await cluster.create_topic("T")
         address = f"127.0.0.1:{cluster.broker().config.listen_port}"
@@ -129,6 +149,10 @@ def test_a_brokers_port_is_recognised(
 
 
 def test_a_start_that_takes_too_long_fails_on_request(gantry_sim: Simulate) -> None:
+    """
+    With `start_timeout` a consumer that cannot read raises NotReady with the cause.
+    """
+
     async def story(cluster: Cluster) -> None:
         consumer = cluster.consumer("g", start_timeout=10)
         consumer.subscribe("nowhere")
@@ -153,6 +177,10 @@ def test_a_start_that_takes_too_long_fails_on_request(gantry_sim: Simulate) -> N
 def test_each_retry_and_each_death_is_logged(
     gantry_sim: Simulate, caplog: pytest.LogCaptureFixture, ordered: bool
 ) -> None:
+    """
+    Each retry and each dead letter is logged with its cause, in ordered and concurrent mode.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.producer() as producer:
             await producer.send(Message("T", "x"))

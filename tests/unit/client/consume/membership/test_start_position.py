@@ -50,6 +50,10 @@ async def first_body(cluster: Cluster, group: str, start: Any) -> str:
 
 
 def test_a_group_begins_where_start_says(gantry_sim: Simulate) -> None:
+    """
+    A new group begins at the first message, at the last, or at the time that `start` names.
+    """
+
     async def story(cluster: Cluster) -> None:
         await three_hours_of_messages(cluster)
         now = datetime.fromtimestamp(cluster.clock.now_ms() / 1000, UTC)
@@ -71,6 +75,10 @@ def test_a_group_begins_where_start_says(gantry_sim: Simulate) -> None:
 
 
 def test_an_app_begins_there_as_well(gantry_sim: Simulate) -> None:
+    """
+    `App(start=...)` begins at the same position as a consumer, and honours `start_timeout`.
+    """
+
     async def story(cluster: Cluster) -> None:
         await three_hours_of_messages(cluster)
         seen: list[Delivery] = []
@@ -91,6 +99,9 @@ def test_an_app_begins_there_as_well(gantry_sim: Simulate) -> None:
 
 @pytest.mark.parametrize("wrong", ["FIRST", "", "in 5 minutes", 5, True, b"first"])
 def test_what_is_no_start_is_refused(wrong: Any) -> None:
+    """
+    A value of `start` that is neither a word nor a time is refused where the consumer is made.
+    """
     with pytest.raises(GantryError, match='"first", "last"') as caught:
         Consumer("127.0.0.1:1", group="g", start=wrong)
     assert isinstance(caught.value, ConfigError | TypeError)
@@ -132,11 +143,19 @@ async def yields_later(message: Delivery) -> AsyncIterator[None]:
     ],
 )
 def test_a_handler_is_looked_at_when_it_is_registered(wrong: Any, words: str) -> None:
+    """
+    A handler with wrong parameters is refused when it is registered, with the reason.
+    """
     with pytest.raises(HandlerRefused, match=words):
         Consumer("127.0.0.1:1", group="g").handler(wrong)
 
 
 def test_a_handler_that_says_little_about_its_message_is_taken() -> None:
+    """
+    Handlers with a protocol, a base class, further optional parameters or no annotation are
+    accepted.
+    """
+
     class Bodied(Protocol):
         body: bytes
 
@@ -150,6 +169,9 @@ def test_a_handler_that_says_little_about_its_message_is_taken() -> None:
 
 
 def test_a_handler_of_lists_and_a_blocking_one_are_looked_at_as_well() -> None:
+    """
+    Handlers of lists and of blocking consumers are checked in the same way.
+    """
     with pytest.raises(HandlerRefused, match="a list of Delivery objects"):
         Consumer("127.0.0.1:1", group="g").handler(batch=3)(of_one)  # type: ignore[type-var]
     with pytest.raises(HandlerRefused, match="without `async`"):
@@ -164,6 +186,11 @@ def test_a_handler_of_lists_and_a_blocking_one_are_looked_at_as_well() -> None:
 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_a_handler_may_return_a_status(gantry_sim: Simulate, ordered: bool) -> None:
+    """
+    A ConsumeStatus that a handler returns acknowledges the message, retries it or makes it a
+    dead letter.
+    """
+
     async def story(cluster: Cluster) -> None:
         await cluster.create_topic("T", 1)
         async with cluster.producer() as producer:

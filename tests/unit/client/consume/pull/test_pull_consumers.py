@@ -52,6 +52,10 @@ def bodies(messages: list[Received]) -> list[int]:
 
 
 def test_a_pull_reads_any_offset(gantry_sim: Simulate) -> None:
+    """
+    A pull reads from the offset that it names and returns the next, first and last offsets.
+    """
+
     async def story(cluster: Cluster) -> None:
         await fill(cluster, 50)
         async with puller(cluster) as consumer:
@@ -68,6 +72,11 @@ def test_a_pull_reads_any_offset(gantry_sim: Simulate) -> None:
 
 
 def test_a_pull_filters_by_tag(gantry_sim: Simulate) -> None:
+    """
+    A pull with tags returns only matching messages, and NO_MATCH with the next offset when
+    there are none.
+    """
+
     async def story(cluster: Cluster) -> None:
         await fill(cluster, 3, tags="a")
         await fill(cluster, 3, tags="b")
@@ -80,6 +89,10 @@ def test_a_pull_filters_by_tag(gantry_sim: Simulate) -> None:
 
 
 def test_a_blocking_pull_waits_for_a_message(gantry_sim: Simulate) -> None:
+    """
+    A blocking pull returns as soon as a message comes, or NO_NEW after its time.
+    """
+
     async def story(cluster: Cluster) -> None:
         await fill(cluster, 1)
         loop = asyncio.get_running_loop()
@@ -98,6 +111,11 @@ def test_a_blocking_pull_waits_for_a_message(gantry_sim: Simulate) -> None:
 
 
 def test_offsets_can_be_asked_for_and_stored(gantry_sim: Simulate) -> None:
+    """
+    Smallest, largest, by-time and committed offsets of a queue can be asked for, and one
+    committed.
+    """
+
     async def story(cluster: Cluster) -> None:
         await fill(cluster, 2)
         await asyncio.sleep(60)
@@ -116,6 +134,10 @@ def test_offsets_can_be_asked_for_and_stored(gantry_sim: Simulate) -> None:
 
 
 def test_bulk_readers_get_the_bytes(gantry_sim: Simulate) -> None:
+    """
+    `pull_raw` returns the records as the broker sent them.
+    """
+
     async def story(cluster: Cluster) -> None:
         await fill(cluster, 100)
         async with puller(cluster) as consumer:
@@ -128,6 +150,10 @@ def test_bulk_readers_get_the_bytes(gantry_sim: Simulate) -> None:
 
 
 def test_a_listener_hears_of_its_share(gantry_sim: Simulate) -> None:
+    """
+    A listener is called with all queues and its own share whenever the share changes.
+    """
+
     async def story(cluster: Cluster) -> None:
         await make_topic(cluster)
         heard: list[tuple[int, int]] = []
@@ -147,6 +173,10 @@ def test_a_listener_hears_of_its_share(gantry_sim: Simulate) -> None:
 
 
 def test_a_pull_consumer_that_is_not_open_says_so(gantry_sim: Simulate) -> None:
+    """
+    A pull consumer raises NotStarted before its start and Closed after its end.
+    """
+
     async def story(cluster: Cluster) -> None:
         consumer = puller(cluster)
         with pytest.raises(NotStarted):
@@ -160,6 +190,10 @@ def test_a_pull_consumer_that_is_not_open_says_so(gantry_sim: Simulate) -> None:
 
 
 def test_polls_return_batches_in_order_and_then_nothing(gantry_sim: Simulate) -> None:
+    """
+    `poll` returns full batches in order, and an empty list after its time.
+    """
+
     async def story(cluster: Cluster) -> None:
         await fill(cluster, 25)
         loop = asyncio.get_running_loop()
@@ -177,6 +211,10 @@ def test_polls_return_batches_in_order_and_then_nothing(gantry_sim: Simulate) ->
 
 
 def test_what_was_polled_counts_as_read_at_the_next_poll(gantry_sim: Simulate) -> None:
+    """
+    A batch counts as read, and its offset is committed, when the next one is polled.
+    """
+
     async def story(cluster: Cluster) -> None:
         await fill(cluster, 20)
         async with lite(cluster) as consumer:
@@ -193,6 +231,10 @@ def test_what_was_polled_counts_as_read_at_the_next_poll(gantry_sim: Simulate) -
 
 
 def test_leaving_by_an_exception_leaves_the_last_batch_unread(gantry_sim: Simulate) -> None:
+    """
+    A consumer that is left by an exception does not commit its last batch.
+    """
+
     async def story(cluster: Cluster) -> None:
         await fill(cluster, 20)
 
@@ -216,6 +258,10 @@ def test_leaving_by_an_exception_leaves_the_last_batch_unread(gantry_sim: Simula
 
 
 def test_without_auto_commit_only_commit_stores(gantry_sim: Simulate) -> None:
+    """
+    Without auto commit only `commit` stores offsets.
+    """
+
     async def story(cluster: Cluster) -> None:
         await fill(cluster, 30)
         async with lite(cluster, auto_commit=False) as consumer:
@@ -232,6 +278,10 @@ def test_without_auto_commit_only_commit_stores(gantry_sim: Simulate) -> None:
 
 
 def test_seeking_goes_anywhere_in_the_queue(gantry_sim: Simulate) -> None:
+    """
+    `seek`, `seek_to_begin` and `seek_to_end` move the position of a queue.
+    """
+
     async def story(cluster: Cluster) -> None:
         await fill(cluster, 30)
         async with lite(cluster) as consumer:
@@ -251,6 +301,10 @@ def test_seeking_goes_anywhere_in_the_queue(gantry_sim: Simulate) -> None:
 
 
 def test_assigned_queues_are_read_alone_and_never_shared(gantry_sim: Simulate) -> None:
+    """
+    Assigned queues are read without a rebalance, and exclude a subscription.
+    """
+
     async def story(cluster: Cluster) -> None:
         await fill(cluster, 5)
         await make_topic(cluster)
@@ -269,6 +323,10 @@ def test_assigned_queues_are_read_alone_and_never_shared(gantry_sim: Simulate) -
 
 
 def test_a_paused_queue_rests_while_others_go_on(gantry_sim: Simulate) -> None:
+    """
+    A paused queue is not read until it is resumed, while the others are.
+    """
+
     async def story(cluster: Cluster) -> None:
         await fill(cluster, 5)
         await make_topic(cluster)
@@ -292,6 +350,10 @@ async def polls(consumer: LitePullConsumer, count: int) -> Any:
 
 
 def test_a_start_that_fails_leaves_no_connection_behind() -> None:
+    """
+    A start that fails while it loads offsets closes the connections again.
+    """
+
     async def story() -> None:
         class Broken:
             async def load(self) -> None:

@@ -55,6 +55,10 @@ async def nothing_comes(consumer: Consumer, seconds: float) -> bool:
 
 
 def test_a_group_goes_on_where_it_was(gantry_sim: Simulate) -> None:
+    """
+    A group that comes back reads from its committed offsets on.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "T", "1", "2", "3")
         async with cluster.consumer("g", options=FIRST) as consumer:
@@ -71,6 +75,10 @@ def test_a_group_goes_on_where_it_was(gantry_sim: Simulate) -> None:
 
 
 def test_unfinished_messages_come_again_after_close(gantry_sim: Simulate) -> None:
+    """
+    Messages that were not finished before the close are delivered again to the next member.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "T", "1", "2", "3")
         async with cluster.consumer("g", options=FIRST) as consumer:
@@ -89,6 +97,10 @@ def test_unfinished_messages_come_again_after_close(gantry_sim: Simulate) -> Non
 
 
 def test_unfinished_messages_come_again_after_a_quarter_of_an_hour(gantry_sim: Simulate) -> None:
+    """
+    A message that is not finished within the consume timeout is delivered again.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "T", "slow")
         loop = asyncio.get_running_loop()
@@ -109,6 +121,10 @@ def test_unfinished_messages_come_again_after_a_quarter_of_an_hour(gantry_sim: S
 
 
 def test_a_retry_comes_back_later_with_its_id_and_topic(gantry_sim: Simulate) -> None:
+    """
+    A retried message comes back after its delay level with its id, topic and a higher count.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "T", "again", tags="a")
         loop = asyncio.get_running_loop()
@@ -133,6 +149,11 @@ def test_a_retry_comes_back_later_with_its_id_and_topic(gantry_sim: Simulate) ->
 
 
 def test_dead_letters_are_not_delivered_again_but_can_be_read(gantry_sim: Simulate) -> None:
+    """
+    A dead letter is not delivered to its group again, and can be read from the group's
+    dead-letter topic.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "T", "poison")
         async with cluster.consumer("g", options=FIRST) as consumer:
@@ -148,6 +169,10 @@ def test_dead_letters_are_not_delivered_again_but_can_be_read(gantry_sim: Simula
 
 
 def test_retries_end_in_the_dead_letters(gantry_sim: Simulate) -> None:
+    """
+    A message that fails more often than max_retries becomes a dead letter.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "T", "poison")
         tries: list[int] = []
@@ -169,6 +194,10 @@ def test_retries_end_in_the_dead_letters(gantry_sim: Simulate) -> None:
 
 
 def test_a_handler_that_returns_none_acknowledges(gantry_sim: Simulate) -> None:
+    """
+    A handler that returns None acknowledges its message.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "T", *map(str, range(50)))
         seen: list[str] = []
@@ -192,6 +221,11 @@ def test_a_handler_that_returns_none_acknowledges(gantry_sim: Simulate) -> None:
 def test_a_handler_that_returns_a_value_is_told_so_and_the_message_retried(
     gantry_sim: Simulate, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """
+    A handler that returns anything but None or a status is reported, and its message is
+    retried.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "T", "1")
         tries: list[int] = []
@@ -212,6 +246,10 @@ def test_a_handler_that_returns_a_value_is_told_so_and_the_message_retried(
 
 
 def test_a_handler_may_finish_messages_itself(gantry_sim: Simulate) -> None:
+    """
+    A handler may acknowledge, retry or kill a message itself, which then counts.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "T", "keep", "drop")
         seen: list[tuple[str, int]] = []
@@ -231,6 +269,10 @@ def test_a_handler_may_finish_messages_itself(gantry_sim: Simulate) -> None:
 
 
 def test_a_batch_handler_gets_lists(gantry_sim: Simulate) -> None:
+    """
+    A handler with `batch` gets lists of at most that many messages.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.producer("sender") as producer:
             await producer.send(Message("T", "0"))
@@ -253,6 +295,10 @@ def test_a_batch_handler_gets_lists(gantry_sim: Simulate) -> None:
 
 
 def test_at_most_so_many_handlers_run_at_once(gantry_sim: Simulate) -> None:
+    """
+    Not more than `concurrency` handlers run at the same time.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "T", *map(str, range(40)))
         running, most = 0, 0
@@ -274,6 +320,10 @@ def test_at_most_so_many_handlers_run_at_once(gantry_sim: Simulate) -> None:
 
 
 def test_tags_with_the_same_hash_are_told_apart(gantry_sim: Simulate) -> None:
+    """
+    Two tags with the same hash code are told apart by their text.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "T", "wanted", tags="Aa")
         await send(cluster, "T", "unwanted", tags="BB")
@@ -287,6 +337,10 @@ def test_tags_with_the_same_hash_are_told_apart(gantry_sim: Simulate) -> None:
 
 
 def test_a_new_group_skips_history_unless_told_otherwise(gantry_sim: Simulate) -> None:
+    """
+    A new group begins at the end or at a time, as its options say.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "T", "history")
         await asyncio.sleep(3600)
@@ -313,6 +367,10 @@ def test_a_new_group_skips_history_unless_told_otherwise(gantry_sim: Simulate) -
 
 
 def test_members_share_the_queues_and_take_over_from_each_other(gantry_sim: Simulate) -> None:
+    """
+    Members of a group divide the queues, and take over those of a member that leaves.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "T", "0")
         loop = asyncio.get_running_loop()
@@ -334,6 +392,10 @@ def test_members_share_the_queues_and_take_over_from_each_other(gantry_sim: Simu
 
 
 def test_each_message_reaches_one_member_only(gantry_sim: Simulate) -> None:
+    """
+    With two members each message is handled by exactly one.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "T", "0")
         seen: dict[str, list[str]] = {"one": [], "two": []}
@@ -357,6 +419,10 @@ def test_each_message_reaches_one_member_only(gantry_sim: Simulate) -> None:
 
 
 def test_a_slow_reader_stops_pulling(gantry_sim: Simulate) -> None:
+    """
+    A consumer stops pulling a queue whose unfinished messages reach the threshold.
+    """
+
     async def story(cluster: Cluster) -> None:
         queue = Queue("T", "broker-a", 0)
         async with cluster.producer("sender") as producer:
@@ -381,6 +447,10 @@ def test_a_slow_reader_stops_pulling(gantry_sim: Simulate) -> None:
 
 
 def test_a_held_consumer_hands_nothing_out(gantry_sim: Simulate) -> None:
+    """
+    A paused consumer delivers nothing until its time is over or it is resumed.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "T", "1")
         async with cluster.consumer("g", options=FIRST) as consumer:
@@ -399,6 +469,10 @@ def test_a_held_consumer_hands_nothing_out(gantry_sim: Simulate) -> None:
 
 
 def test_a_topic_that_is_made_later_is_read_when_it_exists(gantry_sim: Simulate) -> None:
+    """
+    A topic that is created after the subscription is read as soon as it has a route.
+    """
+
     async def story(cluster: Cluster) -> None:
         async with cluster.consumer("g", options=FIRST) as consumer:
             consumer.subscribe("later")
@@ -411,6 +485,11 @@ def test_a_topic_that_is_made_later_is_read_when_it_exists(gantry_sim: Simulate)
 
 
 def test_a_topic_can_be_left(gantry_sim: Simulate) -> None:
+    """
+    After `unsubscribe` the queues of the topic are given back and its messages are not
+    delivered.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "A", "a")
         await send(cluster, "B", "b")
@@ -429,6 +508,10 @@ def test_a_topic_can_be_left(gantry_sim: Simulate) -> None:
 
 
 def test_nothing_is_lost_when_the_broker_restarts(gantry_sim: Simulate) -> None:
+    """
+    A restart of the broker loses no message and no acknowledgement.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "T", "1", "2")
         async with cluster.consumer("g", options=FIRST) as consumer:
@@ -448,6 +531,10 @@ def test_nothing_is_lost_when_the_broker_restarts(gantry_sim: Simulate) -> None:
 
 
 def test_a_message_that_cannot_be_sent_back_is_tried_again_here(gantry_sim: Simulate) -> None:
+    """
+    A retry that no broker takes is delivered again by the client itself.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "T", "1")
         async with cluster.consumer("g", options=FIRST) as consumer:
@@ -465,6 +552,11 @@ def test_a_message_that_cannot_be_sent_back_is_tried_again_here(gantry_sim: Simu
 
 
 def test_using_it_wrongly_says_how(gantry_sim: Simulate) -> None:
+    """
+    A call at the wrong time or with contradicting arguments raises an error that says what to
+    do.
+    """
+
     async def story(cluster: Cluster) -> None:
         consumer = cluster.consumer("g")
         with pytest.raises(NotStarted):

@@ -34,6 +34,11 @@ async def next_body(consumer: Consumer) -> str:
 
 
 def test_an_offset_outside_the_queue_is_corrected(gantry_sim: Simulate) -> None:
+    """
+    A committed offset beyond the end of the queue is corrected, and the next message is
+    delivered.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "1", "2", queue=Q0)
         async with PullConsumer(
@@ -51,6 +56,10 @@ def test_an_offset_outside_the_queue_is_corrected(gantry_sim: Simulate) -> None:
 
 
 def test_a_queue_whose_pulls_ended_is_taken_afresh(gantry_sim: Simulate) -> None:
+    """
+    A queue whose pull loop has died is taken again at the next rebalance.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "1", queue=Q0)
         async with cluster.consumer("g", options=FIRST) as consumer:
@@ -67,6 +76,10 @@ def test_a_queue_whose_pulls_ended_is_taken_afresh(gantry_sim: Simulate) -> None
 
 
 def test_a_handler_that_hangs_gives_its_message_to_another(gantry_sim: Simulate) -> None:
+    """
+    A message whose handler hangs longer than the consume timeout is delivered again.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "slow")
         tries: list[int] = []
@@ -91,6 +104,10 @@ def test_a_handler_that_hangs_gives_its_message_to_another(gantry_sim: Simulate)
 
 
 def test_a_handler_may_close_its_consumer(gantry_sim: Simulate) -> None:
+    """
+    A handler may close its own consumer without waiting for itself.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "last")
         loop = asyncio.get_running_loop()
@@ -110,6 +127,10 @@ def test_a_handler_may_close_its_consumer(gantry_sim: Simulate) -> None:
 
 
 def test_queues_added_to_a_topic_are_found(gantry_sim: Simulate) -> None:
+    """
+    Queues that are added to a topic are assigned after the next look at the route.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "1")
         async with cluster.consumer("g", options=FIRST) as consumer:
@@ -127,6 +148,11 @@ def test_queues_added_to_a_topic_are_found(gantry_sim: Simulate) -> None:
 def test_no_message_is_lost_while_members_come_and_go(
     gantry_sim: Simulate, seed: int, ordered: bool
 ) -> None:
+    """
+    Every message is handled while members join and leave, and in order when the consumer is
+    ordered.
+    """
+
     async def story(cluster: Cluster) -> None:
         rng = random.Random(seed)
         seen: dict[str, int] = {}

@@ -41,6 +41,10 @@ async def read(consumer: Consumer, count: int) -> list[str]:
 
 
 def test_every_member_gets_every_message(gantry_sim: Simulate, tmp_path: Path) -> None:
+    """
+    In broadcast mode every member gets all messages.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "1", "2", "3")
         async with member(cluster, "a", tmp_path) as a, member(cluster, "b", tmp_path) as b:
@@ -52,6 +56,10 @@ def test_every_member_gets_every_message(gantry_sim: Simulate, tmp_path: Path) -
 
 
 def test_progress_is_kept_in_rocketmqs_file(gantry_sim: Simulate, tmp_path: Path) -> None:
+    """
+    In broadcast mode a member stores its offsets in RocketMQ's file, and goes on from there.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "1", "2", "3")
         async with member(cluster, "a", tmp_path) as consumer:
@@ -72,6 +80,10 @@ def test_progress_is_kept_in_rocketmqs_file(gantry_sim: Simulate, tmp_path: Path
 def test_without_an_instance_name_the_file_is_the_same_in_every_process(
     gantry_sim: Simulate, tmp_path: Path
 ) -> None:
+    """
+    Without an instance name the folder of the offsets is that of DEFAULT, in every process.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "1")
         async with member(cluster, "DEFAULT", tmp_path) as consumer:
@@ -83,6 +95,10 @@ def test_without_an_instance_name_the_file_is_the_same_in_every_process(
 
 
 def test_a_failure_is_not_retried(gantry_sim: Simulate, tmp_path: Path) -> None:
+    """
+    In broadcast mode a message whose handler fails is not delivered again.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, "1", "2")
         tries: list[str] = []
@@ -101,6 +117,10 @@ def test_a_failure_is_not_retried(gantry_sim: Simulate, tmp_path: Path) -> None:
 
 
 def test_broadcasting_in_order_needs_no_locks(gantry_sim: Simulate, tmp_path: Path) -> None:
+    """
+    In broadcast mode ordered consumers take no locks at the broker.
+    """
+
     async def story(cluster: Cluster) -> None:
         await send(cluster, *map(str, range(8)))
         async with (

@@ -40,6 +40,10 @@ def numbers(seen: list[tuple[int, int]], queue_id: int) -> list[int]:
 
 
 def test_messages_of_a_queue_never_overlap_nor_overtake(gantry_sim: Simulate) -> None:
+    """
+    An ordered consumer handles the messages of a queue one after the other, in their order.
+    """
+
     async def story(cluster: Cluster) -> None:
         await make_topic(cluster)
         await fill(cluster, 30)
@@ -67,6 +71,10 @@ def test_messages_of_a_queue_never_overlap_nor_overtake(gantry_sim: Simulate) ->
 
 
 def test_a_failure_pauses_its_queue_and_is_tried_again_in_place(gantry_sim: Simulate) -> None:
+    """
+    A failed message of an ordered queue is retried in place, and nothing overtakes it.
+    """
+
     async def story(cluster: Cluster) -> None:
         await make_topic(cluster)
         await fill(cluster, 5, QUEUES[:1])
@@ -94,6 +102,10 @@ def test_a_failure_pauses_its_queue_and_is_tried_again_in_place(gantry_sim: Simu
 def test_after_sixteen_retries_it_is_a_dead_letter_and_the_queue_goes_on(
     gantry_sim: Simulate,
 ) -> None:
+    """
+    An ordered message that fails sixteen retries becomes a dead letter, and its queue goes on.
+    """
+
     async def story(cluster: Cluster) -> None:
         await make_topic(cluster)
         await fill(cluster, 2, QUEUES[:1])
@@ -118,6 +130,10 @@ def test_after_sixteen_retries_it_is_a_dead_letter_and_the_queue_goes_on(
 
 
 def test_without_a_limit_a_failing_message_blocks_its_queue_for_ever(gantry_sim: Simulate) -> None:
+    """
+    With `max_retries=None` a failing message is retried for ever, and other queues go on.
+    """
+
     async def story(cluster: Cluster) -> None:
         await make_topic(cluster)
         await fill(cluster, 2, QUEUES[:2])
@@ -142,6 +158,10 @@ def test_without_a_limit_a_failing_message_blocks_its_queue_for_ever(gantry_sim:
 def test_iterating_gives_the_next_message_of_a_queue_when_the_last_one_is_finished(
     gantry_sim: Simulate,
 ) -> None:
+    """
+    Iteration yields the next message of a queue only after the one before is finished.
+    """
+
     async def story(cluster: Cluster) -> None:
         await make_topic(cluster)
         await fill(cluster, 2, QUEUES[:1])
@@ -171,6 +191,10 @@ async def joined(cluster: Cluster, count: int) -> Consumer:
 
 
 def test_a_released_queue_is_taken_over_at_once(gantry_sim: Simulate) -> None:
+    """
+    A member that leaves unlocks its queues, so that the others lock them within seconds.
+    """
+
     async def story(cluster: Cluster) -> None:
         await make_topic(cluster)
         loop = asyncio.get_running_loop()
@@ -193,6 +217,10 @@ def test_a_released_queue_is_taken_over_at_once(gantry_sim: Simulate) -> None:
 def test_a_queue_is_given_away_only_when_its_running_message_has_ended(
     gantry_sim: Simulate,
 ) -> None:
+    """
+    A queue is unlocked only after the handler of its current message has returned.
+    """
+
     async def story(cluster: Cluster) -> None:
         await make_topic(cluster)
         await fill(cluster, 3)
@@ -229,6 +257,10 @@ def test_a_queue_is_given_away_only_when_its_running_message_has_ended(
 
 
 def test_order_survives_a_restart_of_the_broker(gantry_sim: Simulate) -> None:
+    """
+    An ordered consumer goes on in order after a restart of the broker.
+    """
+
     async def story(cluster: Cluster) -> None:
         await make_topic(cluster)
         await fill(cluster, 10, QUEUES[:1])

@@ -47,6 +47,10 @@ class Shelf:
 
 
 def test_queues_take_turns() -> None:
+    """
+    Messages are handed out in turn from all queues that have some.
+    """
+
     async def story() -> list[str]:
         handout = Handout()
         for shelf in (Shelf("a", 3), Shelf("b", 1), Shelf("c", 2)):
@@ -57,6 +61,10 @@ def test_queues_take_turns() -> None:
 
 
 def test_every_message_goes_to_one_waiter_and_all_waiters_get_work() -> None:
+    """
+    Each message goes to one waiter, and no waiter stays idle while there are messages.
+    """
+
     async def story() -> tuple[list[int], int]:
         handout, seen, busy = Handout(), list[int](), dict[int, None]()
 
@@ -79,6 +87,10 @@ def test_every_message_goes_to_one_waiter_and_all_waiters_get_work() -> None:
 
 
 def test_a_waiter_that_is_cancelled_as_it_is_woken_passes_the_message_on() -> None:
+    """
+    A waiter that is cancelled when it was already woken wakes the next one.
+    """
+
     async def story() -> int:
         handout = Handout()
         first = asyncio.create_task(handout.next())
@@ -93,6 +105,10 @@ def test_a_waiter_that_is_cancelled_as_it_is_woken_passes_the_message_on() -> No
 
 
 def test_the_loop_gets_its_turn_while_messages_never_end() -> None:
+    """
+    The event loop runs other tasks while messages are handed out without a pause.
+    """
+
     async def story() -> int:
         handout, turns = Handout(), 0
         handout.offer(Shelf("a", 20_000))
@@ -113,6 +129,10 @@ def test_the_loop_gets_its_turn_while_messages_never_end() -> None:
 
 
 def test_a_closed_handout_ends_those_who_wait() -> None:
+    """
+    `close` ends all waiters, and later calls, with HandoutClosed.
+    """
+
     async def story() -> None:
         handout = Handout()
         waiting = asyncio.create_task(handout.next())
