@@ -212,7 +212,7 @@ class TestTags:
     async def test_our_consumer_gets_foreign_messages_of_its_tags(
         self, scene: Scene, foreign: Client
     ) -> None:
-        """Our consumer gets the messages of a Java producer that have one of its tags, no others."""
+        """Our consumer gets those messages of a Java producer that have one of its tags."""
         await scene.create_topic()
         await scene.java(foreign, "send-sync", count=12, tags=["a", "grün", "值", "b"])
         async with scene.consumer() as consumer:
