@@ -20,7 +20,8 @@ from gantrymq.base.disk import OsDisk
 from gantrymq.base.network import Network, TcpNetwork
 from gantrymq.base.offload import ThreadOffload
 from gantrymq.broker.announce import Announcer
-from gantrymq.broker.parts.broker import Ports, Shared, assemble
+from gantrymq.broker.parts.broker import build_broker
+from gantrymq.broker.parts.shared import Ports, Shared
 from gantrymq.broker.policy import SYSTEM_GROUPS, Policy, boot_topics
 from gantrymq.broker.routes import PULL_CODES, broker_routes
 from gantrymq.broker.settings.config import OTHER_PORTS, BrokerConfig, local_address
@@ -111,17 +112,19 @@ async def run_broker(
         announcer = Announcer(config, address, ha_address, registry.topics, ports.network)
         policy = Policy(config, registry, announcer)
         stats = BrokerStats(ports.clock.now_ms(), store.written)
-        parts = assemble(Shared(config, ports, store, registry, policy, stats, conditions, host))
+        parts = build_broker(
+            Shared(config, ports, store, registry, policy, stats, conditions, host)
+        )
         routes = broker_routes(parts.handlers)
 
         def forget(connection: Connection) -> None:
-            for listener in parts.on_lost:
+            for listener in parts.feature.on_lost:
                 listener(connection)
 
         stack.push_async_callback(policy.saved)
-        for prepare in parts.opening:
+        for prepare in parts.feature.opening:
             await prepare()
-        for close in parts.closing:
+        for close in parts.feature.closing:
             stack.push_async_callback(close)
         for port, table in (
             (config.listen_port, routes),
@@ -130,16 +133,16 @@ async def run_broker(
             server = Server(table, ports.network, on_lost=forget)
             await server.start(config.bind_address, port)
             stack.push_async_callback(server.stop)
-        for release in parts.on_stop:
+        for release in parts.feature.on_stop:
             stack.callback(release)
         announced = asyncio.Event()
         background = Background(f"broker {config.broker_name}")
         stack.push_async_callback(background.close)
-        for work in parts.background:
+        for work in parts.feature.background:
             background.keep_up(work)
         background.keep_up(lambda: _announce(announcer, announced))
         stack.push_async_callback(announcer.unregister)
-        for seconds, save in parts.saves:
+        for seconds, save in parts.feature.saves:
             background.every(seconds, save, upkeep.pause)
         yield Broker(address, config, store, registry, parts.delays, parts.timers, announced)
 

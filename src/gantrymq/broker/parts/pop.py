@@ -1,16 +1,13 @@
-"""Everything that popping is made of, put together."""
+"""The parts of POP: the revive log, the reviver, ordered pops, and the handlers on them."""
 
-import random
 from dataclasses import dataclass
 
 from gantrymq.base.clock import WallClock
-from gantrymq.base.disk import Disk
-from gantrymq.base.network import Network
-from gantrymq.base.offload import Offload
 from gantrymq.broker.handlers.acks import AckHandler
 from gantrymq.broker.handlers.assignment import AssignmentHandler
 from gantrymq.broker.handlers.pop import PopHandler
-from gantrymq.broker.policy import Policy
+from gantrymq.broker.parts.feature import Feature
+from gantrymq.broker.parts.shared import Shared
 from gantrymq.broker.pop.checks import PopChecks
 from gantrymq.broker.pop.order import OrderTable
 from gantrymq.broker.pop.progress import SafeProgress
@@ -19,11 +16,8 @@ from gantrymq.broker.pop.reviving import Reviver
 from gantrymq.broker.pop.taking import Taking
 from gantrymq.broker.pop.topic_routes import TopicRoutes
 from gantrymq.broker.pop.waiting import PollRooms
-from gantrymq.broker.settings.config import BrokerConfig
-from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.subscriptions.pull_filter import Filters
 from gantrymq.broker.subscriptions.sessions import Sessions
-from gantrymq.broker.tables.registry import Registry
 from gantrymq.broker.tables.request_modes import ModeTable
 from gantrymq.model import RETRY_PREFIX
 from gantrymq.protocol.pop import revive_topic
@@ -31,66 +25,71 @@ from gantrymq.store.engine import Store
 
 
 @dataclass(frozen=True)
-class Popping:
-    """The handlers, and what the broker has to call at the turns of its life."""
-
+class PopParts:
     pop: PopHandler
     acks: AckHandler
     assignment: AssignmentHandler
-    reviver: Reviver
-    _log: ReviveLog
-    _order: OrderTable
-    _routes: TopicRoutes
-    _store: Store
-    _registry: Registry
-    _policy: Policy
-    _clock: WallClock
-
-    async def open(self) -> None:
-        """Find what is lent, before anybody pops."""
-        await self._log.load()
-        # A retry topic is made with its first message; a crash may have kept only the message.
-        for topic in self._store.topics():
-            if topic.startswith(RETRY_PREFIX) and self._registry.topics.get(topic) is None:
-                self._policy.ensure_topic(topic, max(self._store.queues(topic)) + 1)
-
-    def stop(self) -> None:
-        self.pop.release_all()
-        self._routes.close()
-
-    async def save(self) -> None:
-        await self._order.save(self._clock.now_ms())
-
-    async def close(self) -> None:
-        """Make everything durable first, so that all progress may be saved behind it."""
-        self._log.advance()
-        await self._store.checkpoint()
-        await self.save()
+    feature: Feature
 
 
-def popping(
-    config: BrokerConfig, store: Store, registry: Registry, policy: Policy, sessions: Sessions,
-    filters: Filters, stats: BrokerStats, *, disk: Disk, offload: Offload, network: Network,
-    clock: WallClock, rng: random.Random, host: bytes,
-) -> Popping:  # fmt: skip
+def build_pop(shared: Shared, sessions: Sessions, filters: Filters) -> PopParts:
     """Build the parts in the order in which they need each other."""
+    config, store, ports = shared.config, shared.store, shared.ports
+    registry, policy, clock = shared.registry, shared.policy, ports.clock
     directory = f"{config.store_path_root_dir}/config"
     progress = SafeProgress(registry.offsets, store)
     name = revive_topic(config.broker_cluster_name)
-    log = ReviveLog(store, registry.offsets, progress, name, config.revive_queue_num, host)
-    order = OrderTable(disk, offload, directory)
-    modes = ModeTable(config, disk, offload, directory)
-    reviver = Reviver(config, log, store, registry, policy, stats, clock)
-    checks = PopChecks(config, policy)
-    taking = Taking(config, store, registry, progress, order, log, clock, rng)
+    log = ReviveLog(store, registry.offsets, progress, name, config.revive_queue_num, shared.host)
+    order = OrderTable(ports.disk, ports.offload, directory)
+    modes = ModeTable(config, ports.disk, ports.offload, directory)
+    reviver = Reviver(config, log, store, registry, policy, shared.stats, clock)
+    taking = Taking(config, store, registry, progress, order, log, clock, ports.rng)
     pops, notifications = PollRooms(config, store), PollRooms(config, store)
-    routes = TopicRoutes(config, registry.topics, network)
+    routes = TopicRoutes(config, registry.topics, ports.network)
     pop = PopHandler(
-        config, checks, taking, log, reviver, pops, notifications, filters, stats, clock
+        config,
+        PopChecks(config, policy),
+        taking,
+        log,
+        reviver,
+        pops,
+        notifications,
+        filters,
+        shared.stats,
+        clock,
     )
-    return Popping(
+    feature = Feature(
+        opening=(lambda: _open(log, shared),),
+        background=(reviver.run,),
+        saves=((config.flush_consumer_offset_interval / 1000, lambda: _save(order, clock)),),
+        on_lost=(pop.forget,),
+        on_stop=(pop.release_all, routes.close),
+        closing=(lambda: _close(log, store, order, clock),),
+        on_settings=(reviver.settings_changed,),
+    )
+    return PopParts(
         pop,
         AckHandler(config, store, registry, policy, log, reviver, order, pops, clock),
         AssignmentHandler(registry, sessions, policy, modes, routes),
-        reviver, log, order, routes, store, registry, policy, clock,
-    )  # fmt: skip
+        feature,
+    )
+
+
+async def _open(log: ReviveLog, shared: Shared) -> None:
+    """Find the open checkpoints before anybody pops."""
+    await log.load()
+    # A retry topic is made with its first message; a crash may have kept only the message.
+    for topic in shared.store.topics():
+        if topic.startswith(RETRY_PREFIX) and shared.registry.topics.get(topic) is None:
+            shared.policy.ensure_topic(topic, max(shared.store.queues(topic)) + 1)
+
+
+async def _save(order: OrderTable, clock: WallClock) -> None:
+    await order.save(clock.now_ms())
+
+
+async def _close(log: ReviveLog, store: Store, order: OrderTable, clock: WallClock) -> None:
+    """Make everything durable first, so that all progress may be saved behind it."""
+    log.advance()
+    await store.checkpoint()
+    await _save(order, clock)

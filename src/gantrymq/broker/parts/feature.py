@@ -1,0 +1,37 @@
+"""When a broker calls a feature, beside the requests that its handlers answer."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, fields
+
+from gantrymq.remoting.connection import Connection
+
+Step = Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    """What one feature hands over; the broker's app calls all of it in this order."""
+
+    opening: tuple[Step, ...] = ()
+    """Awaited before the ports open."""
+    background: tuple[Step, ...] = ()
+    """Work that goes on for as long as the broker serves; cancelled when it stops."""
+    saves: tuple[tuple[float, Step], ...] = ()
+    """What is written to disk every so many seconds."""
+    on_lost: tuple[Callable[[Connection], None], ...] = ()
+    """Told of every connection that closed."""
+    on_stop: tuple[Callable[[], None], ...] = ()
+    """Called before the ports close: requests that are held get their answer."""
+    closing: tuple[Step, ...] = ()
+    """Called once nobody is served any more, while the store still takes messages; the last
+    feature first."""
+    on_settings: tuple[Callable[[], None], ...] = ()
+    """Called when settings changed, by those who keep copies of them."""
+
+
+def joined(*features: Feature) -> Feature:
+    """All features as one, in their order."""
+    names = [field.name for field in fields(Feature)]
+    return Feature(
+        **{name: tuple(step for each in features for step in getattr(each, name)) for name in names}
+    )

@@ -1,0 +1,43 @@
+"""What several parts of a broker need. Only builders see all of it; a part gets what it uses."""
+
+import random
+from dataclasses import dataclass
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.disk import Disk
+from gantrymq.base.network import Network
+from gantrymq.base.offload import Offload
+from gantrymq.broker.policy import Policy
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.stats import BrokerStats
+from gantrymq.broker.subscriptions.consumer_filters import FilterTable
+from gantrymq.broker.tables.registry import Registry
+from gantrymq.store.engine import Store
+from gantrymq.store.syncer import Syncer
+
+
+@dataclass(frozen=True)
+class Ports:
+    """How a broker reaches the world; tests put their own in."""
+
+    network: Network
+    disk: Disk
+    clock: WallClock
+    offload: Offload
+    rng: random.Random
+    syncer: Syncer
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Made by the broker's app, in the order in which these need each other."""
+
+    config: BrokerConfig
+    ports: Ports
+    store: Store
+    registry: Registry
+    policy: Policy
+    stats: BrokerStats
+    conditions: FilterTable
+    host: bytes
+    """This broker's address as records carry it."""
