@@ -43,12 +43,14 @@ def test_numbers_in_the_text_are_the_codes() -> None:
     """
     Sizes and places that stand between the tables.
     """
-    assert f"at byte {ENTRY.size} · *n*" in TEXT
-    assert f"`MAGIC_BLANK` stand there, {BLANK_BYTES} bytes" in TEXT
-    assert f"A page of {PAGE:,} bytes" in TEXT
-    assert f"follows at byte {byte_layout(CheckpointTimes).size}," in TEXT
-    assert f"`config/timercheck`, {FILE_BYTES:,} bytes, of which the first {WRITE_BYTES}" in TEXT
-    assert f"from byte {OWN_AT} on" in TEXT
+    text = " ".join(TEXT.split())
+
+    assert f"at byte {ENTRY.size} · *n*" in text
+    assert f"`MAGIC_BLANK` stand there, {BLANK_BYTES} bytes" in text
+    assert f"A page of {PAGE:,} bytes" in text
+    assert f"follows at byte {byte_layout(CheckpointTimes).size}," in text
+    assert f"`config/timercheck`, {FILE_BYTES:,} bytes, of which the first {WRITE_BYTES}" in text
+    assert f"from byte {OWN_AT} on" in text
 
 
 def test_modules_in_the_text_exist() -> None:
