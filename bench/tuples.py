@@ -1,16 +1,19 @@
 """The plain way from store files to Spark: a tuple a message. Only to be measured against."""
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from gantrymq.kernel import ENTRY, walk_records
 from gantrymq.protocol import record
 from gantrymq.protocol.ids import encode_host, offset_msg_id
 from gantrymq.spark.options.columns import COLUMNS, ddl
-from gantrymq.store.reader import StoreReader
 
+RUN_BYTES_MAX = 4 << 20
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BROKER = "broker-a"
 
@@ -40,12 +43,46 @@ class TupleReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
         self._store, self._topic, self._all_columns = store, topic, all_columns
 
     def partitions(self) -> list[InputPartition]:
-        return [InputPartition(number) for number in StoreReader(self._store).queues(self._topic)]
+        queues = Path(self._store, "consumequeue", self._topic).iterdir()
+        return [InputPartition(number) for number in sorted(int(queue.name) for queue in queues)]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         make = _all if self._all_columns else _four
-        for each in StoreReader(self._store).records(self._topic, partition.value):
-            yield make(each.data)
+        for data in _records(Path(self._store), self._topic, partition.value):
+            yield make(data)
+
+
+def _records(store: Path, topic: str, queue_id: int) -> Iterator[bytes]:
+    """The records of a queue in their order; neighbours in the log are read at once."""
+    logs = {int(path.name): path for path in (store / "commitlog").iterdir()}
+    file_bytes = logs[min(logs)].stat().st_size
+    files = {base: os.open(path, os.O_RDONLY) for base, path in logs.items()}
+    try:
+        for path in sorted((store / "consumequeue" / topic / str(queue_id)).iterdir()):
+            for position, size in _runs(path.read_bytes(), file_bytes):
+                base = position // file_bytes * file_bytes
+                data = os.pread(files[base], size, position - base)
+                walk = walk_records(data, position, size + record.BLANK_BYTES, False)
+                for _, _, _, at, length, *_ in walk.records:
+                    yield data[at - position : at - position + length]
+    finally:
+        for file in files.values():
+            os.close(file)
+
+
+def _runs(entries: bytes, file_bytes: int) -> Iterator[tuple[int, int]]:
+    """Stretches of neighbours within one file of the log: where each begins, and its size."""
+    start = end = 0
+    for position, size, _ in ENTRY.iter_unpack(entries):
+        if size == 0:
+            break
+        if position != end or position % file_bytes == 0 or end - start >= RUN_BYTES_MAX:
+            if end > start:
+                yield start, end - start
+            start = position
+        end = position + size
+    if end > start:
+        yield start, end - start
 
 
 def _four(data: bytes) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """Stores on disk for tests that read them from outside: small files, filled without a broker."""
 
 import asyncio
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -111,3 +112,16 @@ def flip(path: Path, at: int) -> None:
         (byte,) = file.read(1)
         file.seek(at)
         file.write(bytes([byte ^ 0x10]))
+
+
+def records_in(store: Path, queue_id: int, topic: str = TOPIC) -> list[bytes]:
+    """The records of a queue, cut out of the files where its entries say, without our readers."""
+    log = {int(file.name): file.read_bytes() for file in (store / "commitlog").iterdir()}
+    queue = sorted((store / "consumequeue" / topic / str(queue_id)).iterdir())
+    found = []
+    for at, size, _ in struct.iter_unpack(">qiq", b"".join(file.read_bytes() for file in queue)):
+        if size == 0:
+            break
+        base = at - at % len(log[min(log)])
+        found.append(log[base][at - base : at - base + size])
+    return found

@@ -101,9 +101,6 @@ class Disk(Protocol):
     def used_ratio(self, root: str) -> float:
         """How full the file system is, from 0 to 1."""
 
-    def mtime_ms(self, path: str) -> int:
-        """When the file was last written."""
-
     def lock(self, path: str) -> Lock:
         """Claim the files that belong to this lock file, or raise LockedError."""
 
@@ -304,9 +301,6 @@ class OsDisk:
         # What is kept back for the superuser counts as used, as `df` and Java see it.
         usable = used + stat.f_bavail
         return used / usable if usable else 1.0
-
-    def mtime_ms(self, path: str) -> int:
-        return Path(path).stat().st_mtime_ns // 1_000_000
 
     def lock(self, path: str) -> OsLock:
         return OsLock(path)

@@ -76,10 +76,6 @@ class Command(msgspec.Struct, rename=_HIDDEN, gc=False):
     def is_response(self) -> bool:
         return bool(self.flag & RESPONSE_FLAG)
 
-    @property
-    def is_oneway(self) -> bool:
-        return bool(self.flag & ONEWAY_FLAG)
-
 
 class _LenientHeader(msgspec.Struct):
     """What other clients may send: see `casts`. ali-ons and Go send numbers as field values."""

@@ -317,10 +317,6 @@ class Store:
         """The queue ids of a topic that hold messages, sorted."""
         return sorted(queue.queue_id for queue in self._queues.known() if queue.topic == topic)
 
-    def queue_ends(self) -> dict[tuple[str, int], int]:
-        """Where every known queue ends; after a recovery no progress may lie beyond that."""
-        return {(queue.topic, queue.queue_id): queue.max_offset for queue in self._queues.known()}
-
     def delete_topic(self, topic: str) -> None:
         """Forget a topic's queues. Its records stay in the log until their file is deleted."""
         self._graves += self._queues.delete_topic(topic)

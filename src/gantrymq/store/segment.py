@@ -33,9 +33,8 @@ class OpenFiles:
     when the worker lets go of it.
     """
 
-    def __init__(self, disk: Disk, limit: int, *, read_only: bool = False) -> None:
-        self.disk = disk
-        self._limit, self._read_only = limit, read_only
+    def __init__(self, disk: Disk, limit: int) -> None:
+        self.disk, self._limit = disk, limit
         self._files: OrderedDict[str, File] = OrderedDict()
 
     def __len__(self) -> int:
@@ -45,18 +44,13 @@ class OpenFiles:
         """The open file of that path; FileNotFoundError if there is none and none is wanted."""
         file = self._files.get(path)
         if file is None:
-            file = self._open(path, create)
+            file = self.disk.open(path, create=create)
             self._files[path] = file
             if len(self._files) > self._limit:
                 self._files.popitem(last=False)
         else:
             self._files.move_to_end(path)
         return file
-
-    def _open(self, path: str, create: bool) -> File:
-        if self._read_only:
-            return self.disk.open_read(path)
-        return self.disk.open(path, create=create)
 
     def put(self, file: File) -> None:
         """Keep a file that someone else opened."""

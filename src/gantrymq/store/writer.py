@@ -439,11 +439,6 @@ class Writer:
             else:
                 self._turn()
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether somebody waits for the disk."""
-        return bool(self._waiting)
-
 
 def _status_of(error: OSError) -> PutStatus:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -321,11 +321,6 @@ class MemoryDisk:
     def used_ratio(self, root: str) -> float:
         return 0.0 if not self.capacity else self._used() / self.capacity
 
-    def mtime_ms(self, path: str) -> int:
-        if not self.exists(path):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return 0
-
     def lock(self, path: str) -> MemoryLock:
         return MemoryLock(self, path)
 

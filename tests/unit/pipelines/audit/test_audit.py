@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from storekeeping import TOPIC, StepClock, contents, flip, keep_store, message, patch
+from storekeeping import TOPIC, StepClock, contents, flip, keep_store, message, patch, records_in
 
 from gantrymq.pipelines.audit.audit import Audit, audit_by
 from gantrymq.pipelines.audit.findings import JOINT, NOTE, WRONG, Finding, TaskFindings
 from gantrymq.pipelines.audit.scope import Scope, Task
 from gantrymq.pipelines.audit.work import audit_task
 from gantrymq.pipelines.common.progress import Silent
+from gantrymq.protocol.record import decode_record
 from gantrymq.store.index import ENTRY_DTYPE, HEADER
 from gantrymq.store.mapped import ENTRY_TYPE
-from gantrymq.store.reader import StoreReader
 
 COUNT = 60
 SLOTS = 16
@@ -86,7 +86,7 @@ def index_file(store: Path, number: int = 0) -> Path:
 
 def place_of(store: Path, number: int) -> tuple[Path, int]:
     """The log file of a record and the byte where it begins."""
-    found = list(StoreReader(str(store)).messages(TOPIC, number % 3))[number // 3]
+    found = decode_record(records_in(store, number % 3)[number // 3])
     file = found.physical_offset // 8192
     return log_file(store, file), found.physical_offset % 8192
 

@@ -6,7 +6,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from storekeeping import BROKER, START_MS, TOPIC, StepClock, contents, keep_store, message, patch
+from storekeeping import (
+    BROKER,
+    START_MS,
+    TOPIC,
+    StepClock,
+    contents,
+    keep_store,
+    message,
+    patch,
+    records_in,
+)
 
 from gantrymq.model import Queue
 from gantrymq.spark.files.store_rows import EVERYTHING, RecordFilter, StoreDamaged, StoreRows
@@ -17,7 +27,6 @@ from gantrymq.spark.records.fetch import DataLost, fail, skip
 from gantrymq.store.errors import StoreError
 from gantrymq.store.folder import StoreFolder
 from gantrymq.store.mapped import ENTRY_TYPE
-from gantrymq.store.reader import StoreReader
 
 COUNT = 60
 QUEUES = [Queue(TOPIC, BROKER, number) for number in range(3)]
@@ -71,9 +80,8 @@ def test_rows_are_what_the_store_holds(tmp_path: Path, stays_open: bool, java: b
 
     assert dict.fromkeys(QUEUES, 0) == lows
     assert dict.fromkeys(QUEUES, COUNT // 3) == highs
-    reader = StoreReader(str(tmp_path))
     for queue in QUEUES:
-        data = b"".join(record.data for record in reader.records(TOPIC, queue.queue_id))
+        data = b"".join(records_in(tmp_path, queue.queue_id))
         assert decode(data, queue, tuple(COLUMNS)).to_pylist() == found[queue]
     assert before == contents(tmp_path)
 

@@ -67,9 +67,6 @@ class Recalls:
             del self._in_doubt[key]
             future.set_result(None)
 
-    def is_storing(self, key: str) -> bool:
-        return key in self._in_doubt
-
     async def holds(self, key: str) -> bool:
         """Whether a message is recalled, once that is certain."""
         while key in self._in_doubt:
