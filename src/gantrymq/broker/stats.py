@@ -19,7 +19,7 @@ class BrokerStats:
 
     def __init__(self, boot_ms: int, written: WriteCounts) -> None:
         self.boot_ms, self._written = boot_ms, written
-        self.put_count = self.get_count = self.get_bytes = 0
+        self.put_count = self.get_count = 0
         self.get_found = self.get_missed = 0
         self.read_longest_ms = 0
         """Of pulls that waited for the disk; what is in memory is read in less than 1 ms."""
@@ -61,7 +61,6 @@ class BrokerStats:
 
     def get(self, topic: str, group: str, count: int, size: int) -> None:
         self.get_count += count
-        self.get_bytes += size
         self.get_found += 1
         key = f"{topic}@{group}"
         row = self.group_get.get(key)

@@ -97,7 +97,6 @@ assert HEAD.size == 88
 AT_MAGIC = 4
 AT_PHYSICAL_OFFSET = 28
 AT_SYS_FLAG = 36
-AT_STORE_MS = 56  # behind an IPv4 born host; 12 more behind an IPv6 one
 RECORD_BYTES_MIN = HEAD.size + 3
 
 I8_LEN = struct.Struct(">b")

@@ -31,7 +31,6 @@ Entries = npt.NDArray[np.void]
 
 ENTRY_TYPE: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("code", ">i8")])
 assert ENTRY_TYPE.itemsize == ENTRY_BYTES
-NO_ENTRIES: Final = np.empty(0, ENTRY_TYPE)
 
 FRONT_TYPE: Final = np.dtype(
     [("total_size", ">i4"), ("magic", ">i4"), ("body_crc", ">i4"), ("queue_id", ">i4"),

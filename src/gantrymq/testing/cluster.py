@@ -66,7 +66,6 @@ class Cluster:
         self._clock = clock
         self._stack = AsyncExitStack()
         self._root = ""
-        self._namesrv_ports: list[int] = []
         self._nameservers: list[NameServer] = []
         self._running: dict[str, tuple[AsyncExitStack, Broker]] = {}
         self._configs: dict[str, BrokerConfig] = {}

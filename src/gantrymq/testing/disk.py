@@ -202,7 +202,6 @@ class MemoryDisk:
         self.fault: Fault | None = None
         self.after_each: Callable[[], None] | None = None
         self.is_cold: Callable[[str, int], bool] = lambda path, at: False
-        self.operations = 0
         self._names, self._durable = Names(), Names()
         self._pending: list[NameOperation] = []
 
@@ -216,7 +215,6 @@ class MemoryDisk:
 
     def after(self) -> None:
         """Something has changed."""
-        self.operations += 1
         if self.after_each is not None:
             self.after_each()
 

@@ -21,8 +21,6 @@ class Work:
     def __init__(self, function: Callable[[Any], Any], batch_max: int, *, as_list: bool) -> None:
         self._function, self._as_list = function, as_list
         self.batch_max = batch_max
-        self.failed_count = 0
-        self.done_count = 0
         self._is_async = inspect.iscoroutinefunction(function)
 
     async def run(self, batch: list[Delivery]) -> None:
@@ -41,7 +39,6 @@ class Work:
             if _is_ours(error):
                 raise
             log.exception("handler failed on %s", ", ".join(map(repr, batch)))
-            self.failed_count += len(batch)
             failure = failure_of(error)
             for message in batch:
                 if message.finished is None:
@@ -49,12 +46,10 @@ class Work:
                     await message.retry()
         else:
             if result is None or result is ConsumeStatus.SUCCESS:
-                self.done_count += len(batch)
                 for message in batch:
                     if message.finished is None:
                         await message.ack()
             else:
-                self.failed_count += len(batch)
                 for message in batch:
                     if message.finished is None:
                         await finish_by(result, message)

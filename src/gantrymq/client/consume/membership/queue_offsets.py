@@ -11,7 +11,6 @@ from gantrymq.model import RETRY_PREFIX, Queue
 from gantrymq.protocol import calls
 from gantrymq.protocol.headers.messages import QueueRequest, SearchOffsetRequest
 
-FROM_LAST: Final = "CONSUME_FROM_LAST_OFFSET"
 FROM_FIRST: Final = "CONSUME_FROM_FIRST_OFFSET"
 FROM_TIMESTAMP: Final = "CONSUME_FROM_TIMESTAMP"
 TIMESTAMP_DEFAULT_MS_AGO: Final = 30 * 60_000
