@@ -12,10 +12,10 @@ from gantrymq.base.clock import SystemClock
 from gantrymq.pipelines.common.running import spark_run
 from gantrymq.pipelines.marts.ledger import TOPICS
 from gantrymq.pipelines.replay.journal import Journal
-from gantrymq.pipelines.replay.request import Origin, Request
+from gantrymq.pipelines.replay.request import Origin, ReplayRequest
 from gantrymq.pipelines.replay.run import Replay
-from gantrymq.pipelines.report.build import build
-from gantrymq.pipelines.report.request import Request as Wanted
+from gantrymq.pipelines.report.build import build_report
+from gantrymq.pipelines.report.request import ReplayRequest as Wanted
 from gantrymq.pipelines.report.writing import write
 
 Say = Callable[[str], None]
@@ -96,7 +96,7 @@ class Afterwards:
         return archive, again, told
 
     def _again(self, spark: Any, topic: str, into: str) -> Again:
-        request = Request(
+        request = ReplayRequest(
             origin=Origin("archive", str(self._folder / "archive")), topic=topic, into=into,
             since="1h ago",
         )  # fmt: skip
@@ -124,7 +124,7 @@ class Afterwards:
 
     def _report(self, spark: Any, topics: tuple[str, ...], pages: Path, repeats: int) -> Told:
         wanted = Wanted(namesrv=self._namesrv, topics=topics)
-        made = build(spark, wanted, clock=SystemClock())
+        made = build_report(spark, wanted, clock=SystemClock())
         page = write(made, pages)
         pictures = len(list((page.parent / "pictures").glob("*.svg")))
         doubled = sum(row["doubled"] for row in made.table(TOPICS).rows)

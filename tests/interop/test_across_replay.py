@@ -21,7 +21,7 @@ from our_client import Scene, by_key
 from gantrymq import Message, Received
 from gantrymq.base.errors import GantryError
 from gantrymq.cli.pipeline.group import pipeline
-from gantrymq.pipelines.replay import Replay, Request
+from gantrymq.pipelines.replay import Replay, ReplayRequest
 from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
 from gantrymq.pipelines.replay.outlet import Sink
 from gantrymq.pipelines.replay.request import Origin
@@ -136,7 +136,7 @@ def test_a_chunk_that_was_not_written_down_is_sent_again_with_its_ids(
             if number == 1:
                 raise GantryError("the power is gone")
 
-    request = Request(
+    request = ReplayRequest(
         origin=Origin("topic", scene.topic), topic=scene.topic, into=target.topic,
         sql="number BETWEEN 20 AND 279",
     )  # fmt: skip
@@ -171,7 +171,7 @@ def test_messages_of_our_store_come_to_their_broker(
     origin = Scene(ours.namesrv, ours.broker_addr, scene.topic, scene.group)
     fill(origin)
     target = target_of(scene)
-    request = Request(
+    request = ReplayRequest(
         origin=Origin("store", str(ours.store_dir / "broker-a" / "store")), topic=origin.topic,
         into=target.topic, tags="b", order="queue",
     )  # fmt: skip

@@ -22,7 +22,7 @@ from gantrymq.pipelines.archive.run import ArchiveRequest as ArchiveJob
 from gantrymq.pipelines.common.running import StopRequest
 from gantrymq.pipelines.common.selection import chosen
 from gantrymq.pipelines.lake import open_table
-from gantrymq.pipelines.replay import Replay, Request
+from gantrymq.pipelines.replay import Replay, ReplayRequest
 from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
 from gantrymq.pipelines.replay.outlet import Sink
 from gantrymq.pipelines.replay.request import Origin
@@ -54,8 +54,8 @@ def target(cluster: Processes, topic: str) -> str:
     return topic
 
 
-def asked(origin: str, into: str, **words: Any) -> Request:
-    return Request(origin=Origin("topic", origin), topic=origin, into=into, **words)
+def asked(origin: str, into: str, **words: Any) -> ReplayRequest:
+    return ReplayRequest(origin=Origin("topic", origin), topic=origin, into=into, **words)
 
 
 def sent(spark: Any, cluster: Processes, topic: str) -> list[Any]:
@@ -144,7 +144,7 @@ def test_each_way_to_choose_means_what_it_says(
     assert 2 == count(ids=(rows[0].msgId, rows[1].offsetMsgId.lower()))
     assert 0 == count(keys=("k3",), tags="c")
     store = Origin("store", str(cluster.store))
-    files = Request(
+    files = ReplayRequest(
         origin=store, topic=origin, into=target, sql="number < 30", tags="a", since=str(half)
     )
     expected = [row for row in late if int(bytes(row.body)) < 30 and row.tags == "a"]
@@ -162,7 +162,7 @@ def test_a_replay_from_an_archive_is_like_one_from_the_topic(
     table = open_table(tmp_path / "lake", create=True)
     job = ArchiveJob(options=source_options(settings))
     Archive(spark, table, job, run="one", clock=SystemClock(), report=lambda _: None).run()
-    request = Request(
+    request = ReplayRequest(
         origin=Origin("archive", str(tmp_path / "lake")), topic=origin, into=target, tags="a"
     )
     report = Replay(spark, cluster.namesrv, Journal(tmp_path / "state"), chunk_rows=40).run(request)

@@ -20,9 +20,9 @@ from gantrymq.client import tracing
 from gantrymq.pipelines.archive.run import Archive, ArchiveRequest
 from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.marts import ledger
-from gantrymq.pipelines.report.build import build
+from gantrymq.pipelines.report.build import build_report
 from gantrymq.pipelines.report.facts import gather
-from gantrymq.pipelines.report.request import Request
+from gantrymq.pipelines.report.request import ReportRequest
 from gantrymq.pipelines.report.sources import Sources
 from gantrymq.pipelines.staging import coverage
 from gantrymq.spark.source.rows import source_options
@@ -45,7 +45,7 @@ def test_a_store_folder_tells_what_its_broker_tells(
     """Rows, topics, and the progress that the broker keeps beside its log."""
 
     def told(**place: Any) -> tuple[list[Any], list[str], set[Any]]:
-        wanted = Request(topics=(shop.topic,), **place)
+        wanted = ReportRequest(topics=(shop.topic,), **place)
         facts = gather(wanted, SystemClock())
         found = Sources(spark, wanted, facts).messages(("queueId", "queueOffset", "msgId"))
         progress = {
@@ -77,7 +77,7 @@ def test_what_is_not_archived_yet_is_read_from_the_cluster(
     cluster.fill(topic, [4, 0], first=100)
     told = {}
     for namesrv in (None, cluster.namesrv):
-        wanted = Request(namesrv=namesrv, archive=tmp_path / "t", topics=(topic,))
+        wanted = ReportRequest(namesrv=namesrv, archive=tmp_path / "t", topics=(topic,))
         found = Sources(spark, wanted, gather(wanted, SystemClock()))
         rows = found.messages(("queueId", "queueOffset")).collect()
         told[namesrv] = sorted(map(tuple, rows))
@@ -100,7 +100,7 @@ def test_a_store_where_nothing_ever_waited_says_what_is_done(
     (store / "config").mkdir(exist_ok=True)
     (store / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": topics}))
     (store / "config" / "consumerOffset.json").write_text(json.dumps(progress))
-    made = build(spark, Request(store=store), clock=SystemClock())
+    made = build_report(spark, ReportRequest(store=store), clock=SystemClock())
 
     (group,) = made.table(ledger.GROUPS).rows
     assert {"acknowledged": 3, "waiting": 2, "unknown": 0}.items() <= group.items()

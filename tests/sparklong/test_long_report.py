@@ -14,8 +14,8 @@ from gantrymq.model import TRACE_TOPIC
 from gantrymq.pipelines.archive.run import Archive, ArchiveRequest
 from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.marts import lag, ledger, traffic
-from gantrymq.pipelines.report.build import MARTS, Report, build
-from gantrymq.pipelines.report.request import Request
+from gantrymq.pipelines.report.build import MARTS, Report, build_report
+from gantrymq.pipelines.report.request import ReportRequest
 from gantrymq.spark.source.rows import source_options
 
 pytestmark = pytest.mark.timeout(600)
@@ -24,7 +24,7 @@ COUNT = 40
 
 
 def made(spark: Any, tmp_path: Path | None = None, **wanted: Any) -> Report:
-    return build(spark, Request(**wanted), clock=SystemClock(), history=tmp_path)
+    return build_report(spark, ReportRequest(**wanted), clock=SystemClock(), history=tmp_path)
 
 
 def rows(report: Report, *apart: Any) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def test_tidy(path: Path) -> None:
     assert not any(mark in text for mark in ("FIXME", "TODO", "XXX "))
 
 
-SHARED_NAMES = {"Request": "what a user asks of a replay and of a report: the guides import both"}
+SHARED_NAMES: dict[str, str] = {}
 """Public class names with several homes, each with its reason. `sync` has the client's names."""
 
 

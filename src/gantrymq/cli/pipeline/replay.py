@@ -14,7 +14,7 @@ from gantrymq.cli.output import Row, namesrv_option, output_option, print_rows
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
 
 if TYPE_CHECKING:
-    from gantrymq.pipelines.replay import ReplayResult, Request
+    from gantrymq.pipelines.replay import ReplayRequest, ReplayResult
     from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
 
 
@@ -69,7 +69,7 @@ def _replay(
     run: Run,
     namesrv: str,
     journal: "Journal",
-    request: "Request | None",
+    request: "ReplayRequest | None",
     words: dict[str, Any],
     output: str,
 ) -> None:
@@ -111,7 +111,7 @@ def _replay(
                 stop.asked = False  # it came too late to stop anything
 
 
-def _check_topic(request: "Request", namesrv: str) -> None:
+def _check_topic(request: "ReplayRequest", namesrv: str) -> None:
     """The topic must be where its messages are read."""
     from gantrymq.pipelines.replay.request import ARCHIVE, STORE
 
@@ -124,9 +124,9 @@ def _check_topic(request: "Request", namesrv: str) -> None:
         asyncio.run(check_names(namesrv, topics=[request.topic]))
 
 
-def _request(words: dict[str, Any]) -> "Request":
+def _request(words: dict[str, Any]) -> "ReplayRequest":
     from gantrymq.base.moments import local_zone
-    from gantrymq.pipelines.replay import Request
+    from gantrymq.pipelines.replay import ReplayRequest
     from gantrymq.pipelines.replay.request import TOPIC, parse_origin
 
     if not words["origin"]:
@@ -135,7 +135,7 @@ def _request(words: dict[str, Any]) -> "Request":
     topic = words["topic"] or (origin.place if origin.kind == TOPIC else None)
     if not topic:
         raise click.UsageError("--topic is missing: whose messages?")
-    return Request(
+    return ReplayRequest(
         origin=origin,
         topic=topic,
         into=words["into"] or topic,

@@ -58,10 +58,10 @@ def report(
     progress = run.progress()
     with run.session("report", namesrv=namesrv) as spark, run.watched(spark, progress):
         from gantrymq.base.clock import SystemClock
-        from gantrymq.pipelines.report.build import build
+        from gantrymq.pipelines.report.build import build_report
         from gantrymq.pipelines.report.writing import write
 
-        made = build(
+        made = build_report(
             spark, wanted, clock=SystemClock(), history=history or folder / "history",
             told=progress,
         )  # fmt: skip
@@ -92,14 +92,14 @@ def _wanted(
 ) -> Any:  # fmt: skip
     from gantrymq.base.clock import SystemClock
     from gantrymq.base.moments import find_zone, local_zone, parse_period
-    from gantrymq.pipelines.report.request import Request
+    from gantrymq.pipelines.report.request import ReportRequest
     from gantrymq.pipelines.report.steps import STEPS_MS
 
     name = find_zone(zone or local_zone()).key
     period = parse_period(since, until, name, SystemClock().now_ms())
     for note in period.notes:
         print(f"note: {note}", file=sys.stderr)
-    return Request(
+    return ReportRequest(
         topics=topics, groups=groups, period=period, zone=name, step_ms=STEPS_MS.get(by), **places
     )
 

@@ -9,7 +9,7 @@ from gantrymq.pipelines.common.selection import Selection, chosen
 from gantrymq.pipelines.replay.chunks import CountedBlock, by_day, chunked
 from gantrymq.pipelines.replay.journal import ReplayPlan
 from gantrymq.pipelines.replay.origins import messages
-from gantrymq.pipelines.replay.request import Request
+from gantrymq.pipelines.replay.request import ReplayRequest
 
 BLOCK_ROWS: Final = 1024
 """Offsets that are counted together; chunks are made of whole blocks."""
@@ -22,7 +22,7 @@ CHUNK_BYTES: Final = 64 * 1024 * 1024
 
 def planned(
     spark: Any,
-    request: Request,
+    request: ReplayRequest,
     namesrv: str,
     now_ms: int,
     *,
@@ -49,7 +49,7 @@ def planned(
 
 
 def count(
-    spark: Any, request: Request, namesrv: str, selection: Selection, block_rows: int
+    spark: Any, request: ReplayRequest, namesrv: str, selection: Selection, block_rows: int
 ) -> list[CountedBlock]:
     """The chosen messages by queue, block and day of the request's zone."""
     from pyspark.sql import functions as f

@@ -24,7 +24,7 @@ from gantrymq.base.files import load_text, save_text
 from gantrymq.model import Queue
 from gantrymq.pipelines.common.selection import Selection
 from gantrymq.pipelines.replay.chunks import Chunk, DayCount
-from gantrymq.pipelines.replay.request import Request
+from gantrymq.pipelines.replay.request import ReplayRequest
 
 AUDIT: Final = "replays.jsonl"
 PLAN, DONE, DROPPED = "plan.json", "done", "dropped"
@@ -35,7 +35,7 @@ class ReplayPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     begun_ms: int
-    request: Request
+    request: ReplayRequest
     selection: Selection
     namesrv: str
     queues: tuple[Queue, ...]
@@ -87,7 +87,7 @@ class Journal:
         except msgspec.DecodeError as error:
             raise GantryError(f"the plan {path} cannot be read: {error}") from error
 
-    def unfinished(self, request: Request, namesrv: str) -> ReplayPlan | None:
+    def unfinished(self, request: ReplayRequest, namesrv: str) -> ReplayPlan | None:
         """The latest replay of the same words on the same cluster that is not done."""
         if not self._disk.exists(self._folder):
             return None

@@ -33,7 +33,7 @@ class Origin(msgspec.Struct, frozen=True):
         return f"{self.kind}:{self.place}"
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A replay in the words of whoever wants it. Times are still words, so that they can be told
     apart from those of another request: the same words later go on with the same replay."""
 
@@ -89,7 +89,7 @@ def parse_rate(text: str) -> int:
     return int(found[1])
 
 
-def check_request(request: Request, now_ms: int) -> None:
+def check_request(request: ReplayRequest, now_ms: int) -> None:
     """Refuse what cannot be meant: everything without a word, loops, the system's own topics."""
     selection, _ = request.selection(now_ms)
     check_selection(selection)

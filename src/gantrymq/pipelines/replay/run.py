@@ -16,7 +16,7 @@ from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
 from gantrymq.pipelines.replay.origins import messages
 from gantrymq.pipelines.replay.outgoing import NEEDED, marked
 from gantrymq.pipelines.replay.outlet import Outlet, Sink
-from gantrymq.pipelines.replay.request import Request, check_request
+from gantrymq.pipelines.replay.request import ReplayRequest, check_request
 from gantrymq.spark.explain import explain
 
 TASKS: Final = 4
@@ -62,7 +62,7 @@ class Replay:
         self._outlet, self._clock = outlet or Sink(), clock or SystemClock()
         self._chunk_rows = chunk_rows
 
-    def preview(self, request: Request, *, rate: int | None = None) -> ReplayPlan:
+    def preview(self, request: ReplayRequest, *, rate: int | None = None) -> ReplayPlan:
         """What a run would send. Nothing is sent and nothing is kept."""
         now = self._clock.now_ms()
         check_request(request, now)
@@ -74,7 +74,9 @@ class Replay:
             self._spark, request, self._namesrv, now, queues=queues, rows_max=rows_max, tasks=TASKS
         )
 
-    def run(self, request: Request, *, rate: int | None = None, anew: bool = False) -> ReplayResult:
+    def run(
+        self, request: ReplayRequest, *, rate: int | None = None, anew: bool = False
+    ) -> ReplayResult:
         """Replay what is asked for. A replay of the same words that is not done is gone on with,
         unless it is to begin anew."""
         check_request(request, self._clock.now_ms())

@@ -18,7 +18,7 @@ from gantrymq.pipelines.marts import causes, duplicates, lag, latency, ledger, s
 from gantrymq.pipelines.marts import standing as st
 from gantrymq.pipelines.marts.mart import Mart, MartTable, check_agree, settle, sums
 from gantrymq.pipelines.report.facts import ClusterFacts, gather
-from gantrymq.pipelines.report.request import STORE, Request
+from gantrymq.pipelines.report.request import STORE, ReportRequest
 from gantrymq.pipelines.report.sources import Sources
 from gantrymq.pipelines.report.steps import step_for
 from gantrymq.pipelines.staging import copies, group_progress, messages, spans
@@ -43,7 +43,7 @@ MARTS: Final = (
 class Report:
     """Everything a report says, before it is drawn or written."""
 
-    wanted: Request
+    wanted: ReportRequest
     made_ms: int
     step_ms: int
     """The step of lines over time."""
@@ -70,9 +70,9 @@ class Report:
         return self.table(ledger.GROUPS).total("untraced")
 
 
-def build(
+def build_report(
     spark: SparkSession,
-    wanted: Request,
+    wanted: ReportRequest,
     *,
     clock: WallClock,
     history: Path | None = None,
@@ -117,7 +117,7 @@ class _Making:
     def __init__(
         self,
         spark: SparkSession,
-        wanted: Request,
+        wanted: ReportRequest,
         facts: ClusterFacts,
         told: RunProgress,
         now_ms: int,

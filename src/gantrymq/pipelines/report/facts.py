@@ -20,7 +20,7 @@ from gantrymq.model import (
     is_system_topic,
 )
 from gantrymq.pipelines.lake import open_table
-from gantrymq.pipelines.report.request import Request
+from gantrymq.pipelines.report.request import ReportRequest
 from gantrymq.pipelines.staging.group_progress import Snapshot, row, stored_progress
 from gantrymq.protocol.subscription import parse_tags
 from gantrymq.store.folder import StoreFolder
@@ -63,7 +63,7 @@ class ClusterFacts:
         """Every topic that is anywhere."""
         return self.live | self.archived
 
-    def choose(self, wanted: Request) -> None:
+    def choose(self, wanted: ReportRequest) -> None:
         """Keep to the topics and groups that were asked for; say which there are not."""
         names = self.live if wanted.archive is None else self.archived
         for topic in wanted.topics:
@@ -83,7 +83,7 @@ class ClusterFacts:
             self.notes.append("there are no topics to report on")
 
 
-def gather(wanted: Request, clock: WallClock) -> ClusterFacts:
+def gather(wanted: ReportRequest, clock: WallClock) -> ClusterFacts:
     """All facts that the places know which were named."""
     facts = ClusterFacts(at_ms=clock.now_ms())
     if wanted.namesrv is not None:

@@ -14,7 +14,7 @@ MARGIN_MS: Final = 600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ReportRequest:
     """A report as it was asked for."""
 
     namesrv: str | None = None

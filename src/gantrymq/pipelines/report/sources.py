@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.report.facts import ClusterFacts
-from gantrymq.pipelines.report.request import Request
+from gantrymq.pipelines.report.request import ReportRequest
 from gantrymq.spark.options.columns import COLUMNS, ddl
 
 PLACE: Final = ("topic", "brokerName", "queueId", "queueOffset")
@@ -17,7 +17,7 @@ PLACE: Final = ("topic", "brokerName", "queueId", "queueOffset")
 class Sources:
     """Where a report reads. What a place does not have is an empty frame, not an error."""
 
-    def __init__(self, spark: SparkSession, wanted: Request, facts: ClusterFacts) -> None:
+    def __init__(self, spark: SparkSession, wanted: ReportRequest, facts: ClusterFacts) -> None:
         self._spark, self._wanted, self._facts = spark, wanted, facts
 
     def messages(self, columns: Sequence[str]) -> DataFrame:

@@ -18,7 +18,7 @@ from gantrymq.pipelines.replay.chunks import Chunk, CountedBlock, by_day, chunke
 from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
 from gantrymq.pipelines.replay.request import (
     Origin,
-    Request,
+    ReplayRequest,
     check_request,
     parse_origin,
     parse_rate,
@@ -38,9 +38,9 @@ def block(queue: Queue, number: int, rows: int, ms: int, day: str = "2026-01-01"
     return CountedBlock(queue, number, day, rows, 100 * rows, first, first + rows - 1, ms, ms + 5)
 
 
-def asked(**words: object) -> Request:
+def asked(**words: object) -> ReplayRequest:
     plain = {"origin": Origin("topic", "orders"), "topic": "orders", "into": "orders-again"}
-    return Request(**{**plain, "since": "2h ago", **words})  # type: ignore[arg-type]
+    return ReplayRequest(**{**plain, "since": "2h ago", **words})  # type: ignore[arg-type]
 
 
 # cutting
@@ -200,7 +200,7 @@ def test_sql_means_what_it_means_to_a_broker() -> None:
 # keeping
 
 
-def plan_of(request: Request, now: int = NOW, chunks: int = 3) -> ReplayPlan:
+def plan_of(request: ReplayRequest, now: int = NOW, chunks: int = 3) -> ReplayPlan:
     return ReplayPlan(
         id=f"{now}-{request.fingerprint()}",
         begun_ms=now,

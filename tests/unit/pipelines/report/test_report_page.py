@@ -25,7 +25,7 @@ from gantrymq.pipelines.report import charts, words
 from gantrymq.pipelines.report.build import MARTS, Report
 from gantrymq.pipelines.report.page import page
 from gantrymq.pipelines.report.pictures import NARROW, WIDE, pictures
-from gantrymq.pipelines.report.request import MARGIN_MS, Request
+from gantrymq.pipelines.report.request import MARGIN_MS, ReportRequest
 from gantrymq.pipelines.report.summary import figures, verdict
 from gantrymq.pipelines.report.writing import as_csv, write
 from gantrymq.pipelines.staging.coverage import Coverage
@@ -54,7 +54,7 @@ def table(mart: Mart, rows: Sequence[Mapping[str, Any]]) -> MartTable:
 def report(rows: Mapping[str, Sequence[Mapping[str, Any]]], **given: Any) -> Report:
     """A report with these rows in the tables of these names."""
     return Report(
-        wanted=Request(namesrv="localhost:9876"), made_ms=1_780_000_000_000, step_ms=60_000,
+        wanted=ReportRequest(namesrv="localhost:9876"), made_ms=1_780_000_000_000, step_ms=60_000,
         heat_ms=60_000, tables={mart.name: table(mart, rows.get(mart.name, ())) for mart in MARTS},
         **given,
     )  # fmt: skip
@@ -431,12 +431,12 @@ def test_requests_that_make_no_sense(given: dict[str, Any], why: str) -> None:
     A report request with contradicting or senseless values is refused with the reason.
     """
     with pytest.raises(Exception, match=why):
-        Request(**given)
+        ReportRequest(**given)
 
 
 def test_rows_around_the_period_are_read_too() -> None:
     """What was sent just before the end may be stored just behind it."""
-    wanted = Request(namesrv="n", period=Period(10_000_000, 20_000_000))
+    wanted = ReportRequest(namesrv="n", period=Period(10_000_000, 20_000_000))
 
     assert (10_000_000 - MARGIN_MS, 20_000_000 + MARGIN_MS) == (
         wanted.read_since_ms, wanted.read_until_ms,
