@@ -35,8 +35,11 @@ RESERVED: Final = frozenset(
 _REFUSED: Final = RESERVED - {"UNIQ_KEY"}
 """A sender may bring its own message id."""
 _FIELDS: Final = {
-    "KEYS": "keys", "TAGS": "tags", "WAIT": "wait_store_ok", "DELAY": "delay_level",
-}  # fmt: skip
+    "KEYS": "keys",
+    "TAGS": "tags",
+    "WAIT": "wait_store_ok",
+    "DELAY": "delay_level",
+}
 RETRY_PREFIX: Final = "%RETRY%"
 
 
@@ -56,8 +59,9 @@ def body(value: Any) -> bytes:
     elif isinstance(value, bytes | bytearray | memoryview):
         found = bytes(value)
     else:
-        raise wrong_type("body", "bytes or a string (for an object: encode it, as json.dumps "
-                         "does)", value)  # fmt: skip
+        raise wrong_type(
+            "body", "bytes or a string (for an object: encode it, as json.dumps does)", value
+        )
     if not found:
         raise WrongValue(
             "body is at least one byte: RocketMQ's clients send none whose body length is zero"
@@ -67,8 +71,9 @@ def body(value: Any) -> bytes:
 
 def tag(value: Any) -> str:
     if not isinstance(value, str):
-        raise wrong_type("tags", "one string: a message has one tag; for more use keys or "
-                         "properties", value)  # fmt: skip
+        raise wrong_type(
+            "tags", "one string: a message has one tag; for more use keys or properties", value
+        )
     if "||" in value or value != value.strip():
         raise WrongValue(
             f"tags={value[:80]!r}: a message has one tag, without `||` and blanks around it; no "
@@ -106,8 +111,10 @@ def _looked_at_keys(value: Any) -> tuple[str, ...]:
         if not isinstance(key, str):
             raise wrong_type("a key", "a string", key)
         if not key or " " in key:
-            raise WrongValue(f"key {key[:80]!r}: a key is not empty and has no space; "
-                             'several keys are a list: keys=["a", "b"]')  # fmt: skip
+            raise WrongValue(
+                f"key {key[:80]!r}: a key is not empty and has no space; "
+                'several keys are a list: keys=["a", "b"]'
+            )
     return tuple(text("a key", key) for key in found)
 
 

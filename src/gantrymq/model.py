@@ -14,7 +14,7 @@ from gantrymq import message_fields
 from gantrymq.base.arguments import wrong_type, yes_or_no
 from gantrymq.base.errors import GantryError
 from gantrymq.base.javatypes import Int32, java_enum
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 
 TOPIC_FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 TopicFilterType = Annotated[str, java_enum(*TOPIC_FILTER_TYPES)]

@@ -218,7 +218,7 @@ class TestSettings:
         It says how to see where it came from.
         """
         code = (
-            "import click; from gantrymq.cli.guard import GuardedCommand\n"
+            "import click; from gantrymq.cli.common.guard import GuardedCommand\n"
             "@click.command(cls=GuardedCommand)\n"
             "def work():\n    {}['x']\n"
             "work()"

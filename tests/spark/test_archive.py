@@ -14,7 +14,7 @@ from lakekit import FORMATS, Here
 from sparkkit import BROKER, Processes, bodies_of, numbered
 
 from gantrymq.base.clock import SystemClock
-from gantrymq.base.moments import Period
+from gantrymq.base.time_text import Period
 from gantrymq.model import Queue
 from gantrymq.pipelines.archive.rerun import Replaced, again
 from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, OtherQueue, Totals

@@ -20,7 +20,7 @@ from storekeeping import keep_store, message
 from gantrymq import Message, Producer, ProducerOptions, Queue
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import GantryError
-from gantrymq.base.moments import Period
+from gantrymq.base.time_text import Period
 from gantrymq.cli.main import main
 from gantrymq.pipelines.archive import archive_topics
 from gantrymq.pipelines.archive.rerun import GoneFromBroker, again

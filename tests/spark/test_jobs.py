@@ -15,7 +15,7 @@ from sparkkit import BROKER, Processes
 from gantrymq import Admin, Message, Producer, ProducerOptions
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import ConfigError
-from gantrymq.base.moments import describe, parse_moment
+from gantrymq.base.time_text import describe, parse_moment
 from gantrymq.cli.pipeline.group import pipeline
 from gantrymq.model import Queue
 from gantrymq.pipelines.archive.run import Archive

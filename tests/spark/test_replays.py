@@ -15,7 +15,7 @@ from sparkkit import Processes
 from gantrymq import Message
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import ConfigError, GantryError
-from gantrymq.base.moments import describe
+from gantrymq.base.time_text import describe
 from gantrymq.cli.pipeline.group import pipeline
 from gantrymq.pipelines.archive.run import Archive
 from gantrymq.pipelines.archive.run import ArchiveRequest as ArchiveJob

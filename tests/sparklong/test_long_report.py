@@ -9,7 +9,7 @@ from shopkit import open_shop
 from sparkkit import Processes
 
 from gantrymq.base.clock import SystemClock
-from gantrymq.base.moments import Period
+from gantrymq.base.time_text import Period
 from gantrymq.model import TRACE_TOPIC
 from gantrymq.pipelines.archive.run import Archive, ArchiveRequest
 from gantrymq.pipelines.lake import open_table

@@ -14,7 +14,7 @@ from gantrymq.broker.settings import rocketmq_keys
 from gantrymq.broker.settings.config import BrokerConfig, broker_config
 from gantrymq.broker.settings.live_settings import FIXED, LIVE
 from gantrymq.cli import servers
-from gantrymq.cli.reference import BROKER, NAME_SERVER, reference
+from gantrymq.cli.pages.settings import BROKER, NAME_SERVER, reference
 from gantrymq.nameserver.config import NameServerConfig, nameserver_config
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def rows(page: str) -> list[list[str]]:
 
 def test_the_settings_page_is_printed_from_the_code() -> None:
     """
-    Print it anew with `python -m gantrymq.cli.reference > docs/broker-settings.md` after a change.
+    After a change: `python -m gantrymq.cli.pages.settings > docs/broker-settings.md`.
     """
     assert SETTINGS.read_text() == reference()
 

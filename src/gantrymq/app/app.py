@@ -25,7 +25,7 @@ from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.client.consume.handling.handler_check import check_handler
 from gantrymq.client.consume.membership.setup import RETRIES_MAX_DEFAULT, check_group
 from gantrymq.client.consume.membership.start_position import Start, with_start
@@ -172,16 +172,25 @@ class BaseApp(Generic[Shown, Done]):
             in_group = check_group(group or self.group)
             once = self._once_of(in_group)
             plan = ArgumentPlan(
-                function, transaction_kind=once.transaction_kind if once else None,
+                function,
+                transaction_kind=once.transaction_kind if once else None,
                 blocking=self.blocking,
-            )  # fmt: skip
+            )
             self._routes.append(
                 _Route(
-                    getattr(function, "__qualname__", repr(function)), function, plan,
-                    topic, wanted, in_group, retries, concurrency,
-                    ordered, dead, undecodable,
+                    getattr(function, "__qualname__", repr(function)),
+                    function,
+                    plan,
+                    topic,
+                    wanted,
+                    in_group,
+                    retries,
+                    concurrency,
+                    ordered,
+                    dead,
+                    undecodable,
                 )
-            )  # fmt: skip
+            )
             return function
 
         return add
@@ -327,12 +336,18 @@ class BaseApp(Generic[Shown, Done]):
         """One consumer for all of a group: members of a group must read the same."""
         limits = [route.retries for route in routes if route.retries is not None]
         consumer = Consumer(
-            self._namesrv, group=group, ordered=routes[0].ordered,
+            self._namesrv,
+            group=group,
+            ordered=routes[0].ordered,
             max_retries=max(limits) if len(limits) == len(routes) else None,
-            concurrency=sum(route.concurrency for route in routes), options=self._options,
-            start=self._start, start_timeout=self._start_timeout,
-            once=self._once_of(group), close_grace=self._stop_seconds, **self._shared,
-        )  # fmt: skip
+            concurrency=sum(route.concurrency for route in routes),
+            options=self._options,
+            start=self._start,
+            start_timeout=self._start_timeout,
+            once=self._once_of(group),
+            close_grace=self._stop_seconds,
+            **self._shared,
+        )
         turns = {route: asyncio.Semaphore(route.concurrency) for route in routes}
         table: dict[str, dict[str, _Route]] = {}
         for route in routes:
@@ -383,9 +398,13 @@ class BaseApp(Generic[Shown, Done]):
         """Make the arguments, call the handler, publish its result."""
         async with AsyncExitStack() as stack:
             call = HandlerCall(
-                message, self._shown(message), self._shown_transaction(transaction),
-                self._shown_producer(), self._invoke, stack,
-            )  # fmt: skip
+                message,
+                self._shown(message),
+                self._shown_transaction(transaction),
+                self._shown_producer(),
+                self._invoke,
+                stack,
+            )
             arguments, named = await route.plan.arguments(call)
             result = await self._invoke(route.function, *arguments, **named)
             if result is None or isinstance(result, ConsumeStatus):

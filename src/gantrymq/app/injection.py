@@ -66,9 +66,13 @@ class ArgumentPlan:
     """
 
     def __init__(
-        self, function: Callable[..., Any], *, transaction_kind: type | None = None,
-        of_handler: bool = True, blocking: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        function: Callable[..., Any],
+        *,
+        transaction_kind: type | None = None,
+        of_handler: bool = True,
+        blocking: bool = False,
+    ) -> None:
         self._name = getattr(function, "__qualname__", repr(function))
         self._kind, self._of_handler, self._blocking = transaction_kind, of_handler, blocking
         self.wants_transaction = False

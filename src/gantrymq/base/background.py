@@ -71,7 +71,8 @@ class Background:
                 return
             except Exception:
                 log.exception(
-                    "background work of %s failed, beginning again in %g s", self._owner,
+                    "background work of %s failed, beginning again in %g s",
+                    self._owner,
                     AGAIN_SECONDS,
-                )  # fmt: skip
+                )
                 await asyncio.sleep(AGAIN_SECONDS)

@@ -174,8 +174,9 @@ def settings(
         else:
             advice = "remove it; -p prints the settings that exist"
             raise ConfigError(unknown_key(key, [*known, *ignored], places.get(key, ""), advice))
-    chosen |= {kind.__struct_encode_fields__[kind.__struct_fields__.index(k)]: v
-               for k, v in fixed.items()}  # fmt: skip
+    chosen |= {
+        kind.__struct_encode_fields__[kind.__struct_fields__.index(k)]: v for k, v in fixed.items()
+    }
     return convert(kind, chosen, places)
 
 

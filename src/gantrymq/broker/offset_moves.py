@@ -37,8 +37,12 @@ class OffsetMoves:
         words = {properties.TAGS: group, properties.KEYS: group, properties.DELAY: "0"}
         log.warning(
             "group %s pulled queue %d of %s at %d, which is outside of it: sent to %d",
-            group, queue_id, topic, asked, given,
-        )  # fmt: skip
+            group,
+            queue_id,
+            topic,
+            asked,
+            given,
+        )
         append = Append(OFFSET_MOVED_TOPIC, 0, fastjson.dumps(event), wait=False)
         append.properties = properties.encode(words).encode()
         append.born_ms, append.born_host = self._clock.now_ms(), self._host

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection
 
 import msgspec
 
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.broker.announce import Announcer
 from gantrymq.broker.errors import BadRequest, GroupMissing, NotPermitted, TopicMissing
 from gantrymq.broker.settings.config import BrokerConfig
@@ -130,9 +130,11 @@ class Policy:
             return None
         count = max(0, min(queues, source.write_queue_nums))
         made = TopicConfig(
-            topic_name=name, read_queue_nums=count, write_queue_nums=count,
+            topic_name=name,
+            read_queue_nums=count,
+            write_queue_nums=count,
             perm=source.perm & ~INHERIT,
-        )  # fmt: skip
+        )
         log.info("topic %s made from %s with %s", name, template, counted(count, "queue"))
         self.put_topic(made)
         return made
@@ -193,9 +195,10 @@ class Policy:
         if min(topic.read_queue_nums, topic.write_queue_nums) >= queues:
             return topic
         wider = msgspec.structs.replace(
-            topic, read_queue_nums=max(topic.read_queue_nums, queues),
+            topic,
+            read_queue_nums=max(topic.read_queue_nums, queues),
             write_queue_nums=max(topic.write_queue_nums, queues),
-        )  # fmt: skip
+        )
         self.put_topic(wider)
         return wider
 

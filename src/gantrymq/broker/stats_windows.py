@@ -71,9 +71,7 @@ class StatsWindows:
 
     def __init__(self, stats: BrokerStats, cluster: str) -> None:
         self._stats, self._cluster = stats, cluster
-        self._samples: dict[str, dict[str, Samples]] = {
-            kind: {} for kind, _ in ROWS_OF.values()
-        }  # fmt: skip
+        self._samples: dict[str, dict[str, Samples]] = {kind: {} for kind, _ in ROWS_OF.values()}
         self._sampled_at = [float("-inf")] * len(SPANS)
 
     def sample(self, now: float) -> None:

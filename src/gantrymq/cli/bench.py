@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from gantrymq.base.errors import GantryError
-from gantrymq.cli.output import Row, fail, namesrv_option, print_line
+from gantrymq.cli.common.output import Row, fail, namesrv_option, print_line
 from gantrymq.client.consume.push.consumer import Consumer
 from gantrymq.client.core.errors import NoRoute
 from gantrymq.client.core.options import ConsumerOptions
@@ -51,9 +51,15 @@ def _common(function: Any) -> Any:
 @click.option("--group", default="benchmark_producer", show_default=True)
 @click.option("--async", "pipelined", is_flag=True, help="Send without waiting for answers.")
 def producer(
-    namesrv: str | None, topic: str, group: str, size: int, count: int, threads: int, batch: int,
+    namesrv: str | None,
+    topic: str,
+    group: str,
+    size: int,
+    count: int,
+    threads: int,
+    batch: int,
     pipelined: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Send COUNT messages of SIZE bytes, THREADS of them (or with --async thousands) at once."""
     run = Sending(namesrv, topic, group, size, count, threads, batch)
     _report(run.pipelined() if pipelined else run.waiting())
@@ -65,9 +71,16 @@ def producer(
 @click.option("--async", "pipelined", is_flag=True, help="Accepted: consuming always is.")
 @click.option("--idle", default=10.0, show_default=True, help="Seconds without a message to stop.")
 def consumer(
-    namesrv: str | None, topic: str, group: str, size: int, count: int, threads: int, batch: int,
-    pipelined: bool, idle: float,
-) -> None:  # fmt: skip
+    namesrv: str | None,
+    topic: str,
+    group: str,
+    size: int,
+    count: int,
+    threads: int,
+    batch: int,
+    pipelined: bool,
+    idle: float,
+) -> None:
     """Consume COUNT messages, from the first one on if the group is new. SIZE has no effect."""
     _report(consume(namesrv, topic, group, count, threads, batch, idle))
 
@@ -115,9 +128,15 @@ class Sending:
     """One run of a producer."""
 
     def __init__(
-        self, namesrv: str | None, topic: str, group: str, size: int, count: int, threads: int,
+        self,
+        namesrv: str | None,
+        topic: str,
+        group: str,
+        size: int,
+        count: int,
+        threads: int,
         batch: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._namesrv, self._topic, self._group = namesrv, topic, group
         self._count, self._threads, self._batch = count, threads, batch
         self._body = (b"0123456789abcdef" * (size // 16 + 1))[:size]

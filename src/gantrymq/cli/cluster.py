@@ -6,10 +6,10 @@ import sys
 import click
 
 from gantrymq.base.errors import GantryError
-from gantrymq.base.words import counted
-from gantrymq.cli.guard import describe
-from gantrymq.cli.output import Row, namesrv_option, output_option, print_rows
-from gantrymq.cli.times import shown_or_ms
+from gantrymq.base.plurals import counted
+from gantrymq.cli.common.guard import describe
+from gantrymq.cli.common.output import Row, namesrv_option, output_option, print_rows
+from gantrymq.cli.common.times import shown_or_ms
 from gantrymq.client.admin.admin import Admin
 
 
@@ -31,8 +31,12 @@ def cluster(namesrv: str | None, output: str) -> None:
             rows = []
             for name, members in (await admin.members()).items():
                 for number, address in sorted(members.items()):
-                    row = {"cluster": clusters.get(name), "broker": name, "id": number,
-                           "address": address}  # fmt: skip
+                    row = {
+                        "cluster": clusters.get(name),
+                        "broker": name,
+                        "id": number,
+                        "address": address,
+                    }
                     rows.append(row | await _figures(admin, address, output == "table"))
             return rows
 

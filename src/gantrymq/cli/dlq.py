@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import click
 
 from gantrymq.base.errors import GantryError
-from gantrymq.cli.known import check_group
-from gantrymq.cli.output import (
+from gantrymq.cli.common.known import check_group
+from gantrymq.cli.common.output import (
     ABOVE_0,
     INTERRUPTED,
     Row,
@@ -21,7 +21,7 @@ from gantrymq.cli.output import (
     print_line,
     print_rows,
 )
-from gantrymq.cli.times import TIME, shown
+from gantrymq.cli.common.times import TIME, shown
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.dead_letters import Cause, DeadLetterFilter, DeadLetters, Letter
 from gantrymq.client.admin.resend import RATE_DEFAULT
@@ -78,8 +78,9 @@ def _run(namesrv: str | None, group: str, work: Callable[[DeadLetters], Awaitabl
 @dlq.command("list")
 @click.argument("group")
 @_filters
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True,
-              help="Rows of this page.")  # fmt: skip
+@click.option(
+    "--limit", type=click.IntRange(1), default=100, show_default=True, help="Rows of this page."
+)
 @click.option("--after", metavar="PLACE", help="Go on behind the last page.")
 @namesrv_option
 @output_option
@@ -187,10 +188,20 @@ def export(group: str, namesrv: str | None, **chosen: Any) -> None:
     "--all", "everything", is_flag=True, help="Every letter that the filters let through."
 )
 @_filters
-@click.option("--to", type=TO, default="retry", show_default=True,
-              help="retry: only GROUP gets it; topic: every group does.")  # fmt: skip
-@click.option("--rate", type=ABOVE_0, default=RATE_DEFAULT, show_default=True,
-              help="Letters a second, at most.")  # fmt: skip
+@click.option(
+    "--to",
+    type=TO,
+    default="retry",
+    show_default=True,
+    help="retry: only GROUP gets it; topic: every group does.",
+)
+@click.option(
+    "--rate",
+    type=ABOVE_0,
+    default=RATE_DEFAULT,
+    show_default=True,
+    help="Letters a second, at most.",
+)
 @click.option(
     "--progress", type=click.Path(path_type=Path), help="Note in this file what was sent."
 )
@@ -199,9 +210,18 @@ def export(group: str, namesrv: str | None, **chosen: Any) -> None:
 @namesrv_option
 @output_option
 def resend(
-    group: str, ids: tuple[str, ...], everything: bool, to: Any, rate: float, again: bool,
-    progress: Path | None, dry_run: bool, namesrv: str | None, output: str, **chosen: Any,
-) -> None:  # fmt: skip
+    group: str,
+    ids: tuple[str, ...],
+    everything: bool,
+    to: Any,
+    rate: float,
+    again: bool,
+    progress: Path | None,
+    dry_run: bool,
+    namesrv: str | None,
+    output: str,
+    **chosen: Any,
+) -> None:
     """Send letters of GROUP again: those named, or with --all those chosen. Each one once."""
     if bool(ids) == everything:
         raise click.UsageError("name the letters, or choose them with --all and filters")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from gantrymq.base.errors import GantryError
-from gantrymq.cli.known import check_topic, check_topic_or_archived
-from gantrymq.cli.output import (
+from gantrymq.cli.common.known import check_topic, check_topic_or_archived
+from gantrymq.cli.common.output import (
     Row,
     archive_option,
     fail,
@@ -18,7 +18,7 @@ from gantrymq.cli.output import (
     output_option,
     print_rows,
 )
-from gantrymq.cli.times import TIME
+from gantrymq.cli.common.times import TIME
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.message_query import FOREVER_MS
 from gantrymq.client.admin.message_search import FOUND_MAX, Finder, Found
@@ -43,10 +43,19 @@ if TYPE_CHECKING:
 @namesrv_option
 @output_option
 def find(
-    topic: str, msg_id: str | None, key: str | None, queue: str | None, offset: int | None,
-    begin: int | None, end: int | None, tags: str, limit: int, archive: str | None,
-    namesrv: str | None, output: str,
-) -> None:  # fmt: skip
+    topic: str,
+    msg_id: str | None,
+    key: str | None,
+    queue: str | None,
+    offset: int | None,
+    begin: int | None,
+    end: int | None,
+    tags: str,
+    limit: int,
+    archive: str | None,
+    namesrv: str | None,
+    output: str,
+) -> None:
     """Find messages of TOPIC by --id, --key, --queue and --offset, or --from and --until.
 
     Times are local unless they name a zone. Exit code 1 when nothing is found.

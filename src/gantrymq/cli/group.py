@@ -8,10 +8,17 @@ import click
 import msgspec
 
 from gantrymq.base.errors import GantryError
-from gantrymq.base.words import counted
-from gantrymq.cli.deleting import belongs_to_brokers, delete_confirmed
-from gantrymq.cli.known import check_group
-from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_listed, print_rows
+from gantrymq.base.plurals import counted
+from gantrymq.cli.common.deleting import belongs_to_brokers, delete_confirmed
+from gantrymq.cli.common.known import check_group
+from gantrymq.cli.common.output import (
+    Row,
+    fail,
+    namesrv_option,
+    output_option,
+    print_listed,
+    print_rows,
+)
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.group_settings import Settings, change_settings, settings
 from gantrymq.client.core.errors import ClientError
@@ -65,12 +72,16 @@ def members(name: str, namesrv: str | None, output: str) -> None:
     topics = [f"{t}:{s.sub_string}" for t, s in sorted(found.subscription_table.items())]
     rows: list[Row] = [
         {
-            "clientId": member.client_id, "address": member.client_addr,
-            "language": member.language, "version": member.version,
-            "model": found.message_model, "type": found.consume_type, "subscriptions": topics,
+            "clientId": member.client_id,
+            "address": member.client_addr,
+            "language": member.language,
+            "version": member.version,
+            "model": found.message_model,
+            "type": found.consume_type,
+            "subscriptions": topics,
         }
         for member in sorted(found.connection_set, key=lambda member: member.client_id)
-    ]  # fmt: skip
+    ]
     print_rows(rows, output)
     print(f"{name}: {counted(len(rows), 'member')}", file=sys.stderr)
 
@@ -146,34 +157,75 @@ def show(name: str | None, namesrv: str | None, output: str) -> None:
 
 @group.command("set")
 @click.argument("name", metavar="GROUP")
-@click.option("--consume/--no-consume", "consume_enable", default=None,
-              help="Whether the group may read at all.")  # fmt: skip
-@click.option("--broadcast/--no-broadcast", "consume_broadcast_enable", default=None,
-              help="Whether its members may each read everything.")  # fmt: skip
-@click.option("--retries", "retry_max_times", type=click.IntRange(0), default=None,
-              help="Tries before a message is dead, for members that set no limit.")  # fmt: skip
-@click.option("--retry-queues", "retry_queue_nums", type=click.IntRange(0, RETRY_QUEUES_MAX),
-              default=None, help="Queues of its retry topic; they only grow. 0: no retries: "
-              "what is given back is gone.")  # fmt: skip
-@click.option("--notify/--no-notify", "notify_consumer_ids_changed_enable", default=None,
-              help="Whether members hear at once of one that comes or goes.")  # fmt: skip
-@click.option("--orderly/--no-orderly", "consume_message_orderly", default=None,
-              help="Kept for 5.x clients.")  # fmt: skip
-@click.option("--from-min/--no-from-min", "consume_from_min_enable", default=None,
-              help="Kept; no broker looks at it.")  # fmt: skip
-@click.option("--read-from", "broker_id", type=click.IntRange(0), default=None, metavar="ID",
-              help="Member of a broker to read from; matters with slaves.")  # fmt: skip
-@click.option("--when-slow", "which_broker_when_consume_slowly", type=click.IntRange(0),
-              default=None, metavar="ID",
-              help="Member to suggest to a group far behind; matters with slaves.")  # fmt: skip
+@click.option(
+    "--consume/--no-consume",
+    "consume_enable",
+    default=None,
+    help="Whether the group may read at all.",
+)
+@click.option(
+    "--broadcast/--no-broadcast",
+    "consume_broadcast_enable",
+    default=None,
+    help="Whether its members may each read everything.",
+)
+@click.option(
+    "--retries",
+    "retry_max_times",
+    type=click.IntRange(0),
+    default=None,
+    help="Tries before a message is dead, for members that set no limit.",
+)
+@click.option(
+    "--retry-queues",
+    "retry_queue_nums",
+    type=click.IntRange(0, RETRY_QUEUES_MAX),
+    default=None,
+    help="Queues of its retry topic; they only grow. 0: no retries: what is given back is gone.",
+)
+@click.option(
+    "--notify/--no-notify",
+    "notify_consumer_ids_changed_enable",
+    default=None,
+    help="Whether members hear at once of one that comes or goes.",
+)
+@click.option(
+    "--orderly/--no-orderly", "consume_message_orderly", default=None, help="Kept for 5.x clients."
+)
+@click.option(
+    "--from-min/--no-from-min",
+    "consume_from_min_enable",
+    default=None,
+    help="Kept; no broker looks at it.",
+)
+@click.option(
+    "--read-from",
+    "broker_id",
+    type=click.IntRange(0),
+    default=None,
+    metavar="ID",
+    help="Member of a broker to read from; matters with slaves.",
+)
+@click.option(
+    "--when-slow",
+    "which_broker_when_consume_slowly",
+    type=click.IntRange(0),
+    default=None,
+    metavar="ID",
+    help="Member to suggest to a group far behind; matters with slaves.",
+)
 @click.option("--cluster", help="Only on the brokers of this cluster.")
 @click.option("--broker", help="Only on this broker.")
 @namesrv_option
 @output_option
 def change(
-    name: str, cluster: str | None, broker: str | None, namesrv: str | None, output: str,
+    name: str,
+    cluster: str | None,
+    broker: str | None,
+    namesrv: str | None,
+    output: str,
     **wanted: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Change settings of GROUP on every broker; what is not named stays as it is.
 
     A group that a broker does not know is made.

@@ -9,9 +9,9 @@ from datetime import timedelta
 import click
 
 from gantrymq.base.errors import GantryError
-from gantrymq.base.words import counted
-from gantrymq.cli.known import check_topic
-from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
+from gantrymq.base.plurals import counted
+from gantrymq.cli.common.known import check_topic
+from gantrymq.cli.common.output import Row, fail, namesrv_option, output_option, print_rows
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.lag import Backlog, GroupLag, QueueLag
 from gantrymq.client.admin.lag_advice import advice
@@ -29,14 +29,23 @@ Offsets = dict[tuple[str, Queue], tuple[int, int]]
 @click.argument("group", required=False)
 @click.option("--topic", help="Only this topic.")
 @click.option("--watch", is_flag=True, help="Look again and again, and show how fast it moves.")
-@click.option("--every", type=click.FloatRange(0.1), default=2.0, show_default=True,
-              help="Seconds between two looks.")  # fmt: skip
+@click.option(
+    "--every",
+    type=click.FloatRange(0.1),
+    default=2.0,
+    show_default=True,
+    help="Seconds between two looks.",
+)
 @namesrv_option
 @output_option
 def lag(
-    group: str | None, topic: str | None, watch: bool, every: float, namesrv: str | None,
+    group: str | None,
+    topic: str | None,
+    watch: bool,
+    every: float,
+    namesrv: str | None,
     output: str,
-) -> None:  # fmt: skip
+) -> None:
     """Show how far GROUP is behind, queue by queue; without GROUP every group with a backlog.
 
     Sums and advice go to standard error.

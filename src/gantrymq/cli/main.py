@@ -2,7 +2,7 @@
 
 import click
 
-from gantrymq.cli.lazy import LazyGroup
+from gantrymq.cli.common.lazy import LazyGroup
 
 COMMANDS = {
     "up": "gantrymq.cli.up:up",

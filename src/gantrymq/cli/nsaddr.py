@@ -15,8 +15,13 @@ PATH = "/rocketmq/nsaddr"
 @click.argument("addresses", required=False)
 @click.option("--file", "source", type=click.Path(), help="Read the addresses from here.")
 @click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65_535),
-              help="0 picks a free one.")  # fmt: skip
+@click.option(
+    "--port",
+    default=8080,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    help="0 picks a free one.",
+)
 def nsaddr(addresses: str | None, source: str | None, host: str, port: int) -> None:
     """Serve ADDRESSES ("h1:9876;h2:9876") at /rocketmq/nsaddr.
 

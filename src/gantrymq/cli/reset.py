@@ -7,10 +7,10 @@ from typing import cast
 import click
 
 from gantrymq.base.errors import GantryError
-from gantrymq.base.words import counted
-from gantrymq.cli.known import check_group, check_topic
-from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
-from gantrymq.cli.times import as_place
+from gantrymq.base.plurals import counted
+from gantrymq.cli.common.known import check_group, check_topic
+from gantrymq.cli.common.output import Row, fail, namesrv_option, output_option, print_rows
+from gantrymq.cli.common.times import as_place
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.reset_offsets import ResetRow, To
 from gantrymq.client.admin.reset_offsets import reset as move
@@ -20,17 +20,28 @@ from gantrymq.model import Queue
 @click.command("reset")
 @click.argument("group")
 @click.argument("topic")
-@click.option("--to", "place", required=True, metavar="PLACE",
-              help="first, last, an offset, or a time ('yesterday 00:00', -15m).")  # fmt: skip
+@click.option(
+    "--to",
+    "place",
+    required=True,
+    metavar="PLACE",
+    help="first, last, an offset, or a time ('yesterday 00:00', -15m).",
+)
 @click.option("--queue", metavar="BROKER:N", help="Only this queue.")
 @click.option("--dry-run", is_flag=True, help="Only show what would happen.")
 @click.option("--force", is_flag=True, help="Also forwards: messages will be skipped.")
 @namesrv_option
 @output_option
 def reset(
-    group: str, topic: str, place: str, queue: str | None, dry_run: bool, force: bool,
-    namesrv: str | None, output: str,
-) -> None:  # fmt: skip
+    group: str,
+    topic: str,
+    place: str,
+    queue: str | None,
+    dry_run: bool,
+    force: bool,
+    namesrv: str | None,
+    output: str,
+) -> None:
     """Let GROUP read TOPIC again from an earlier place, running or not.
 
     Prints each queue with its progress before and after, how many messages are read again and

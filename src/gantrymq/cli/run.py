@@ -9,7 +9,7 @@ import click
 
 from gantrymq.app.app import App
 from gantrymq.base.errors import GantryError
-from gantrymq.cli.output import fail, namesrv_option
+from gantrymq.cli.common.output import fail, namesrv_option
 from gantrymq.sync import App as BlockingApp
 
 LOG_FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"

@@ -9,8 +9,8 @@ import click
 
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import GantryError
-from gantrymq.cli.output import fail, namesrv_option, output_option, print_line, print_table
-from gantrymq.cli.times import TIME, shown
+from gantrymq.cli.common.output import fail, namesrv_option, output_option, print_line, print_table
+from gantrymq.cli.common.times import TIME, shown
 from gantrymq.client.produce.producer import Producer
 from gantrymq.model import Message, NameRefused, SendResult
 
@@ -48,9 +48,15 @@ def send(
     when = None if deliver_at is None else datetime.fromtimestamp(deliver_at / 1000, UTC)
     try:
         message = Message(
-            topic, data, tags=tag, keys=keys, properties=properties, delay_level=delay_level,
-            delay=delay, deliver_at=when,
-        )  # fmt: skip
+            topic,
+            data,
+            tags=tag,
+            keys=keys,
+            properties=properties,
+            delay_level=delay_level,
+            delay=delay,
+            deliver_at=when,
+        )
     except NameRefused as error:
         fail(error)
     except ValueError as error:

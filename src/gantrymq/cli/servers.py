@@ -17,7 +17,7 @@ from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.memory import keep_freed_memory
 from gantrymq.base.own_file import with_saved
 from gantrymq.base.telemetry import start_logging
-from gantrymq.cli.guard import GuardedCommand, describe, leaves_of
+from gantrymq.cli.common.guard import GuardedCommand, describe, leaves_of
 
 GC_THRESHOLD = 50_000
 """Requests make short-lived containers and no cycles worth a frequent look."""
@@ -81,8 +81,13 @@ def _written(
 @click.command("mqnamesrv", cls=GuardedCommand, context_settings=HELP_OPTIONS)
 @click.option("-c", "--configFile", "config_file", metavar="FILE", help="Property file.")
 @click.option("-p", "--printConfigItem", "show", is_flag=True, help="Print all settings and end.")
-@click.option("-D", "overrides", multiple=True, metavar="KEY=VALUE",
-              help="One setting, above the file's; repeatable.")  # fmt: skip
+@click.option(
+    "-D",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="One setting, above the file's; repeatable.",
+)
 def mqnamesrv(config_file: str | None, show: bool, overrides: tuple[str, ...]) -> None:
     """Run a name server until SIGTERM or Ctrl-C.
 
@@ -122,12 +127,23 @@ def mqnamesrv(config_file: str | None, show: bool, overrides: tuple[str, ...]) -
 
 @click.command("mqbroker", cls=GuardedCommand, context_settings=HELP_OPTIONS)
 @click.option("-n", "--namesrvAddr", "namesrv", metavar="ADDR;ADDR", help="Name servers.")
-@click.option("-c", "--configFile", "config_files", metavar="FILE", multiple=True,
-              help="Property file; of several the later ones win.")  # fmt: skip
+@click.option(
+    "-c",
+    "--configFile",
+    "config_files",
+    metavar="FILE",
+    multiple=True,
+    help="Property file; of several the later ones win.",
+)
 @click.option("-p", "--printConfigItem", "show", is_flag=True, help="Print all settings and end.")
 @click.option("-m", "--printImportantConfig", "important", is_flag=True, hidden=True)
-@click.option("-D", "overrides", multiple=True, metavar="KEY=VALUE",
-              help="One setting, above the files'; repeatable.")  # fmt: skip
+@click.option(
+    "-D",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="One setting, above the files'; repeatable.",
+)
 def mqbroker(
     namesrv: str | None,
     config_files: tuple[str, ...],

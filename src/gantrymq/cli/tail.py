@@ -7,8 +7,8 @@ from contextlib import suppress
 import click
 
 from gantrymq.base.errors import GantryError
-from gantrymq.base.words import counted
-from gantrymq.cli.output import (
+from gantrymq.base.plurals import counted
+from gantrymq.cli.common.output import (
     Row,
     body_fields,
     fail,
@@ -18,8 +18,8 @@ from gantrymq.cli.output import (
     print_line,
     print_rows,
 )
-from gantrymq.cli.pipes import while_read
-from gantrymq.cli.times import as_place, shown
+from gantrymq.cli.common.pipes import while_read
+from gantrymq.cli.common.times import as_place, shown
 from gantrymq.client.consume.pull.pull_consumer import PullConsumer, PullResult
 from gantrymq.client.consume.queues.pull_request import PullStatus
 from gantrymq.client.messages.received import Received
@@ -33,10 +33,17 @@ Place = Callable[[PullConsumer, Queue], Awaitable[int]]
 
 @click.command("tail")
 @click.argument("topic")
-@click.option("--from", "start", default="last", show_default=True, metavar="PLACE",
-              help="first, last, an offset, or a time ('yesterday 00:00', -15m).")  # fmt: skip
-@click.option("--until", "end", metavar="PLACE",
-              help="now, an offset, or a time; then it ends by itself.")  # fmt: skip
+@click.option(
+    "--from",
+    "start",
+    default="last",
+    show_default=True,
+    metavar="PLACE",
+    help="first, last, an offset, or a time ('yesterday 00:00', -15m).",
+)
+@click.option(
+    "--until", "end", metavar="PLACE", help="now, an offset, or a time; then it ends by itself."
+)
 @click.option("--tags", default="*", show_default=True, help="Only these: 'a || b'.")
 @namesrv_option
 @output_option

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from gantrymq.base.errors import GantryError
-from gantrymq.base.words import counted
-from gantrymq.cli.deleting import belongs_to_brokers, delete_confirmed
-from gantrymq.cli.known import check_topic
-from gantrymq.cli.output import (
+from gantrymq.base.plurals import counted
+from gantrymq.cli.common.deleting import belongs_to_brokers, delete_confirmed
+from gantrymq.cli.common.known import check_topic
+from gantrymq.cli.common.output import (
     ABOVE_0,
     INTERRUPTED,
     Row,
@@ -20,7 +20,7 @@ from gantrymq.cli.output import (
     print_listed,
     print_rows,
 )
-from gantrymq.cli.times import shown_or_ms
+from gantrymq.cli.common.times import shown_or_ms
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.shrink import shrink_topic
 from gantrymq.client.admin.spread import RATE_DEFAULT, Keyless, Spread, SpreadRow
@@ -55,8 +55,9 @@ def permission_text(perm: int) -> str:
 
 
 @topic.command("list")
-@click.option("--all", "everything", is_flag=True,
-              help="Also retries, dead letters and system topics.")  # fmt: skip
+@click.option(
+    "--all", "everything", is_flag=True, help="Also retries, dead letters and system topics."
+)
 @click.option("--cluster", help="Only topics on the brokers of this cluster.")
 @namesrv_option
 @output_option
@@ -92,9 +93,11 @@ def show(name: str, namesrv: str | None, output: str) -> None:
     rows = [_queue_row(queue, row, people) for queue, row in queues.items()]
     if not people:
         whole = {
-            "topic": name, "brokers": [_broker_row(b, each) for b, each in configs.items()],
-            "queues": rows, "groups": groups,
-        }  # fmt: skip
+            "topic": name,
+            "brokers": [_broker_row(b, each) for b, each in configs.items()],
+            "queues": rows,
+            "groups": groups,
+        }
         print_rows([whole], output)
         return
     print_rows(rows, output)
@@ -138,10 +141,18 @@ def _attributes(words: tuple[str, ...]) -> dict[str, str | None]:
 @namesrv_option
 @output_option
 def create(
-    name: str, queues: int | None, read_queues: int | None, write_queues: int | None,
-    permission: str | None, attributes: tuple[str, ...], cluster: str | None,
-    broker: str | None, order: bool, namesrv: str | None, output: str,
-) -> None:  # fmt: skip
+    name: str,
+    queues: int | None,
+    read_queues: int | None,
+    write_queues: int | None,
+    permission: str | None,
+    attributes: tuple[str, ...],
+    cluster: str | None,
+    broker: str | None,
+    order: bool,
+    namesrv: str | None,
+    output: str,
+) -> None:
     """Make TOPIC on every broker, or on those named; 8 queues unless you say otherwise."""
     wanted = _attributes(attributes)
 
@@ -150,10 +161,16 @@ def create(
             if broker is None and name in await _all_configs(admin):
                 raise ClientError(f"topic {name!r} exists; `gantry topic update` changes it")
             await admin.create_topic(
-                name, queues=queues or 8, read_queues=read_queues, write_queues=write_queues,
-                perm=PERMISSIONS[permission or "rw"], order=order, attributes=wanted,
-                cluster=cluster, broker=broker,
-            )  # fmt: skip
+                name,
+                queues=queues or 8,
+                read_queues=read_queues,
+                write_queues=write_queues,
+                perm=PERMISSIONS[permission or "rw"],
+                order=order,
+                attributes=wanted,
+                cluster=cluster,
+                broker=broker,
+            )
             return (await _all_configs(admin))[name]
 
     _print_changed(name, asyncio.run(run()), output)
@@ -166,10 +183,18 @@ def create(
 @namesrv_option
 @output_option
 def update(
-    name: str, queues: int | None, read_queues: int | None, write_queues: int | None,
-    permission: str | None, attributes: tuple[str, ...], cluster: str | None,
-    broker: str | None, force: bool, namesrv: str | None, output: str,
-) -> None:  # fmt: skip
+    name: str,
+    queues: int | None,
+    read_queues: int | None,
+    write_queues: int | None,
+    permission: str | None,
+    attributes: tuple[str, ...],
+    cluster: str | None,
+    broker: str | None,
+    force: bool,
+    namesrv: str | None,
+    output: str,
+) -> None:
     """Change TOPIC; what is not named stays as each broker has it."""
     reads, writes = read_queues or queues, write_queues or queues
     wanted = _attributes(attributes)
@@ -190,11 +215,14 @@ def update(
                         "until they are read, --force does not"
                     )
                 await admin.create_topic(
-                    name, read_queues=reads or config.read_queue_nums,
+                    name,
+                    read_queues=reads or config.read_queue_nums,
                     write_queues=writes or config.write_queue_nums,
                     perm=PERMISSIONS[permission] if permission else config.perm,
-                    order=config.order, attributes=wanted, broker=each,
-                )  # fmt: skip
+                    order=config.order,
+                    attributes=wanted,
+                    broker=each,
+                )
             return (await _all_configs(admin))[name]
 
     _print_changed(name, asyncio.run(run()), output)
@@ -310,9 +338,12 @@ def shrink(name: str, queues: int, timeout: float, namesrv: str | None) -> None:
     async def run() -> None:
         async with Admin(namesrv) as admin:
             await shrink_topic(
-                admin, name, queues, timeout=timeout,
+                admin,
+                name,
+                queues,
+                timeout=timeout,
                 say=lambda line: print(line, file=sys.stderr, flush=True),
-            )  # fmt: skip
+            )
 
     try:
         asyncio.run(run())
@@ -325,19 +356,35 @@ def shrink(name: str, queues: int, timeout: float, namesrv: str | None) -> None:
 @click.option("--to", "to", required=True, metavar="NEW", help="The wider topic; made if missing.")
 @click.option("--queues", type=click.IntRange(1), required=True, help="Queues of NEW, a broker.")
 @click.option("--group", required=True, help="Whose unread messages are moved.")
-@click.option("--rate", type=ABOVE_0, default=RATE_DEFAULT, show_default=True,
-              help="Messages a second, at most.")  # fmt: skip
-@click.option("--keyless", type=click.Choice(["spread", "queue", "keys"]),
-              help="Where messages without a sharding key go: anywhere (default), where their "
-              "queue goes (default of order topics), or by their first key.")  # fmt: skip
+@click.option(
+    "--rate",
+    type=ABOVE_0,
+    default=RATE_DEFAULT,
+    show_default=True,
+    help="Messages a second, at most.",
+)
+@click.option(
+    "--keyless",
+    type=click.Choice(["spread", "queue", "keys"]),
+    help="Where messages without a sharding key go: anywhere (default), where their "
+    "queue goes (default of order topics), or by their first key.",
+)
 @click.option("--force", is_flag=True, help="Also while members of the group read TOPIC.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be moved.")
 @namesrv_option
 @output_option
 def spread(
-    name: str, to: str, queues: int, group: str, rate: float, keyless: Keyless | None, force: bool,
-    dry_run: bool, namesrv: str | None, output: str,
-) -> None:  # fmt: skip
+    name: str,
+    to: str,
+    queues: int,
+    group: str,
+    rate: float,
+    keyless: Keyless | None,
+    force: bool,
+    dry_run: bool,
+    namesrv: str | None,
+    output: str,
+) -> None:
     """Move what waits for a group in TOPIC into a wider topic, so that more consumers share it.
 
     Messages with one sharding key stay in order. Progress of the group on TOPIC follows the
@@ -347,9 +394,16 @@ def spread(
     async def run() -> list[SpreadRow]:
         async with Admin(namesrv) as admin:
             work = Spread(
-                admin, name, group=group, to=to, queues=queues, rate=rate, keyless=keyless,
-                force=force, say=lambda line: print(line, file=sys.stderr, flush=True),
-            )  # fmt: skip
+                admin,
+                name,
+                group=group,
+                to=to,
+                queues=queues,
+                rate=rate,
+                keyless=keyless,
+                force=force,
+                say=lambda line: print(line, file=sys.stderr, flush=True),
+            )
             return await (work.plan() if dry_run else work.run())
 
     try:

@@ -15,7 +15,7 @@ from gantrymq.base.config import WrittenSettings
 from gantrymq.base.disk import Lock, LockedError, OsDisk, check_unlocked
 from gantrymq.base.errors import ConfigError
 from gantrymq.base.network import free_port
-from gantrymq.cli.guard import GuardedCommand
+from gantrymq.cli.common.guard import GuardedCommand
 
 PORT = click.IntRange(0, 65_535)
 READY_SECONDS_MAX = 60.0
@@ -44,10 +44,12 @@ class PartDied(Exception):
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address to bind and announce."
 )
-@click.option("--namesrv-port", default=9876, show_default=True, type=PORT,
-              help="0 picks a free one.")  # fmt: skip
-@click.option("--broker-port", default=10911, show_default=True, type=PORT,
-              help="0 picks free ones.")  # fmt: skip
+@click.option(
+    "--namesrv-port", default=9876, show_default=True, type=PORT, help="0 picks a free one."
+)
+@click.option(
+    "--broker-port", default=10911, show_default=True, type=PORT, help="0 picks free ones."
+)
 @click.option("--console-port", default=8080, show_default=True, hidden=True)
 @click.option("--no-console", is_flag=True, help="Run without the web console.")
 @click.option("--brokers", default=1, show_default=True, type=click.IntRange(1, 64))
@@ -159,12 +161,15 @@ async def _first(ready: "asyncio.Future[list[None]]", stop: asyncio.Event, secon
 async def _start(name: str, *arguments: str) -> ServerProcess:
     code = f"from gantrymq.cli.servers import {name}; {name}()"
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, *arguments,
+        sys.executable,
+        "-c",
+        code,
+        *arguments,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         env=os.environ | {"GANTRY_SUPERVISED": "1"},
         start_new_session=True,  # Ctrl-C is for us: we take the parts down in order
-    )  # fmt: skip
+    )
     return ServerProcess(name, process)
 
 
@@ -190,8 +195,11 @@ async def _start_broker(
     given = [argument for file in files for argument in ("-c", file)]
     return await _start(
         "mqbroker",
-        "-n", namesrv,
-        "-c", str(own), *given,
+        "-n",
+        namesrv,
+        "-c",
+        str(own),
+        *given,
         f"-DbrokerName={name}",
         f"-DbrokerIP1={host}",
         f"-DbindAddress={host}",
@@ -199,7 +207,7 @@ async def _start_broker(
         f"-DstorePathRootDir={folder}/store",
         "-DstoreProfile=dev",
         f"-DlogDirectory={root}/logs/{name}",
-    )  # fmt: skip
+    )
 
 
 async def _await_port(part: ServerProcess) -> None:

@@ -6,20 +6,30 @@ import sys
 import click
 
 from gantrymq.base.errors import GantryError
-from gantrymq.base.words import counted
-from gantrymq.cli.known import check_topic
-from gantrymq.cli.output import Row, fail, namesrv_option, output_option, print_rows
-from gantrymq.cli.times import TIME, shown_or_ms
+from gantrymq.base.plurals import counted
+from gantrymq.cli.common.known import check_topic
+from gantrymq.cli.common.output import Row, fail, namesrv_option, output_option, print_rows
+from gantrymq.cli.common.times import TIME, shown_or_ms
 from gantrymq.client.admin.admin import Admin
 from gantrymq.protocol.waiting import WaitingMessage, WaitingRoom, WaitingTable, WaitingTopic
 
 
 @click.command("waiting")
 @click.argument("topic", required=False)
-@click.option("--show", type=click.Choice(["messages", "topics", "rooms"]), default="messages",
-              show_default=True, help="Messages, or figures of topics or rooms.")  # fmt: skip
-@click.option("--count", type=click.IntRange(1, 1000), default=20, show_default=True,
-              help="Most messages a broker.")  # fmt: skip
+@click.option(
+    "--show",
+    type=click.Choice(["messages", "topics", "rooms"]),
+    default="messages",
+    show_default=True,
+    help="Messages, or figures of topics or rooms.",
+)
+@click.option(
+    "--count",
+    type=click.IntRange(1, 1000),
+    default=20,
+    show_default=True,
+    help="Most messages a broker.",
+)
 @click.option("--from", "start", type=TIME, help="Only messages that are due from then on.")
 @namesrv_option
 @output_option

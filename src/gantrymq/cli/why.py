@@ -6,8 +6,8 @@ import sys
 import click
 
 from gantrymq.base.errors import GantryError
-from gantrymq.cli.known import check_topic, check_topic_or_archived
-from gantrymq.cli.output import (
+from gantrymq.cli.common.known import check_topic, check_topic_or_archived
+from gantrymq.cli.common.output import (
     Row,
     archive_option,
     fail,
@@ -18,7 +18,7 @@ from gantrymq.cli.output import (
     print_rows,
     print_table,
 )
-from gantrymq.cli.times import shown
+from gantrymq.cli.common.times import shown
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.history_query import GroupSource, HistorySource, IdSource, Stored, Traces
 from gantrymq.client.admin.history_query import why as life_of
@@ -34,9 +34,13 @@ from gantrymq.model import TRACE_TOPIC
 @namesrv_option
 @output_option
 def why(
-    msgid: str, topic: str | None, trace_topic: str, archive: str | None, namesrv: str | None,
+    msgid: str,
+    topic: str | None,
+    trace_topic: str,
+    archive: str | None,
+    namesrv: str | None,
     output: str,
-) -> None:  # fmt: skip
+) -> None:
     """Tell the life of the message MSGID: sent, stored, retried, consumed, and by whom."""
     try:
         life = asyncio.run(_look(msgid, topic, trace_topic, archive, namesrv))
@@ -65,10 +69,12 @@ async def _look(
         elif topic is not None and archive is not None:
             await check_topic_or_archived(admin, archive, topic)
         return await life_of(
-            admin, msg_id, topic=topic,
+            admin,
+            msg_id,
+            topic=topic,
             sources=(IdSource(), Traces(trace_topic), Stored(), *archived, GroupSource()),
             say=lambda line: print(line, file=sys.stderr, flush=True),
-        )  # fmt: skip
+        )
 
 
 def _archived(archive: str | None) -> tuple[HistorySource, ...]:

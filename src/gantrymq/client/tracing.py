@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.base.errors import GantryError
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.client.core.options import ProducerOptions
 from gantrymq.client.sending.pending_sends import Pending, PendingSends
 from gantrymq.client.sending.send_request import PreparedMessage, prepare
@@ -130,32 +130,54 @@ class Tracing:
             request_id = self._instance.ids.next()[0]
             message.attempt = Attempt(self, began_ms, request_id)
             before = trace.SubBefore(
-                msg_id=message.msg_id, at_ms=began_ms, request_id=request_id,
-                region=found.get(properties.MSG_REGION, trace.DEFAULT_REGION), group=self._group,
-                retry_times=message.reconsume_times, keys=found.get(properties.KEYS, ""),
-            )  # fmt: skip
+                msg_id=message.msg_id,
+                at_ms=began_ms,
+                request_id=request_id,
+                region=found.get(properties.MSG_REGION, trace.DEFAULT_REGION),
+                group=self._group,
+                retry_times=message.reconsume_times,
+                keys=found.get(properties.KEYS, ""),
+            )
             self._note(before)
 
     def ended(self, message: "Delivery", began_ms: int, request_id: str) -> None:
         """The other end of an attempt."""
         now_ms = self._instance.clock.now_ms()
         after = trace.SubAfter(
-            msg_id=message.msg_id, request_id=request_id, cost_ms=now_ms - began_ms,
-            ok=message.finished == "ack", keys=message.properties.get(properties.KEYS, ""),
-            outcome=_outcome(message), at_ms=now_ms, group=self._group,
-        )  # fmt: skip
+            msg_id=message.msg_id,
+            request_id=request_id,
+            cost_ms=now_ms - began_ms,
+            ok=message.finished == "ack",
+            keys=message.properties.get(properties.KEYS, ""),
+            outcome=_outcome(message),
+            at_ms=now_ms,
+            group=self._group,
+        )
         self._note(after)
 
     def transaction_ended(
-        self, message: "Message | Received", msg_id: str, transaction_id: str, broker: str,
-        decision: str, *, from_check: bool,
-    ) -> None:  # fmt: skip
+        self,
+        message: "Message | Received",
+        msg_id: str,
+        transaction_id: str,
+        broker: str,
+        decision: str,
+        *,
+        from_check: bool,
+    ) -> None:
         ended = trace.EndTransaction(
-            msg_id=msg_id, at_ms=self._instance.clock.now_ms(),
-            region=trace.DEFAULT_REGION, group=self._group, keys=" ".join(message.keys),
-            topic=message.topic, tags=message.tags or "", store_host=self._address(broker),
-            transaction_id=transaction_id, state=trace.STATES[decision], from_check=from_check,
-        )  # fmt: skip
+            msg_id=msg_id,
+            at_ms=self._instance.clock.now_ms(),
+            region=trace.DEFAULT_REGION,
+            group=self._group,
+            keys=" ".join(message.keys),
+            topic=message.topic,
+            tags=message.tags or "",
+            store_host=self._address(broker),
+            transaction_id=transaction_id,
+            state=trace.STATES[decision],
+            from_check=from_check,
+        )
         self._note(ended)
 
     def _address(self, broker: str) -> str:
@@ -167,9 +189,13 @@ class Tracing:
     def recalled(self, topic: str, msg_id: str, *, ok: bool) -> None:
         now_ms = self._instance.clock.now_ms()
         called = trace.Recall(
-            msg_id=msg_id, at_ms=now_ms, region=trace.DEFAULT_REGION, group=self._group,
-            topic=topic, ok=ok,
-        )  # fmt: skip
+            msg_id=msg_id,
+            at_ms=now_ms,
+            region=trace.DEFAULT_REGION,
+            group=self._group,
+            topic=topic,
+            ok=ok,
+        )
         self._note(called)
 
     def met(self, members: Sequence[str]) -> None:
@@ -214,14 +240,22 @@ class Tracing:
             items = [(properties.decode(item.properties), len(item.body)) for item in inner]
         return [
             trace.Pub(
-                msg_id=msg_id, at_ms=prepared.born_ms, region=region, group=self._group,
-                keys=found.get(properties.KEYS, ""), topic=prepared.topic,
-                tags=found.get(properties.TAGS, ""), store_host=address, body_bytes=size,
-                cost_ms=max(0, now_ms - prepared.born_ms), message_type=_message_type(found),
-                offset_msg_id=place, ok=result.status == "SEND_OK",
+                msg_id=msg_id,
+                at_ms=prepared.born_ms,
+                region=region,
+                group=self._group,
+                keys=found.get(properties.KEYS, ""),
+                topic=prepared.topic,
+                tags=found.get(properties.TAGS, ""),
+                store_host=address,
+                body_bytes=size,
+                cost_ms=max(0, now_ms - prepared.born_ms),
+                message_type=_message_type(found),
+                offset_msg_id=place,
+                ok=result.status == "SEND_OK",
             )
             for msg_id, place, (found, size) in zip(ids, places, items, strict=False)
-        ]  # fmt: skip
+        ]
 
     def _flush(self) -> None:
         """The timer: what waits is written, also when it is little."""
@@ -255,11 +289,19 @@ class Tracing:
             parts.append(trace.encode(record))
             size += len(parts[-1])
         count = trace.TraceCount(
-            at_ms=self._instance.clock.now_ms(), group=self._group, side=self._side,
-            client_id=self._instance.client_id, begun_ms=self._begun_ms, first=self._numbered,
-            records=len(records), dropped=self.dropped, waiting=len(self._notes),
-            closed=closing and not self._notes, met=len(self._met), members=tuple(self._untold),
-        )  # fmt: skip
+            at_ms=self._instance.clock.now_ms(),
+            group=self._group,
+            side=self._side,
+            client_id=self._instance.client_id,
+            begun_ms=self._begun_ms,
+            first=self._numbered,
+            records=len(records),
+            dropped=self.dropped,
+            waiting=len(self._notes),
+            closed=closing and not self._notes,
+            met=len(self._met),
+            members=tuple(self._untold),
+        )
         self._untold.clear()
         self._numbered += len(records)
         self._send(records, "".join((*parts, trace.encode(count))))
@@ -294,16 +336,21 @@ class Tracing:
             self._said = now
             log.warning(
                 "trace of %s: %s (%d dropped, %d lost so far)",
-                self._group, why, self.dropped, self.lost,
-            )  # fmt: skip
+                self._group,
+                why,
+                self.dropped,
+                self.lost,
+            )
 
 
 def _message_type(found: dict[str, str]) -> MessageType:
     if not _DELAYS.isdisjoint(found):
         return MessageType.DELAY
-    return MessageType.HALF if found.get(properties.TRANSACTION_PREPARED) == "true" else (
-        MessageType.NORMAL
-    )  # fmt: skip
+    return (
+        MessageType.HALF
+        if found.get(properties.TRANSACTION_PREPARED) == "true"
+        else (MessageType.NORMAL)
+    )
 
 
 def _outcome(message: "Delivery") -> ConsumeReturnType:

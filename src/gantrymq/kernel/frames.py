@@ -66,9 +66,14 @@ def cut_commands(
 
 
 def send_answer(
-    codec: int, code: int, opaque: int, msg_id: str, queue_id: int, queue_offset: int,
+    codec: int,
+    code: int,
+    opaque: int,
+    msg_id: str,
+    queue_id: int,
+    queue_offset: int,
     transaction_id: str = "",
-) -> bytes:  # fmt: skip
+) -> bytes:
     """The answer to a stored message, as a whole frame."""
     if codec == BINARY_CODEC:
         return _binary_send_answer(
@@ -87,8 +92,11 @@ def _binary_send_answer(
     """The two fields that never change are ready-made; the others follow in the order of JSON's."""
     if not -32768 <= code <= 32767:
         raise ProtocolError(f"code {code} needs a JSON header: binary ones carry 16 bits")
-    named = [(b"\0\x05msgId", msg_id), (b"\0\x07queueId", queue_id),
-             (b"\0\x0bqueueOffset", queue_offset)]  # fmt: skip
+    named = [
+        (b"\0\x05msgId", msg_id),
+        (b"\0\x07queueId", queue_id),
+        (b"\0\x0bqueueOffset", queue_offset),
+    ]
     if transaction_id:
         named.append((b"\0\x0dtransactionId", transaction_id))
     parts = [b"", _SEND_FIELDS]
@@ -98,28 +106,48 @@ def _binary_send_answer(
         parts += (name, _SIZE.pack(len(text)), text)
         size += len(name) + 4 + len(text)
     parts[0] = _BINARY_ANSWER.pack(
-        _BINARY_ANSWER.size - 4 + size, BINARY_CODEC << 24 | _BINARY_ANSWER.size - 8 + size,
-        code, LANGUAGE_CODES["PYTHON"], VERSION_4_9_8, opaque, RESPONSE_FLAG, 0, size,
-    )  # fmt: skip
+        _BINARY_ANSWER.size - 4 + size,
+        BINARY_CODEC << 24 | _BINARY_ANSWER.size - 8 + size,
+        code,
+        LANGUAGE_CODES["PYTHON"],
+        VERSION_4_9_8,
+        opaque,
+        RESPONSE_FLAG,
+        0,
+        size,
+    )
     return b"".join(parts)
 
 
 def pull_answer(
-    codec: int, code: int, opaque: int, remark: str, suggest: int, next_offset: int,
-    min_offset: int, max_offset: int, body_size: int,
-) -> bytes:  # fmt: skip
+    codec: int,
+    code: int,
+    opaque: int,
+    remark: str,
+    suggest: int,
+    next_offset: int,
+    min_offset: int,
+    max_offset: int,
+    body_size: int,
+) -> bytes:
     """The head of an answer to a pull; the body follows it on the wire untouched."""
     if codec == BINARY_CODEC:
         ext = {
-            "maxOffset": str(max_offset), "minOffset": str(min_offset),
-            "nextBeginOffset": str(next_offset), "suggestWhichBrokerId": str(suggest),
-        }  # fmt: skip
+            "maxOffset": str(max_offset),
+            "minOffset": str(min_offset),
+            "nextBeginOffset": str(next_offset),
+            "suggestWhichBrokerId": str(suggest),
+        }
         frame = encode(
             Command(
-                code=code, ext=ext, flag=RESPONSE_FLAG, opaque=opaque, remark=remark,
+                code=code,
+                ext=ext,
+                flag=RESPONSE_FLAG,
+                opaque=opaque,
+                remark=remark,
                 codec=BINARY_CODEC,
             )
-        )  # fmt: skip
+        )
         header = frame[8:]
     else:
         header = _PULL_TEMPLATE % (

@@ -70,9 +70,15 @@ def _stored_properties(text: str) -> tuple[bytes, str, bool]:
 
 
 def stored_answer(
-    codec: int, code: int, opaque: int, store_host: bytes, position: int, queue_id: int,
-    queue_offset: int, transaction_id: str,
-) -> bytes:  # fmt: skip
+    codec: int,
+    code: int,
+    opaque: int,
+    store_host: bytes,
+    position: int,
+    queue_id: int,
+    queue_offset: int,
+    transaction_id: str,
+) -> bytes:
     """The answer to one stored message, whose id tells the broker's address and log offset."""
     msg_id = offset_msg_id(store_host, position)
     return send_answer(codec, code, opaque, msg_id, queue_id, queue_offset, transaction_id)

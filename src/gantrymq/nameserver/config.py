@@ -83,6 +83,8 @@ def nameserver_config(written: WrittenSettings) -> NameServerConfig:
         if embedded or key.startswith("controller"):
             raise ConfigError(f"{written.quote(key)}: {_NO_CONTROLLER}")
     return settings(
-        NameServerConfig, written.values, places=written.places,
+        NameServerConfig,
+        written.values,
+        places=written.places,
         ignored=IGNORED_KEYS | {"enableControllerInNamesrv"},
-    )  # fmt: skip
+    )

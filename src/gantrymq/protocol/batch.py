@@ -40,8 +40,11 @@ def encode(items: list[Item]) -> bytes:
     for flag, body, properties in items:
         total = FIXED_BYTES + len(body) + len(properties)
         parts += (
-            _HEAD.pack(total, 0, 0, flag, len(body)), body, _SIZE.pack(len(properties)), properties
-        )  # fmt: skip
+            _HEAD.pack(total, 0, 0, flag, len(body)),
+            body,
+            _SIZE.pack(len(properties)),
+            properties,
+        )
     return b"".join(parts)
 
 

@@ -158,9 +158,15 @@ def _decode_binary(data: bytes) -> Command:
         raise ProtocolError(f"binary header of {len(data)} bytes: {error}") from error
     name = LANGUAGES[language] if language < len(LANGUAGES) else None
     return Command(
-        code=code, ext=ext, flag=flag, language=name, opaque=opaque, remark=remark or None,
-        version=version, codec=BINARY_CODEC,
-    )  # fmt: skip
+        code=code,
+        ext=ext,
+        flag=flag,
+        language=name,
+        opaque=opaque,
+        remark=remark or None,
+        version=version,
+        codec=BINARY_CODEC,
+    )
 
 
 def _text(data: bytes, at: int, size: int) -> tuple[str, int]:
@@ -208,10 +214,16 @@ def encode(command: Command) -> bytes:
 def _encode_json(command: Command) -> bytes:
     return _encoder.encode(
         _JsonHeader(
-            command.code, command.ext or None, command.flag, command.language or "OTHER",
-            command.opaque, command.remark, "JSON", command.version,
+            command.code,
+            command.ext or None,
+            command.flag,
+            command.language or "OTHER",
+            command.opaque,
+            command.remark,
+            "JSON",
+            command.version,
         )
-    )  # fmt: skip
+    )
 
 
 def _encode_binary(command: Command) -> bytes:
@@ -240,6 +252,11 @@ def response(
 ) -> Command:
     """The answer to a request, in the request's own codec (ali-ons reads nothing else)."""
     return Command(
-        code=code, ext=ext or {}, flag=RESPONSE_FLAG, opaque=request.opaque, remark=remark,
-        body=body, codec=request.codec,
-    )  # fmt: skip
+        code=code,
+        ext=ext or {},
+        flag=RESPONSE_FLAG,
+        opaque=request.opaque,
+        remark=remark,
+        body=body,
+        codec=request.codec,
+    )

@@ -77,9 +77,15 @@ class Handle(NamedTuple):
             start, pop_ms, invisible_ms, revive_queue, flag, broker_name, queue_id = words[:7]
             offset = words[7] if len(words) > 7 else start
             return cls(
-                int(start), int(pop_ms), int(invisible_ms), int(revive_queue), flag, broker_name,
-                int(queue_id), int(offset),
-            )  # fmt: skip
+                int(start),
+                int(pop_ms),
+                int(invisible_ms),
+                int(revive_queue),
+                flag,
+                broker_name,
+                int(queue_id),
+                int(offset),
+            )
         except ValueError as error:
             raise ProtocolError(f"{text!r} is no handle of a popped message") from error
 

@@ -284,34 +284,63 @@ def _read_pub(f: list[str]) -> Pub:
     # The first writers had no offset id, later ones add where they run at the end.
     old = len(f) == 12
     return Pub(
-        at_ms=int(f[0]), region=f[1], group=f[2], topic=f[3], msg_id=f[4], tags=f[5], keys=f[6],
-        store_host=f[7], body_bytes=int(f[8]), cost_ms=int(f[9]), message_type=int(f[10]),
-        offset_msg_id="" if old else f[11], ok=_truth(f[11] if old else f[12]),
+        at_ms=int(f[0]),
+        region=f[1],
+        group=f[2],
+        topic=f[3],
+        msg_id=f[4],
+        tags=f[5],
+        keys=f[6],
+        store_host=f[7],
+        body_bytes=int(f[8]),
+        cost_ms=int(f[9]),
+        message_type=int(f[10]),
+        offset_msg_id="" if old else f[11],
+        ok=_truth(f[11] if old else f[12]),
         client_host=_optional(f, 13),
-    )  # fmt: skip
+    )
 
 
 def _read_before(f: list[str]) -> SubBefore:
     return SubBefore(
-        at_ms=int(f[0]), region=f[1], group=f[2], request_id=f[3], msg_id=f[4],
-        retry_times=int(f[5]), keys=_optional(f, 6),
-    )  # fmt: skip
+        at_ms=int(f[0]),
+        region=f[1],
+        group=f[2],
+        request_id=f[3],
+        msg_id=f[4],
+        retry_times=int(f[5]),
+        keys=_optional(f, 6),
+    )
 
 
 def _read_after(f: list[str]) -> SubAfter:
     return SubAfter(
-        request_id=f[0], msg_id=f[1], cost_ms=int(f[2]), ok=_truth(f[3]), keys=_optional(f, 4),
-        outcome=int(_optional(f, 5) or ConsumeReturnType.SUCCESS), at_ms=int(_optional(f, 6) or 0),
+        request_id=f[0],
+        msg_id=f[1],
+        cost_ms=int(f[2]),
+        ok=_truth(f[3]),
+        keys=_optional(f, 4),
+        outcome=int(_optional(f, 5) or ConsumeReturnType.SUCCESS),
+        at_ms=int(_optional(f, 6) or 0),
         group=_optional(f, 7),
-    )  # fmt: skip
+    )
 
 
 def _read_end(f: list[str]) -> EndTransaction:
     return EndTransaction(
-        at_ms=int(f[0]), region=f[1], group=f[2], topic=f[3], msg_id=f[4], tags=f[5], keys=f[6],
-        store_host=f[7], message_type=int(f[8]), transaction_id=f[9], state=f[10],
+        at_ms=int(f[0]),
+        region=f[1],
+        group=f[2],
+        topic=f[3],
+        msg_id=f[4],
+        tags=f[5],
+        keys=f[6],
+        store_host=f[7],
+        message_type=int(f[8]),
+        transaction_id=f[9],
+        state=f[10],
         from_check=_truth(_optional(f, 11)),
-    )  # fmt: skip
+    )
 
 
 def _read_recall(f: list[str]) -> Recall:
@@ -322,11 +351,19 @@ def _read_recall(f: list[str]) -> Recall:
 
 def _read_count(f: list[str]) -> TraceCount:
     return TraceCount(
-        at_ms=int(f[0]), group=f[1], side=f[2], client_id=f[3], begun_ms=int(f[4]),
-        first=int(f[5]), records=int(f[6]), dropped=int(f[7]), waiting=int(f[8]),
-        closed=_truth(f[9]), met=int(_optional(f, 10) or 0),
+        at_ms=int(f[0]),
+        group=f[1],
+        side=f[2],
+        client_id=f[3],
+        begun_ms=int(f[4]),
+        first=int(f[5]),
+        records=int(f[6]),
+        dropped=int(f[7]),
+        waiting=int(f[8]),
+        closed=_truth(f[9]),
+        met=int(_optional(f, 10) or 0),
         members=msgspec.json.decode(_optional(f, 11) or "[]", type=tuple[str, ...]),
-    )  # fmt: skip
+    )
 
 
 def _optional(fields: list[str], at: int) -> str:

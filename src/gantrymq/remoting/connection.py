@@ -223,17 +223,27 @@ class Connection(asyncio.Protocol):
     # answering
 
     def reply(
-        self, request: Command, code: int = 0, *, ext: dict[str, str] | None = None,
-        remark: str | None = None, body: bytes = b"",
-    ) -> None:  # fmt: skip
+        self,
+        request: Command,
+        code: int = 0,
+        *,
+        ext: dict[str, str] | None = None,
+        remark: str | None = None,
+        body: bytes = b"",
+    ) -> None:
         """Answer a request, unless it was one-way."""
         if request.flag & ONEWAY_FLAG:
             return
         self._one_answered()
         answer = Command(
-            code=code, ext=ext or {}, flag=RESPONSE_FLAG, opaque=request.opaque, remark=remark,
-            body=body, codec=request.codec,
-        )  # fmt: skip
+            code=code,
+            ext=ext or {},
+            flag=RESPONSE_FLAG,
+            opaque=request.opaque,
+            remark=remark,
+            body=body,
+            codec=request.codec,
+        )
         self.write(encode(answer))
 
     def reply_frame(self, *parts: bytes) -> None:

@@ -62,9 +62,12 @@ class Server:
     """One listening port with its connections."""
 
     def __init__(
-        self, routes: HandlerTable, network: Network, *,
+        self,
+        routes: HandlerTable,
+        network: Network,
+        *,
         on_lost: Callable[[Connection], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._routes, self._network = routes, network
         self._on_lost_hook = on_lost
         self._connections: dict[Connection, None] = {}

@@ -50,8 +50,11 @@ def what_is_wrong(program: str) -> str:
     try:
         told = subprocess.run(
             [program, "-c", _LOOK, *needed],
-            capture_output=True, timeout=LOOK_SECONDS_MAX, check=True, text=True,
-        )  # fmt: skip
+            capture_output=True,
+            timeout=LOOK_SECONDS_MAX,
+            check=True,
+            text=True,
+        )
         version, missing = json.loads(told.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
         return ""  # a program of the user's own, which starts Python in some way

@@ -11,7 +11,7 @@ import struct
 from itertools import groupby
 
 from gantrymq.base.disk import File
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.kernel import read_warm
 from gantrymq.protocol.record import BLANK_BYTES, MAGIC_BLANK
 from gantrymq.store.errors import LayoutError

@@ -18,13 +18,13 @@ from gantrymq.store.append import Append, PutStatus, QueryResult, ReadResult
 from gantrymq.store.config import CHANGEABLE, StoreConfig
 from gantrymq.store.consumequeue import ConsumeQueue
 from gantrymq.store.dispatch import Marker
+from gantrymq.store.entry_filter import EntryFilter
 from gantrymq.store.fence import Fence
 from gantrymq.store.flush import Flusher
 from gantrymq.store.reads import Reads
 from gantrymq.store.recovery import RecoveredStore, recover
 from gantrymq.store.retention import Cleaner, MayDelete
 from gantrymq.store.scan import Chunk, scan
-from gantrymq.store.sifting import EntryFilter
 from gantrymq.store.syncer import Syncer
 from gantrymq.store.writer import Writer
 

@@ -18,9 +18,9 @@ from gantrymq.protocol.record import BLANK_BYTES, RECORD_BYTES_MIN
 from gantrymq.store.append import QueryResult, ReadResult, ReadStatus
 from gantrymq.store.commitlog import CommitLog, Place, read_back
 from gantrymq.store.consumequeue import ConsumeQueue
+from gantrymq.store.entry_filter import EntryFilter, Sifter
 from gantrymq.store.keyindex import ChainStart, KeyIndex
 from gantrymq.store.queues import QueueTable
-from gantrymq.store.sifting import EntryFilter, Sifter
 
 SCAN_ENTRIES_MIN = 800
 """How many entries a filtered pull looks at, at least; RocketMQ's 16,000 bytes."""

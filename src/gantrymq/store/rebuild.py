@@ -83,9 +83,7 @@ class _Rebuild:
         self._last = checkpoint.load(disk, f"{self._root}/checkpoint")
         self._config = _beside(config, self._work)
         self._files = OpenFiles(disk, config.open_files_max)
-        self._log = CommitLog(
-            self._files, config.commit_log_directory, config.segment_bytes
-        )  # fmt: skip
+        self._log = CommitLog(self._files, config.commit_log_directory, config.segment_bytes)
         self._queues = QueueTable(
             self._files, self._work, config.queue_file_entries, config.ext_file_bytes
         )
@@ -117,9 +115,14 @@ class _Rebuild:
         await self._offload.run(self._queues.trim, self._log.min)
         self._index.build()
         checkpointer = Checkpointer(
-            self._config, disk, self._offload, self._queues, self._index, dispatcher,
+            self._config,
+            disk,
+            self._offload,
+            self._queues,
+            self._index,
+            dispatcher,
             self._last or Checkpoint(),
-        )  # fmt: skip
+        )
         await checkpointer.take(_already_flushed, final=True)
         kept = await self._offload.run(self._swap)
         known = self._queues.known()
@@ -193,9 +196,12 @@ class _Rebuild:
     def _has_record_behind(self, end: int) -> bool:
         for topic, queue_id in self._old_queues():
             queue = ConsumeQueue(
-                self._files, f"{self._root}/consumequeue/{topic}/{queue_id}", topic, queue_id,
+                self._files,
+                f"{self._root}/consumequeue/{topic}/{queue_id}",
+                topic,
+                queue_id,
                 self._config.queue_file_entries,
-            )  # fmt: skip
+            )
             queue.attach(FOREVER)
             entry = queue.entry(queue.stop - 1) if queue.stop else None
             if entry is not None and entry[0] >= end and self._is_record(entry[0], entry[1]):

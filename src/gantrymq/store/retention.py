@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk
 from gantrymq.base.offload import Offload
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.kernel import store_ms_of
 from gantrymq.store.commitlog import CommitLog
 from gantrymq.store.config import StoreConfig

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.offload import Offload
+from gantrymq.base.plurals import counted
 from gantrymq.base.watermark import Parked
-from gantrymq.base.words import counted
 from gantrymq.kernel import RecordItem, encode_records, walk_records
 from gantrymq.protocol.record import (
     BLANK_BYTES,

@@ -109,9 +109,16 @@ class App(Blocking[ThreadedApp]):
     ) -> None:
         def make() -> ThreadedApp:
             return ThreadedApp(
-                namesrv, group=group, start=start, start_timeout=start_timeout, options=options,
-                client=client, once=once, stop_seconds=stop_seconds, hooks=hooks,
-            )  # fmt: skip
+                namesrv,
+                group=group,
+                start=start,
+                start_timeout=start_timeout,
+                options=options,
+                client=client,
+                once=once,
+                stop_seconds=stop_seconds,
+                hooks=hooks,
+            )
 
         super().__init__(make, portal)
         self.group = self._target.group

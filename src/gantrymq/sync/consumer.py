@@ -68,9 +68,12 @@ class PollingConsumer(AsyncConsumer):
         return found
 
     async def serve(
-        self, ahead: Sequence[AsyncDelivery], function: Callable[..., Any], count: int,
+        self,
+        ahead: Sequence[AsyncDelivery],
+        function: Callable[..., Any],
+        count: int,
         batch_max: int | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Give every message to a coroutine function, `count` calls at a time, until it is closed.
 
         With a `batch_max` it gets lists of up to so many. The messages `ahead` were handed out
@@ -181,11 +184,21 @@ class Consumer(Blocking[PollingConsumer]):
     ) -> None:
         def make() -> PollingConsumer:
             return PollingConsumer(
-                namesrv, group=group, start=start, ordered=ordered, broadcast=broadcast,
-                max_retries=max_retries, strategy=strategy, once=once, options=options,
-                client=client, trace=trace, close_grace=close_grace, start_timeout=start_timeout,
+                namesrv,
+                group=group,
+                start=start,
+                ordered=ordered,
+                broadcast=broadcast,
+                max_retries=max_retries,
+                strategy=strategy,
+                once=once,
+                options=options,
+                client=client,
+                trace=trace,
+                close_grace=close_grace,
+                start_timeout=start_timeout,
                 hooks=hooks,
-            )  # fmt: skip
+            )
 
         super().__init__(make, portal)
         self._wanted: dict[str, tuple[str, str | None]] = {}

@@ -60,9 +60,14 @@ class Producer(Blocking[AsyncProducer]):
 
     @contextlib.contextmanager
     def transaction(
-        self, message: Message, *, queue: Queue | None = None, selector: Selector | None = None,
-        timeout: float | None = None, check_after: int | None = None,
-    ) -> Iterator[Transaction]:  # fmt: skip
+        self,
+        message: Message,
+        *,
+        queue: Queue | None = None,
+        selector: Selector | None = None,
+        timeout: float | None = None,
+        check_after: int | None = None,
+    ) -> Iterator[Transaction]:
         """A block whose body is the local transaction; see the asynchronous one."""
 
         async def begin(target: AsyncProducer) -> Transaction:

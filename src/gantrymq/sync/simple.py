@@ -72,9 +72,14 @@ class SimpleConsumer(Blocking[AsyncSimpleConsumer]):
     ) -> None:
         def make() -> AsyncSimpleConsumer:
             return AsyncSimpleConsumer(
-                namesrv, group=group, invisible=invisible, ordered=ordered, from_first=from_first,
-                client=client, hooks=hooks,
-            )  # fmt: skip
+                namesrv,
+                group=group,
+                invisible=invisible,
+                ordered=ordered,
+                from_first=from_first,
+                client=client,
+                hooks=hooks,
+            )
 
         super().__init__(make, portal)
         self._topics: dict[str, tuple[str, str | None]] = {}

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.base.moments import (
+from gantrymq.base.time_text import (
     describe,
     find_moment,
     find_zone,

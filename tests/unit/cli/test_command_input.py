@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from gantrymq.cli.common.output import print_rows
 from gantrymq.cli.main import COMMANDS, main
-from gantrymq.cli.output import print_rows
 from gantrymq.client.admin.dead_letters import _parse_cursor
 from gantrymq.client.admin.spread_marks import parse_mark
 from gantrymq.client.core.errors import ClientError

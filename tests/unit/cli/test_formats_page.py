@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gantrymq.base.layout import byte_fields, byte_layout
 from gantrymq.broker.waiting.timer.checkpoint import FILE_BYTES, OWN_AT, WRITE_BYTES
-from gantrymq.cli.formats import TABLES, filled
+from gantrymq.cli.pages.formats import TABLES, filled
 from gantrymq.kernel import ENTRY
 from gantrymq.protocol import trace
 from gantrymq.protocol.record import BLANK_BYTES, HEAD, RecordHead
@@ -19,7 +19,7 @@ ROWS = [line for line in TEXT.splitlines() if line.startswith("| ")]
 
 def test_the_tables_are_printed_from_the_code() -> None:
     """
-    Print them anew with `python -m gantrymq.cli.formats docs/formats.md` when a layout changes.
+    When a layout changes: `python -m gantrymq.cli.pages.formats docs/formats.md`.
     """
     assert filled(TEXT) == TEXT
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from gantrymq import ClientError, Delivery, Message, ProducerOptions
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.client.admin.lag import GroupLag, QueueLag, TopicLag
 from gantrymq.client.admin.lag_advice import advice
 from gantrymq.client.admin.members import HeldQueue, Member, Members

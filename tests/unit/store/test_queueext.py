@@ -13,9 +13,9 @@ from gantrymq.protocol import properties as props
 from gantrymq.protocol.record import StoredMessage, decode_records
 from gantrymq.store.append import Append, ReadResult, ReadStatus
 from gantrymq.store.engine import Store
+from gantrymq.store.entry_filter import EntryFilter
 from gantrymq.store.queueext import ADDRESS_ZERO, Mark, QueueExt
 from gantrymq.store.segment import OpenFiles
-from gantrymq.store.sifting import EntryFilter
 from gantrymq.store.syncer import InlineSyncer
 from gantrymq.testing.disk import MemoryDisk
 

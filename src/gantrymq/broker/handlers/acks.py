@@ -38,10 +38,17 @@ class AckHandler:
     """
 
     def __init__(
-        self, config: BrokerConfig, store: Store, registry: Registry, policy: Policy,
-        revive_log: ReviveLog, reviver: Reviver, order: OrderTable, pops: PollRooms,
+        self,
+        config: BrokerConfig,
+        store: Store,
+        registry: Registry,
+        policy: Policy,
+        revive_log: ReviveLog,
+        reviver: Reviver,
+        order: OrderTable,
+        pops: PollRooms,
         clock: WallClock,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._config, self._store, self._policy = config, store, policy
         self._offsets, self._clock = registry.offsets, clock
         self._log, self._reviver, self._order, self._pops = revive_log, reviver, order, pops
@@ -147,17 +154,28 @@ class AckHandler:
         self._lend_again(connection, command, h, *found)
 
     def _lend_again(
-        self, connection: Connection, command: Command, h: p.ChangeInvisibleRequest,
-        former: PopCheckpoint, bits: int,
-    ) -> None:  # fmt: skip
+        self,
+        connection: Connection,
+        command: Command,
+        h: p.ChangeInvisibleRequest,
+        former: PopCheckpoint,
+        bits: int,
+    ) -> None:
         """A checkpoint of its own for this message; only when that is stored, the former goes."""
         pop_ms = self._clock.now_ms()
         while (h.topic, h.consumer_group, h.queue_id, h.offset, pop_ms) in self._log.open:
             pop_ms += 1
         checkpoint = PopCheckpoint(
-            h.topic, h.consumer_group, h.queue_id, h.offset, [h.offset], pop_ms,
-            h.invisible_time, self._config.broker_name, former.revive_queue,
-        )  # fmt: skip
+            h.topic,
+            h.consumer_group,
+            h.queue_id,
+            h.offset,
+            [h.offset],
+            pop_ms,
+            h.invisible_time,
+            self._config.broker_name,
+            former.revive_queue,
+        )
         former.acking |= bits
 
         def stored(record: Append) -> None:
@@ -197,9 +215,10 @@ class AckHandler:
             raise NoSuchDelivery(f"this delivery of {h.topic}@{h.queue_id} is over")
         self._pops.wake(h.topic, h.consumer_group)
         answer = p.ChangeInvisibleResponse(
-            pop_time=handle.pop_ms, invisible_time=at_ms - handle.pop_ms,
+            pop_time=handle.pop_ms,
+            invisible_time=at_ms - handle.pop_ms,
             revive_qid=handle.revive_queue,
-        )  # fmt: skip
+        )
         connection.reply(command, ext=answer.to_ext())
 
     # checks

@@ -23,9 +23,13 @@ class AssignmentHandler:
     """400, 401 and 402."""
 
     def __init__(
-        self, registry: Registry, sessions: Sessions, policy: Policy, modes: ModeTable,
+        self,
+        registry: Registry,
+        sessions: Sessions,
+        policy: Policy,
+        modes: ModeTable,
         routes: TopicRoutes,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._registry, self._sessions, self._policy = registry, sessions, policy
         self._modes, self._routes = modes, routes
 

@@ -109,10 +109,13 @@ class ClientHandler:
         for conflict in known.accord.news() if known is not None else ():
             self._stats.count("subscriptionConflicts")
             log.warning(
-                "group %s does not agree: %s. %s", group, conflict,
-                "The newer one is kept out." if conflict.refused else
-                "Messages are lost as long as this lasts.",
-            )  # fmt: skip
+                "group %s does not agree: %s. %s",
+                group,
+                conflict,
+                "The newer one is kept out."
+                if conflict.refused
+                else "Messages are lost as long as this lasts.",
+            )
 
     def unregister(self, connection: Connection, command: Command) -> None:
         h = c.UNREGISTER_CLIENT.request.parse(command.ext)
@@ -199,9 +202,12 @@ class ClientHandler:
         wanted = fastjson.load_request(command.body, LockRequest)
         now = connection.loop.time()
         taken = self._locks.lock(
-            wanted.consumer_group, wanted.mq_set, wanted.client_id, now,
+            wanted.consumer_group,
+            wanted.mq_set,
+            wanted.client_id,
+            now,
             stops_when_lost=wanted.stops_when_lost,
-        )  # fmt: skip
+        )
         connection.reply(command, body=fastjson.dumps(LockResponse(lock_ok=taken)))
 
     def unlock(self, connection: Connection, command: Command) -> None:

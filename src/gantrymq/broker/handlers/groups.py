@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.broker.errors import BadRequest, GroupMissing
 from gantrymq.broker.handlers.topics import QUEUES_MAX, ROWS_PER_TURN, queue_row
 from gantrymq.broker.policy import Policy

@@ -41,10 +41,18 @@ class PopHandler:
     """200050, 200052, 200054 and 200055."""
 
     def __init__(
-        self, config: BrokerConfig, checks: PopChecks, taking: Taking, revive_log: ReviveLog,
-        reviver: Reviver, pops: PollRooms, notifications: PollRooms, filters: Filters,
-        stats: BrokerStats, clock: WallClock,
-    ) -> None:  # fmt: skip
+        self,
+        config: BrokerConfig,
+        checks: PopChecks,
+        taking: Taking,
+        revive_log: ReviveLog,
+        reviver: Reviver,
+        pops: PollRooms,
+        notifications: PollRooms,
+        filters: Filters,
+        stats: BrokerStats,
+        clock: WallClock,
+    ) -> None:
         self.config, self._checks, self.taking = config, checks, taking
         self._log, self._reviver, self._stats, self._clock = revive_log, reviver, stats, clock
         self.pops, self.notifications, self._filters = pops, notifications, filters
@@ -71,11 +79,18 @@ class PopHandler:
         if not ordered:
             self._checks.retryable(h.topic, h.consumer_group)
         want = Wish(
-            h.topic, h.consumer_group, h.queue_id, max(1, h.max_msg_nums),
+            h.topic,
+            h.consumer_group,
+            h.queue_id,
+            max(1, h.max_msg_nums),
             self.config.max_transfer_bytes_on_message_in_memory,
-            min(max(0, h.invisible_time), INVISIBLE_MS_MAX), h.init_mode,
-            f"{h.exp_type} {h.exp}", self._filter(h), ordered, h.attempt_id,
-        )  # fmt: skip
+            min(max(0, h.invisible_time), INVISIBLE_MS_MAX),
+            h.init_mode,
+            f"{h.exp_type} {h.exp}",
+            self._filter(h),
+            ordered,
+            h.attempt_id,
+        )
         left_ms = min(h.poll_time, born_ms + h.poll_time - now_ms)
         deadline = connection.loop.time() + max(0, left_ms) / 1000
         if not ordered and len(self._log.open) >= OPEN_MAX:
@@ -176,9 +191,12 @@ class PopHandler:
             self._log.put(lent.checkpoint, partial(stored, lent))
 
     def _answer(
-        self, pop: "HeldPop", taken: Taken, lent: list[Lent],
+        self,
+        pop: "HeldPop",
+        taken: Taken,
+        lent: list[Lent],
         empty: ResponseCode = ResponseCode.POLLING_TIMEOUT,
-    ) -> None:  # fmt: skip
+    ) -> None:
         pop.stop()
         want = pop.want
         portions = [one.portion for one in lent]
@@ -197,18 +215,27 @@ class PopHandler:
         else:
             self._stats.get_missed += 1
         pop.connection.reply(
-            pop.command, ResponseCode.SUCCESS if lent else empty, ext=head.to_ext(),
-            remark="FOUND" if lent else "NO_MESSAGE_IN_QUEUE", body=body,
-        )  # fmt: skip
+            pop.command,
+            ResponseCode.SUCCESS if lent else empty,
+            ext=head.to_ext(),
+            remark="FOUND" if lent else "NO_MESSAGE_IN_QUEUE",
+            body=body,
+        )
 
     def _body(self, want: Wish, taken: Taken, lent: Lent) -> bytes:
         flag, queue_id, start, _ = lent.portion
         if flag == NORMAL or lent.topic == want.topic:
             return lent.body
         handle = Handle(
-            start, taken.pop_ms, want.invisible_ms, taken.revive_queue, flag,
-            self.config.broker_name, queue_id, start,
-        )  # fmt: skip
+            start,
+            taken.pop_ms,
+            want.invisible_ms,
+            taken.revive_queue,
+            flag,
+            self.config.broker_name,
+            queue_id,
+            start,
+        )
         return under_own_topic(lent.body, want.topic, handle)
 
     # PEEK_MESSAGE
@@ -239,9 +266,14 @@ class PopHandler:
         if not h.order:
             self._checks.retryable(h.topic, h.consumer_group)
         want = Wish(
-            h.topic, h.consumer_group, h.queue_id, 1, 1,
-            ordered=bool(h.order), attempt=h.attempt_id,
-        )  # fmt: skip
+            h.topic,
+            h.consumer_group,
+            h.queue_id,
+            1,
+            1,
+            ordered=bool(h.order),
+            attempt=h.attempt_id,
+        )
         now_ms = self._clock.now_ms()
         left_ms = min(h.poll_time, (h.born_time or now_ms) + h.poll_time - now_ms)
         deadline = connection.loop.time() + max(0, left_ms) / 1000
@@ -288,9 +320,13 @@ class _Held:
     """A request that may wait in a room."""
 
     def __init__(
-        self, handler: PopHandler, connection: Connection, command: Command, want: Wish,
+        self,
+        handler: PopHandler,
+        connection: Connection,
+        command: Command,
+        want: Wish,
         deadline: float,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._handler, self.connection, self.command = handler, connection, command
         self.want, self.deadline = want, deadline
         self.topic, self.group, self.queue_id = want.topic, want.group, want.queue_id

@@ -126,9 +126,16 @@ class PullHandler:
         first = self._store.min_offset(pull.topic, pull.queue_id)
         end = self._store.max_offset(pull.topic, pull.queue_id)
         head = pull_answer(
-            pull.command.codec, ResponseCode.PULL_OFFSET_MOVED, pull.command.opaque,
-            "OFFSET_RESET", 0, offset, first, end, 0,
-        )  # fmt: skip
+            pull.command.codec,
+            ResponseCode.PULL_OFFSET_MOVED,
+            pull.command.opaque,
+            "OFFSET_RESET",
+            0,
+            offset,
+            first,
+            end,
+            0,
+        )
         pull.connection.reply_frame(head)
 
     # checks
@@ -289,9 +296,16 @@ class PullHandler:
         if pull.command.flag & ONEWAY_FLAG:
             return
         head = pull_answer(
-            pull.command.codec, code, pull.command.opaque, pulled.status.name, 0,
-            pulled.next_offset, pulled.min_offset, pulled.max_offset, len(pulled.body),
-        )  # fmt: skip
+            pull.command.codec,
+            code,
+            pull.command.opaque,
+            pulled.status.name,
+            0,
+            pulled.next_offset,
+            pulled.min_offset,
+            pulled.max_offset,
+            len(pulled.body),
+        )
         if pulled.body:
             pull.connection.reply_frame(head, pulled.body)
         else:

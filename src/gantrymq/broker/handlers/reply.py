@@ -6,7 +6,7 @@ from typing import Final
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.broker.errors import BadRequest
 from gantrymq.broker.handlers.send import IPV6_BORN
 from gantrymq.broker.handlers.send_answers import region_fields
@@ -121,30 +121,47 @@ class ReplyHandler:
     ) -> PushReplyRequest:
         now_ms = self._clock.now_ms()
         return PushReplyRequest(
-            producer_group=h.producer_group, topic=h.topic, default_topic=h.default_topic,
-            default_topic_queue_nums=h.default_topic_queue_nums, queue_id=h.queue_id,
-            sys_flag=h.sys_flag, born_timestamp=h.born_timestamp, flag=h.flag,
+            producer_group=h.producer_group,
+            topic=h.topic,
+            default_topic=h.default_topic,
+            default_topic_queue_nums=h.default_topic_queue_nums,
+            queue_id=h.queue_id,
+            sys_flag=h.sys_flag,
+            born_timestamp=h.born_timestamp,
+            flag=h.flag,
             properties=properties.encode({**found, properties.PUSH_REPLY_TIME: str(now_ms)}),
-            reconsume_times=h.reconsume_times, unit_mode=h.unit_mode or False,
-            born_host=_place(connection.peer_host), store_host=_place(self._store_host),
+            reconsume_times=h.reconsume_times,
+            unit_mode=h.unit_mode or False,
+            born_host=_place(connection.peer_host),
+            store_host=_place(self._store_host),
             store_timestamp=now_ms,
-        )  # fmt: skip
+        )
 
     # keeping it
 
     async def _keep(
-        self, connection: Connection, body: bytes, h: SendRequest | SendRequestV2, queue_id: int,
+        self,
+        connection: Connection,
+        body: bytes,
+        h: SendRequest | SendRequestV2,
+        queue_id: int,
         answer: Command,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Store the reply and name its place; a full disk does not undo that it was passed on."""
         host = connection.peer_host
         found = properties.decode(h.properties or "")
         kept = Append(
-            h.topic, queue_id, body, properties=properties.encode(found).encode(), flag=h.flag,
+            h.topic,
+            queue_id,
+            body,
+            properties=properties.encode(found).encode(),
+            flag=h.flag,
             sys_flag=h.sys_flag if len(host) == 8 else h.sys_flag | IPV6_BORN,
-            born_ms=h.born_timestamp, born_host=host, reconsume_times=h.reconsume_times or 0,
+            born_ms=h.born_timestamp,
+            born_host=host,
+            reconsume_times=h.reconsume_times or 0,
             wait=found.get(properties.WAIT) != "false",
-        )  # fmt: skip
+        )
         await stored(self._store, kept)
         if not kept.status.is_stored:
             log.warning("reply to %s not stored: %s %s", h.topic, kept.status.name, kept.error)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gantrymq.base.errors import GantryError
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.broker.errors import BadRequest, Busy, GroupMissing, IllegalMessage, NotPermitted
 from gantrymq.broker.handlers.send_answers import answers_in, region_fields
 from gantrymq.broker.policy import Policy
@@ -64,15 +64,28 @@ class Sent(Append):
     __slots__ = ("command", "connection", "echo_queue_id", "held", "uniq_key")
 
     def __init__(
-        self, connection: Connection, command: Command, topic: str, queue_id: int, flag: int,
-        sys_flag: int, born_ms: int, reconsume_times: int,
-    ) -> None:  # fmt: skip
+        self,
+        connection: Connection,
+        command: Command,
+        topic: str,
+        queue_id: int,
+        flag: int,
+        sys_flag: int,
+        born_ms: int,
+        reconsume_times: int,
+    ) -> None:
         host = connection.peer_host
         Append.__init__(
-            self, topic, queue_id, command.body, flag=flag,
+            self,
+            topic,
+            queue_id,
+            command.body,
+            flag=flag,
             sys_flag=sys_flag if len(host) == 8 else sys_flag | IPV6_BORN,
-            born_ms=born_ms, born_host=host, reconsume_times=reconsume_times,
-        )  # fmt: skip
+            born_ms=born_ms,
+            born_host=host,
+            reconsume_times=reconsume_times,
+        )
         self.connection, self.command = connection, command
         self.uniq_key = ""
         self.held: tuple[str, int, str] | None = None
@@ -184,9 +197,15 @@ class SendHandler:
         text = h.properties or ""
         reconsumed = h.reconsume_times or 0
         message = Sent(
-            connection, command, h.topic, queue_id, h.flag, h.sys_flag, h.born_timestamp,
+            connection,
+            command,
+            h.topic,
+            queue_id,
+            h.flag,
+            h.sys_flag,
+            h.born_timestamp,
             reconsumed,
-        )  # fmt: skip
+        )
         if h.topic.startswith(RETRY_PREFIX):
             # A committed message keeps the mark of its transaction; resent, it is no half one.
             message.sys_flag &= ~TRANSACTION_MASK
@@ -334,15 +353,26 @@ class SendHandler:
             return
         if batch is None:
             answer = self._stored_answer(
-                command.codec, code, command.opaque, self._store_host, message.physical_offset,
-                message.echo_queue_id, message.queue_offset, message.uniq_key,
-            )  # fmt: skip
+                command.codec,
+                code,
+                command.opaque,
+                self._store_host,
+                message.physical_offset,
+                message.echo_queue_id,
+                message.queue_offset,
+                message.uniq_key,
+            )
         else:
             ids = ",".join(offset_msg_id(self._store_host, at) for at in message.physical_offsets)
             answer = self._send_answer(
-                command.codec, code, command.opaque, ids, message.echo_queue_id,
-                message.queue_offset, message.uniq_key,
-            )  # fmt: skip
+                command.codec,
+                code,
+                command.opaque,
+                ids,
+                message.echo_queue_id,
+                message.queue_offset,
+                message.uniq_key,
+            )
         message.connection.reply_frame(answer)
 
 

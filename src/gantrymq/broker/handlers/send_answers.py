@@ -30,20 +30,34 @@ def answers_in(region: str) -> tuple[StoredAnswer, SendAnswer]:
     fields = region_fields(region)
 
     def answer(
-        codec: int, code: int, opaque: int, msg_id: str, queue_id: int, queue_offset: int,
+        codec: int,
+        code: int,
+        opaque: int,
+        msg_id: str,
+        queue_id: int,
+        queue_offset: int,
         unique_key: str,
-    ) -> bytes:  # fmt: skip
+    ) -> bytes:
         ext = {
-            **fields, "msgId": msg_id, "queueId": str(queue_id), "queueOffset": str(queue_offset)
-        }  # fmt: skip
+            **fields,
+            "msgId": msg_id,
+            "queueId": str(queue_id),
+            "queueOffset": str(queue_offset),
+        }
         if unique_key:
             ext["transactionId"] = unique_key
         return encode(Command(code=code, ext=ext, flag=RESPONSE_FLAG, opaque=opaque, codec=codec))
 
     def answer_stored(
-        codec: int, code: int, opaque: int, store_host: bytes, physical_offset: int,
-        queue_id: int, queue_offset: int, unique_key: str,
-    ) -> bytes:  # fmt: skip
+        codec: int,
+        code: int,
+        opaque: int,
+        store_host: bytes,
+        physical_offset: int,
+        queue_id: int,
+        queue_offset: int,
+        unique_key: str,
+    ) -> bytes:
         msg_id = offset_msg_id(store_host, physical_offset)
         return answer(codec, code, opaque, msg_id, queue_id, queue_offset, unique_key)
 

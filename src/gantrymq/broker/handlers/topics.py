@@ -5,7 +5,7 @@ import logging
 
 import msgspec
 
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.broker.errors import BadRequest, InvalidParameter
 from gantrymq.broker.policy import Policy, boot_topics
 from gantrymq.broker.settings.config import BrokerConfig

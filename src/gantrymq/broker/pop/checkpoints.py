@@ -28,9 +28,17 @@ class PopCheckpoint:
                  "topic", "watched")  # fmt: skip
 
     def __init__(
-        self, topic: str, group: str, queue_id: int, start: int, offsets: Sequence[int],
-        pop_ms: int, invisible_ms: int, broker_name: str, revive_queue: int,
-    ) -> None:  # fmt: skip
+        self,
+        topic: str,
+        group: str,
+        queue_id: int,
+        start: int,
+        offsets: Sequence[int],
+        pop_ms: int,
+        invisible_ms: int,
+        broker_name: str,
+        revive_queue: int,
+    ) -> None:
         self.topic, self.group, self.queue_id = topic, group, queue_id
         self.start, self.offsets = start, list(offsets)
         self.pop_ms, self.invisible_ms = pop_ms, invisible_ms
@@ -67,19 +75,32 @@ class PopCheckpoint:
 
     def body(self) -> CheckpointBody:
         return CheckpointBody(
-            bm=self.acked, bn=self.broker_name, c=self.group,
-            d=[offset - self.start for offset in self.offsets], it=self.invisible_ms,
-            n=len(self.offsets), pt=self.pop_ms, q=self.queue_id,
-            rp=str(self.put_times) if self.put_times else None, so=self.start, t=self.topic,
-        )  # fmt: skip
+            bm=self.acked,
+            bn=self.broker_name,
+            c=self.group,
+            d=[offset - self.start for offset in self.offsets],
+            it=self.invisible_ms,
+            n=len(self.offsets),
+            pt=self.pop_ms,
+            q=self.queue_id,
+            rp=str(self.put_times) if self.put_times else None,
+            so=self.start,
+            t=self.topic,
+        )
 
     def ack_body(self, bits: int) -> AckBody:
         offsets = self.offsets_of(bits)
         one = len(offsets) == 1
         return AckBody(
-            ao=offsets[0] if one else -1, aol=[] if one else offsets, bn=self.broker_name,
-            c=self.group, pt=self.pop_ms, q=self.queue_id, so=self.start, t=self.topic,
-        )  # fmt: skip
+            ao=offsets[0] if one else -1,
+            aol=[] if one else offsets,
+            bn=self.broker_name,
+            c=self.group,
+            pt=self.pop_ms,
+            q=self.queue_id,
+            so=self.start,
+            t=self.topic,
+        )
 
 
 def read_checkpoint(body: CheckpointBody, revive_queue: int, revive_offset: int) -> PopCheckpoint:
@@ -92,9 +113,16 @@ def read_checkpoint(body: CheckpointBody, revive_queue: int, revive_offset: int)
         raise ProtocolError("a checkpoint of too many messages, or of no time")
     distances = body.d or range(body.n)
     found = PopCheckpoint(
-        body.t, body.c, body.q, body.so, [body.so + distance for distance in distances],
-        body.pt, body.it, body.bn, revive_queue,
-    )  # fmt: skip
+        body.t,
+        body.c,
+        body.q,
+        body.so,
+        [body.so + distance for distance in distances],
+        body.pt,
+        body.it,
+        body.bn,
+        revive_queue,
+    )
     found.acked = body.bm & (1 << len(found.offsets)) - 1
     found.revive_offset = revive_offset
     found.put_times = int(body.rp) if body.rp and PUT_TIMES.fullmatch(body.rp) else 0

@@ -96,9 +96,16 @@ class OrderTable:
         return batch.closed_until_ms()
 
     def popped(
-        self, group: str, topic: str, queue_id: int, progress: int, offsets: Sequence[int],
-        pop_ms: int, invisible_ms: int, attempt: str | None,
-    ) -> dict[int, int]:  # fmt: skip
+        self,
+        group: str,
+        topic: str,
+        queue_id: int,
+        progress: int,
+        offsets: Sequence[int],
+        pop_ms: int,
+        invisible_ms: int,
+        attempt: str | None,
+    ) -> dict[int, int]:
         """A new batch is out; returns how often its messages were delivered before."""
         former = self._batch(group, topic, queue_id, progress)
         counts: dict[int, int] = {}
@@ -110,10 +117,13 @@ class OrderTable:
                 counts = {o: former.oc.get(o, 0) + 1 for o in offsets if o in again}
         first = offsets[0]
         self._table.setdefault(f"{topic}@{group}", {})[queue_id] = OrderedBatch(
-            a=attempt, i=invisible_ms, last_ms=pop_ms,
+            a=attempt,
+            i=invisible_ms,
+            last_ms=pop_ms,
             o=[first, *(offset - first for offset in offsets[1:])],
-            oc=counts, pop_ms=pop_ms,
-        )  # fmt: skip
+            oc=counts,
+            pop_ms=pop_ms,
+        )
         self._changed = True
         return counts
 
@@ -131,9 +141,15 @@ class OrderTable:
         return batch.next_offset
 
     def show_again_at(
-        self, group: str, topic: str, queue_id: int, progress: int, offset: int, pop_ms: int,
+        self,
+        group: str,
+        topic: str,
+        queue_id: int,
+        progress: int,
+        offset: int,
+        pop_ms: int,
         at_ms: int,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Change when an open message is visible again; False when this delivery is over."""
         batch = self._batch(group, topic, queue_id, progress)
         if batch is None or batch.pop_ms != pop_ms or offset not in batch.offsets:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 
 from gantrymq.base.errors import ProtocolError
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.broker.pop.checkpoints import OpenCheckpoints, PopCheckpoint, read_checkpoint
 from gantrymq.broker.pop.progress import SafeProgress
 from gantrymq.broker.tables.registry import Offsets
@@ -42,9 +42,14 @@ class ReviveLog:
     """Writes checkpoints and acknowledgements, and knows which are open."""
 
     def __init__(
-        self, store: Store, offsets: Offsets, progress: SafeProgress, topic: str, queues: int,
+        self,
+        store: Store,
+        offsets: Offsets,
+        progress: SafeProgress,
+        topic: str,
+        queues: int,
         host: bytes,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._store, self._offsets, self._progress = store, offsets, progress
         self.topic, self._host = topic, host
         self.changed = True
@@ -91,15 +96,25 @@ class ReviveLog:
             self.open.watch(checkpoint, checkpoint.due_ms)
 
     def _append(
-        self, checkpoint: PopCheckpoint, tag: str, body: bytes, deliver_ms: int, wait: bool,
+        self,
+        checkpoint: PopCheckpoint,
+        tag: str,
+        body: bytes,
+        deliver_ms: int,
+        wait: bool,
         done: Stored,
-    ) -> None:  # fmt: skip
+    ) -> None:
         found = {properties.TAGS: tag, properties.TIMER_DELIVER_MS: str(deliver_ms)}
         record = Append(
-            self.topic, checkpoint.revive_queue, body, born_ms=checkpoint.pop_ms,
-            properties=properties.encode(found).encode(), born_host=self._host,
-            wait=wait, reply=done,
-        )  # fmt: skip
+            self.topic,
+            checkpoint.revive_queue,
+            body,
+            born_ms=checkpoint.pop_ms,
+            properties=properties.encode(found).encode(),
+            born_host=self._host,
+            wait=wait,
+            reply=done,
+        )
         self._store.put(record)
         if not self.changed:
             self.changed = True
@@ -166,5 +181,10 @@ class ReviveLog:
                 if found is not None:
                     self.open.settle(found, found.bits(ack.offsets))
         except ProtocolError as error:
-            log.warning("%s queue %d offset %d is no record of the revive log: %s",
-                        self.topic, record.queue_id, record.queue_offset, error)  # fmt: skip
+            log.warning(
+                "%s queue %d offset %d is no record of the revive log: %s",
+                self.topic,
+                record.queue_id,
+                record.queue_offset,
+                error,
+            )

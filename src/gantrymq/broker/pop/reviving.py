@@ -38,9 +38,15 @@ class Reviver:
     """Looks when the next checkpoint is due and brings its open messages back."""
 
     def __init__(
-        self, config: BrokerConfig, revive_log: ReviveLog, store: Store, registry: Registry,
-        policy: Policy, stats: BrokerStats, clock: WallClock,
-    ) -> None:  # fmt: skip
+        self,
+        config: BrokerConfig,
+        revive_log: ReviveLog,
+        store: Store,
+        registry: Registry,
+        policy: Policy,
+        stats: BrokerStats,
+        clock: WallClock,
+    ) -> None:
         self._config, self._log, self._store, self._registry = config, revive_log, store, registry
         self._policy, self._stats, self._clock = policy, stats, clock
         self._wake = asyncio.Event()

@@ -89,9 +89,16 @@ class Taking:
     """Reads queues on behalf of groups."""
 
     def __init__(
-        self, config: BrokerConfig, store: Store, registry: Registry, progress: SafeProgress,
-        order: OrderTable, revive_log: ReviveLog, clock: WallClock, rng: random.Random,
-    ) -> None:  # fmt: skip
+        self,
+        config: BrokerConfig,
+        store: Store,
+        registry: Registry,
+        progress: SafeProgress,
+        order: OrderTable,
+        revive_log: ReviveLog,
+        clock: WallClock,
+        rng: random.Random,
+    ) -> None:
         self._config, self._store, self._registry = config, store, registry
         self._progress, self._order, self._log = progress, order, revive_log
         self._clock, self._rng = clock, rng
@@ -224,9 +231,13 @@ class Taking:
             more = yield from self._pull(want, place, pulled.next_offset, count, size)
             if more.status is ReadStatus.FOUND:
                 pulled = ReadResult(
-                    ReadStatus.FOUND, more.next_offset, more.min_offset, more.max_offset,
-                    pulled.count + more.count, pulled.body + more.body,
-                )  # fmt: skip
+                    ReadStatus.FOUND,
+                    more.next_offset,
+                    more.min_offset,
+                    more.max_offset,
+                    pulled.count + more.count,
+                    pulled.body + more.body,
+                )
         return at, pulled
 
     def _pull(
@@ -271,9 +282,16 @@ class Taking:
         for lent in taken.lent:
             _, queue_id, start, offsets = lent.portion
             lent.checkpoint = PopCheckpoint(
-                lent.topic, want.group, queue_id, start, offsets, taken.pop_ms,
-                want.invisible_ms, self._config.broker_name, taken.revive_queue,
-            )  # fmt: skip
+                lent.topic,
+                want.group,
+                queue_id,
+                start,
+                offsets,
+                taken.pop_ms,
+                want.invisible_ms,
+                self._config.broker_name,
+                taken.revive_queue,
+            )
 
     def give_back(self, group: str, lent: Lent) -> None:
         """It could not be handed out: the next pop gets it."""

@@ -128,9 +128,12 @@ class PollRooms:
         self._serve(key, room, list(room.waiters), {})
 
     def _serve(
-        self, key: tuple[str, str], room: _Room, waiters: list[Waiter],
+        self,
+        key: tuple[str, str],
+        room: _Room,
+        waiters: list[Waiter],
         fruitless: dict[Hashable, None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         for number, waiter in enumerate(waiters):
             if number == WOKEN_PER_TURN:
                 rest = waiters[number:]

@@ -155,10 +155,16 @@ class Copying:
     ) -> Append:
         first = part.first
         return Append(
-            stretch.topic, stretch.queue_id, b"", batch=items, sys_flag=first.sys_flag,
-            born_ms=first.born_ms, born_host=encode_host(*first.born_host),
-            prepared_offset=origin + 1, wait=False,  # 0 stands for none
-        )  # fmt: skip
+            stretch.topic,
+            stretch.queue_id,
+            b"",
+            batch=items,
+            sys_flag=first.sys_flag,
+            born_ms=first.born_ms,
+            born_host=encode_host(*first.born_host),
+            prepared_offset=origin + 1,
+            wait=False,  # 0 stands for none
+        )
 
     def _delayed(
         self, part: StagedMessages, stretch: Stretch, origin: int, item: BatchItem

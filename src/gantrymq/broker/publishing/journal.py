@@ -64,9 +64,15 @@ class NoteJournal:
                 done.set_result(None)
 
         append = Append(
-            PUBLISH_TOPIC, QUEUE, encode(note), properties=PROPERTIES[type(note)],
-            born_ms=self._clock.now_ms(), born_host=self._host, wait=False, reply=stored,
-        )  # fmt: skip
+            PUBLISH_TOPIC,
+            QUEUE,
+            encode(note),
+            properties=PROPERTIES[type(note)],
+            born_ms=self._clock.now_ms(),
+            born_host=self._host,
+            wait=False,
+            reply=stored,
+        )
         self._store.put(append)
         await done
         if append.status in HOPELESS:
@@ -98,9 +104,11 @@ class NoteJournal:
             if pulled.status is ReadStatus.FOUND:
                 for message in decode_records(pulled.body):
                     self._ledger.apply(
-                        note_of(message), message.queue_offset, message.physical_offset,
+                        note_of(message),
+                        message.queue_offset,
+                        message.physical_offset,
                         message.store_ms,
-                    )  # fmt: skip
+                    )
                 await asyncio.sleep(0)
             elif pulled.next_offset <= at:
                 break

@@ -63,9 +63,11 @@ class EpochWriter(msgspec.Struct, kw_only=True):
     @property
     def state(self) -> WriterState:
         return WriterState(
-            coordinator=self.coordinator, decided=self.decided, complete=self.decision is None,
+            coordinator=self.coordinator,
+            decided=self.decided,
+            complete=self.decision is None,
             published=self.published,
-        )  # fmt: skip
+        )
 
     @property
     def is_busy(self) -> bool:

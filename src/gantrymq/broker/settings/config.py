@@ -60,7 +60,7 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
 
     Only `BrokerSettings` changes it while the broker runs, and only the keys of its list `LIVE`.
     The keys are flat because RocketMQ's are. The headings are those of `docs/broker-settings.md`,
-    which `gantrymq.cli.reference` prints from the sentences below.
+    which `gantrymq.cli.pages.settings` prints from the sentences below.
     """
 
     # --- Identity ---
@@ -396,9 +396,11 @@ def broker_config(written: WrittenSettings) -> BrokerConfig:
         if is_refused(renamed.values.get(key, _HARMLESS.get(key, "")).strip().lower()):
             raise ConfigError(f"{renamed.quote(key)}: {advice}")
     return settings(
-        BrokerConfig, renamed.values, ignored=IGNORED_KEYS | _NOT_BUILT.keys(),
+        BrokerConfig,
+        renamed.values,
+        ignored=IGNORED_KEYS | _NOT_BUILT.keys(),
         places=renamed.places,
-    )  # fmt: skip
+    )
 
 
 def local_address() -> str:

@@ -69,9 +69,13 @@ class SavedTable(Generic[C]):
     """Configurations by name, in one JSON file with a version."""
 
     def __init__(
-        self, file: SavedFile, clock: WallClock, member: str, table: dict[str, C],
+        self,
+        file: SavedFile,
+        clock: WallClock,
+        member: str,
+        table: dict[str, C],
         version: DataVersion,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._file, self._clock, self._member = file, clock, member
         self.table, self.version = table, version
 

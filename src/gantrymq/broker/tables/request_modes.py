@@ -27,10 +27,11 @@ class ModeTable:
         config = self._config
         is_retry = topic.startswith(RETRY_PREFIX)
         return RequestMode(
-            consumer_group=group, topic=topic,
+            consumer_group=group,
+            topic=topic,
             mode="PULL" if is_retry else config.default_message_request_mode,
             pop_share_queue_num=config.default_pop_share_queue_num,
-        )  # fmt: skip
+        )
 
     async def put(self, mode: RequestMode) -> None:
         """On disk when this returns, or not changed at all."""

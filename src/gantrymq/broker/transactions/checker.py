@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from gantrymq.base.clock import WallClock
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.stored_copies import stored
@@ -224,9 +224,12 @@ class Checker:
         if copy.status.is_stored:
             log.error(
                 "transaction of %s for %s given up after %s, kept in %s at %d",
-                entry.group, entry.topic, counted(entry.checks, "check"), CHECK_MAX_TOPIC,
+                entry.group,
+                entry.topic,
+                counted(entry.checks, "check"),
+                CHECK_MAX_TOPIC,
                 copy.queue_offset,
-            )  # fmt: skip
+            )
             self._ledger.close(entry)
             self._decisions.note(entry.offset)
 
@@ -235,11 +238,18 @@ class Checker:
         copy = await stored(
             self._store,
             Append(
-                topic, 0, entry.body, properties=stored_properties, flag=entry.flag,
-                sys_flag=entry.sys_flag, born_ms=entry.born_ms, born_host=entry.born_host,
-                reconsume_times=entry.reconsume_times, wait=False,
+                topic,
+                0,
+                entry.body,
+                properties=stored_properties,
+                flag=entry.flag,
+                sys_flag=entry.sys_flag,
+                born_ms=entry.born_ms,
+                born_host=entry.born_host,
+                reconsume_times=entry.reconsume_times,
+                wait=False,
             ),
-        )  # fmt: skip
+        )
         if not copy.status.is_stored:
             log.warning("copy of the transaction at %d not stored: %s", entry.physical, copy.error)
         return copy
@@ -255,18 +265,30 @@ class Checker:
         record, _ = encode_records(
             [
                 (
-                    entry.topic.encode(), entry.queue_id, entry.offset, copy.flag,
-                    copy.sys_flag, copy.born_ms, copy.born_host, copy.reconsume_times, 0,
-                    copy.body, with_property(copy.properties, properties.WAIT, "false"),
+                    entry.topic.encode(),
+                    entry.queue_id,
+                    entry.offset,
+                    copy.flag,
+                    copy.sys_flag,
+                    copy.born_ms,
+                    copy.born_host,
+                    copy.reconsume_times,
+                    0,
+                    copy.body,
+                    with_property(copy.properties, properties.WAIT, "false"),
                 )
             ],
-            entry.physical, copy.store_ms, self._store_host,
-        )  # fmt: skip
+            entry.physical,
+            copy.store_ms,
+            self._store_host,
+        )
         header = CHECK_TRANSACTION_STATE.request(
-            tran_state_table_offset=entry.offset, commit_log_offset=entry.physical,
-            msg_id=msg_id, transaction_id=msg_id,
+            tran_state_table_offset=entry.offset,
+            commit_log_offset=entry.physical,
+            msg_id=msg_id,
+            transaction_id=msg_id,
             offset_msg_id=offset_msg_id(self._store_host, entry.physical),
-        )  # fmt: skip
+        )
         self._rng.choice(live).oneway(
             Command(code=CHECK_TRANSACTION_STATE.code, ext=header.to_ext(), body=record)
         )

@@ -42,11 +42,19 @@ class Committed(Append):
         assert entry.body is not None
         assert entry.properties is not None
         Append.__init__(
-            self, entry.topic, entry.queue_id, entry.body, properties=entry.properties,
-            flag=entry.flag, sys_flag=entry.sys_flag & ~TRANSACTION_MASK | TRANSACTION_COMMIT,
-            born_ms=entry.born_ms, born_host=entry.born_host,
-            reconsume_times=entry.reconsume_times, prepared_offset=half_at, wait=False,
-        )  # fmt: skip
+            self,
+            entry.topic,
+            entry.queue_id,
+            entry.body,
+            properties=entry.properties,
+            flag=entry.flag,
+            sys_flag=entry.sys_flag & ~TRANSACTION_MASK | TRANSACTION_COMMIT,
+            born_ms=entry.born_ms,
+            born_host=entry.born_host,
+            reconsume_times=entry.reconsume_times,
+            prepared_offset=half_at,
+            wait=False,
+        )
         self.entry, self.told = entry, told
 
 

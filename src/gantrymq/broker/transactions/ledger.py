@@ -95,13 +95,24 @@ class HalfMessageTable:
         now = self._loop.time()
         self.add(
             Undecided(
-                message.physical_offset, message.queue_offset, group, topic, queue_id,
-                message.flag, message.sys_flag, message.born_ms, message.born_host,
-                message.reconsume_times, len(message.body) + len(message.properties),
-                message.body, message.properties, now + wait, now + min(wait, self._interval),
+                message.physical_offset,
+                message.queue_offset,
+                group,
+                topic,
+                queue_id,
+                message.flag,
+                message.sys_flag,
+                message.born_ms,
+                message.born_host,
+                message.reconsume_times,
+                len(message.body) + len(message.properties),
+                message.body,
+                message.properties,
+                now + wait,
+                now + min(wait, self._interval),
                 self.decisions_from,
             )
-        )  # fmt: skip
+        )
 
     def reopen(self, message: StoredMessage, now_ms: int) -> None:
         """A half message that an earlier run left undecided."""
@@ -114,15 +125,26 @@ class HalfMessageTable:
         wait = max(0.0, wait - max(0, now_ms - stored_ms) / 1000)
         self.add(
             Undecided(
-                message.physical_offset, message.queue_offset,
-                found.get(properties.PRODUCER_GROUP, ""), found.get(properties.REAL_TOPIC, ""),
-                number(found.get(properties.REAL_QUEUE), 0), message.flag, message.sys_flag,
-                message.born_ms, encode_host(*message.born_host), message.reconsume_times,
-                len(message.body) + len(message.raw_properties), message.body,
-                message.raw_properties, now + wait, now + min(wait, self._interval),
-                self.decisions_from, checks, number(renewed, -1),
+                message.physical_offset,
+                message.queue_offset,
+                found.get(properties.PRODUCER_GROUP, ""),
+                found.get(properties.REAL_TOPIC, ""),
+                number(found.get(properties.REAL_QUEUE), 0),
+                message.flag,
+                message.sys_flag,
+                message.born_ms,
+                encode_host(*message.born_host),
+                message.reconsume_times,
+                len(message.body) + len(message.raw_properties),
+                message.body,
+                message.raw_properties,
+                now + wait,
+                now + min(wait, self._interval),
+                self.decisions_from,
+                checks,
+                number(renewed, -1),
             )
-        )  # fmt: skip
+        )
 
     def immunity(self, found: dict[str, str]) -> float:
         """Seconds before the first check: the message's own, or the broker's."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gantrymq.base.clock import WallClock
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.model import OP_HALF_TOPIC
 from gantrymq.protocol.record import StoredMessage
 from gantrymq.store.append import Append

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from gantrymq.base.clock import WallClock
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.stored_copies import put_all
 from gantrymq.broker.tables.registry import DelayOffsets

@@ -77,9 +77,14 @@ class WaitingView:
     def _room(self, name: str, count: int, next_ms: int, lateness: Lateness) -> WaitingRoom:
         overdue = max(0, self._clock.now_ms() - next_ms) if count else 0
         return WaitingRoom(
-            room=name, count=count, next_due_ms=next_ms if count else 0, overdue_ms=overdue,
-            delivered=lateness.count, last_late_ms=lateness.last_ms, max_late_ms=lateness.max_ms,
-        )  # fmt: skip
+            room=name,
+            count=count,
+            next_due_ms=next_ms if count else 0,
+            overdue_ms=overdue,
+            delivered=lateness.count,
+            last_late_ms=lateness.last_ms,
+            max_late_ms=lateness.max_ms,
+        )
 
     def _message(self, record: WaitingRecord, room: str, due_ms: int) -> WaitingMessage:
         found = record.properties
@@ -89,9 +94,13 @@ class WaitingView:
         )
         own_id = offset_msg_id(self._host, record.head.physical_offset)
         return WaitingMessage(
-            msg_id=unique or own_id, topic=destination(found)[0], keys=keys.split(),
-            tags=tags or None, due_ms=due_ms, room=room,
-        )  # fmt: skip
+            msg_id=unique or own_id,
+            topic=destination(found)[0],
+            keys=keys.split(),
+            tags=tags or None,
+            due_ms=due_ms,
+            room=room,
+        )
 
     # levels
 

@@ -10,8 +10,8 @@ import click
 
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.tokens import run_token
-from gantrymq.cli.known import check_stored
-from gantrymq.cli.output import ABOVE_0, Row, namesrv_option, output_option, print_rows
+from gantrymq.cli.common.known import check_stored
+from gantrymq.cli.common.output import ABOVE_0, Row, namesrv_option, output_option, print_rows
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
 
 if TYPE_CHECKING:
@@ -72,13 +72,15 @@ class Asked:
         from gantrymq.pipelines.archive.run import ArchiveRequest
 
         return ArchiveRequest(
-            options=self.options(), start=self._start(), allow_gaps=self.allow_gaps,
+            options=self.options(),
+            start=self._start(),
+            allow_gaps=self.allow_gaps,
             rows_per_commit=self.rows_per_commit,
-        )  # fmt: skip
+        )
 
     def _start(self) -> "Point":
         """Where new topics begin: a word, offsets, or a time as people write it."""
-        from gantrymq.base.moments import local_zone, parse_moment
+        from gantrymq.base.time_text import local_zone, parse_moment
         from gantrymq.spark.options.points import AtTime, parse_point
 
         word = self.start.strip().lower()
@@ -157,7 +159,7 @@ class Asked:
 @namesrv_option
 @output_option
 @spark_options
-def archive(run: Run, check: bool, output: str, **given: Any) -> None:  # fmt: skip
+def archive(run: Run, check: bool, output: str, **given: Any) -> None:
     """Archive topics into a lakehouse table.
 
     Every message is in the table once, whatever is stopped or killed when: the same command goes
@@ -202,9 +204,15 @@ def _archive(asked: Asked, run: Run) -> Row:
         stopping() as stop,
     ):
         worker = Archive(
-            spark, table, job, run=token, clock=clock, progress=progress,
-            report=_report(asked, job.options), watcher=watcher,
-        )  # fmt: skip
+            spark,
+            table,
+            job,
+            run=token,
+            clock=clock,
+            progress=progress,
+            report=_report(asked, job.options),
+            watcher=watcher,
+        )
         tidy = Tidy(spark, worker, run=token, clock=clock, say=progress.note)
         if asked.follow:
             follow(worker, stop, asked.trigger, progress, tidy if asked.compact else None)
@@ -222,7 +230,7 @@ def _archive(asked: Asked, run: Run) -> Row:
 
 
 def _again(asked: Asked, run: Run) -> Row:
-    from gantrymq.base.moments import describe, local_zone, parse_period
+    from gantrymq.base.time_text import describe, local_zone, parse_period
     from gantrymq.pipelines.archive.rerun import again
 
     clock, zone = SystemClock(), asked.zone or local_zone()

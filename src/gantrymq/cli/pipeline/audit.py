@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gantrymq.base.words import counted
-from gantrymq.cli.output import output_option, print_line, print_table
+from gantrymq.base.plurals import counted
+from gantrymq.cli.common.output import output_option, print_line, print_table
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
 
 if TYPE_CHECKING:
@@ -21,8 +21,13 @@ WRONG_CODE = 1
 
 @click.command("audit")
 @click.argument("store", type=FOLDER)
-@click.option("--rebuild", "rebuilds", is_flag=True, help="Make queues and index anew from the "
-              "log first; only of a store whose broker was stopped properly.")  # fmt: skip
+@click.option(
+    "--rebuild",
+    "rebuilds",
+    is_flag=True,
+    help="Make queues and index anew from the "
+    "log first; only of a store whose broker was stopped properly.",
+)
 @click.option("--report", "report", type=PAGE, help="Write what was found as a page, too.")
 @output_option
 @spark_options
@@ -39,11 +44,13 @@ def audit(store: Path, rebuilds: bool, report: Path | None, output: str, run: Ru
         StoreFolder(str(store))  # says at once what is no store
         if rebuilds:
             made = rebuild_store(str(store))
-            print(f"rebuilt {counted(made.queues, 'queue')} with "
-                  f"{counted(made.entries, 'entry', 'entries', form=',')} and "
-                  f"{counted(made.index_files, 'index file')}; before: "
-                  f"{', '.join(made.kept) or 'nothing'}",
-                  file=sys.stderr)  # fmt: skip
+            print(
+                f"rebuilt {counted(made.queues, 'queue')} with "
+                f"{counted(made.entries, 'entry', 'entries', form=',')} and "
+                f"{counted(made.index_files, 'index file')}; before: "
+                f"{', '.join(made.kept) or 'nothing'}",
+                file=sys.stderr,
+            )
     progress = run.progress()
     with run.session("audit") as spark, run.watched(spark, progress):
         from gantrymq.pipelines.audit.audit import audit as check
@@ -93,7 +100,9 @@ def _print(found: "Audit", form: str) -> None:
     rate = size / found.seconds / 1e6 if found.seconds else 0.0
     for note in found.notes:
         print(f"note: {note}", file=sys.stderr)
-    print(f"{found.directory}: {_verdict(wrong)}; "
-          f"{counted(size, 'byte', form=',')} of records in {found.seconds:.1f} s "
-          f"({rate:,.0f} MB/s)",
-          file=sys.stderr)  # fmt: skip
+    print(
+        f"{found.directory}: {_verdict(wrong)}; "
+        f"{counted(size, 'byte', form=',')} of records in {found.seconds:.1f} s "
+        f"({rate:,.0f} MB/s)",
+        file=sys.stderr,
+    )

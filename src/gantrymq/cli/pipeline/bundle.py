@@ -8,8 +8,13 @@ from gantrymq.cli.pipeline.spark_run import Run
 
 
 @click.command("bundle")
-@click.option("--into", "target", type=click.Path(dir_okay=False, path_type=Path), required=True,
-              help="File to write: .zip or .tar.gz.")  # fmt: skip
+@click.option(
+    "--into",
+    "target",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="File to write: .zip or .tar.gz.",
+)
 def bundle(target: Path) -> None:
     """Write the file that `--bundle` hands to the executors of a cluster.
 

@@ -4,7 +4,7 @@ import click
 
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.tokens import run_token
-from gantrymq.cli.output import output_option, print_rows
+from gantrymq.cli.common.output import output_option, print_rows
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
 
 HOUR_MS = 3_600_000
@@ -23,7 +23,7 @@ VACUUM_HOURS_MIN = 1
 )
 @output_option
 @spark_options
-def compact(run: Run, table: str, vacuum_hours: float, output: str) -> None:  # fmt: skip
+def compact(run: Run, table: str, vacuum_hours: float, output: str) -> None:
     """Join small files of the archive in FOLDER, and delete those that do not belong to it.
 
     Rows and positions stay what they are, and the archive may run at the same time. Files of runs

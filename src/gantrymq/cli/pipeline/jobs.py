@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gantrymq.cli.output import Row, namesrv_option, output_option, print_rows
+from gantrymq.cli.common.output import Row, namesrv_option, output_option, print_rows
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
 
 if TYPE_CHECKING:
@@ -33,8 +33,12 @@ def run(target: str, namesrv: str | None, output: str, run: Run) -> None:
 
 @click.command("again")
 @click.argument("target", metavar="MODULE:JOB")
-@click.option("--since", required=True, metavar="WHEN",
-              help="Where the period begins: 'yesterday 00:00', '2026-01-31 08:00'.")  # fmt: skip
+@click.option(
+    "--since",
+    required=True,
+    metavar="WHEN",
+    help="Where the period begins: 'yesterday 00:00', '2026-01-31 08:00'.",
+)
 @click.option("--until", metavar="WHEN", help="Where it ends, exclusive; open if not given.")
 @click.option("--zone", metavar="ZONE", help="Time zone of WHEN, such as Europe/Berlin; the job's.")
 @click.option("--archive", metavar="FOLDER", help="Read an archive instead of the topic.")
@@ -44,9 +48,17 @@ def run(target: str, namesrv: str | None, output: str, run: Run) -> None:
 @output_option
 @spark_options
 def again(
-    target: str, since: str, until: str | None, zone: str | None, archive: str | None,
-    commit_progress: bool, dry_run: bool, namesrv: str | None, output: str, run: Run,
-) -> None:  # fmt: skip
+    target: str,
+    since: str,
+    until: str | None,
+    zone: str | None,
+    archive: str | None,
+    commit_progress: bool,
+    dry_run: bool,
+    namesrv: str | None,
+    output: str,
+    run: Run,
+) -> None:
     """Repeat the job called JOB in MODULE for a period, and replace the rows of that period.
 
     No other row changes, and the progress of the job's group stays where it is. All of it is one
@@ -58,9 +70,15 @@ def again(
             print(note, file=sys.stderr)
         with run.session(f"again {job.name}") as spark, run.watched(spark, run.progress()):
             outcome = job.again(
-                spark, _address(namesrv), since=since, until=until, zone=zone, archive=archive,
-                commit_progress=commit_progress, dry_run=dry_run,
-            )  # fmt: skip
+                spark,
+                _address(namesrv),
+                since=since,
+                until=until,
+                zone=zone,
+                archive=archive,
+                commit_progress=commit_progress,
+                dry_run=dry_run,
+            )
         print_rows([_row(job, outcome)], output)
         if dry_run:
             print("nothing was changed", file=sys.stderr)
@@ -89,7 +107,7 @@ def _address(namesrv: str | None) -> str:
 
 
 def _row(job: "Job", outcome: "JobResult") -> Row:
-    from gantrymq.base.moments import describe
+    from gantrymq.base.time_text import describe
 
     since, until = (
         None if ms is None else describe(ms, job.zone)

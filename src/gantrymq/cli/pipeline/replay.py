@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gantrymq.base.words import are, counted
-from gantrymq.cli.known import check_archived, check_names, check_stored
-from gantrymq.cli.output import Row, namesrv_option, output_option, print_rows
+from gantrymq.base.plurals import are, counted
+from gantrymq.cli.common.known import check_archived, check_names, check_stored
+from gantrymq.cli.common.output import Row, namesrv_option, output_option, print_rows
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
 
 if TYPE_CHECKING:
@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 
 
 @click.command("replay")
-@click.option("--from", "origin", metavar="WHERE",
-              help="topic:NAME, store:FOLDER, or the folder of an archive.")  # fmt: skip
+@click.option(
+    "--from",
+    "origin",
+    metavar="WHERE",
+    help="topic:NAME, store:FOLDER, or the folder of an archive.",
+)
 @click.option("--topic", help="Whose messages; not needed with topic:NAME.")
 @click.option("--into", metavar="TOPIC", help="Where they go; the same topic with --same-topic.")
 @click.option("--since", metavar="WHEN", help="Stored from then on: 'yesterday 00:00', '2h ago'.")
@@ -31,11 +35,21 @@ if TYPE_CHECKING:
 @click.option("--sql", metavar="EXPR", help="Only those whose properties fit: 'amount > 10'.")
 @click.option("--id", "ids", multiple=True, metavar="MSGID", help="This one; may be given often.")
 @click.option("--all", "everything", is_flag=True, help="Every message there is.")
-@click.option("--order", type=click.Choice(["key", "queue"]), default="key", show_default=True,
-              help="What stays together: a key, or a queue of the origin.")  # fmt: skip
+@click.option(
+    "--order",
+    type=click.Choice(["key", "queue"]),
+    default="key",
+    show_default=True,
+    help="What stays together: a key, or a queue of the origin.",
+)
 @click.option("--rate", metavar="N/s", help="At most so many messages a second.")
-@click.option("--chunk", type=click.IntRange(1, 1_000_000), default=50_000, show_default=True,
-              help="Messages that are published at once.")  # fmt: skip
+@click.option(
+    "--chunk",
+    type=click.IntRange(1, 1_000_000),
+    default=50_000,
+    show_default=True,
+    help="Messages that are published at once.",
+)
 @click.option("--same-topic", is_flag=True, help="Yes, into the topic that they came from.")
 @click.option("--dry-run", is_flag=True, help="Only count what would be sent.")
 @click.option("--resume", metavar="ID", help="Go on with this replay, whatever its words were.")
@@ -93,9 +107,14 @@ def _replay(
         note = "stopping after this chunk; once more to stop now"
         with stopping(note) as stop:
             work = Replay(
-                spark, namesrv, journal, who=_who(), progress=progress, stop=stop,
+                spark,
+                namesrv,
+                journal,
+                who=_who(),
+                progress=progress,
+                stop=stop,
                 chunk_rows=words["chunk"],
-            )  # fmt: skip
+            )
             if words["dry_run"] and request is not None:
                 with run.watched(spark, progress):
                     plan = work.preview(request, rate=rate)
@@ -125,7 +144,7 @@ def _check_topic(request: "ReplayRequest", namesrv: str) -> None:
 
 
 def _request(words: dict[str, Any]) -> "ReplayRequest":
-    from gantrymq.base.moments import local_zone
+    from gantrymq.base.time_text import local_zone
     from gantrymq.pipelines.replay import ReplayRequest
     from gantrymq.pipelines.replay.request import TOPIC, parse_origin
 
@@ -161,7 +180,7 @@ def _who() -> str:
 
 def _show_plan(plan: "ReplayPlan", rate: int | None, output: str, *, done: int = 0) -> None:
     """All that a replay sends; `done` chunks of it are sent already."""
-    from gantrymq.base.moments import describe
+    from gantrymq.base.time_text import describe
 
     zone = plan.request.zone
     rows: list[Row] = [

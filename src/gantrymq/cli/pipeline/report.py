@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from gantrymq.cli.known import check_archived, check_names, check_stored
-from gantrymq.cli.output import namesrv_option
+from gantrymq.cli.common.known import check_archived, check_names, check_stored
+from gantrymq.cli.common.output import namesrv_option
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
 
 STEPS = ("auto", "second", "minute", "hour", "day")
@@ -22,25 +22,52 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--group", "groups", multiple=True, help="Only this group; may be given often.")
 @click.option("--since", metavar="WHEN", help="Messages stored then or later: 'yesterday 00:00'.")
 @click.option("--until", metavar="WHEN", help="Messages stored before then.")
-@click.option("--zone", metavar="ZONE", help="Time zone, such as Europe/Berlin; else this "
-              "machine's.")  # fmt: skip
-@click.option("--by", type=click.Choice(STEPS), default="auto", show_default=True,
-              help="Step of the lines over time.")  # fmt: skip
+@click.option(
+    "--zone", metavar="ZONE", help="Time zone, such as Europe/Berlin; else this machine's."
+)
+@click.option(
+    "--by",
+    type=click.Choice(STEPS),
+    default="auto",
+    show_default=True,
+    help="Step of the lines over time.",
+)
 @click.option("--archive", type=FOLDER, help="Read messages from an archive.")
 @click.option("--store", type=FOLDER, help="Read messages from a broker's store folder.")
-@click.option("--trace-topic", default="RMQ_SYS_TRACE_TOPIC", show_default=True,
-              help="Where clients trace.")  # fmt: skip
-@click.option("--history", type=FOLDER, help="Folder where lags are kept from run to run; else "
-              "`history` in --into.")  # fmt: skip
+@click.option(
+    "--trace-topic", default="RMQ_SYS_TRACE_TOPIC", show_default=True, help="Where clients trace."
+)
+@click.option(
+    "--history",
+    type=FOLDER,
+    help="Folder where lags are kept from run to run; else `history` in --into.",
+)
 @namesrv_option
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text",
-              show_default=True, help="Form of the summary.")  # fmt: skip
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Form of the summary.",
+)
 @spark_options
 def report(
-    folder: Path, topics: tuple[str, ...], groups: tuple[str, ...], since: str | None,
-    until: str | None, zone: str | None, by: str, archive: Path | None, store: Path | None,
-    trace_topic: str, history: Path | None, namesrv: str | None, output: str, run: Run,
-) -> None:  # fmt: skip
+    folder: Path,
+    topics: tuple[str, ...],
+    groups: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    zone: str | None,
+    by: str,
+    archive: Path | None,
+    store: Path | None,
+    trace_topic: str,
+    history: Path | None,
+    namesrv: str | None,
+    output: str,
+    run: Run,
+) -> None:
     """Write tables, pictures and report.html to a folder.
 
     Reads live topics, or --store, or --archive; with an archive and a name server the groups'
@@ -51,9 +78,17 @@ def report(
         namesrv = os.environ.get("NAMESRV_ADDR") or None
     with run.ending():
         wanted = _wanted(
-            topics, groups, since, until, zone, by,
-            namesrv=namesrv, archive=archive, store=store, trace_topic=trace_topic,
-        )  # fmt: skip
+            topics,
+            groups,
+            since,
+            until,
+            zone,
+            by,
+            namesrv=namesrv,
+            archive=archive,
+            store=store,
+            trace_topic=trace_topic,
+        )
         _check_names(topics, groups, archive, store, namesrv)
     progress = run.progress()
     with run.session("report", namesrv=namesrv) as spark, run.watched(spark, progress):
@@ -62,9 +97,12 @@ def report(
         from gantrymq.pipelines.report.writing import write
 
         made = build_report(
-            spark, wanted, clock=SystemClock(), history=history or folder / "history",
+            spark,
+            wanted,
+            clock=SystemClock(),
+            history=history or folder / "history",
             told=progress,
-        )  # fmt: skip
+        )
         page = write(made, folder)
     _say(made, page, output)
     if made.unexplained:
@@ -72,9 +110,12 @@ def report(
 
 
 def _check_names(
-    topics: tuple[str, ...], groups: tuple[str, ...], archive: Path | None, store: Path | None,
+    topics: tuple[str, ...],
+    groups: tuple[str, ...],
+    archive: Path | None,
+    store: Path | None,
     namesrv: str | None,
-) -> None:  # fmt: skip
+) -> None:
     """Topics must be where messages are read; groups where their progress is kept."""
     if store is not None:
         check_stored(store, *topics, groups=groups)
@@ -87,11 +128,16 @@ def _check_names(
 
 
 def _wanted(
-    topics: tuple[str, ...], groups: tuple[str, ...], since: str | None, until: str | None,
-    zone: str | None, by: str, **places: Any,
-) -> Any:  # fmt: skip
+    topics: tuple[str, ...],
+    groups: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    zone: str | None,
+    by: str,
+    **places: Any,
+) -> Any:
     from gantrymq.base.clock import SystemClock
-    from gantrymq.base.moments import find_zone, local_zone, parse_period
+    from gantrymq.base.time_text import find_zone, local_zone, parse_period
     from gantrymq.pipelines.report.request import ReportRequest
     from gantrymq.pipelines.report.steps import STEPS_MS
 

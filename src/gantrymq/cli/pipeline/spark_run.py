@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from gantrymq.base.errors import GantryError
-from gantrymq.cli.output import INTERRUPTED, fail
+from gantrymq.cli.common.output import INTERRUPTED, fail
 from gantrymq.client.core.errors import NoNameServer
 
 if TYPE_CHECKING:
@@ -96,12 +96,25 @@ class Run:
 def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of where and how Spark runs to a command; it gets them as `run`."""
 
-    @click.option("--master", metavar="URL", help="Where Spark runs: local[4], spark://host:7077, "
-                  "yarn, k8s://..., sc://host (Connect); else this machine.")  # fmt: skip
-    @click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", callback=_pairs,
-                  help="A setting of Spark's; may be given often.")  # fmt: skip
-    @click.option("--bundle", metavar="FILE", help="What `gantry pipeline bundle` wrote, for "
-                  "executors that do not have gantrymq.")  # fmt: skip
+    @click.option(
+        "--master",
+        metavar="URL",
+        help="Where Spark runs: local[4], spark://host:7077, "
+        "yarn, k8s://..., sc://host (Connect); else this machine.",
+    )
+    @click.option(
+        "--conf",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=_pairs,
+        help="A setting of Spark's; may be given often.",
+    )
+    @click.option(
+        "--bundle",
+        metavar="FILE",
+        help="What `gantry pipeline bundle` wrote, for executors that do not have gantrymq.",
+    )
     @click.option("--driver-memory", metavar="SIZE", help="Heap of the driver, such as 2g.")
     @click.option("--progress/--quiet", "shown", default=True, help="Say how far it is, or not.")
     @click.option("-v", "--verbose", is_flag=True, help="Show Spark's log and full tracebacks.")

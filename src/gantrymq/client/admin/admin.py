@@ -10,10 +10,22 @@ from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
 from gantrymq.base.config import format_properties, parse_properties
 from gantrymq.base.network import Network
-from gantrymq.client.admin import message_query, order_topics, reset_offsets, waiting_messages
+from gantrymq.client.admin import (
+    members,
+    message_query,
+    order_topics,
+    reset_offsets,
+    waiting_messages,
+)
 from gantrymq.client.admin.message_query import FOREVER_MS, QUERY_MESSAGES_MAX
 from gantrymq.client.admin.reset_offsets import ResetRow, To
-from gantrymq.client.admin.tables import GroupProgress, group_table, progress, topic_offsets
+from gantrymq.client.admin.tables import (
+    GroupProgress,
+    attribute_changes,
+    group_table,
+    progress,
+    topic_offsets,
+)
 from gantrymq.client.consume.membership import queue_offsets
 from gantrymq.client.core.errors import TRANSPORT_ERRORS, ClientError, Closed, NoRoute, NotStarted
 from gantrymq.client.core.instance import Hook, Instance, shared_instance
@@ -203,7 +215,7 @@ class Admin:
             write_queue_nums=queues if write_queues is None else write_queues,
             perm=perm,
             order=order,
-            attributes=_attribute_changes(attributes or {}) or None,
+            attributes=attribute_changes(attributes or {}) or None,
         )
         masters = await self.masters(cluster=cluster, broker=broker)
         for address in masters.values():
@@ -213,9 +225,12 @@ class Admin:
         await self._await_announced(header, masters)
         if order:
             await order_topics.fix_queues(
-                self.instance, name, masters, header.write_queue_nums,
+                self.instance,
+                name,
+                masters,
+                header.write_queue_nums,
                 others_stay=broker is not None,
-            )  # fmt: skip
+            )
         elif self.instance.routes.cached(name) is not None:
             await self.instance.routes.refresh(name)
         return masters
@@ -254,10 +269,11 @@ class Admin:
 
     async def _route_at(self, namesrv: str, topic: str) -> Route | None:
         _, answer = await self.instance.call(
-            namesrv, calls.GET_ROUTEINFO_BY_TOPIC,
+            namesrv,
+            calls.GET_ROUTEINFO_BY_TOPIC,
             t.RouteRequest(topic=topic, accept_standard_json_only=True),
             expect=(ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST),
-        )  # fmt: skip
+        )
         found = answer.code == ResponseCode.SUCCESS and answer.body
         return fastjson.load_as(answer.body, Route) if found else None
 
@@ -385,9 +401,11 @@ class Admin:
         expected = (ResponseCode.SUCCESS, ResponseCode.CONSUMER_NOT_ONLINE)
         for address in await self._addresses_of_group(group, None):
             _, answer = await self.instance.call(
-                address, calls.GET_CONSUMER_CONNECTION_LIST, c.GroupRequest(consumer_group=group),
+                address,
+                calls.GET_CONSUMER_CONNECTION_LIST,
+                c.GroupRequest(consumer_group=group),
                 expect=expected,
-            )  # fmt: skip
+            )
             if answer.code == ResponseCode.SUCCESS:
                 part = fastjson.load_as(answer.body, ConsumerConnections)
                 known = {connection.client_id for connection in whole.connection_set}
@@ -399,30 +417,12 @@ class Admin:
 
     async def subscription_conflicts(self, group: str) -> list[SubscriptionConflict]:
         """Where members of a group want different things: such a group loses messages."""
-        found: dict[SubscriptionConflict, None] = {}
-        for address in await self._addresses_of_group(group, None):
-            _, answer = await self.instance.call(
-                address, calls.GET_CONSUMER_CONNECTION_LIST, c.GroupRequest(consumer_group=group),
-                expect=(ResponseCode.SUCCESS, ResponseCode.CONSUMER_NOT_ONLINE),
-            )  # fmt: skip
-            if answer.code == ResponseCode.SUCCESS:
-                said = fastjson.load_as(answer.body, ConsumerConnections).subscription_conflicts
-                found |= dict.fromkeys(said or ())
-        return list(found)
+        addresses = await self._addresses_of_group(group, None)
+        return await members.subscription_conflicts(self.instance, addresses, group)
 
     async def producers(self, group: str, topic: str) -> ProducerConnections:
         """The producers of a group that are connected to a topic's brokers."""
-        whole = ProducerConnections()
-        header = c.ProducerGroupRequest(producer_group=group)
-        for address in await self._addresses_of(topic):
-            _, answer = await self.instance.call(
-                address, calls.GET_PRODUCER_CONNECTION_LIST, header,
-                expect=(ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR),
-            )  # fmt: skip
-            if answer.code == ResponseCode.SUCCESS:
-                part = fastjson.load_as(answer.body, ProducerConnections)
-                whole.connection_set = [*whole.connection_set, *part.connection_set]
-        return whole
+        return await members.producers(self.instance, await self._addresses_of(topic), group)
 
     # back-tracking
 
@@ -491,10 +491,3 @@ class Admin:
         return await message_query.by_key(
             self.instance, topic, key, count_max=count_max, begin_ms=begin_ms, end_ms=end_ms
         )
-
-
-def _attribute_changes(wanted: Mapping[str, str | None]) -> str:
-    """As RocketMQ's header says it: `+name=value` sets one, `-name` removes one."""
-    return ",".join(
-        f"-{name}" if value is None else f"+{name}={value}" for name, value in wanted.items()
-    )

@@ -270,18 +270,24 @@ class DeadLetters:
         for data in route.queue_datas:
             if not data.perm & READ:
                 await self._admin.create_topic(
-                    self._topic, read_queues=data.read_queue_nums,
-                    write_queues=data.write_queue_nums, broker=data.broker_name,
-                )  # fmt: skip
+                    self._topic,
+                    read_queues=data.read_queue_nums,
+                    write_queues=data.write_queue_nums,
+                    broker=data.broker_name,
+                )
                 mended.append(data.broker_name)
         return mended
 
     # sending again
 
     async def resend(
-        self, letter: Letter, *, to: Target = "retry", again: bool = False,
+        self,
+        letter: Letter,
+        *,
+        to: Target = "retry",
+        again: bool = False,
         body: bytes | None = None,
-    ) -> Resent | None:  # fmt: skip
+    ) -> Resent | None:
         """Send a letter again, with another body if one is given; None: it was resent before.
 
         `retry` puts it into the group's retry topic, so that only this group gets it; `topic` puts
@@ -292,9 +298,14 @@ class DeadLetters:
         )
 
     async def resend_all(
-        self, wanted: DeadLetterFilter = ALL, *, to: Target = "retry", rate: float = RATE_DEFAULT,
-        progress: Path | None = None, again: bool = False,
-    ) -> ResendSummary:  # fmt: skip
+        self,
+        wanted: DeadLetterFilter = ALL,
+        *,
+        to: Target = "retry",
+        rate: float = RATE_DEFAULT,
+        progress: Path | None = None,
+        again: bool = False,
+    ) -> ResendSummary:
         """Send the wanted letters again, at most `rate` a second; each of them once.
 
         Interrupted, the same call goes on: a letter that has arrived is found by its id at the

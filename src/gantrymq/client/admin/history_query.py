@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final, Protocol, TypeVar
 
 from gantrymq.base.errors import GantryError, ProtocolError
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.message_history import (
     GroupFacts,
@@ -125,8 +125,9 @@ class HistoryQuery:
                 self.instance, address, broker, topic, self.msg_id, unique=True
             )
 
-        pairs = ((broker, address, topic) for broker, address in self.brokers.items()
-                 for topic in topics)  # fmt: skip
+        pairs = (
+            (broker, address, topic) for broker, address in self.brokers.items() for topic in topics
+        )
         self.add(await self.all([ask(*pair) for pair in pairs]))
 
 
@@ -204,8 +205,11 @@ class Stored:
         if hunt.topic is not None:
             return
         skipped = (RETRY_PREFIX, DEAD_PREFIX)
-        names = [name for name in await hunt.admin.topics()
-                 if not is_system_topic(name) and not name.startswith(skipped)]  # fmt: skip
+        names = [
+            name
+            for name in await hunt.admin.topics()
+            if not is_system_topic(name) and not name.startswith(skipped)
+        ]
         if len(names) > TOPICS_MAX:
             hunt.unknown(f"only {TOPICS_MAX} of {len(names)} topics were searched: name the topic")
             names = names[:TOPICS_MAX]

@@ -1,6 +1,6 @@
 """What would help against a backlog, concluded from what was seen. Pure."""
 
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.client.admin.lag import GroupLag, QueueLag, TopicLag
 
 HOT_SHARE = 0.8

@@ -1,4 +1,4 @@
-"""The running members of a group: who they are, and which queues each says it holds."""
+"""Who is connected: members of groups, the queues that each says it holds, and producers."""
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
@@ -12,9 +12,13 @@ from gantrymq.client.admin.tables import queue_table
 from gantrymq.client.core.instance import Instance
 from gantrymq.model import Queue
 from gantrymq.protocol import calls, fastjson
-from gantrymq.protocol.bodies import ConsumerConnections
+from gantrymq.protocol.bodies import (
+    ConsumerConnections,
+    ProducerConnections,
+    SubscriptionConflict,
+)
 from gantrymq.protocol.codes import ResponseCode
-from gantrymq.protocol.headers.clients import GroupRequest
+from gantrymq.protocol.headers.clients import GroupRequest, ProducerGroupRequest
 from gantrymq.protocol.headers.relays import RunningInfoRequest
 
 ANSWER_SECONDS_MAX: Final = 5.0
@@ -75,9 +79,11 @@ async def members_of(instance: Instance, addresses: Iterable[str], group: str) -
     whole = ConsumerConnections()
     for address in addresses:
         _, answer = await instance.call(
-            address, calls.GET_CONSUMER_CONNECTION_LIST, GroupRequest(consumer_group=group),
+            address,
+            calls.GET_CONSUMER_CONNECTION_LIST,
+            GroupRequest(consumer_group=group),
             expect=(ResponseCode.SUCCESS, ResponseCode.CONSUMER_NOT_ONLINE),
-        )  # fmt: skip
+        )
         if answer.code == ResponseCode.SUCCESS:
             part = fastjson.load_as(answer.body, ConsumerConnections)
             for connection in part.connection_set:
@@ -115,6 +121,42 @@ async def _ask(instance: Instance, address: str, group: str, client_id: str) -> 
 def _number(text: object) -> int:
     """Members are other people's programs: what is no number counts as not said."""
     return int(text) if isinstance(text, str) and text.isdecimal() else 0
+
+
+async def subscription_conflicts(
+    instance: Instance, addresses: Iterable[str], group: str
+) -> list[SubscriptionConflict]:
+    """The conflicts that each broker tells of, each once."""
+    found: dict[SubscriptionConflict, None] = {}
+    for address in addresses:
+        _, answer = await instance.call(
+            address,
+            calls.GET_CONSUMER_CONNECTION_LIST,
+            GroupRequest(consumer_group=group),
+            expect=(ResponseCode.SUCCESS, ResponseCode.CONSUMER_NOT_ONLINE),
+        )
+        if answer.code == ResponseCode.SUCCESS:
+            said = fastjson.load_as(answer.body, ConsumerConnections).subscription_conflicts
+            found |= dict.fromkeys(said or ())
+    return list(found)
+
+
+async def producers(
+    instance: Instance, addresses: Iterable[str], group: str
+) -> ProducerConnections:
+    """The producers of a group that these brokers know; a broker without any is passed over."""
+    whole = ProducerConnections()
+    for address in addresses:
+        _, answer = await instance.call(
+            address,
+            calls.GET_PRODUCER_CONNECTION_LIST,
+            ProducerGroupRequest(producer_group=group),
+            expect=(ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR),
+        )
+        if answer.code == ResponseCode.SUCCESS:
+            part = fastjson.load_as(answer.body, ProducerConnections)
+            whole.connection_set = [*whole.connection_set, *part.connection_set]
+    return whole
 
 
 async def together(works: Iterable[Awaitable[T]]) -> list[T]:

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.client.admin.trace_query import TraceEvent
 from gantrymq.client.messages.failures import failure_in
 from gantrymq.client.messages.received import Received
@@ -233,9 +233,12 @@ class _HistoryText:
         if self._any is not None and not any(isinstance(e.record, Pub) for e in self._facts.trace):
             host = "{}:{}".format(*self._any.born_host)
             born = Event(
-                at_ms=self._any.born_ms, what="born", text="made by its producer", place=host,
+                at_ms=self._any.born_ms,
+                what="born",
+                text="made by its producer",
+                place=host,
                 source=self._any.origin,
-            )  # fmt: skip
+            )
             events.append(born)
         events += [self._half_event(copy) for copy in self._halves]
         if self._facts.decided_ms is not None and not self._undecided:
@@ -278,9 +281,13 @@ class _HistoryText:
             else "waits for its time"
         )
         return Event(
-            at_ms=copy.store_ms, what="retry" if group else "delayed", text=text,
-            place=_place(copy), group=group, due_ms=due_ms,
-        )  # fmt: skip
+            at_ms=copy.store_ms,
+            what="retry" if group else "delayed",
+            text=text,
+            place=_place(copy),
+            group=group,
+            due_ms=due_ms,
+        )
 
     def _trace_events(self) -> list[Event]:
         before = {
@@ -382,9 +389,13 @@ def _rank(event: Event) -> int:
 
 def _event(copy: Received, what: str, text: str, group: str = "") -> Event:
     return Event(
-        at_ms=copy.store_ms, what=what, text=text, place=_place(copy), group=group,
+        at_ms=copy.store_ms,
+        what=what,
+        text=text,
+        place=_place(copy),
+        group=group,
         source=copy.origin,
-    )  # fmt: skip
+    )
 
 
 def _place(copy: Received) -> str:

@@ -71,9 +71,16 @@ async def by_key(
     for data in route.broker_datas:
         address = instance.routes.address_of(data.broker_name, any_id=True)
         found += await query_broker(
-            instance, address, data.broker_name, topic, key,
-            count_max=count_max, begin_ms=begin_ms, end_ms=end_ms, unique=unique,
-        )  # fmt: skip
+            instance,
+            address,
+            data.broker_name,
+            topic,
+            key,
+            count_max=count_max,
+            begin_ms=begin_ms,
+            end_ms=end_ms,
+            unique=unique,
+        )
     return sorted(found, key=lambda message: message.store_ms)[:count_max]
 
 
@@ -91,9 +98,16 @@ async def query_broker(
 ) -> list[Received]:
     """The messages with a key that one broker has, also of topics that no route names."""
     page = await query_page(
-        instance, address, broker_name, topic, key,
-        count_max=count_max, begin_ms=begin_ms, end_ms=end_ms, unique=unique,
-    )  # fmt: skip
+        instance,
+        address,
+        broker_name,
+        topic,
+        key,
+        count_max=count_max,
+        begin_ms=begin_ms,
+        end_ms=end_ms,
+        unique=unique,
+    )
     return [message for message in page if has_key(message, key, unique=unique)]
 
 
@@ -116,13 +130,19 @@ async def query_page(
 ) -> list[Received]:
     """One answer of one broker's index: the newest records that the key's hash leads to."""
     header = QueryMessageRequest(
-        topic=topic, key=key, max_num=count_max, begin_timestamp=begin_ms, end_timestamp=end_ms,
+        topic=topic,
+        key=key,
+        max_num=count_max,
+        begin_timestamp=begin_ms,
+        end_timestamp=end_ms,
         unique_key_query=unique,
-    )  # fmt: skip
+    )
     _, answer = await instance.call(
-        address, calls.QUERY_MESSAGE, header,
+        address,
+        calls.QUERY_MESSAGE,
+        header,
         expect=(ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND),
-    )  # fmt: skip
+    )
     return read_records(answer.body, broker_name) if answer.code == ResponseCode.SUCCESS else []
 
 

@@ -8,7 +8,7 @@ their result says whether it is all there is, and if not, why.
 from typing import Final, NamedTuple
 
 from gantrymq.base.errors import GantryError
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.client.admin import message_query
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.message_query import FOREVER_MS, QUERY_MESSAGES_MAX, MessageMissing
@@ -56,9 +56,15 @@ class Finder:
             return Found([], False, str(error))
 
     async def by_key(
-        self, topic: str, key: str, *, begin_ms: int = 0, end_ms: int = FOREVER_MS,
-        limit: int = FOUND_MAX, unique: bool = False,
-    ) -> Found:  # fmt: skip
+        self,
+        topic: str,
+        key: str,
+        *,
+        begin_ms: int = 0,
+        end_ms: int = FOREVER_MS,
+        limit: int = FOUND_MAX,
+        unique: bool = False,
+    ) -> Found:
         """All messages of a topic that carry a key, stored within a time."""
         route = await self._instance.routes.get(topic)
         messages: list[Received] = []
@@ -81,17 +87,30 @@ class Finder:
         return Found(messages, not gaps, "; ".join(gaps))
 
     async def _pages(
-        self, broker_name: str, topic: str, key: str, begin_ms: int, end_ms: int, limit: int,
+        self,
+        broker_name: str,
+        topic: str,
+        key: str,
+        begin_ms: int,
+        end_ms: int,
+        limit: int,
         unique: bool,
-    ) -> Found:  # fmt: skip
+    ) -> Found:
         """Page by page back in time, until a page is not full."""
         address = self._instance.routes.address_of(broker_name, any_id=True)
         found: dict[str, Received] = {}
         while True:
             page = await message_query.query_page(
-                self._instance, address, broker_name, topic, key, count_max=QUERY_MESSAGES_MAX,
-                begin_ms=begin_ms, end_ms=end_ms, unique=unique,
-            )  # fmt: skip
+                self._instance,
+                address,
+                broker_name,
+                topic,
+                key,
+                count_max=QUERY_MESSAGES_MAX,
+                begin_ms=begin_ms,
+                end_ms=end_ms,
+                unique=unique,
+            )
             fresh = [message for message in page if message.offset_msg_id not in found]
             found |= {message.offset_msg_id: message for message in fresh}
             wanted = [m for m in found.values() if message_query.has_key(m, key, unique=unique)]

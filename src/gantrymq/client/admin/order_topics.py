@@ -35,16 +35,18 @@ async def fix_queues(
     if (await instance.routes.refresh(topic)).order_topic_conf != value:
         log.warning(
             "order topic %s is not strict yet: its name server does not hand the queue list out; "
-            "set its orderMessageEnable=true", topic,
-        )  # fmt: skip
+            "set its orderMessageEnable=true",
+            topic,
+        )
     return value
 
 
 async def _known(instance: Instance, topic: str) -> dict[str, int]:
     _, answer = await instance.call_namesrv(
-        calls.GET_KV_CONFIG, t.KvRequest(namespace=NAMESPACE, key=topic),
+        calls.GET_KV_CONFIG,
+        t.KvRequest(namespace=NAMESPACE, key=topic),
         expect=(ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND),
-    )  # fmt: skip
+    )
     pairs = (part.rpartition(":") for part in answer.ext.get("value", "").split(";"))
     return {name: int(count) for name, _, count in pairs if name and count.isdecimal()}
 

@@ -111,15 +111,24 @@ class Resending:
         queue = await self._queue(target, message.queue.broker_name)
         flags = message.sys_flag & (COMPRESSED | TYPE_MASK) if body is None else 0
         header = SendRequestV2(
-            producer_group=INNER_PRODUCER, topic=target, queue_id=queue.queue_id, sys_flag=flags,
-            born_timestamp=message.born_ms, flag=message.flag, reconsume_times=0,
-            properties=properties.fitted(_reborn(message, origin, target)), unit_mode=False,
+            producer_group=INNER_PRODUCER,
+            topic=target,
+            queue_id=queue.queue_id,
+            sys_flag=flags,
+            born_timestamp=message.born_ms,
+            flag=message.flag,
+            reconsume_times=0,
+            properties=properties.fitted(_reborn(message, origin, target)),
+            unit_mode=False,
             batch=False,
-        )  # fmt: skip
+        )
         answer, _ = await instance.call(
-            instance.routes.address_of(queue.broker_name), calls.SEND_MESSAGE_V2, header,
-            message.stored_body if body is None else body, expect=STORED,
-        )  # fmt: skip
+            instance.routes.address_of(queue.broker_name),
+            calls.SEND_MESSAGE_V2,
+            header,
+            message.stored_body if body is None else body,
+            expect=STORED,
+        )
         place = Queue(target, queue.broker_name, answer.queue_id)
         return Resent(message.offset_msg_id, place, answer.queue_offset)
 

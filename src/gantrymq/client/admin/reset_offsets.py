@@ -116,9 +116,13 @@ async def _moves_by_itself(instance: Instance, address: str) -> bool:
 
 async def _move(instance: Instance, address: str, group: str, row: ResetRow) -> None:
     header = ResetRequest(
-        group=group, topic=row.queue.topic, timestamp=0, is_force=True,
-        queue_id=row.queue.queue_id, offset=row.new,
-    )  # fmt: skip
+        group=group,
+        topic=row.queue.topic,
+        timestamp=0,
+        is_force=True,
+        queue_id=row.queue.queue_id,
+        offset=row.new,
+    )
     try:
         await instance.call(address, calls.INVOKE_BROKER_TO_RESET_OFFSET, header)
     except BrokerRefused as error:
@@ -131,9 +135,11 @@ async def _move_offline(
     instance: Instance, address: str, group: str, rows: Sequence[ResetRow]
 ) -> None:
     _, answer = await instance.call(
-        address, calls.GET_CONSUMER_CONNECTION_LIST, GroupRequest(consumer_group=group),
+        address,
+        calls.GET_CONSUMER_CONNECTION_LIST,
+        GroupRequest(consumer_group=group),
         expect=(ResponseCode.SUCCESS, ResponseCode.CONSUMER_NOT_ONLINE),
-    )  # fmt: skip
+    )
     if answer.code == ResponseCode.SUCCESS:
         raise ClientError(
             f"{rows[0].queue.broker_name} cannot move the progress of a running group by itself "
@@ -141,9 +147,11 @@ async def _move_offline(
         )
     for row in rows:
         header = UpdateConsumerOffsetRequest(
-            consumer_group=group, topic=row.queue.topic, queue_id=row.queue.queue_id,
+            consumer_group=group,
+            topic=row.queue.topic,
+            queue_id=row.queue.queue_id,
             commit_offset=row.new,
-        )  # fmt: skip
+        )
         await instance.call(address, calls.UPDATE_CONSUMER_OFFSET, header)
 
 

@@ -7,7 +7,7 @@ queues to go, the read queues follow. Stopped half-way, the same call goes on wh
 import asyncio
 from collections.abc import Callable
 
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.core.errors import ClientError
 from gantrymq.model import Queue, TopicConfig
@@ -58,9 +58,13 @@ async def _configs(admin: Admin, name: str) -> dict[str, TopicConfig]:
 
 async def _set(admin: Admin, broker: str, config: TopicConfig, read: int, write: int) -> None:
     await admin.create_topic(
-        config.topic_name, read_queues=read, write_queues=write, perm=config.perm,
-        order=config.order, broker=broker,
-    )  # fmt: skip
+        config.topic_name,
+        read_queues=read,
+        write_queues=write,
+        perm=config.perm,
+        order=config.order,
+        broker=broker,
+    )
 
 
 async def _drained(

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, Literal, TypeVar
 
 from gantrymq.base.errors import GantryError
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.client.admin import reset_offsets
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.resend import LEFT_BEHIND, STORED
@@ -254,9 +254,15 @@ class _Mover:
     """Copies queues, each in its order, and then moves the group's progress behind the copies."""
 
     def __init__(
-        self, instance: Instance, group: str, targets: Sequence[Queue], keyless: Keyless,
-        rate: float, copies: Copies, force: bool,
-    ) -> None:  # fmt: skip
+        self,
+        instance: Instance,
+        group: str,
+        targets: Sequence[Queue],
+        keyless: Keyless,
+        rate: float,
+        copies: Copies,
+        force: bool,
+    ) -> None:
         self._instance, self._targets, self._keyless = instance, targets, keyless
         self._pace, self._copies = _Pace(rate), copies
         self._progress = _GroupProgress(instance, group, force)
@@ -328,15 +334,24 @@ class _Mover:
         kept = {name: text for name, text in message.properties.items() if name not in LEFT_BEHIND}
         kept[properties.SPREAD_FROM] = mark_of(message)
         header = SendRequestV2(
-            producer_group=INNER_PRODUCER, topic=target.topic, queue_id=target.queue_id,
-            sys_flag=message.sys_flag & (COMPRESSED | TYPE_MASK), born_timestamp=message.born_ms,
-            flag=message.flag, reconsume_times=0, properties=properties.fitted(kept),
-            unit_mode=False, batch=False,
-        )  # fmt: skip
+            producer_group=INNER_PRODUCER,
+            topic=target.topic,
+            queue_id=target.queue_id,
+            sys_flag=message.sys_flag & (COMPRESSED | TYPE_MASK),
+            born_timestamp=message.born_ms,
+            flag=message.flag,
+            reconsume_times=0,
+            properties=properties.fitted(kept),
+            unit_mode=False,
+            batch=False,
+        )
         await instance.call(
-            instance.routes.address_of(target.broker_name), calls.SEND_MESSAGE_V2, header,
-            message.stored_body, expect=STORED,
-        )  # fmt: skip
+            instance.routes.address_of(target.broker_name),
+            calls.SEND_MESSAGE_V2,
+            header,
+            message.stored_body,
+            expect=STORED,
+        )
 
 
 class _GroupProgress:

@@ -1,5 +1,6 @@
 """Answers to administrative questions as typed tables."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -31,8 +32,9 @@ def queue_table(body: bytes, row: type[T], name: str = "offsetTable") -> dict[Qu
     if not isinstance(table, dict):
         raise ProtocolError(f"answer has no {name}")
     try:
-        return {_queue(key): msgspec.convert(value, row, strict=False)
-                for key, value in table.items()}  # fmt: skip
+        return {
+            _queue(key): msgspec.convert(value, row, strict=False) for key, value in table.items()
+        }
     except msgspec.ValidationError as error:
         raise ProtocolError(f"{name}: {error}") from error
 
@@ -63,3 +65,10 @@ def _queue(key: Any) -> Queue:
     """A queue as the key of a map: an object, or (later fastjson) its JSON as a string."""
     fields = fastjson.loads(key) if isinstance(key, str) else dict(key)
     return msgspec.convert(fields, Queue, strict=False)
+
+
+def attribute_changes(wanted: Mapping[str, str | None]) -> str:
+    """As RocketMQ's header says it: `+name=value` sets one, `-name` removes one."""
+    return ",".join(
+        f"-{name}" if value is None else f"+{name}={value}" for name, value in wanted.items()
+    )

@@ -46,8 +46,11 @@ def find_addresses(
 ) -> list[str]:
     """The addresses that are written down somewhere; the strongest place that has any wins."""
     in_process = process.get(PROCESS_OPTION)
-    texts = (in_code, in_process if isinstance(in_process, str) else None,
-             environment.get(ENVIRONMENT))  # fmt: skip
+    texts = (
+        in_code,
+        in_process if isinstance(in_process, str) else None,
+        environment.get(ENVIRONMENT),
+    )
     for text in texts:
         if text and (found := split_list(text)):
             return found

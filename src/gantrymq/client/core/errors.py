@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import ConnectFailed
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.remoting.connection import CallTimeout, ConnectionLost
 
 TRANSPORT_ERRORS = (ConnectFailed, ConnectionLost, CallTimeout)

@@ -209,9 +209,14 @@ class Instance:
         return self._namesrv.addresses
 
     async def call_namesrv(
-        self, call: Call[Q, R], header: Q, body: bytes = b"", *, timeout: float | None = None,
+        self,
+        call: Call[Q, R],
+        header: Q,
+        body: bytes = b"",
+        *,
+        timeout: float | None = None,
         expect: Collection[int] = (0,),
-    ) -> tuple[R, Command]:  # fmt: skip
+    ) -> tuple[R, Command]:
         """Ask the name server in use; if it does not answer, the next one, and keep that.
 
         However many there are, all of them together have a few seconds.
@@ -251,9 +256,15 @@ class Instance:
     # calls
 
     async def call(
-        self, address: str, call: Call[Q, R], header: Q, body: bytes = b"", *,
-        timeout: float | None = None, expect: Collection[int] = (0,),
-    ) -> tuple[R, Command]:  # fmt: skip
+        self,
+        address: str,
+        call: Call[Q, R],
+        header: Q,
+        body: bytes = b"",
+        *,
+        timeout: float | None = None,
+        expect: Collection[int] = (0,),
+    ) -> tuple[R, Command]:
         """Send a request, connecting if need be. An answer whose code is not expected raises.
 
         The header is None when an expected error code came without fields: look at the code first.

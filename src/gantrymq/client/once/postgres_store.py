@@ -81,9 +81,14 @@ class PostgresStore(SharedOpening):
             return await self._take(connection, group, keys, holder, False, lease)
 
     async def _take(
-        self, connection: Any, group: str, keys: Sequence[str], holder: str, done: bool,
+        self,
+        connection: Any,
+        group: str,
+        keys: Sequence[str],
+        holder: str,
+        done: bool,
         seconds: float,
-    ) -> dict[str, WorkState]:  # fmt: skip
+    ) -> dict[str, WorkState]:
         """Sorted, so that two members who want the same rows cannot wait for each other."""
         table, wanted = self._table, sorted(keys)
         taken = await connection.execute(

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from gantrymq.base.errors import GantryError
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.client.core.instance import Instance
 from gantrymq.client.core.options import ProducerOptions
 from gantrymq.client.messages.received import Received
@@ -98,8 +98,9 @@ class Checks:
         except asyncio.QueueFull:
             log.warning(
                 "no room beside %s about transactions of %s; the broker will ask again",
-                counted(self._waiting.maxsize, "question"), self._group,
-            )  # fmt: skip
+                counted(self._waiting.maxsize, "question"),
+                self._group,
+            )
         return Command(code=0)
 
     def _say_missing(self, message: Unfinished) -> None:
@@ -109,8 +110,9 @@ class Checks:
                 "a broker asks about transaction %s, but the producer of %s has no check handler: "
                 "register one with @producer.check. Until then all its questions are answered "
                 "with unknown",
-                message.transaction_id, self._group,
-            )  # fmt: skip
+                message.transaction_id,
+                self._group,
+            )
 
     async def _work(self) -> None:
         while True:
@@ -144,18 +146,25 @@ class Checks:
             bname=asked.bname,
         )
         command = Command(
-            code=END_TRANSACTION.code, ext=header.to_ext(), remark=remark or None,
+            code=END_TRANSACTION.code,
+            ext=header.to_ext(),
+            remark=remark or None,
             codec=self._instance.codec,
-        )  # fmt: skip
+        )
         if not connection.open:
-            log.warning("%s left before its question was answered; it will ask again",
-                        connection.address)  # fmt: skip
+            log.warning(
+                "%s left before its question was answered; it will ask again", connection.address
+            )
             return
         for hook in self._instance.hooks:
             hook.before_request(connection.address, command)
         connection.oneway(command)
         if self.trace is not None:
             self.trace.transaction_ended(
-                message, message.msg_id, asked.transaction_id or "", message.queue.broker_name,
-                decision.value, from_check=True,
-            )  # fmt: skip
+                message,
+                message.msg_id,
+                asked.transaction_id or "",
+                message.queue.broker_name,
+                decision.value,
+                from_check=True,
+            )

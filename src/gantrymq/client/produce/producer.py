@@ -14,7 +14,7 @@ from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.client.core.errors import Closed, NotStarted, WindowFull
 from gantrymq.client.core.instance import Hook, Instance, shared_instance
 from gantrymq.client.core.options import ClientOptions, ProducerOptions, check_trace, chosen
@@ -405,9 +405,13 @@ class Producer:
         self._checked_topics.add(topic)
 
     def _pending(
-        self, sends: PendingSends, prepared: PreparedMessage, timeout: float | None, tries: int,
+        self,
+        sends: PendingSends,
+        prepared: PreparedMessage,
+        timeout: float | None,
+        tries: int,
         future: asyncio.Future[SendResult] | None = None,
-    ) -> Pending:  # fmt: skip
+    ) -> Pending:
         if timeout is not None:
             arguments.seconds("timeout", timeout, more_than_none=True)
         deadline = self._loop.time() + (self._send_seconds if timeout is None else timeout)

@@ -52,9 +52,11 @@ CALL_SECONDS: Final = 15.0
 GROUP: Final = "gantry-publisher"
 PAUSE_SECONDS_FIRST, PAUSE_SECONDS_MAX = 0.05, 2.0
 STORED: Final = (
-    ResponseCode.SUCCESS, ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE,
+    ResponseCode.SUCCESS,
+    ResponseCode.FLUSH_DISK_TIMEOUT,
+    ResponseCode.SLAVE_NOT_AVAILABLE,
     ResponseCode.FLUSH_SLAVE_TIMEOUT,
-)  # fmt: skip
+)
 BUSY: Final = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE)
 
 MENDABLE: Final = (*TRANSPORT_ERRORS, NoNameServer, BrokerUnknown)
@@ -232,17 +234,27 @@ class Publisher:
             await self._check_able(queue.broker_name)
         stage_queue = crc32(f"{self.writer}/{queue}".encode()) % STAGE_QUEUES
         header = SendRequestV2(
-            producer_group=GROUP, topic=STAGE_TOPIC, queue_id=stage_queue,
-            born_timestamp=self.instance.clock.now_ms(), properties="", batch=True,
-            reconsume_times=0, unit_mode=False, bname=queue.broker_name,
-        )  # fmt: skip
+            producer_group=GROUP,
+            topic=STAGE_TOPIC,
+            queue_id=stage_queue,
+            born_timestamp=self.instance.clock.now_ms(),
+            properties="",
+            batch=True,
+            reconsume_times=0,
+            unit_mode=False,
+            bname=queue.broker_name,
+        )
 
         async def send() -> Stretch:
             address = await self._address(queue.broker_name)
             answer, _ = await self.instance.call(
-                address, calls.SEND_BATCH_MESSAGE, header, batch,
-                timeout=timeout or CALL_SECONDS, expect=STORED,
-            )  # fmt: skip
+                address,
+                calls.SEND_BATCH_MESSAGE,
+                header,
+                batch,
+                timeout=timeout or CALL_SECONDS,
+                expect=STORED,
+            )
             return Stretch(
                 stage_queue, answer.queue_offset, count, queue.topic, queue.queue_id, last_id
             )
@@ -326,9 +338,13 @@ class Publisher:
                 )
 
     async def _ask(
-        self, broker: str, call: calls.Call[EpochRequest, Nothing], epoch: int, coordinator: str,
+        self,
+        broker: str,
+        call: calls.Call[EpochRequest, Nothing],
+        epoch: int,
+        coordinator: str,
         body: bytes,
-    ) -> bytes:  # fmt: skip
+    ) -> bytes:
         header = EpochRequest(writer=self.writer, epoch=epoch, coordinator=coordinator)
 
         async def ask() -> bytes:

@@ -97,9 +97,12 @@ def reply_to(
     if found.get(p.TIME_TO_LIVE):
         own[p.TIME_TO_LIVE] = found[p.TIME_TO_LIVE]
     return Message(
-        reply_topic(found[p.CLUSTER]), body, tags, keys,
+        reply_topic(found[p.CLUSTER]),
+        body,
+        tags,
+        keys,
         properties={**(properties or {}), **own},
-    )  # fmt: skip
+    )
 
 
 async def answer(producer: "Producer", message: Received, body: bytes | str) -> SendResult:

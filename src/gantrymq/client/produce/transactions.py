@@ -114,10 +114,15 @@ class Transaction:
     )  # fmt: skip
 
     def __init__(
-        self, producer: "Producer", message: Message, *, queue: "Queue | None" = None,
-        selector: "Selector | None" = None, timeout: float | None = None,
+        self,
+        producer: "Producer",
+        message: Message,
+        *,
+        queue: "Queue | None" = None,
+        selector: "Selector | None" = None,
+        timeout: float | None = None,
         check_after: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         check_message(message, check_after)
         self._producer, self.message = producer, message
         self._queue, self._selector, self._timeout = queue, selector, timeout
@@ -152,9 +157,12 @@ class Transaction:
 
     async def __aenter__(self) -> Self:
         result = await self._producer.send_half(
-            self.message, self._check_after, queue=self._queue, selector=self._selector,
+            self.message,
+            self._check_after,
+            queue=self._queue,
+            selector=self._selector,
             timeout=self._timeout,
-        )  # fmt: skip
+        )
         self.begun(result)
         return self
 
@@ -195,9 +203,13 @@ class Transaction:
         self._producer.end_transaction(result, self.decision, remark)
         if trace is not None:
             trace.transaction_ended(
-                self.message, result.msg_id, result.transaction_id or "",
-                result.queue.broker_name, self.decision.value, from_check=False,
-            )  # fmt: skip
+                self.message,
+                result.msg_id,
+                result.transaction_id or "",
+                result.queue.broker_name,
+                self.decision.value,
+                from_check=False,
+            )
 
 
 Local = Callable[[Transaction], object]
@@ -303,14 +315,20 @@ class Ends:
 
     def _template(self, topic: str, broker: str) -> bytes:
         return _TEMPLATE.format(
-            broker=quoted(broker), group=quoted(self._group), topic=quoted(topic),
+            broker=quoted(broker),
+            group=quoted(self._group),
+            topic=quoted(topic),
             version=VERSION_4_9_8,
-        ).encode()  # fmt: skip
+        ).encode()
 
     def _send_slowly(
-        self, connection: Connection, address: str, half: SendResult, decision: Decision,
+        self,
+        connection: Connection,
+        address: str,
+        half: SendResult,
+        decision: Decision,
         remark: str,
-    ) -> None:  # fmt: skip
+    ) -> None:
         command = self._command(half, decision, remark)
         for hook in self._instance.hooks:
             hook.before_request(address, command)
@@ -328,9 +346,11 @@ class Ends:
             bname=half.queue.broker_name,
         )
         return Command(
-            code=END_TRANSACTION.code, ext=header.to_ext(), remark=remark or None,
+            code=END_TRANSACTION.code,
+            ext=header.to_ext(),
+            remark=remark or None,
             codec=self._instance.codec,
-        )  # fmt: skip
+        )
 
     async def _send_later(
         self, address: str, half: SendResult, decision: Decision, remark: str

@@ -17,14 +17,30 @@ class LatencyTable(NamedTuple):
 
 TABLES: Final = {
     "4.9": LatencyTable(
-        ((50, 0), (100, 0), (550, 30_000), (1_000, 60_000), (2_000, 120_000), (3_000, 180_000),
-         (15_000, 600_000)), 30_000,
+        (
+            (50, 0),
+            (100, 0),
+            (550, 30_000),
+            (1_000, 60_000),
+            (2_000, 120_000),
+            (3_000, 180_000),
+            (15_000, 600_000),
+        ),
+        30_000,
     ),
     "5.1.4": LatencyTable(
-        ((50, 0), (100, 0), (550, 2_000), (1_800, 5_000), (3_000, 6_000), (5_000, 10_000),
-         (15_000, 30_000)), 10_000,
+        (
+            (50, 0),
+            (100, 0),
+            (550, 2_000),
+            (1_800, 5_000),
+            (3_000, 6_000),
+            (5_000, 10_000),
+            (15_000, 30_000),
+        ),
+        10_000,
     ),
-}  # fmt: skip
+}
 
 
 class _Mark:
@@ -57,9 +73,11 @@ class FaultTable:
         ranked = sorted(
             self._marks,
             key=lambda name: (
-                not self.available(name), self._marks[name].latency_ms, self._marks[name].until,
+                not self.available(name),
+                self._marks[name].latency_ms,
+                self._marks[name].until,
             ),
-        )  # fmt: skip
+        )
         if not ranked:
             return None
         self._turn += 1

@@ -481,6 +481,11 @@ def _result(status: str, msg_id: str, target: SendTarget, answer: Command) -> Se
     if queue_id != queue.queue_id:
         queue = Queue(queue.topic, queue.broker_name, queue_id)
     return SendResult(
-        status, msg_id, offset_msg_id, queue, offset, ext.get("transactionId"),
+        status,
+        msg_id,
+        offset_msg_id,
+        queue,
+        offset,
+        ext.get("transactionId"),
         ext.get("recallHandle"),
-    )  # fmt: skip
+    )

@@ -82,10 +82,16 @@ def prepare(message: Message, ids: MessageIds, options: ProducerOptions) -> Prep
     if len(body) > options.max_message_bytes:
         raise too_large(message.topic, len(body), options.max_message_bytes)
     msg_id, born_ms = ids.next()
-    if message.properties or message.delay_level or not message.wait_store_ok or (
-        message.sharding_key is not None or message.deliver_at is not None
-        or message.delay is not None
-    ):  # fmt: skip
+    if (
+        message.properties
+        or message.delay_level
+        or not message.wait_store_ok
+        or (
+            message.sharding_key is not None
+            or message.deliver_at is not None
+            or message.delay is not None
+        )
+    ):
         fields = property_map(message, msg_id)
         msg_id = fields[properties.UNIQ_KEY]
         text = _encoded(message, fields)
@@ -191,12 +197,16 @@ class SendFrames:
     def _template(self, of_batch: bool) -> bytes:
         code = RequestCode.SEND_BATCH_MESSAGE if of_batch else RequestCode.SEND_MESSAGE_V2
         return _TEMPLATE.format(
-            code=int(code), group=quoted(self._group), topic=quoted(self._queue.topic),
+            code=int(code),
+            group=quoted(self._group),
+            topic=quoted(self._queue.topic),
             default_topic=quoted(self._options.create_topic_key),
-            queue_nums=self._options.default_topic_queue_nums, queue_id=self._queue.queue_id,
-            batch="true" if of_batch else "false", broker=quoted(self._queue.broker_name),
+            queue_nums=self._options.default_topic_queue_nums,
+            queue_id=self._queue.queue_id,
+            batch="true" if of_batch else "false",
+            broker=quoted(self._queue.broker_name),
             version=VERSION_4_9_8,
-        ).encode()  # fmt: skip
+        ).encode()
 
     def frame(self, prepared: PreparedMessage, opaque: int) -> bytes:
         """The whole request."""
@@ -217,15 +227,21 @@ class SendFrames:
             again_max = fields.pop(MAX_RECONSUME_TIMES, None)
             text = properties.encode(fields)
         return SendRequestV2(
-            producer_group=self._group, topic=prepared.topic,
+            producer_group=self._group,
+            topic=prepared.topic,
             default_topic=self._options.create_topic_key,
             default_topic_queue_nums=self._options.default_topic_queue_nums,
-            queue_id=self._queue.queue_id, sys_flag=prepared.sys_flag,
-            born_timestamp=prepared.born_ms, flag=prepared.flag, properties=text,
-            reconsume_times=int(again) if again else 0, unit_mode=False,
+            queue_id=self._queue.queue_id,
+            sys_flag=prepared.sys_flag,
+            born_timestamp=prepared.born_ms,
+            flag=prepared.flag,
+            properties=text,
+            reconsume_times=int(again) if again else 0,
+            unit_mode=False,
             max_reconsume_times=int(again_max) if again_max else None,
-            batch=prepared.batch, bname=self._queue.broker_name,
-        )  # fmt: skip
+            batch=prepared.batch,
+            bname=self._queue.broker_name,
+        )
 
 
 class BinarySendFrames(SendFrames):

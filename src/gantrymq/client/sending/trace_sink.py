@@ -22,9 +22,15 @@ class TraceSink(Protocol):
         """A consumer got messages; each that is traced gets its `attempt`."""
 
     def transaction_ended(
-        self, message: Message | Received, msg_id: str, transaction_id: str, broker: str,
-        decision: str, *, from_check: bool,
-    ) -> None:  # fmt: skip
+        self,
+        message: Message | Received,
+        msg_id: str,
+        transaction_id: str,
+        broker: str,
+        decision: str,
+        *,
+        from_check: bool,
+    ) -> None:
         """A producer decided: commit, rollback or unknown."""
 
     def recalled(self, topic: str, msg_id: str, *, ok: bool) -> None:

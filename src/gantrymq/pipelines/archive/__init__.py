@@ -40,8 +40,12 @@ def archive_topics(
     )
     try:
         return Archive(
-            spark, table, job, run=run_token(), clock=SystemClock(),
+            spark,
+            table,
+            job,
+            run=run_token(),
+            clock=SystemClock(),
             report=progress.report,
-        ).run()  # fmt: skip
+        ).run()
     finally:
         progress.close()

@@ -18,9 +18,14 @@ class Tidy:
     """Keeps a table in order beside its archive, now and then."""
 
     def __init__(
-        self, spark: Any, archive: Archive, *, run: str, clock: WallClock,
+        self,
+        spark: Any,
+        archive: Archive,
+        *,
+        run: str,
+        clock: WallClock,
         say: Callable[[str], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._spark, self._archive, self._clock, self._say = spark, archive, clock, say
         self._run, self._count = run, 0
         self._commits = 0
@@ -43,9 +48,12 @@ class Tidy:
     def compact(self, count_min: int) -> None:
         self._count += 1
         before, after = compact(
-            self._spark, self._archive.table, run=f"{self._run}c{self._count}",
-            clock=self._clock, count_min=count_min,
-        )  # fmt: skip
+            self._spark,
+            self._archive.table,
+            run=f"{self._run}c{self._count}",
+            clock=self._clock,
+            count_min=count_min,
+        )
         if before:
             self._say(f"{before} small files joined to {after}")
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import ConfigError, GantryError
-from gantrymq.base.moments import Period
+from gantrymq.base.time_text import Period
 from gantrymq.model import Queue
 from gantrymq.pipelines.archive.run import split, tasks_of
 from gantrymq.pipelines.archive.upkeep import replaced

@@ -122,9 +122,13 @@ class Archive:
             # A topic that appears beside others of a pattern is new: it is archived from its start.
             late = self._job.options.pattern is not None and bool(held)
             chosen = resolve(
-                EARLIEST if late else self._job.start, lows, highs, otherwise=EARLIEST,
-                at_times=rows.offsets_at, committed=rows.committed,
-            )  # fmt: skip
+                EARLIEST if late else self._job.start,
+                lows,
+                highs,
+                otherwise=EARLIEST,
+                at_times=rows.offsets_at,
+                committed=rows.committed,
+            )
         start = {
             queue: held.get(queue, chosen[queue] if queue in fresh else low)
             for queue, low in lows.items()

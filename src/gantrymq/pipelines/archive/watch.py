@@ -84,9 +84,12 @@ class Watcher:
     """Looks every so often, and says so when it is time to worry."""
 
     def __init__(
-        self, retention: Mapping[str, float], below_hours: float, clock: WallClock,
+        self,
+        retention: Mapping[str, float],
+        below_hours: float,
+        clock: WallClock,
         say: Callable[[str], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._retention, self._below, self._clock, self._say = retention, below_hours, clock, say
         self._next_ms = 0
         self.last = Watch()

@@ -144,9 +144,19 @@ class EntriesOf:
             offset, row = int(offsets[first]), rows[first]
             path, at = files.place(offset)
             self._ledger.add(
-                Finding(WRONG, kind, path, at, int(block.positions[row]), topic, queue_id,
-                        offset, count, text)
-            )  # fmt: skip
+                Finding(
+                    WRONG,
+                    kind,
+                    path,
+                    at,
+                    int(block.positions[row]),
+                    topic,
+                    queue_id,
+                    offset,
+                    count,
+                    text,
+                )
+            )
 
 
 class KeysOf:
@@ -196,10 +206,15 @@ class KeysOf:
             done += rows.size
             if wrong.size:
                 self._ledger.add(
-                    Finding(WRONG, "index-time", view.path, position=int(rows["at"][wrong[0]]),
-                            count=wrong.size, text="index entries with another time than their "
-                            "record's")
-                )  # fmt: skip
+                    Finding(
+                        WRONG,
+                        "index-time",
+                        view.path,
+                        position=int(rows["at"][wrong[0]]),
+                        count=wrong.size,
+                        text="index entries with another time than their record's",
+                    )
+                )
 
     def _differences(
         self, wanted: set[tuple[int, int]], found: set[tuple[int, int]], records: set[int]
@@ -221,9 +236,15 @@ class KeysOf:
             place, key_hash = pairs[0]
             path = self._views[-1].path.rpartition("/")[0]
             self._ledger.add(
-                Finding(WRONG, kind, path, position=place, count=len(pairs),
-                        text=f"{text} (the first: log offset {place}, hash {key_hash})")
-            )  # fmt: skip
+                Finding(
+                    WRONG,
+                    kind,
+                    path,
+                    position=place,
+                    count=len(pairs),
+                    text=f"{text} (the first: log offset {place}, hash {key_hash})",
+                )
+            )
 
 
 def check_times(block: Block, path: str, ledger: TaskFindings, before_ms: int = 0) -> None:
@@ -234,12 +255,24 @@ def check_times(block: Block, path: str, ledger: TaskFindings, before_ms: int = 
         row = int(back[0])
         ms = int(times[row] - times[row + 1])
         ledger.add(
-            Finding(NOTE, "time-back", path, position=int(block.positions[row]), count=back.size,
-                    text=f"the clock went back {ms} ms: searches by time may miss what is near")
-        )  # fmt: skip
+            Finding(
+                NOTE,
+                "time-back",
+                path,
+                position=int(block.positions[row]),
+                count=back.size,
+                text=f"the clock went back {ms} ms: searches by time may miss what is near",
+            )
+        )
     if (block.times <= 0).any():
         row = int(np.argmin(block.times))
         ledger.add(
-            Finding(WRONG, "time-none", path, position=int(block.positions[row]),
-                    count=int((block.times <= 0).sum()), text="records without a store time")
-        )  # fmt: skip
+            Finding(
+                WRONG,
+                "time-none",
+                path,
+                position=int(block.positions[row]),
+                count=int((block.times <= 0).sum()),
+                text="records without a store time",
+            )
+        )

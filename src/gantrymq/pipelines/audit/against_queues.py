@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from gantrymq.base.disk import OsDisk
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.kernel import FILLER_SIZE
 from gantrymq.pipelines.audit.findings import WRONG, Finding, TaskFindings, runs
 from gantrymq.pipelines.audit.scope import Scope
@@ -74,9 +74,16 @@ def _check_layout(
     for path, size in files.sizes():
         if size != files.file_bytes:
             ledger.add(
-                Finding(WRONG, "queue-size", path, size, topic=topic, queue_id=queue_id,
-                        text=f"the file has {counted(size, 'byte')} instead of {files.file_bytes}")
-            )  # fmt: skip
+                Finding(
+                    WRONG,
+                    "queue-size",
+                    path,
+                    size,
+                    topic=topic,
+                    queue_id=queue_id,
+                    text=f"the file has {counted(size, 'byte')} instead of {files.file_bytes}",
+                )
+            )
 
 
 def _report(
@@ -93,9 +100,7 @@ def _report(
         offset = int(offsets[first])
         path, at = files.place(offset)
         position = int(entries["position"][first])
-        ledger.add(
-            Finding(WRONG, kind, path, at, position, topic, queue_id, offset, count, text)
-        )  # fmt: skip
+        ledger.add(Finding(WRONG, kind, path, at, position, topic, queue_id, offset, count, text))
 
 
 def fit(

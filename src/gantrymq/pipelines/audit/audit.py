@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gantrymq.base.clock import elapsed_seconds
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.pipelines.audit.findings import (
     COVERED,
     JOINT,
@@ -83,18 +83,26 @@ def audit_by(run: Runner, directory: str, progress: RunProgress) -> Audit:
     findings = [each for each in found if each.level in (WRONG, NOTE)]
     findings += [*_layout(folder), *_joints(found, scope)]
     return Audit(
-        scope.directory, worst_first(joined(_once(findings))), covered, elapsed_seconds() - began,
+        scope.directory,
+        worst_first(joined(_once(findings))),
+        covered,
+        elapsed_seconds() - began,
         _notes(scope, folder),
-    )  # fmt: skip
+    )
 
 
 def _layout(folder: StoreFolder) -> list[Finding]:
     """Log files of a wrong size, or with a gap behind them."""
     findings = [
-        Finding(WRONG, "log-gap", folder.log.path(base), position=base,
-                text="files between this one and the next are missing; nothing before is read")
+        Finding(
+            WRONG,
+            "log-gap",
+            folder.log.path(base),
+            position=base,
+            text="files between this one and the next are missing; nothing before is read",
+        )
         for base in stray_files(folder)
-    ]  # fmt: skip
+    ]
     for base in folder.log.bases:
         size = folder.log.file(base).size
         if size != folder.segment_bytes:
@@ -124,9 +132,16 @@ def _joints(found: Sequence[Finding], scope: Scope) -> list[Finding]:
         base = folder.log.base_of(expected)
         text = f"the log ends here, but queues or the checkpoint reach up to {scope.end}"
         findings.append(
-            Finding(WRONG, "log-end", folder.log.path(base), expected - base, expected,
-                    count=scope.end - expected, text=text)
-        )  # fmt: skip
+            Finding(
+                WRONG,
+                "log-end",
+                folder.log.path(base),
+                expected - base,
+                expected,
+                count=scope.end - expected,
+                text=text,
+            )
+        )
     return findings
 
 
@@ -142,9 +157,14 @@ def _behind_blank(folder: StoreFolder, position: int) -> int:
 def _gap(folder: StoreFolder, start: int, end: int) -> Finding:
     base = folder.log.base_of(start)
     return Finding(
-        WRONG, "log-chain", folder.log.path(base), start - base, start, count=end - start,
+        WRONG,
+        "log-chain",
+        folder.log.path(base),
+        start - base,
+        start,
+        count=end - start,
         text="no record can be read here",
-    )  # fmt: skip
+    )
 
 
 def _once(findings: Sequence[Finding]) -> list[Finding]:

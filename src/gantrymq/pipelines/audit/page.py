@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any, Final
 
-from gantrymq.base.words import are
+from gantrymq.base.plurals import are
 from gantrymq.pipelines.audit.audit import Audit
 from gantrymq.pipelines.audit.findings import WRONG
 from gantrymq.pipelines.common.page_style import CSS

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from gantrymq.base.errors import ProtocolError
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.kernel import STOP_BLANK, STOP_PARTIAL, Walked, walk_records
 from gantrymq.pipelines.audit.findings import JOINT, WRONG, Finding, TaskFindings
 from gantrymq.pipelines.audit.scope import LogSlice
@@ -108,9 +108,7 @@ def _over_damage(
             return None  # nothing was ever written here
     end = stop if after is None else after
     kind, text = _reason(view, at, base, log.segment_bytes)
-    ledger.add(
-        Finding(WRONG, kind, log.path(base), at, base + at, count=end - at, text=text)
-    )  # fmt: skip
+    ledger.add(Finding(WRONG, kind, log.path(base), at, base + at, count=end - at, text=text))
     return after
 
 

@@ -190,9 +190,11 @@ class ProgressBar:
         from rich.progress import Progress as Display
 
         self._bar = Display(
-            *columns, console=self._console, transient=transient,
+            *columns,
+            console=self._console,
+            transient=transient,
             redirect_stdout=sys.stdout.isatty(),  # what a pipe waits for must not end up here
-        )  # fmt: skip
+        )
         self._bar.start()
 
     def note(self, text: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.errors import ConfigError, GantryError
-from gantrymq.base.moments import describe, parse_period
+from gantrymq.base.time_text import describe, parse_period
 from gantrymq.model import check_group_name
 from gantrymq.pipelines.jobs.feeds import FOR_EVER, ArchiveFeed, Feed, TopicFeed
 from gantrymq.pipelines.jobs.periods import Grain, parse_grain

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.base.moments import UNITS, describe, find_zone, parse_moment
+from gantrymq.base.time_text import UNITS, describe, find_zone, parse_moment
 
 DAY_MS: Final = 86_400_000
 _LENGTH: Final = re.compile(r"(\d{1,8})\s*([a-z]+)")

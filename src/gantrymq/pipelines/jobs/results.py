@@ -20,7 +20,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from gantrymq.base.disk import OsDisk
 from gantrymq.base.errors import ConfigError
-from gantrymq.base.moments import describe
+from gantrymq.base.time_text import describe
 from gantrymq.base.tokens import unique_name
 from gantrymq.model import Queue
 from gantrymq.pipelines.jobs.result_files import Staged

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from gantrymq.base.errors import ConfigError, GantryError
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.history_query import HistoryQuery
 from gantrymq.client.admin.message_search import Finder, Found

@@ -184,11 +184,17 @@ def _data_file(row: dict[str, Any]) -> DataFile:
     queue, first, last = facts_of(path, topic)
     since, until = row.get("min.storeTimestamp"), row.get("max.storeTimestamp")
     return DataFile(
-        path=path, topic=topic, day=day, rows=row["num_records"] or 0, size=row["size_bytes"],
-        queue=queue, first=first, last=last,
+        path=path,
+        topic=topic,
+        day=day,
+        rows=row["num_records"] or 0,
+        size=row["size_bytes"],
+        queue=queue,
+        first=first,
+        last=last,
         since_ms=day_start_ms(day) if since is None else _ms(since),
         until_ms=day_start_ms(day) + 86_400_000 - 1 if until is None else _ms(until),
-    )  # fmt: skip
+    )
 
 
 def _ms(moment: datetime) -> int:

@@ -117,11 +117,17 @@ class Iceberg(Table):
         queue, first, last = facts_of(path, topic)
         low, high = (bounds.get(time_id) for bounds in (each.lower_bounds, each.upper_bounds))
         return DataFile(
-            path=path, topic=topic, day=day, rows=each.record_count,
-            size=each.file_size_in_bytes, queue=queue, first=first, last=last,
+            path=path,
+            topic=topic,
+            day=day,
+            rows=each.record_count,
+            size=each.file_size_in_bytes,
+            queue=queue,
+            first=first,
+            last=last,
             since_ms=_ms(low) if low else day_start_ms(day),
             until_ms=_ms(high) if high else day_start_ms(day) + 86_400_000 - 1,
-        )  # fmt: skip
+        )
 
     def commit(self, change: Change) -> None:
         from pyiceberg.exceptions import CommitFailedException, ValidationException

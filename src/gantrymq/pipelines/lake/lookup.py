@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.client.admin.message_query import FOREVER_MS
 from gantrymq.client.admin.message_search import FOUND_MAX, Found
 from gantrymq.client.messages.received import Received
@@ -54,9 +54,14 @@ class Lookup:
         return Found(self._fetched(self._spots(pruned(self._files, topics=topics), where)))
 
     def by_key(
-        self, topic: str, key: str, *, begin_ms: int = 0, end_ms: int = FOREVER_MS,
+        self,
+        topic: str,
+        key: str,
+        *,
+        begin_ms: int = 0,
+        end_ms: int = FOREVER_MS,
         limit: int = FOUND_MAX,
-    ) -> Found:  # fmt: skip
+    ) -> Found:
         """Messages that carry a key, stored within a time; the newest of them, if many do."""
         word = pc.match_substring_regex(ds.field("keys"), f"(^| ){re.escape(key)}( |$)")
         where = word & in_time(begin_ms, end_ms + 1)

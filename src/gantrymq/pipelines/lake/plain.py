@@ -151,10 +151,17 @@ def _row(each: DataFile) -> dict[str, Any]:
 def _file(row: dict[str, Any]) -> DataFile:
     queue, first, last = facts_of(row["path"], row["topic"])
     return DataFile(
-        path=row["path"], topic=row["topic"], day=date.fromisoformat(row["dt"]), rows=row["rows"],
-        size=row["size"], queue=queue, first=first, last=last, since_ms=row["since"],
+        path=row["path"],
+        topic=row["topic"],
+        day=date.fromisoformat(row["dt"]),
+        rows=row["rows"],
+        size=row["size"],
+        queue=queue,
+        first=first,
+        last=last,
+        since_ms=row["since"],
         until_ms=row["until"],
-    )  # fmt: skip
+    )
 
 
 def _sync_folder(folder: Path) -> None:

@@ -51,8 +51,12 @@ def check_schema(found: pa.Schema, path: str, partitions: Sequence[str]) -> list
 
 def _same(found: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether they are one type to a table; how wide offsets are is a matter of the reader."""
-    large = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary(),
-             pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}  # fmt: skip
+    large = {
+        pa.large_string(): pa.string(),
+        pa.large_binary(): pa.binary(),
+        pa.string_view(): pa.string(),
+        pa.binary_view(): pa.binary(),
+    }
     if pa.types.is_map(found) and pa.types.is_map(wanted):
         return _same(found.key_type, wanted.key_type) and _same(found.item_type, wanted.item_type)
     return bool(large.get(found, found) == wanted)

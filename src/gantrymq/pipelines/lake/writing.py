@@ -101,9 +101,13 @@ class _OpenFile:
         self._draft = root / self._folder / f".{queue.queue_id}-{token}.part"
         try:
             self._writer = pq.ParquetWriter(
-                self._draft, ARROW, compression="zstd", use_dictionary=DICTIONARY,
-                write_statistics=STATISTICS, store_schema=False,
-            )  # fmt: skip
+                self._draft,
+                ARROW,
+                compression="zstd",
+                use_dictionary=DICTIONARY,
+                write_statistics=STATISTICS,
+                store_schema=False,
+            )
         except OSError:
             self._draft.unlink(missing_ok=True)
             raise
@@ -139,11 +143,17 @@ class _OpenFile:
         path = f"{self._folder}/{name}"
         self._draft.rename(self._root / path)
         return DataFile(
-            path=path, topic=self._queue.topic, day=self.day, rows=self._rows,
-            size=(self._root / path).stat().st_size, queue=self._queue, first=first, last=last,
+            path=path,
+            topic=self._queue.topic,
+            day=self.day,
+            rows=self._rows,
+            size=(self._root / path).stat().st_size,
+            queue=self._queue,
+            first=first,
+            last=last,
             since_ms=min(low for low, _ in times) // 1000,
             until_ms=max(high for _, high in times) // 1000,
-        )  # fmt: skip
+        )
 
     def drop(self) -> None:
         self._waiting = []

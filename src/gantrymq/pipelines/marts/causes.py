@@ -49,6 +49,15 @@ def causes(dead: DataFrame, limit: int = LISTED_MAX) -> DataFrame:
         fn.timestamp_millis(fn.max("diedMs")).alias("lastTime"),
     )
     return foremost(found, limit, of=["group"], by=[fn.desc("letters"), "cause"]).select(
-        "group", "letters", "newest.error", "newest.text", "newest.reason", "topics", "tries",
-        "firstTime", "lastTime", "cause", fn.col("newest.deadId").alias("exampleId"),
-    )  # fmt: skip
+        "group",
+        "letters",
+        "newest.error",
+        "newest.text",
+        "newest.reason",
+        "topics",
+        "tries",
+        "firstTime",
+        "lastTime",
+        "cause",
+        fn.col("newest.deadId").alias("exampleId"),
+    )

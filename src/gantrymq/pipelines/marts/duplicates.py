@@ -59,27 +59,48 @@ def repeats(messages: DataFrame, standing: DataFrame) -> DataFrame:
         fn.count("*").alias("copies"), *ends
     )
     keyed = inside.select(
-        "topic", "msgId", "crc", "storedMs", "brokerName", "queueId", "queueOffset",
+        "topic",
+        "msgId",
+        "crc",
+        "storedMs",
+        "brokerName",
+        "queueId",
+        "queueOffset",
         fn.explode(fn.split("keys", " ")).alias("value"),
-    )  # fmt: skip
+    )
     by_key = (
         keyed.where("value <> ''")
         .groupBy("topic", "value", "crc")
         .agg(fn.countDistinct("msgId").alias("copies"), *ends)
     )
     by_ack = standing.where("acks > 1").select(
-        "topic", "group", fn.lit(BY_ACK).alias("kind"), fn.col("msgId").alias("value"),
-        nothing("crc", "int"), fn.col("acks").alias("copies"), at.alias("first"), at.alias("last"),
-    )  # fmt: skip
+        "topic",
+        "group",
+        fn.lit(BY_ACK).alias("kind"),
+        fn.col("msgId").alias("value"),
+        nothing("crc", "int"),
+        fn.col("acks").alias("copies"),
+        at.alias("first"),
+        at.alias("last"),
+    )
     columns = ["copies", "first", "last"]
     return (
         by_id.where("copies > 1")
-        .select("topic", nothing("group"), fn.lit(BY_ID).alias("kind"), "value",
-                nothing("crc", "int"), *columns)
-        .unionByName(by_key.where("copies > 1").select(
-            "topic", nothing("group"), fn.lit(BY_KEY).alias("kind"), "value", "crc", *columns))
+        .select(
+            "topic",
+            nothing("group"),
+            fn.lit(BY_ID).alias("kind"),
+            "value",
+            nothing("crc", "int"),
+            *columns,
+        )
+        .unionByName(
+            by_key.where("copies > 1").select(
+                "topic", nothing("group"), fn.lit(BY_KEY).alias("kind"), "value", "crc", *columns
+            )
+        )
         .unionByName(by_ack)
-    )  # fmt: skip
+    )
 
 
 def totals(found: DataFrame) -> DataFrame:
@@ -91,8 +112,14 @@ def totals(found: DataFrame) -> DataFrame:
 def listed(found: DataFrame, limit: int = LISTED_MAX) -> DataFrame:
     kind = ["topic", "group", "kind"]
     return foremost(found, limit, of=kind, by=[fn.desc("copies"), "value", "crc"]).select(
-        "topic", "group", "kind", "value", "crc", "copies",
+        "topic",
+        "group",
+        "kind",
+        "value",
+        "crc",
+        "copies",
         fn.timestamp_millis("first.storedMs").alias("firstTime"),
         fn.timestamp_millis("last.storedMs").alias("lastTime"),
-        fn.col("first.place").alias("firstPlace"), fn.col("last.place").alias("lastPlace"),
-    )  # fmt: skip
+        fn.col("first.place").alias("firstPlace"),
+        fn.col("last.place").alias("lastPlace"),
+    )

@@ -40,7 +40,12 @@ def lag(history: DataFrame) -> DataFrame:
             fn.round(fn.max(late), 3).alias("behindSeconds"),
         )
         .select(
-            "group", "topic", "lag", "behindSeconds", "maxLag", "queues",
+            "group",
+            "topic",
+            "lag",
+            "behindSeconds",
+            "maxLag",
+            "queues",
             fn.timestamp_millis("atMs").alias("time"),
         )
-    )  # fmt: skip
+    )

@@ -35,16 +35,19 @@ LATENCY: Final = Mart(
 def latency(messages: DataFrame, standing: DataFrame) -> DataFrame:
     """Percentiles by topic, and by topic and group where trace tells."""
     born = messages.where("inside").select(
-        "topic", nothing("group"), fn.lit(BORN_TO_STORED).alias("span"),
+        "topic",
+        nothing("group"),
+        fn.lit(BORN_TO_STORED).alias("span"),
         (fn.col("storedMs") - fn.col("bornMs")).alias("ms"),
-    )  # fmt: skip
+    )
     spans = {
         STORED_TO_HANDED: fn.col("beganMs") - fn.col("storedMs"),
         HANDLING: fn.col("costMs"),
         BORN_TO_ACKED: fn.col("ackedMs") - fn.col("bornMs"),
     }
-    each = fn.array(*(fn.struct(fn.lit(name).alias("span"), ms.alias("ms"))
-                      for name, ms in spans.items()))  # fmt: skip
+    each = fn.array(
+        *(fn.struct(fn.lit(name).alias("span"), ms.alias("ms")) for name, ms in spans.items())
+    )
     by_group = standing.select("topic", "group", fn.inline(each))
     found = born.unionByName(by_group).where("ms is not null")
     return found.groupBy("topic", "group", "span").agg(

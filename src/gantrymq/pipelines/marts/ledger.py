@@ -218,26 +218,48 @@ def group_ledger(standing: DataFrame) -> DataFrame:
 def differences(singles: DataFrame, sent: DataFrame, standing: DataFrame) -> DataFrame:
     """Every message that is not simply where it should be; not yet cut to what is listed."""
     missing = sent.where("what <> 'stored'").select(
-        "topic", nothing("group"), "what", "msgId", nothing("brokerName"),
-        nothing("queueId", "int"), nothing("queueOffset", "bigint"),
-        fn.lit(0).cast("bigint").alias("copies"), fn.col("sentMs").alias("atMs"),
-    )  # fmt: skip
+        "topic",
+        nothing("group"),
+        "what",
+        "msgId",
+        nothing("brokerName"),
+        nothing("queueId", "int"),
+        nothing("queueOffset", "bigint"),
+        fn.lit(0).cast("bigint").alias("copies"),
+        fn.col("sentMs").alias("atMs"),
+    )
     unmarked = fn.col("copies") - fn.col("marked")
     place = ["brokerName", "queueId", "queueOffset"]
     copied = singles.where("copies > 1").select(
-        "topic", nothing("group"),
+        "topic",
+        nothing("group"),
         fn.when(unmarked > 1, DOUBLED).otherwise(fn.col("origin")).alias("what"),
-        "msgId", *place, "copies", fn.col("storedMs").alias("atMs"),
-    )  # fmt: skip
+        "msgId",
+        *place,
+        "copies",
+        fn.col("storedMs").alias("atMs"),
+    )
     astray = standing.where(fn.col("state").isin(*st.UNEXPLAINED, st.UNTRACED)).select(
-        "topic", "group", fn.col("state").alias("what"), "msgId", *place,
-        fn.lit(1).cast("bigint").alias("copies"), fn.col("storedMs").alias("atMs"),
-    )  # fmt: skip
+        "topic",
+        "group",
+        fn.col("state").alias("what"),
+        "msgId",
+        *place,
+        fn.lit(1).cast("bigint").alias("copies"),
+        fn.col("storedMs").alias("atMs"),
+    )
     found = missing.unionByName(copied).unionByName(astray)
     return found.select(
-        "topic", "group", "what", _explained().alias("explained"), "msgId", *place, "copies",
-        fn.timestamp_millis(fn.col("atMs")).alias("atTime"), _detail().alias("detail"),
-    )  # fmt: skip
+        "topic",
+        "group",
+        "what",
+        _explained().alias("explained"),
+        "msgId",
+        *place,
+        "copies",
+        fn.timestamp_millis(fn.col("atMs")).alias("atTime"),
+        _detail().alias("detail"),
+    )
 
 
 def listed(found: DataFrame, limit: int = LISTED_MAX) -> DataFrame:
@@ -271,17 +293,21 @@ def check_topics(table: MartTable) -> None:
     """Every column is a part of its sum, and nothing is counted twice."""
     rows = {row["topic"]: row for row in table.rows}
     check_agree(
-        table.mart, "stored, and different messages with their further copies",
+        table.mart,
+        "stored, and different messages with their further copies",
         {topic: row["stored"] for topic, row in rows.items()},
         {topic: row["messages"] + row["again"] + row["doubled"] for topic, row in rows.items()},
-    )  # fmt: skip
+    )
     told = {topic: row for topic, row in rows.items() if row["sent"] is not None}
     check_agree(
-        table.mart, "sent, and what became of it",
+        table.mart,
+        "sent, and what became of it",
         {topic: row["sent"] for topic, row in told.items()},
-        {topic: row["messages"] - row["untraced"] + sum(row[way] for way in _BECAME)
-         for topic, row in told.items()},
-    )  # fmt: skip
+        {
+            topic: row["messages"] - row["untraced"] + sum(row[way] for way in _BECAME)
+            for topic, row in told.items()
+        },
+    )
 
 
 def check_groups(table: MartTable, topics: MartTable) -> None:
@@ -289,7 +315,8 @@ def check_groups(table: MartTable, topics: MartTable) -> None:
     stored = {row["topic"]: row["messages"] for row in topics.rows}
     pairs = {(row["topic"], row["group"]): row for row in table.rows}
     check_agree(
-        table.mart, "messages of a topic, and its messages by state",
+        table.mart,
+        "messages of a topic, and its messages by state",
         {pair: stored[pair[0]] for pair in pairs},
         {pair: sum(row[state] for state in _STATES) for pair, row in pairs.items()},
-    )  # fmt: skip
+    )

@@ -7,7 +7,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 
 from gantrymq.base.errors import GantryError
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 
 ROWS_MAX: Final = 1_000_000
 """Rows a mart may have: it is a summary, held in memory and shown on a page."""
@@ -97,8 +97,10 @@ def _rows(count: int) -> str:
 def check_rows(mart: Mart, rows: Sequence[Mapping[str, Any]]) -> None:
     """Row count, nulls, and one row a key."""
     if len(rows) > mart.rows_max:
-        raise CheckFailed(mart.name, f"it has more than {mart.rows_max} rows: choose topics, "
-                          "groups or a shorter time")  # fmt: skip
+        raise CheckFailed(
+            mart.name,
+            f"it has more than {mart.rows_max} rows: choose topics, groups or a shorter time",
+        )
     for each in mart.fields:
         if not each.null:
             empty = [dict(row) for row in rows if row[each.name] is None]

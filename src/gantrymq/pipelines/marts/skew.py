@@ -65,9 +65,12 @@ def hot_keys(messages: DataFrame, limit: int = KEYS_MAX) -> DataFrame:
     inside = messages.where("inside")
     totals = inside.groupBy("topic").agg(fn.count("*").alias("all"))
     keyed = inside.select(
-        "topic", "brokerName", "queueId", "bytes",
+        "topic",
+        "brokerName",
+        "queueId",
+        "bytes",
         fn.explode(fn.array_distinct(fn.split(fn.col("keys"), " "))).alias("key"),
-    )  # fmt: skip
+    )
     counted = (
         keyed.where("key <> ''")
         .groupBy("topic", "key")
@@ -80,9 +83,15 @@ def hot_keys(messages: DataFrame, limit: int = KEYS_MAX) -> DataFrame:
     return (
         foremost(counted, limit, of=["topic"], by=[fn.desc("messages"), "key"])
         .join(fn.broadcast(totals), "topic")
-        .select("topic", "key", "messages",
-                fn.round(fn.col("messages") / fn.col("all"), 6).alias("share"), "bytes", "queues")
-    )  # fmt: skip
+        .select(
+            "topic",
+            "key",
+            "messages",
+            fn.round(fn.col("messages") / fn.col("all"), 6).alias("share"),
+            "bytes",
+            "queues",
+        )
+    )
 
 
 def queues(messages: DataFrame, known: DataFrame) -> DataFrame:
@@ -99,10 +108,12 @@ def queues(messages: DataFrame, known: DataFrame) -> DataFrame:
     topic = Window.partitionBy("topic")
     total, mean = fn.sum("messages").over(topic), fn.avg("messages").over(topic)
     return everywhere.select(
-        *_PLACE, "messages", "bytes",
+        *_PLACE,
+        "messages",
+        "bytes",
         fn.round(fn.col("messages") / total, 6).alias("share"),
         fn.round(fn.col("messages") / mean, 3).alias("ratio"),
-    )  # fmt: skip
+    )
 
 
 def queue_load(messages: DataFrame, step_ms: int) -> DataFrame:

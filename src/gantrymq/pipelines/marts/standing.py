@@ -108,25 +108,40 @@ def standing(
     found = (
         singles.join(fn.broadcast(readers), "topic")
         .join(_attempts(tries), ["group", "msgId"], "left")
-        .join(dead.select("group", "msgId", fn.lit(True).alias("died")).distinct(),
-              ["group", "msgId"], "left")
+        .join(
+            dead.select("group", "msgId", fn.lit(True).alias("died")).distinct(),
+            ["group", "msgId"],
+            "left",
+        )
         .join(_pending(retries, progress), ["group", "msgId"], "left")
         .join(fn.broadcast(committed), place, "left")
         .join(fn.broadcast(_first_offsets(singles, tries)), place, "left")
         .join(fn.broadcast(began), "group", "left")
         .join(fn.broadcast(subscriptions), ["group", "topic"], "left")
-    )  # fmt: skip
+    )
     basis = (
         fn.when(fn.col("traced"), TRACE)
         .when(fn.col("hasProgress"), OFFSET)
         .otherwise(fn.lit(NOTHING))
     )
     return found.select(
-        "topic", "group", "msgId", "brokerName", "queueId", "queueOffset", "storedMs", "bornMs",
-        "bytes", basis.alias("basis"), _state(copies_known).alias("state"),
+        "topic",
+        "group",
+        "msgId",
+        "brokerName",
+        "queueId",
+        "queueOffset",
+        "storedMs",
+        "bornMs",
+        "bytes",
+        basis.alias("basis"),
+        _state(copies_known).alias("state"),
         fn.coalesce("attempts", fn.lit(0)).alias("attempts"),
-        fn.coalesce("acks", fn.lit(0)).alias("acks"), "beganMs", "ackedMs", "costMs",
-    )  # fmt: skip
+        fn.coalesce("acks", fn.lit(0)).alias("acks"),
+        "beganMs",
+        "ackedMs",
+        "costMs",
+    )
 
 
 def excuse(found: DataFrame, gaps: DataFrame) -> DataFrame:

@@ -52,13 +52,21 @@ def flows(messages: DataFrame, acknowledged: DataFrame) -> DataFrame:
     """
     inside = messages.where("inside")
     stored = inside.select(
-        "topic", nothing("group"), fn.lit(IN).alias("direction"), fn.lit("store").alias("basis"),
-        "bytes", fn.col("storedMs").alias("atMs"),
-    )  # fmt: skip
+        "topic",
+        nothing("group"),
+        fn.lit(IN).alias("direction"),
+        fn.lit("store").alias("basis"),
+        "bytes",
+        fn.col("storedMs").alias("atMs"),
+    )
     done = acknowledged.select(
-        "topic", "group", fn.lit(OUT).alias("direction"), "basis", "bytes",
+        "topic",
+        "group",
+        fn.lit(OUT).alias("direction"),
+        "basis",
+        "bytes",
         fn.col("ackedMs").alias("atMs"),
-    )  # fmt: skip
+    )
     return stored.unionByName(done)
 
 
@@ -82,8 +90,12 @@ def traffic(found: DataFrame, step_ms: int) -> DataFrame:
         .groupBy("topic", "group", "direction", start.alias("startMs"))
         .agg(fn.count("*").alias("messages"), fn.sum("bytes").alias("bytes"))
         .select(
-            "topic", "group", "direction",
-            fn.timestamp_millis(fn.col("startMs")).alias("startTime"), "messages", "bytes",
+            "topic",
+            "group",
+            "direction",
+            fn.timestamp_millis(fn.col("startMs")).alias("startTime"),
+            "messages",
+            "bytes",
             fn.round(fn.col("messages") * 1000 / step_ms, 3).alias("perSecond"),
         )
-    )  # fmt: skip
+    )

@@ -55,9 +55,13 @@ def count(
     from pyspark.sql import functions as f
 
     frame = messages(
-        spark, request.origin, namesrv, request.topic, selection,
+        spark,
+        request.origin,
+        namesrv,
+        request.topic,
+        selection,
         columns=(*COUNTED_COLUMNS, *deciding(selection)),
-    )  # fmt: skip
+    )
     stored = f.unix_millis("storeTimestamp")
     # Spark shifts the instant by the zone's offset, so days can be counted as if it were UTC.
     local = f.unix_millis(f.from_utc_timestamp("storeTimestamp", request.zone))

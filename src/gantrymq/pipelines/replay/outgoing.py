@@ -107,8 +107,12 @@ def _marks(replay: str) -> Any:
 
     place = f.concat_ws("/", "topic", "brokerName", "queueId", "queueOffset")
     return f.create_map(
-        f.lit(REPLAY_ID), f.lit(replay),
-        f.lit(REPLAY_ORIGIN), f.concat_ws("@", "msgId", place),
-        f.lit(REPLAY_BORN), f.unix_millis("bornTimestamp").cast("string"),
-        f.lit(REPLAY_STORED), f.unix_millis("storeTimestamp").cast("string"),
-    )  # fmt: skip
+        f.lit(REPLAY_ID),
+        f.lit(replay),
+        f.lit(REPLAY_ORIGIN),
+        f.concat_ws("@", "msgId", place),
+        f.lit(REPLAY_BORN),
+        f.unix_millis("bornTimestamp").cast("string"),
+        f.lit(REPLAY_STORED),
+        f.unix_millis("storeTimestamp").cast("string"),
+    )

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.base.moments import parse_period
+from gantrymq.base.time_text import parse_period
 from gantrymq.model import (
     DEAD_PREFIX,
     RETRY_PREFIX,

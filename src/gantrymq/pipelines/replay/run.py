@@ -6,8 +6,8 @@ import msgspec
 
 from gantrymq.base.clock import SystemClock, WallClock, elapsed_seconds
 from gantrymq.base.errors import ConfigError
-from gantrymq.base.moments import describe
-from gantrymq.base.words import are, counted
+from gantrymq.base.plurals import are, counted
+from gantrymq.base.time_text import describe
 from gantrymq.pipelines.common.progress import RunProgress, Silent
 from gantrymq.pipelines.common.running import StopRequest
 from gantrymq.pipelines.common.selection import chosen
@@ -143,9 +143,14 @@ class Replay:
         request, chunk = plan.request, plan.chunks[number]
         columns = dict.fromkeys((*NEEDED, *deciding(plan.selection)))
         found = messages(
-            self._spark, request.origin, plan.namesrv, request.topic, plan.selection,
-            columns=tuple(columns), ranges=chunk.ranges,
-        )  # fmt: skip
+            self._spark,
+            request.origin,
+            plan.namesrv,
+            request.topic,
+            plan.selection,
+            columns=tuple(columns),
+            ranges=chunk.ranges,
+        )
         ready = marked(
             chosen(found, plan.selection), plan.id, request.order, plan.queues, plan.tasks
         )

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from gantrymq.base.clock import WallClock, elapsed_seconds
-from gantrymq.base.words import are, counted
+from gantrymq.base.plurals import are, counted
 from gantrymq.model import DEAD_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
 from gantrymq.pipelines.common.progress import RunProgress, Silent
 from gantrymq.pipelines.marts import causes, duplicates, lag, latency, ledger, skew, traffic
@@ -178,11 +178,15 @@ class _Making:
         self.report.traced = bool(kinds)
         notes = self.report.notes
         if self._wanted.trace_topic not in self._facts.known:
-            notes.append(f"there is no trace ({self._wanted.trace_topic}): what was sent is not "
-                         "known, and deliveries are told by offset")  # fmt: skip
+            notes.append(
+                f"there is no trace ({self._wanted.trace_topic}): what was sent is not "
+                "known, and deliveries are told by offset"
+            )
         elif not kinds:
-            notes.append("nobody has traced anything: what was sent is not known, and deliveries "
-                         "are told by offset")  # fmt: skip
+            notes.append(
+                "nobody has traced anything: what was sent is not known, and deliveries "
+                "are told by offset"
+            )
         if unreadable:
             records = counted(unreadable, "trace record")
             notes.append(f"{records} could not be read and {are(unreadable)} left out")
@@ -217,14 +221,15 @@ class _Making:
         period = self._wanted.period
         return messages.messages(
             self._sources.messages(messages.COLUMNS),
-            since_ms=period.since_ms, until_ms=period.until_ms,
-        )  # fmt: skip
+            since_ms=period.since_ms,
+            until_ms=period.until_ms,
+        )
 
     def _steps(self) -> None:
         """How long the steps of lines and of the heat map are."""
-        first, last = self._stored.where("inside").agg(
-            fn.min("storedMs"), fn.max("storedMs")
-        ).collect()[0]  # fmt: skip
+        first, last = (
+            self._stored.where("inside").agg(fn.min("storedMs"), fn.max("storedMs")).collect()[0]
+        )
         if first is None:
             first = last = self._facts.at_ms
             if self._facts.topics:
@@ -248,18 +253,27 @@ class _Making:
         readers = st.readers(singles, tries, dead, retries, now)
         stands = self._keep(
             st.standing(
-                singles, readers, tries, dead, retries, now, subscriptions,
+                singles,
+                readers,
+                tries,
+                dead,
+                retries,
+                now,
+                subscriptions,
                 copies_known=self._copies_known,
             )
-        )  # fmt: skip
+        )
         self._standing = self._excused(stands, found)
         sent = self._keep(
             ledger.sent(
-                spans.pubs(found), self._stored, topics=facts.topics,
+                spans.pubs(found),
+                self._stored,
+                topics=facts.topics,
                 since_ms=wanted.period.since_ms,
-                until_ms=wanted.period.until_ms, kept_since_ms=facts.kept_since_ms,
+                until_ms=wanted.period.until_ms,
+                kept_since_ms=facts.kept_since_ms,
             )
-        )  # fmt: skip
+        )
         topics = self._add(ledger.TOPICS, ledger.topic_ledger(singles, sent))
         ledger.check_topics(topics)
         groups = self._add(ledger.GROUPS, ledger.group_ledger(self._standing))
@@ -268,9 +282,11 @@ class _Making:
         kinds = self._add(ledger.KINDS, ledger.kinds(differences))
         listed = self._add(ledger.DIFFERENCES, ledger.listed(differences))
         check_agree(
-            listed.mart, "listed differences, and their count by kind",
-            {"listed": len(listed.rows)}, {"listed": kinds.total("listed")},
-        )  # fmt: skip
+            listed.mart,
+            "listed differences, and their count by kind",
+            {"listed": len(listed.rows)},
+            {"listed": kinds.total("listed")},
+        )
 
     def _excused(self, stands: DataFrame, found: DataFrame) -> DataFrame:
         """Not known instead of unexplained, as far as missing trace can be the reason."""
@@ -317,19 +333,23 @@ class _Making:
         outs = _only(totals, lambda row: row["direction"] == traffic.OUT)
         topics = self.report.table(ledger.TOPICS)
         check_agree(
-            totals.mart, "messages in, and the ledger's stored ones",
-            sums(ins, ["topic"], "messages"), sums(topics, ["topic"], "stored"),
-        )  # fmt: skip
+            totals.mart,
+            "messages in, and the ledger's stored ones",
+            sums(ins, ["topic"], "messages"),
+            sums(topics, ["topic"], "stored"),
+        )
         check_agree(
-            totals.mart, "messages out, and the ledger's acknowledged ones",
+            totals.mart,
+            "messages out, and the ledger's acknowledged ones",
             sums(outs, ["topic", "group"], "messages"),
             sums(self.report.table(ledger.GROUPS), ["topic", "group"], "acknowledged"),
-        )  # fmt: skip
+        )
         check_agree(
-            by_time.mart, "messages in by time, and in total",
+            by_time.mart,
+            "messages in by time, and in total",
             sums(_only(by_time, lambda row: row["direction"] == traffic.IN), ["topic"], "messages"),
             sums(ins, ["topic"], "messages"),
-        )  # fmt: skip
+        )
 
     def _history(self, rows: group_progress.Snapshot) -> None:
         topics, period = self._facts.topics, self._wanted.period
@@ -357,9 +377,11 @@ class _Making:
             )
         if len(found.rows) < causes.LISTED_MAX:
             check_agree(
-                found.mart, "letters by cause, and all letters",
-                {"letters": found.total("letters")}, {"letters": died.count()},
-            )  # fmt: skip
+                found.mart,
+                "letters by cause, and all letters",
+                {"letters": found.total("letters")},
+                {"letters": died.count()},
+            )
 
     def _skew(self) -> None:
         places = [(each.topic, each.broker_name, each.queue_id) for each in self._facts.queues]
@@ -370,10 +392,11 @@ class _Making:
         queues = self._add(skew.QUEUES, skew.queues(self._stored, known))
         self._add(skew.LOAD, skew.queue_load(self._stored, self.report.heat_ms))
         check_agree(
-            queues.mart, "messages by queue, and in total",
+            queues.mart,
+            "messages by queue, and in total",
             sums(queues, ["topic"], "messages"),
             sums(self.report.table(ledger.TOPICS), ["topic"], "stored"),
-        )  # fmt: skip
+        )
 
 
 def _only(table: MartTable, keep: Callable[[dict[str, object]], bool]) -> MartTable:

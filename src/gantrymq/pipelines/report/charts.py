@@ -11,7 +11,7 @@ from html import escape
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from gantrymq.pipelines.report.words import cut, number, short, tick
+from gantrymq.pipelines.report.number_text import cut, number, short, tick
 
 STYLE: Final = """
 .gq{--ink:#1d2530;--soft:#5f6b7a;--rule:#e3e7ed;--c0:#2b6cdf;--c1:#d9730d;--c2:#0c8f7f;--c3:#a83fa0;
@@ -99,12 +99,19 @@ def ticks(top: float, count: int = TICKS) -> list[float]:
 
 
 def lines(
-    width: int, title: str, alt: str, unit: str, series: Sequence[Series], zone: ZoneInfo,
-    *, style: bool = False,
-) -> str:  # fmt: skip
+    width: int,
+    title: str,
+    alt: str,
+    unit: str,
+    series: Sequence[Series],
+    zone: ZoneInfo,
+    *,
+    style: bool = False,
+) -> str:
     """Values over time."""
-    legend, top_at = _legend(width, [(each.name, _colour(at), each.dashed)
-                                     for at, each in enumerate(series)])  # fmt: skip
+    legend, top_at = _legend(
+        width, [(each.name, _colour(at), each.dashed) for at, each in enumerate(series)]
+    )
     height, left, right = top_at + 230.0, 52.0, 14.0
     bottom, plot = height - 28, 174.0
     times = [at for each in series for at, _ in each.points]
@@ -151,9 +158,11 @@ def _time_marks(
     places = [first + step * number for number in range(count + 1)] if step else [first]
     found = []
     for at, ms in enumerate(places):
-        anchor = "middle" if 0 < at < len(places) - 1 or len(places) == 1 else (
-            "start" if at == 0 else "end"
-        )  # fmt: skip
+        anchor = (
+            "middle"
+            if 0 < at < len(places) - 1 or len(places) == 1
+            else ("start" if at == 0 else "end")
+        )
         found.append(_text(x(ms), y, tick(ms, step or 1, zone), anchor))
     return found
 
@@ -162,9 +171,15 @@ def _time_marks(
 
 
 def bars(
-    width: int, title: str, alt: str, found: Sequence[Bar], *, log: bool = False,
-    nested: bool = False, style: bool = False,
-) -> str:  # fmt: skip
+    width: int,
+    title: str,
+    alt: str,
+    found: Sequence[Bar],
+    *,
+    log: bool = False,
+    nested: bool = False,
+    style: bool = False,
+) -> str:
     """Bars from left to right, a label above each; parts stand in a row, or inside each other."""
     names = dict.fromkeys((part.name, part.colour) for bar in found for part in bar.parts)
     entries = [(name, colour, False) for name, colour in names]
@@ -194,8 +209,10 @@ def _reach(bar: Bar, nested: bool) -> float:
 
 
 def _bar_parts(bar: Bar, scale: Scale, y: float, nested: bool) -> list[str]:
-    found = [f'<rect x="4" y="{y}" width="{scale.width:.1f}" height="12" rx="3" '
-             'fill="var(--rule)" opacity=".55"/>']  # fmt: skip
+    found = [
+        f'<rect x="4" y="{y}" width="{scale.width:.1f}" height="12" rx="3" '
+        'fill="var(--rule)" opacity=".55"/>'
+    ]
     at = 4.0
     parts = sorted(bar.parts, key=lambda part: -part.value) if nested else bar.parts
     for part in parts:
@@ -215,9 +232,16 @@ def _bar_parts(bar: Bar, scale: Scale, y: float, nested: bool) -> list[str]:
 
 
 def heat(
-    width: int, title: str, alt: str, unit: str, rows: Sequence[tuple[str, dict[float, float]]],
-    step_ms: int, zone: ZoneInfo, *, style: bool = False,
-) -> str:  # fmt: skip
+    width: int,
+    title: str,
+    alt: str,
+    unit: str,
+    rows: Sequence[tuple[str, dict[float, float]]],
+    step_ms: int,
+    zone: ZoneInfo,
+    *,
+    style: bool = False,
+) -> str:
     """Values by row and time: the more, the fuller the colour."""
     times = [at for _, cells in rows for at in cells]
     first, last = min(times), max(times)
@@ -232,8 +256,10 @@ def heat(
         parts.append(
             _text(left - 6, y + 13, cut(label, int((left - 8) / CHAR_WIDTH)), "end", "ink")
         )
-        parts.append(f'<rect x="{left:.1f}" y="{y}" width="{cell * columns:.1f}" '
-                     f'height="{tall - 2}" fill="var(--rule)" opacity=".45"/>')  # fmt: skip
+        parts.append(
+            f'<rect x="{left:.1f}" y="{y}" width="{cell * columns:.1f}" '
+            f'height="{tall - 2}" fill="var(--rule)" opacity=".45"/>'
+        )
         for at, value in cells.items():
             x = left + cell * ((at - first) // step_ms)
             share = 0.15 + 0.85 * value / most if most else 0
@@ -244,9 +270,13 @@ def heat(
             )
         y += tall
     parts += _time_marks(
-        first, last + step_ms, zone, width - left - 8,
-        lambda ms: left + cell * columns * (ms - first) / (last + step_ms - first), y + 16,
-    )  # fmt: skip
+        first,
+        last + step_ms,
+        zone,
+        width - left - 8,
+        lambda ms: left + cell * columns * (ms - first) / (last + step_ms - first),
+        y + 16,
+    )
     return whole(width, y + 24, title, alt, "".join(parts), style=style)
 
 
@@ -266,8 +296,10 @@ def _legend(width: int, entries: Sequence[tuple[str, str, bool]]) -> tuple[str, 
         if x > 4 and x + wide > width:
             x, y = 4.0, y + 18
         dash = ' stroke-dasharray="5 4"' if dashed else ""
-        parts.append(f'<line x1="{x}" x2="{x + 16}" y1="{y - 4}" y2="{y - 4}" stroke-width="4" '
-                     f'stroke="var(--{colour})"{dash}/>' + _text(x + 22, y, shown))  # fmt: skip
+        parts.append(
+            f'<line x1="{x}" x2="{x + 16}" y1="{y - 4}" y2="{y - 4}" stroke-width="4" '
+            f'stroke="var(--{colour})"{dash}/>' + _text(x + 22, y, shown)
+        )
         x += wide
     return "".join(parts), (y + 12 if entries else 0.0)
 

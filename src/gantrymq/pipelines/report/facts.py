@@ -145,11 +145,17 @@ async def _ask_group(facts: ClusterFacts, admin: Admin, group: str) -> None:
         facts.notes.append(f"group {group} broadcasts: its members keep their own progress")
     else:
         facts.progress += [
-            row(facts.at_ms, group, queue, each.broker_offset, each.consumer_offset,
-                each.last_timestamp or None)
+            row(
+                facts.at_ms,
+                group,
+                queue,
+                each.broker_offset,
+                each.consumer_offset,
+                each.last_timestamp or None,
+            )
             for queue, each in found.queues.items()
             if not is_system_topic(queue.topic)
-        ]  # fmt: skip
+        ]
     for topic, wanted in online.subscription_table.items():
         by_tag = wanted.expression_type in ("TAG", "", None)
         tags = list(parse_tags(wanted.sub_string)) if by_tag else []

@@ -7,12 +7,12 @@ from html import escape
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from gantrymq.base.moments import find_zone
-from gantrymq.base.words import are, counted
+from gantrymq.base.plurals import are, counted
+from gantrymq.base.time_text import find_zone
 from gantrymq.pipelines.common.page_style import CSS, SCRIPT, stacked, width_class
 from gantrymq.pipelines.marts import causes, duplicates, lag, latency, ledger, skew, traffic
 from gantrymq.pipelines.marts.mart import Field, Mart, MartTable
-from gantrymq.pipelines.report import words
+from gantrymq.pipelines.report import number_text
 from gantrymq.pipelines.report.build import Report
 from gantrymq.pipelines.report.charts import STYLE
 from gantrymq.pipelines.report.pictures import NARROW, WIDE, Picture
@@ -107,7 +107,7 @@ def _title(report: Report) -> str:
 
 
 def _about(report: Report, zone: ZoneInfo) -> str:
-    made = words.moment(datetime.fromtimestamp(report.made_ms / 1000, UTC), zone)
+    made = number_text.moment(datetime.fromtimestamp(report.made_ms / 1000, UTC), zone)
     return (
         f'<p class="soft">From {escape(report.wanted.words())}. Read from {report.wanted.kind}, '
         f"made {made}. Times are those of {escape(report.wanted.zone)}.</p>"
@@ -228,7 +228,7 @@ def _number(value: Any) -> float:
 def _cell(field: Field, value: Any, zone: ZoneInfo) -> str:
     css = _css(field)
     if isinstance(value, datetime):
-        said, sort = words.moment(value, zone), str(value.timestamp())
+        said, sort = number_text.moment(value, zone), str(value.timestamp())
     elif isinstance(value, bool):
         said, sort = ("yes" if value else "no"), str(int(value))
     elif isinstance(value, int | float):
@@ -244,11 +244,11 @@ def _measure(field: Field, value: float) -> str:
     if field.unit == "share":
         return f"{value:.2%}"
     if field.unit == "bytes":
-        return words.size(value)
+        return number_text.size(value)
     if field.unit == "ms":
-        return words.span(value)
+        return number_text.span(value)
     if field.unit:
-        return words.number(value)
+        return number_text.number(value)
     return str(value)
 
 

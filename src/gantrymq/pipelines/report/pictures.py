@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from gantrymq.base.moments import find_zone
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
+from gantrymq.base.time_text import find_zone
 from gantrymq.pipelines.marts import causes, lag, latency, ledger, skew, traffic
 from gantrymq.pipelines.marts.mart import Mart
 from gantrymq.pipelines.report import charts
 from gantrymq.pipelines.report.build import Report
 from gantrymq.pipelines.report.charts import SERIES_MAX, Bar, BarPart, Series
-from gantrymq.pipelines.report.words import number, span
+from gantrymq.pipelines.report.number_text import number, span
 
 WIDE: Final = 600
 NARROW: Final = 350
@@ -67,9 +67,9 @@ def _traffic(report: Report) -> Picture | None:
     rows = report.table(traffic.TRAFFIC).rows
     lines: dict[tuple[str, str], dict[float, float]] = {}
     for row in rows:
-        name = row["topic"] if row["direction"] == traffic.IN else (
-            f"{row['topic']} → {row['group']}"
-        )  # fmt: skip
+        name = (
+            row["topic"] if row["direction"] == traffic.IN else (f"{row['topic']} → {row['group']}")
+        )
         lines.setdefault((row["direction"], name), {})[_ms(row["startTime"])] = row["perSecond"]
     series = [
         Series(f"{direction}: {name}", _filled(points, report.step_ms), direction == traffic.OUT)
@@ -166,9 +166,15 @@ def _heat(report: Report) -> Picture | None:
 
 
 def _bars(
-    name: str, title: str, unit: str, mart: Mart, found: list[Bar], *, log: bool = False,
+    name: str,
+    title: str,
+    unit: str,
+    mart: Mart,
+    found: list[Bar],
+    *,
+    log: bool = False,
     nested: bool = False,
-) -> Picture | None:  # fmt: skip
+) -> Picture | None:
     if not found:
         return None
     shown = found[:BARS_MAX]

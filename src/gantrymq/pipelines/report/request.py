@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.base.moments import Period, describe
+from gantrymq.base.time_text import Period, describe
 from gantrymq.model import TRACE_TOPIC, check_group_name, check_topic_name
 
 LIVE, STORE, ARCHIVE = "live topics", "store files", "archive"

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from gantrymq.base.words import are, counted
+from gantrymq.base.plurals import are, counted
 from gantrymq.pipelines.marts import causes, duplicates, latency, ledger
-from gantrymq.pipelines.report import words
+from gantrymq.pipelines.report import number_text
 from gantrymq.pipelines.report.build import Report
 
 
@@ -81,7 +81,7 @@ def verdict(report: Report) -> Verdict:
         for row in report.table(ledger.KINDS).rows:
             if row["explained"] is False:
                 kinds[row["what"]] = kinds.get(row["what"], 0) + row["messages"]
-        listed = ", ".join(f"{words.number(number)} {what}" for what, number in kinds.items())
+        listed = ", ".join(f"{number_text.number(number)} {what}" for what, number in kinds.items())
         said = f"{_messages_are(count)} not accounted for: {listed}."
         return Verdict(False, said, basis)
     if report.untraced:
@@ -124,4 +124,4 @@ def summary(report: Report) -> dict[str, Any]:
 def _text(value: int | None, unit: str) -> str:
     if value is None:
         return "–"
-    return words.span(value) if unit == "ms" else words.number(value)
+    return number_text.span(value) if unit == "ms" else number_text.number(value)

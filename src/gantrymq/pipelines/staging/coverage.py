@@ -18,8 +18,8 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from gantrymq.base.moments import describe
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
+from gantrymq.base.time_text import describe
 from gantrymq.protocol.trace import COUNT_NAME
 
 CLOCK_SLACK_MS: Final = 10_000
@@ -145,11 +145,14 @@ def coverage(
         writers.setdefault(row["group"], []).append(row)
     return [
         _of_group(
-            group, writers.get(group, []), count,
-            {client for name, client in online if name == group}, now_ms,
+            group,
+            writers.get(group, []),
+            count,
+            {client for name, client in online if name == group},
+            now_ms,
         )
         for group, count in records.items()
-    ]  # fmt: skip
+    ]
 
 
 def _writers(found: DataFrame) -> DataFrame:
@@ -197,7 +200,7 @@ def _of_group(
         uncounted=max(0, count - sum(each["records"] for each in writers)),
         gap_ms=max((each["gapMs"] for each in writers if each["gapMs"] is not None), default=None),
         watched_ms=_watched(writers, online, now_ms),
-    )  # fmt: skip
+    )
 
 
 def _watched(writers: list[Any], online: Collection[str], now_ms: int) -> int | None:

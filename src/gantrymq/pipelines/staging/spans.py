@@ -72,13 +72,21 @@ def _told(record: trace.Record) -> dict[str, Any]:
         "atMs": record.at_ms or None,
     }
     if isinstance(record, trace.Pub):
-        told |= {"topic": record.topic, "costMs": record.cost_ms, "ok": record.ok,
-                 "messageType": record.message_type}  # fmt: skip
+        told |= {
+            "topic": record.topic,
+            "costMs": record.cost_ms,
+            "ok": record.ok,
+            "messageType": record.message_type,
+        }
     elif isinstance(record, trace.SubBefore):
         told |= {"requestId": record.request_id}
     elif isinstance(record, trace.SubAfter):
-        told |= {"requestId": record.request_id, "costMs": record.cost_ms, "ok": record.ok,
-                 "outcome": record.outcome}  # fmt: skip
+        told |= {
+            "requestId": record.request_id,
+            "costMs": record.cost_ms,
+            "ok": record.ok,
+            "outcome": record.outcome,
+        }
     elif isinstance(record, trace.EndTransaction):
         told |= {"topic": record.topic, "state": record.state}
     elif isinstance(record, trace.Recall):

@@ -206,9 +206,13 @@ class StoreRows(Closing):
         base = self.folder.log.base_of(int(positions[0]))
         file = self.folder.log.file(base)
         fits = fitting(
-            file, positions - base, sizes, position=base, queue_id=queue.queue_id,
+            file,
+            positions - base,
+            sizes,
+            position=base,
+            queue_id=queue.queue_id,
             first=first + rows,
-        )  # fmt: skip
+        )
         ascending = np.flatnonzero(fits)  # of entries in a wrong order those behind are refused
         ahead = np.maximum.accumulate(positions[ascending])
         fits[ascending[1:]] = positions[ascending[1:]] > ahead[:-1]
@@ -269,9 +273,13 @@ class StoreRows(Closing):
                 continue
             rows = np.flatnonzero(bases == base)
             fits[rows] = fitting(
-                self.folder.log.file(base), positions[rows] - base, sizes[rows], position=base,
-                queue_id=queue.queue_id, first=first + rows,
-            )  # fmt: skip
+                self.folder.log.file(base),
+                positions[rows] - base,
+                sizes[rows],
+                position=base,
+                queue_id=queue.queue_id,
+                first=first + rows,
+            )
         return fits
 
     def _refuse(self, queue: Queue, offsets: Ints, entries: Entries, lost: Lost) -> None:

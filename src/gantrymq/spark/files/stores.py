@@ -167,9 +167,7 @@ class MixedRows:
             yield from self._broker.batches(wanted, columns)
             return
         if wanted.start < low:  # expired: the broker says so, or has it elsewhere
-            yield from self._broker.batches(
-                Range(queue, wanted.start, low, wanted.is_new), columns
-            )  # fmt: skip
+            yield from self._broker.batches(Range(queue, wanted.start, low, wanted.is_new), columns)
         yield from self._files.batches(Range(queue, low, high), columns)
         if high < wanted.end:
             yield from self._broker.batches(Range(queue, high, wanted.end), columns)
@@ -217,8 +215,10 @@ def parse_store_path(text: str) -> list[tuple[str | None, str]]:
             match = _NAMED.match(word)
             found.append((match[1].strip(), match[2].strip()) if match else (None, word))
     if not found:
-        raise ConfigError("storePath is empty: the broker's store folder, or several by broker "
-                          "name, broker-a=/path,broker-b=/path")  # fmt: skip
+        raise ConfigError(
+            "storePath is empty: the broker's store folder, or several by broker "
+            "name, broker-a=/path,broker-b=/path"
+        )
     if len({folder.rstrip("/") for _, folder in found}) < len(found):
         raise ConfigError(f"storePath names a folder twice: {text}")
     names = [name for name, _ in found if name is not None]

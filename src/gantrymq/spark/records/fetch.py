@@ -220,9 +220,15 @@ class Reader(Closing):
         await instance.routes.get(queue.topic)
         is_master = instance.routes.has_master(queue.broker_name)
         found = await pull_raw(
-            instance, self.group, queue, at, max_count=min(how.count, wanted.end - at),
-            max_bytes=how.size, timeout=how.timeout, subscription=how.subscription(queue.topic),
-        )  # fmt: skip
+            instance,
+            self.group,
+            queue,
+            at,
+            max_count=min(how.count, wanted.end - at),
+            max_bytes=how.size,
+            timeout=how.timeout,
+            subscription=how.subscription(queue.topic),
+        )
         has_passed = found.status is PullStatus.NO_MATCH and found.next_offset > at
         if not (is_master or has_passed or found.status is PullStatus.FOUND):
             raise BrokerUnknown(

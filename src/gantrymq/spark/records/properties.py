@@ -82,9 +82,7 @@ def windows(buffer: pa.Buffer, starts: Ints, ends: Ints, kind: pa.DataType) -> p
         return pa.array([], kind)
     edges = np.empty(2 * starts.size, np.int32)
     edges[0::2], edges[1::2] = starts, ends
-    with_gaps = pa.Array.from_buffers(
-        kind, edges.size - 1, [None, pa.py_buffer(edges), buffer]
-    )  # fmt: skip
+    with_gaps = pa.Array.from_buffers(kind, edges.size - 1, [None, pa.py_buffer(edges), buffer])
     return with_gaps.take(pa.array(np.arange(0, edges.size - 1, 2)))
 
 

@@ -86,8 +86,11 @@ def _asked(binary: Path) -> str | None:
     try:
         said = subprocess.run(
             [binary, "-version"],
-            capture_output=True, text=True, timeout=ASK_SECONDS_MAX, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=ASK_SECONDS_MAX,
+            check=False,
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     found = re.search(r'version "([^"]+)"', said.stderr + said.stdout)

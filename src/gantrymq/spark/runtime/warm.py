@@ -45,8 +45,11 @@ def warm() -> Path:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "gantrymq.spark.runtime.warming", str(fresh)],
-            capture_output=True, text=True, timeout=MAKE_SECONDS_MAX, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=MAKE_SECONDS_MAX,
+            check=False,
+        )
         if not _is_whole(fresh, java):
             said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
             raise GantryError(f"could not make {archive}: {said}")

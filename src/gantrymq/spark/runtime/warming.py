@@ -79,13 +79,18 @@ def main(archive: str) -> None:
         spark.sql(
             "select window(t, '1 minute'), count(*), percentile_approx(id, 0.5) from t group by 1"
         ).toPandas()
-        spark.sql("select from_json('{\"a\": 1}', 'a int') j, row_number() over (order by id) r "
-                  "from t a join t b using (id)").collect()  # fmt: skip
+        spark.sql(
+            "select from_json('{\"a\": 1}', 'a int') j, row_number() over (order by id) r "
+            "from t a join t b using (id)"
+        ).collect()
         query = (
-            spark.readStream.format("few").load().writeStream.format("noop")
+            spark.readStream.format("few")
+            .load()
+            .writeStream.format("noop")
             .option("checkpointLocation", str(folder / "checkpoint"))
-            .trigger(availableNow=True).start()
-        )  # fmt: skip
+            .trigger(availableNow=True)
+            .start()
+        )
         query.awaitTermination()
         gateway: Any = SparkContext._gateway
         spark.stop()

@@ -172,8 +172,11 @@ def _add_delays(columns: dict[str, Any], texts: list[Any], faults: Any) -> Any:
     """Add the properties that ask for a time; returns which rows have one."""
     count = len(faults)
     asked = np.zeros(count, np.int64)
-    for name, entry in (("delayLevel", "DELAY"), ("delaySeconds", "TIMER_DELAY_MS"),
-                        ("deliverTime", "TIMER_DELIVER_MS")):  # fmt: skip
+    for name, entry in (
+        ("delayLevel", "DELAY"),
+        ("delaySeconds", "TIMER_DELAY_MS"),
+        ("deliverTime", "TIMER_DELIVER_MS"),
+    ):
         if name not in columns:
             continue
         numbers = _milliseconds(name, columns[name])

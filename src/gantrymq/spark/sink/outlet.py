@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from gantrymq.base.errors import GantryError
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.client.core.errors import BrokerRefused, ClientError, NoRoute
 from gantrymq.client.core.instance import Instance
 from gantrymq.client.core.routes import publish_queues
@@ -65,9 +65,9 @@ class EpochStage:
         self._publisher, self._timeout = publisher, options.send_timeout_ms / 1000
         self._places: list[tuple[str, list[Stretch | None]]] = []
 
-    def take(self, queue: Queue, parcel: Parcel, *, timed: bool, free: bool) -> Callable[
-        [], Awaitable[None]
-    ]:  # fmt: skip
+    def take(
+        self, queue: Queue, parcel: Parcel, *, timed: bool, free: bool
+    ) -> Callable[[], Awaitable[None]]:
         place: list[Stretch | None] = [None]
         self._places.append((queue.broker_name, place))
 
@@ -101,9 +101,9 @@ class Street:
         self._broken: set[Queue] = set()
         """Queues where a send failed for good: the task fails, and nothing may follow."""
 
-    def take(self, queue: Queue, parcel: Parcel, *, timed: bool, free: bool) -> Callable[
-        [], Awaitable[None]
-    ]:  # fmt: skip
+    def take(
+        self, queue: Queue, parcel: Parcel, *, timed: bool, free: bool
+    ) -> Callable[[], Awaitable[None]]:
         async def send() -> None:
             if free:
                 await pieces()
@@ -147,17 +147,26 @@ class Street:
     async def _send(self, queue: Queue, item: batch.Item | None, body: bytes) -> None:
         """A batch, or with an item one message alone: brokers take no delays in batches."""
         header = SendRequestV2(
-            producer_group=self._options.group, topic=queue.topic, queue_id=queue.queue_id,
-            born_timestamp=self._instance.clock.now_ms(), flag=item.flag if item else 0,
-            properties=item.properties.decode() if item else "", reconsume_times=0,
-            unit_mode=False, batch=item is None, bname=queue.broker_name,
-        )  # fmt: skip
+            producer_group=self._options.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            born_timestamp=self._instance.clock.now_ms(),
+            flag=item.flag if item else 0,
+            properties=item.properties.decode() if item else "",
+            reconsume_times=0,
+            unit_mode=False,
+            batch=item is None,
+            bname=queue.broker_name,
+        )
         await self._instance.routes.get(queue.topic)
         await self._instance.call(
             self._instance.routes.address_of(queue.broker_name),
             calls.SEND_BATCH_MESSAGE if item is None else calls.SEND_MESSAGE_V2,
-            header, body, timeout=self._options.send_timeout_ms / 1000, expect=STORED,
-        )  # fmt: skip
+            header,
+            body,
+            timeout=self._options.send_timeout_ms / 1000,
+            expect=STORED,
+        )
 
     async def _elsewhere(self, queue: Queue) -> Queue:
         """Another broker's queue of the topic, if there is one."""

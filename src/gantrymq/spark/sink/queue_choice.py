@@ -59,9 +59,15 @@ class Targets:
         return chosen, free
 
     def _place(
-        self, batch: Any, rows: Any, queues: Sequence[Queue], numbers: Any, chosen: Any, free: Any,
+        self,
+        batch: Any,
+        rows: Any,
+        queues: Sequence[Queue],
+        numbers: Any,
+        chosen: Any,
+        free: Any,
         faults: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         left = np.ones(len(rows), bool)
         if "queueId" in batch.schema.names:
             left = self._by_number(batch, rows, queues, chosen, faults)

@@ -12,7 +12,7 @@ from lakekit import written
 
 from gantrymq.base.disk import LockedError
 from gantrymq.base.errors import ConfigError, GantryError
-from gantrymq.base.moments import describe
+from gantrymq.base.time_text import describe
 from gantrymq.model import Queue
 from gantrymq.pipelines.jobs.feeds import FOR_EVER, ArchiveFeed, oldest
 from gantrymq.pipelines.jobs.job import Job, job

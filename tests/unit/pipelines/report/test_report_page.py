@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.base.moments import Period
+from gantrymq.base.time_text import Period
 from gantrymq.pipelines.common import page_style
 from gantrymq.pipelines.marts import causes, duplicates, lag, latency, ledger, skew, traffic
 from gantrymq.pipelines.marts.mart import Mart, MartTable
-from gantrymq.pipelines.report import charts, words
+from gantrymq.pipelines.report import charts, number_text
 from gantrymq.pipelines.report.build import MARTS, Report
 from gantrymq.pipelines.report.page import page
 from gantrymq.pipelines.report.pictures import NARROW, WIDE, pictures
@@ -351,18 +351,18 @@ def test_numbers_and_times_are_short_and_right() -> None:
     Numbers, sizes, durations and times are formatted briefly, in the zone of the report.
     """
     berlin = ZoneInfo("Europe/Berlin")
-    assert [words.number(value) for value in (None, 1234567, 0.5, 2.0)] == [
+    assert [number_text.number(value) for value in (None, 1234567, 0.5, 2.0)] == [
         "–", "1,234,567", "0.5", "2",
     ]  # fmt: skip
-    assert [words.short(value) for value in (0, 999, 1500, 2e6, 0.25)] == [
+    assert [number_text.short(value) for value in (0, 999, 1500, 2e6, 0.25)] == [
         "0", "999", "1.5 k", "2 M", "0.25",
     ]  # fmt: skip
-    assert [words.span(ms) for ms in (7, 1500, 90_000, 7_200_000)] == [
+    assert [number_text.span(ms) for ms in (7, 1500, 90_000, 7_200_000)] == [
         "7 ms", "1.5 s", "1.5 min", "2 h",
     ]  # fmt: skip
-    assert words.size(1536) == "1.5 KiB"
-    assert words.moment(NOON, berlin) == "2026-05-28 14:00:00.000"
-    assert words.cut("orders broker-a:12", 10) == "order…a:12"
+    assert number_text.size(1536) == "1.5 KiB"
+    assert number_text.moment(NOON, berlin) == "2026-05-28 14:00:00.000"
+    assert number_text.cut("orders broker-a:12", 10) == "order…a:12"
 
 
 def test_files_are_written_and_say_the_same(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ timer it keeps its time.
 import logging
 from typing import Final
 
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.broker.stored_copies import put_all
 from gantrymq.broker.waiting.delay_levels import DelayService
 from gantrymq.broker.waiting.timer.delivered import with_out_ms

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from typing import Final
 
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.broker.stored_copies import put_all
 from gantrymq.broker.waiting.timer.delivered import rolled_properties
 from gantrymq.broker.waiting.timer.intake import QUEUE

@@ -18,8 +18,8 @@ from typing import Final
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk
 from gantrymq.base.offload import Offload
+from gantrymq.base.plurals import counted
 from gantrymq.base.watermark import Watermark
-from gantrymq.base.words import counted
 from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.stored_copies import put_all
 from gantrymq.broker.waiting.lateness import CLOCK_LOOK_SECONDS, Lateness
@@ -190,8 +190,11 @@ class TimerService:
         check = load_check(self._disk, self._path)
         first, end = self.intake.first, self.intake.end
         if check.offset > end:
-            log.warning("timer messages were read up to %d, the queue ends at %d: pulled back",
-                        check.offset, end)  # fmt: skip
+            log.warning(
+                "timer messages were read up to %d, the queue ends at %d: pulled back",
+                check.offset,
+                end,
+            )
             check = check._replace(offset=end)
         if check.low > check.offset:
             check = check._replace(low=check.offset)
@@ -317,8 +320,11 @@ class TimerService:
             if entry.topic == RECALL:
                 self.recalls.forget(entry.offset)
             elif entry.offset not in records:
-                log.error("timer message %d for %s was deleted before it was due", entry.offset,
-                          self.schedule.name_of(entry.topic))  # fmt: skip
+                log.error(
+                    "timer message %d for %s was deleted before it was due",
+                    entry.offset,
+                    self.schedule.name_of(entry.topic),
+                )
             elif (copy := await self._copy(entry, records[entry.offset])) is not None:
                 pairs.append((entry, copy))
         refused = {id(copy) for copy in await put_all(self._store, [copy for _, copy in pairs])}

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.client.consume.queues.handout import Handout, HandoutClosed
 from gantrymq.client.messages.consume_status import ConsumeStatus, finish_by
 from gantrymq.client.messages.delivery import Delivery

@@ -33,8 +33,12 @@ def tell_sent_back(
     level = min(delay_level or FIRST_RETRY_LEVEL + message.reconsume_times, len(LEVEL_TIMES))
     log.warning(
         "%r failed in group %s (%s)%s; again in %s",
-        message, group, which, cause(message), LEVEL_TIMES[level - 1],
-    )  # fmt: skip
+        message,
+        group,
+        which,
+        cause(message),
+        LEVEL_TIMES[level - 1],
+    )
 
 
 def tell_in_place(message: Delivery, retries_max: int | None, pause_seconds: float) -> None:
@@ -43,15 +47,22 @@ def tell_in_place(message: Delivery, retries_max: int | None, pause_seconds: flo
     which += _limit(NO_LIMIT if retries_max is None else retries_max, sure=True)
     log.warning(
         "%r failed (%s)%s; again in %g s, and its queue waits",
-        message, which, cause(message), pause_seconds,
-    )  # fmt: skip
+        message,
+        which,
+        cause(message),
+        pause_seconds,
+    )
 
 
 def tell_dead(group: str, message: Received, which: str) -> None:
     log.error(
         "%r failed in group %s (%s)%s; it goes to the dead letters (%s)",
-        message, group, which, cause(message), dead_topic(group),
-    )  # fmt: skip
+        message,
+        group,
+        which,
+        cause(message),
+        dead_topic(group),
+    )
 
 
 def cause(message: Received) -> str:

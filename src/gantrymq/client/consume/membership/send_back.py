@@ -41,19 +41,28 @@ class SendBacks:
                 raise refused from error
         limit = self._retries_max
         tell_sent_back(
-            self._group, message, delay_level, RETRIES_MAX_DEFAULT if limit is None else limit,
+            self._group,
+            message,
+            delay_level,
+            RETRIES_MAX_DEFAULT if limit is None else limit,
             sure=limit is not None,
-        )  # fmt: skip
+        )
 
     async def _send_back(self, message: Received, delay_level: int) -> None:
         failure = _failure(message)
         header = SendBackRequest(
-            offset=message.log_offset, group=self._group, delay_level=delay_level,
-            origin_msg_id=message.msg_id, origin_topic=message.topic, unit_mode=False,
-            max_reconsume_times=self._retries_max, error=failure.error or None,
-            error_text=failure.text or None, fingerprint=failure.fingerprint or None,
+            offset=message.log_offset,
+            group=self._group,
+            delay_level=delay_level,
+            origin_msg_id=message.msg_id,
+            origin_topic=message.topic,
+            unit_mode=False,
+            max_reconsume_times=self._retries_max,
+            error=failure.error or None,
+            error_text=failure.text or None,
+            fingerprint=failure.fingerprint or None,
             reason=failure.reason or None,
-        )  # fmt: skip
+        )
         address = self._instance.routes.address_of(message.queue.broker_name)
         await self._instance.call(address, calls.CONSUMER_SEND_MSG_BACK, header)
 
@@ -79,12 +88,18 @@ class SendBacks:
         if not is_dead:
             fields[properties.DELAY] = str(level)
         header = SendRequestV2(
-            producer_group=INNER_PRODUCER, topic=topic, queue_id=queue.queue_id,
+            producer_group=INNER_PRODUCER,
+            topic=topic,
+            queue_id=queue.queue_id,
             sys_flag=message.sys_flag & (COMPRESSED | TYPE_MASK),
-            born_timestamp=instance.clock.now_ms(), flag=message.flag,
-            properties=properties.fitted(fields), reconsume_times=message.reconsume_times + 1,
-            unit_mode=False, max_reconsume_times=0 if is_dead else self._retries_max, batch=False,
-        )  # fmt: skip
+            born_timestamp=instance.clock.now_ms(),
+            flag=message.flag,
+            properties=properties.fitted(fields),
+            reconsume_times=message.reconsume_times + 1,
+            unit_mode=False,
+            max_reconsume_times=0 if is_dead else self._retries_max,
+            batch=False,
+        )
         address = instance.routes.address_of(queue.broker_name)
         await instance.call(address, calls.SEND_MESSAGE_V2, header, message.stored_body)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from gantrymq.base.arguments import wrong_type
 from gantrymq.base.errors import ConfigError
-from gantrymq.base.moments import ACCEPTED, local_zone, parse_moment
+from gantrymq.base.time_text import ACCEPTED, local_zone, parse_moment
 from gantrymq.client.core.options import ConsumerOptions
 
 Start = Literal["first", "last"] | datetime | str

@@ -35,8 +35,10 @@ ANSWER_MARGIN_SECONDS = 10.0
 """How much longer than the broker may hold a request the client waits for its answer."""
 ACK_TRIES = 3
 NOTHING_NOW = (
-    ResponseCode.POLLING_TIMEOUT, ResponseCode.POLLING_FULL, ResponseCode.PULL_NOT_FOUND,
-)  # fmt: skip
+    ResponseCode.POLLING_TIMEOUT,
+    ResponseCode.POLLING_FULL,
+    ResponseCode.PULL_NOT_FOUND,
+)
 
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
@@ -66,9 +68,15 @@ class Popped(Received):
     __slots__ = ("_keeper", "_tries", "finished", "handle")
 
     def __init__(
-        self, data: bytes, body_at: int, head: RecordHead, queue: Queue, handle: Handle,
-        keeper: "PopClient", tries: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        data: bytes,
+        body_at: int,
+        head: RecordHead,
+        queue: Queue,
+        handle: Handle,
+        keeper: "PopClient",
+        tries: int = 0,
+    ) -> None:
         super().__init__(data, body_at, head, queue)
         self.handle, self._keeper, self._tries = handle, keeper, tries
         self.finished: str | None = None
@@ -122,9 +130,15 @@ class PopClient:
         self.instance, self.group = instance, group
 
     async def _call(
-        self, broker_name: str, call: Call[Q, R], header: Q, body: bytes = b"", *,
-        timeout: float | None = None, expect: Sequence[int] = (),
-    ) -> tuple[R | None, Command]:  # fmt: skip
+        self,
+        broker_name: str,
+        call: Call[Q, R],
+        header: Q,
+        body: bytes = b"",
+        *,
+        timeout: float | None = None,
+        expect: Sequence[int] = (),
+    ) -> tuple[R | None, Command]:
         address = self.instance.routes.address_of(broker_name)
         command = Command(code=call.code, ext=header.to_ext(), body=body, codec=JSON_CODEC)
         answer = await self.instance.exchange(address, command, timeout)
@@ -154,16 +168,26 @@ class PopClient:
     ) -> list[Popped]:
         """Up to `count` messages; the broker holds the request for `wait` seconds if need be."""
         header = p.PopRequest(
-            consumer_group=self.group, topic=source.topic, queue_id=-1, max_msg_nums=count,
-            invisible_time=invisible_ms, poll_time=int(wait * 1000),
-            born_time=self.instance.clock.now_ms(), init_mode=init_mode,
-            exp_type=wanted.expression_type, exp=wanted.sub_string,
-            order=attempt is not None, attempt_id=attempt,
-        )  # fmt: skip
+            consumer_group=self.group,
+            topic=source.topic,
+            queue_id=-1,
+            max_msg_nums=count,
+            invisible_time=invisible_ms,
+            poll_time=int(wait * 1000),
+            born_time=self.instance.clock.now_ms(),
+            init_mode=init_mode,
+            exp_type=wanted.expression_type,
+            exp=wanted.sub_string,
+            order=attempt is not None,
+            attempt_id=attempt,
+        )
         found, answer = await self._call(
-            source.broker_name, calls.POP_MESSAGE, header,
-            timeout=wait + ANSWER_MARGIN_SECONDS, expect=NOTHING_NOW,
-        )  # fmt: skip
+            source.broker_name,
+            calls.POP_MESSAGE,
+            header,
+            timeout=wait + ANSWER_MARGIN_SECONDS,
+            expect=NOTHING_NOW,
+        )
         return [] if found is None else self._popped(source, found, answer.body)
 
     def _popped(self, source: PopSource, found: p.PopResponse, body: bytes) -> list[Popped]:
@@ -181,10 +205,15 @@ class PopClient:
                 handle = Handle.parse(given)
             else:
                 handle = Handle(
-                    int(starts.get((flag, place), head.queue_offset)), found.pop_time,
-                    found.invisible_time, found.revive_qid, flag, source.broker_name,
-                    head.queue_id, head.queue_offset,
-                )  # fmt: skip
+                    int(starts.get((flag, place), head.queue_offset)),
+                    found.pop_time,
+                    found.invisible_time,
+                    found.revive_qid,
+                    flag,
+                    source.broker_name,
+                    head.queue_id,
+                    head.queue_offset,
+                )
             tries = counts.get((flag, f"qo{place}%{head.queue_offset}")) or counts.get(
                 (flag, place)
             )
@@ -194,10 +223,14 @@ class PopClient:
     async def has_news(self, source: PopSource, wait: float, attempt: str | None) -> bool:
         """Wait until a pop would find something."""
         header = p.NotificationRequest(
-            consumer_group=self.group, topic=source.topic, queue_id=-1,
-            poll_time=int(wait * 1000), born_time=self.instance.clock.now_ms(),
-            order=attempt is not None, attempt_id=attempt,
-        )  # fmt: skip
+            consumer_group=self.group,
+            topic=source.topic,
+            queue_id=-1,
+            poll_time=int(wait * 1000),
+            born_time=self.instance.clock.now_ms(),
+            order=attempt is not None,
+            attempt_id=attempt,
+        )
         found, _ = await self._call(
             source.broker_name, calls.NOTIFICATION, header, timeout=wait + ANSWER_MARGIN_SECONDS
         )
@@ -211,9 +244,12 @@ class PopClient:
     async def ack(self, message: Popped) -> None:
         handle = message.handle
         header = p.AckRequest(
-            consumer_group=self.group, topic=self._topic(message), queue_id=handle.queue_id,
-            extra_info=str(handle), offset=handle.offset,
-        )  # fmt: skip
+            consumer_group=self.group,
+            topic=self._topic(message),
+            queue_id=handle.queue_id,
+            extra_info=str(handle),
+            offset=handle.offset,
+        )
         await self._surely(handle.broker_name, calls.ACK_MESSAGE, header)
 
     async def ack_many(self, messages: Iterable[Popped]) -> None:
@@ -251,29 +287,44 @@ class PopClient:
             together.setdefault(key, []).append(handle.offset)
         return [
             BatchAck(
-                b=bit_set(offsets, h.start), c=self.group, it=h.invisible_ms, pt=h.pop_ms,
-                q=h.queue_id, r=h.flag, rq=h.revive_queue, so=h.start, t=topic,
+                b=bit_set(offsets, h.start),
+                c=self.group,
+                it=h.invisible_ms,
+                pt=h.pop_ms,
+                q=h.queue_id,
+                r=h.flag,
+                rq=h.revive_queue,
+                so=h.start,
+                t=topic,
             )
             for (topic, h), offsets in together.items()
-        ]  # fmt: skip
+        ]
 
     async def change(self, message: Popped, invisible_ms: int) -> Handle:
         """The handle for the new time."""
         handle = message.handle
         header = p.ChangeInvisibleRequest(
-            consumer_group=self.group, topic=self._topic(message), queue_id=handle.queue_id,
-            extra_info=str(handle), offset=handle.offset, invisible_time=max(0, invisible_ms),
-        )  # fmt: skip
+            consumer_group=self.group,
+            topic=self._topic(message),
+            queue_id=handle.queue_id,
+            extra_info=str(handle),
+            offset=handle.offset,
+            invisible_time=max(0, invisible_ms),
+        )
         found, answer = await self._call(
-            handle.broker_name, calls.CHANGE_MESSAGE_INVISIBLETIME, header,
+            handle.broker_name,
+            calls.CHANGE_MESSAGE_INVISIBLETIME,
+            header,
             expect=(ResponseCode.NO_MESSAGE,),
-        )  # fmt: skip
+        )
         if found is None:
             raise LoanOver(f"message {message.msg_id}: {answer.remark or 'no longer lent'}")
         return handle._replace(
-            start=handle.offset, pop_ms=found.pop_time, invisible_ms=found.invisible_time,
+            start=handle.offset,
+            pop_ms=found.pop_time,
+            invisible_ms=found.invisible_time,
             revive_queue=found.revive_qid,
-        )  # fmt: skip
+        )
 
     async def _surely(
         self, broker_name: str, call: Call[Q, R], header: Q, body: bytes = b""

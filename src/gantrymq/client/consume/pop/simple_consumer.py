@@ -191,9 +191,14 @@ class SimpleConsumer:
         if wanted is None:
             return []
         request = self._keeper.pop(
-            source, wanted, count, self._invisible_ms, wait,
-            init_mode=self._init_mode, attempt=attempt,
-        )  # fmt: skip
+            source,
+            wanted,
+            count,
+            self._invisible_ms,
+            wait,
+            init_mode=self._init_mode,
+            attempt=attempt,
+        )
         answered: asyncio.Future[list[Popped]] = asyncio.get_running_loop().create_future()
 
         async def run() -> None:

@@ -89,10 +89,14 @@ class LitePullConsumer:
         options = self.options
         self._instance = instance
         self._setup = Setup(
-            instance, self.group, as_push_options(options), False, self._strategy,
+            instance,
+            self.group,
+            as_push_options(options),
+            False,
+            self._strategy,
             timestamp_of(options.consume_timestamp, instance.clock.now_ms()),
             self._subscribing.table,
-        )  # fmt: skip
+        )
         self._offsets = self._own_offsets or self._setup.offset_store()
         await self._offsets.load()
         self._handout = Handout()
@@ -101,11 +105,17 @@ class LitePullConsumer:
             interval = options.topic_metadata_check_interval_ms
         self._rebalancing = Rebalancing(self._rebalance, interval / 1000)
         self._process_queues = ProcessQueues(
-            self._setup, self._handout, self._offsets, None,
-            retries_max=None, spawn=self._background.spawn, wake=self._rebalancing.wake,
-            shares=self._shares, total_max=options.pull_threshold_for_all,
+            self._setup,
+            self._handout,
+            self._offsets,
+            None,
+            retries_max=None,
+            spawn=self._background.spawn,
+            wake=self._rebalancing.wake,
+            shares=self._shares,
+            total_max=options.pull_threshold_for_all,
             commits=options.auto_commit,
-        )  # fmt: skip
+        )
         requests = ServerRequests(self._setup, self._process_queues, lambda: None)
         instance.register_consumer(self.group, self._consumer_data)
         requests.listen()

@@ -151,33 +151,56 @@ class PullConsumer:
         return sorted(instance.routes.subscribe_queues(route, topic))
 
     async def pull(
-        self, queue: Queue, offset: int, *, tags: str = ALL, sql: str | None = None,
+        self,
+        queue: Queue,
+        offset: int,
+        *,
+        tags: str = ALL,
+        sql: str | None = None,
         max_count: int = PULL_COUNT,
-    ) -> PullResult:  # fmt: skip
+    ) -> PullResult:
         """What lies at `offset` now, possibly nothing."""
         timeout = self.options.pull_timeout_ms / 1000
         return await self._pull(queue, offset, tags, sql, max_count, 0.0, timeout)
 
     async def pull_blocking(
-        self, queue: Queue, offset: int, *, tags: str = ALL, sql: str | None = None,
+        self,
+        queue: Queue,
+        offset: int,
+        *,
+        tags: str = ALL,
+        sql: str | None = None,
         max_count: int = PULL_COUNT,
-    ) -> PullResult:  # fmt: skip
+    ) -> PullResult:
         """The same, but the broker waits for a message to come (20 s unless set otherwise)."""
         suspend = self.options.broker_suspend_ms / 1000
         timeout = self.options.suspend_timeout_ms / 1000
         return await self._pull(queue, offset, tags, sql, max_count, suspend, timeout)
 
     async def _pull(
-        self, queue: Queue, offset: int, tags: str, sql: str | None, max_count: int,
-        suspend: float, timeout: float,
-    ) -> PullResult:  # fmt: skip
+        self,
+        queue: Queue,
+        offset: int,
+        tags: str,
+        sql: str | None,
+        max_count: int,
+        suspend: float,
+        timeout: float,
+    ) -> PullResult:
         wanted = _expression(queue.topic, tags, sql)
         if sql is not None:
             await self._check_sql(queue, wanted)
         pulled = await pull_raw(
-            self._open(), self.group, queue, offset, max_count=max_count, suspend=suspend,
-            timeout=timeout, subscription=wanted, broker_id=self._broker_ids.get(queue, 0),
-        )  # fmt: skip
+            self._open(),
+            self.group,
+            queue,
+            offset,
+            max_count=max_count,
+            suspend=suspend,
+            timeout=timeout,
+            subscription=wanted,
+            broker_id=self._broker_ids.get(queue, 0),
+        )
         self._broker_ids[queue] = pulled.broker_id
         found = pulled.status is PullStatus.FOUND
         messages = received(pulled.body, queue) if found else []
@@ -201,14 +224,24 @@ class PullConsumer:
         self._checked.add(key)
 
     async def pull_raw(
-        self, queue: Queue, offset: int, *, max_count: int = PULL_COUNT,
-        max_bytes: int | None = None, suspend: float = 0.0,
-    ) -> PullAnswer:  # fmt: skip
+        self,
+        queue: Queue,
+        offset: int,
+        *,
+        max_count: int = PULL_COUNT,
+        max_bytes: int | None = None,
+        suspend: float = 0.0,
+    ) -> PullAnswer:
         """For bulk readers: the answer's bytes untouched, records back to back."""
         return await pull_raw(
-            self._open(), self.group, queue, offset, max_count=max_count, max_bytes=max_bytes,
+            self._open(),
+            self.group,
+            queue,
+            offset,
+            max_count=max_count,
+            max_bytes=max_bytes,
             suspend=suspend,
-        )  # fmt: skip
+        )
 
     # offsets
 

@@ -76,9 +76,10 @@ def _check_parts(strategy: Strategy | None, once: Once | None) -> None:
         arguments.one_of("once", once, Once, "an Once, as in Once(SqliteStore(path))")
     if strategy is not None and not callable(strategy):
         raise arguments.wrong_type(
-            "strategy", "a function from gantrymq.protocol.assignment (by name: the option "
-            "allocate_strategy)", strategy,
-        )  # fmt: skip
+            "strategy",
+            "a function from gantrymq.protocol.assignment (by name: the option allocate_strategy)",
+            strategy,
+        )
 
 
 class Consumer(Generic[Tx]):
@@ -183,10 +184,14 @@ class Consumer(Generic[Tx]):
         options = self.options
         self._instance = instance
         self._setup = setup = Setup(
-            instance, self.group, options, self.ordered, self._share,
+            instance,
+            self.group,
+            options,
+            self.ordered,
+            self._share,
             self._begin_ms(instance.clock.now_ms()),
             self._subscribing.table,
-        )  # fmt: skip
+        )
         offsets = self._own_offsets or setup.offset_store()
         await offsets.load()
         if self._once is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from gantrymq.base.errors import GantryError
-from gantrymq.base.words import counted
+from gantrymq.base.plurals import counted
 from gantrymq.client.consume.membership.retry_log import tell_in_place
 from gantrymq.client.consume.queues.handout import Handout
 from gantrymq.client.consume.queues.process_queue import ProcessQueue, SendBack

@@ -241,8 +241,10 @@ class ProcessQueues:
         """Our offset is outside the queue, or an operator has moved it: go on where it says."""
         log.warning(
             "%s: the broker moves us from offset %d to %d",
-            process_queue.queue, process_queue.progress.next_offset, offset,
-        )  # fmt: skip
+            process_queue.queue,
+            process_queue.progress.next_offset,
+            offset,
+        )
         process_queue.dropped = True  # ends the pull that brought this news, without cancelling it
         self._spawn(self._correct(process_queue, offset))
 

@@ -73,15 +73,27 @@ async def pull_raw(
     if not registered:
         flags |= PULL_SUBSCRIBES
     header = PullRequest(
-        consumer_group=group, topic=queue.topic, queue_id=queue.queue_id, queue_offset=offset,
-        max_msg_nums=max_count, sys_flag=flags, suspend_timeout_millis=int(suspend * 1000),
-        subscription=expression, sub_version=version, expression_type=kind, max_msg_bytes=max_bytes,
-    )  # fmt: skip
+        consumer_group=group,
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        queue_offset=offset,
+        max_msg_nums=max_count,
+        sys_flag=flags,
+        suspend_timeout_millis=int(suspend * 1000),
+        subscription=expression,
+        sub_version=version,
+        expression_type=kind,
+        max_msg_bytes=max_bytes,
+    )
     wait = timeout or (suspend + SUSPEND_MARGIN_SECONDS if suspend else PULL_TIMEOUT_SECONDS)
     found, answer = await instance.call(
         address, calls.PULL_MESSAGE, header, timeout=wait, expect=_EXPECTED
     )
     return PullAnswer(
-        PullStatus(ResponseCode(answer.code)), found.next_begin_offset, found.min_offset,
-        found.max_offset, answer.body, found.suggest_which_broker_id,
-    )  # fmt: skip
+        PullStatus(ResponseCode(answer.code)),
+        found.next_begin_offset,
+        found.min_offset,
+        found.max_offset,
+        answer.body,
+        found.suggest_which_broker_id,
+    )

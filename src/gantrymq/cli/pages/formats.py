@@ -1,4 +1,4 @@
-"""The tables of docs/formats.md: `python -m gantrymq.cli.formats docs/formats.md`.
+"""The tables of docs/formats.md: `python -m gantrymq.cli.pages.formats docs/formats.md`.
 
 Each table comes from the declaration that the code itself packs and unpacks with. In the page a
 line `<!-- table NAME -->` stands above the table of that name; the text between is the page's own.
@@ -16,7 +16,7 @@ from gantrymq.base.layout import byte_fields
 from gantrymq.broker.pop import checkpoints
 from gantrymq.broker.publishing import notes
 from gantrymq.broker.waiting.timer import checkpoint as timercheck
-from gantrymq.cli.field_docs import field_docs
+from gantrymq.cli.pages.field_docs import field_docs
 from gantrymq.kernel import FILLER_SIZE
 from gantrymq.kernel.records import QueueEntry
 from gantrymq.protocol import (
@@ -80,8 +80,11 @@ def trace_table(kind: type[Any]) -> str:
     """Fields of a trace record, found by writing it: which place changes with which field."""
     docs, hints = field_docs(kind), get_type_hints(kind)
     probes: dict[Any, tuple[Any, Any]] = {
-        int: (1, 2), str: ("a", "b"), bool: (True, False), tuple[str, ...]: (("a",), ("b",)),
-    }  # fmt: skip
+        int: (1, 2),
+        str: ("a", "b"),
+        bool: (True, False),
+        tuple[str, ...]: (("a",), ("b",)),
+    }
     plain = {name: probes[hints[name]][0] for name in kind.__struct_fields__}
     before = _trace_fields(kind(**plain))
     rows = [("1", f"`{before[0]}`", "text", "Says what kind of record this is.")]

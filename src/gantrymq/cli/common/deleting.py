@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 
-from gantrymq.cli.output import confirm
+from gantrymq.cli.common.output import confirm
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.core.errors import ClientError
 

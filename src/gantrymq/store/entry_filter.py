@@ -78,9 +78,13 @@ class _Catch:
         else:
             status = ReadStatus.NO_MATCHED_MESSAGE
         return ReadResult(
-            status, self.next_offset, queue.min_offset, queue.max_offset, len(self.parts),
+            status,
+            self.next_offset,
+            queue.min_offset,
+            queue.max_offset,
+            len(self.parts),
             b"".join(self.parts),
-        )  # fmt: skip
+        )
 
 
 def _properties(runs: list[tuple[int, int]], body: bytes) -> dict[int, tuple[int, bytes]]:

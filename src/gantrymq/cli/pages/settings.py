@@ -1,4 +1,4 @@
-"""The page `docs/broker-settings.md`, printed from the code: `python -m gantrymq.cli.reference`.
+"""The page `docs/broker-settings.md`: `python -m gantrymq.cli.pages.settings` prints it.
 
 Keys, defaults and effects come from the classes that servers read, so that the page cannot say
 anything else. A heading `# --- Name ---` in such a class begins a group of keys.
@@ -16,14 +16,14 @@ from gantrymq.base.config import as_text
 from gantrymq.broker.settings import rocketmq_keys
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.settings.live_settings import FIXED, LIVE
-from gantrymq.cli.field_docs import field_docs
+from gantrymq.cli.pages.field_docs import field_docs
 from gantrymq.nameserver import config as nameserver
 from gantrymq.nameserver.config import NEXT_START, UNCHANGEABLE, NameServerConfig
 
 PREFACE = """\
 # Settings of brokers and name servers
 
-Printed by `python -m gantrymq.cli.reference`. [Operating](operating.md#settings) says where
+Printed by `python -m gantrymq.cli.pages.settings`. [Operating](operating.md#settings) says where
 settings are written and how they are changed.
 
 *In force* says when a change by `updateBrokerConfig` or `updateNamesrvConfig` takes effect:

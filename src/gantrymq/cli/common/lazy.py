@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gantrymq.cli.guard import guarded
+from gantrymq.cli.common.guard import guarded
 
 
 class LazyGroup(click.Group):

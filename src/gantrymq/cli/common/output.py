@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 import click
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.base.words import counted
-from gantrymq.cli.guard import report
-from gantrymq.cli.times import shown
+from gantrymq.base.plurals import counted
+from gantrymq.cli.common.guard import report
+from gantrymq.cli.common.times import shown
 from gantrymq.client.messages.received import Received
 
 FORMATS = click.Choice(["table", "json", "jsonl"])
@@ -42,9 +42,11 @@ ABOVE_0 = Above0(0, min_open=True)
 
 
 archive_option = click.option(
-    "--archive", metavar="FOLDER", envvar="GANTRY_ARCHIVE",
+    "--archive",
+    metavar="FOLDER",
+    envvar="GANTRY_ARCHIVE",
     help="Look here too for what brokers have deleted; else GANTRY_ARCHIVE.",
-)  # fmt: skip
+)
 
 
 def needs_lake(error: ImportError) -> ConfigError:

@@ -1,7 +1,7 @@
 """Times on the command line: one way to write them, one way to print them.
 
-People write what `gantrymq.base.moments` knows, in the zone of this machine. Tables show local time
-with its offset, JSON has milliseconds since 1970.
+People write what `gantrymq.base.time_text` knows, in the zone of this machine. Tables show local
+time with its offset, JSON has milliseconds since 1970.
 """
 
 import sys
@@ -12,7 +12,7 @@ import click
 
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import ConfigError
-from gantrymq.base.moments import describe, find_moment, local_zone
+from gantrymq.base.time_text import describe, find_moment, local_zone
 
 EPOCH_MS_DIGITS = 13
 """As many digits are a time in milliseconds, and no offset."""

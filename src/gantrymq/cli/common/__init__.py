@@ -1,0 +1,1 @@
+"""What commands share: options and tables, times, known names, errors, lazy loading."""

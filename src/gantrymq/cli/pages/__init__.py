@@ -1,0 +1,1 @@
+"""Pages of the documentation that are printed from the code: settings and formats."""
