@@ -10,7 +10,7 @@ from pathlib import Path
 from peer import Run
 
 from gantrymq import Finder, Message, Producer
-from gantrymq.protocol.subscription import java_hash
+from gantrymq.base.java_hash import java_hash
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 

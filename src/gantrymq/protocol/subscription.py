@@ -1,9 +1,8 @@
 """Subscription expressions of the TAG kind, and the hash that queue entries carry."""
 
-from functools import lru_cache
-
 from gantrymq.base.arguments import wrong_type
 from gantrymq.base.errors import GantryError
+from gantrymq.base.java_hash import java_hash
 from gantrymq.model import Subscription
 from gantrymq.protocol.codes import ResponseCode
 
@@ -12,16 +11,6 @@ ALL = "*"
 
 class BadSubscription(GantryError):
     code = ResponseCode.SUBSCRIPTION_PARSE_FAILED
-
-
-@lru_cache(maxsize=4096)
-def java_hash(text: str) -> int:
-    """Java's String.hashCode: over UTF-16 units, 32 bits, signed."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for at in range(0, len(units), 2):
-        value = (31 * value + (units[at] << 8 | units[at + 1])) & 0xFFFF_FFFF
-    return value - 0x1_0000_0000 if value & 0x8000_0000 else value
 
 
 def parse_tags(expression: str | None) -> list[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from gantrymq.base.java_hash import java_hash
 from gantrymq.broker.errors import BadRequest, FilterMissing
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.subscriptions.consumer_filters import FilterTable
@@ -12,7 +13,6 @@ from gantrymq.kernel import find_property
 from gantrymq.model import RETRY_PREFIX, Subscription
 from gantrymq.protocol.subscription import (
     BadSubscription,
-    java_hash,
     parse_tags,
     tag_codes,
 )

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from gantrymq.base.java_hash import java_hash
 from gantrymq.model import Queue
 from gantrymq.protocol.codes import ResponseCode
-from gantrymq.protocol.subscription import java_hash
 
 RETRY_CODES: Final = frozenset(
     {

@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from gantrymq.base.errors import GantryError, ProtocolError
+from gantrymq.base.java_hash import java_hash
 from gantrymq.filter import condition
 from gantrymq.kernel import FILLER_SIZE
 from gantrymq.model import Queue
-from gantrymq.protocol.subscription import java_hash
 from gantrymq.spark.closing import Closing
 from gantrymq.spark.plan import Offsets, Range, named
 from gantrymq.spark.records.decode import Records, made
