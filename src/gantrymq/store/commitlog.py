@@ -1,8 +1,19 @@
-"""The commit log: all topics' records in one row of files.
+"""The commit log: the records of all topics in one row of files of equal size.
 
-Invariants: `min` and `end` are log offsets; every byte between them is written; each file but the
-last ends with a blank marker; what lies behind `end` in the last file is zero on disk or covered
-by `_scrub`.
+A log offset is a byte position in the row; the file that holds it follows from the size, and its
+name is the offset of its first byte. A record never spans two files: the rest of a file is closed
+with a blank marker, and the next record begins the next file. Files are really allocated, so that
+a full disk is an error when a file is made and not when a record is written.
+
+What always holds:
+
+- `min` and `end` are log offsets, and every byte between them is written.
+- Each file but the last ends with a blank marker.
+- What lies behind `end` in the last file is zero on disk or covered by `_scrub`. Recovery relies
+  on it: it reads until a record is not whole, and old bytes must not look like a record.
+- A failed write moves nothing. What it may have left behind `end` is wiped by the next one.
+
+The log is the truth. Queues and index are derived from it (`dispatch`) and can be built anew.
 """
 
 import contextlib

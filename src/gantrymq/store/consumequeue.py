@@ -1,8 +1,19 @@
 """One consume queue: which records belong to it, in order, as entries of twenty bytes.
 
-A queue is derived from the log and cheap: its newest entries live in `tail` until they are written
-to sparse files, its descriptors come and go with `OpenFiles`, and nothing syncs a single queue.
-Entry `n` lies at byte `20 * n` of the row of files.
+An entry is the log offset of a record, its size and the hash of its tag. Entry `n` lies at byte
+`20 * n` of the row of files, so a queue offset needs no search. The tag's hash lets a pull pass
+over records without reading them; clients compare the tag itself, because hashes collide.
+
+A broker has thousands of queues, so one must cost little:
+
+- The newest entries live in memory (`tail`) and are written to sparse files now and then.
+  Descriptors come and go with `OpenFiles`.
+- Nothing syncs a single queue. A checkpoint writes the tails, syncs the file system once and
+  records the log offset up to which queues can be trusted; behind it they are derived again.
+
+What always holds: entries are in the order of their records; `max_offset` is behind the last
+entry that readers may see, and only `publish` moves it; an entry names a record that is in the
+log, unless retention has just deleted it.
 """
 
 from typing import NamedTuple

@@ -1,4 +1,16 @@
-"""Group commit: one sync after the other, each for everything written before it began."""
+"""Group commit: one sync after the other, each for everything written before it began.
+
+A request that must be durable parks on the mark `flushed` and asks for a sync. While one runs,
+what is written meanwhile waits for the next; when it ends, the next one starts at once and then
+all who waited for the first are answered. So the number of syncs follows the disk, not the load:
+with sixty requests in flight a sync serves about thirty.
+
+The sync itself runs outside the event loop and without the interpreter's lock (`syncer`), because
+a worker thread would wait for the lock under load.
+
+What always holds: the mark never passes a byte that a finished sync did not cover, and a sync
+that failed is final (`Flusher`).
+"""
 
 import asyncio
 from collections.abc import Callable

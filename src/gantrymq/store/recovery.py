@@ -1,8 +1,24 @@
 """Opening a store: find the end of the log, cut what is torn, bring queues and index in line.
 
-The rule for our own stores has one case only: everything below the checkpoint's offset is durable,
-everything from there on is derived again from the log. After a clean stop that is nothing. A store
-that a Java broker wrote last has no such offset; RocketMQ's rules by store time are used instead.
+The rule for our own stores has one case only. Everything below the checkpoint's offset is durable
+and agrees; everything from there on is read from the log and derived again, by the same
+dispatcher that runs live. After a clean stop that is nothing. A store that a Java broker wrote
+last has no such offset; RocketMQ's rules by store time are used instead.
+
+In which order, and why:
+
+1. `plan_recovery` decides what to trust. It reads and changes nothing, so a store that is refused
+   is left as it was.
+2. The store is marked as open: from here on until a clean stop it counts as torn.
+3. Queues and index are loaded and cut back to the checkpoint: what lies behind may be torn.
+4. `scan` walks whole records from there and feeds them to the dispatcher. The first one that is
+   not whole ends the log.
+5. The log is cut there for good and synced, and the rest of the file reads as zeros, so that a
+   later crash cannot find old bytes behind new ones.
+6. A new checkpoint records what was found, and a fence that a failed flush had set is lifted.
+
+Progress of groups, delay levels, timers and POP that points beyond the recovered end is pulled
+back by whoever keeps it: a queue offset that was lost will be given to another message.
 """
 
 import logging

@@ -1,7 +1,24 @@
-"""The way into the log: what is put in one turn of the loop is written by one call.
+"""The way into the log: all appends of one turn of the event loop are written by one call.
 
-Every append is answered once, never inside `put`. A write that fails answers exactly its own
-appends and moves nothing; a file that cannot be made answers those that needed it.
+How it goes. `put` only stages an append. At the end of the turn `_turn` takes everything that is
+staged, checks sizes, gives each message its place in its queue, encodes all of it into one buffer
+and hands it to the commit log. What is written is then dispatched (queues, index) and answered.
+
+Why so. A system call for each message would cost more than everything else that is done for it.
+With one call a turn the cost falls as the load rises, and requests that arrive together become
+durable together (`flush`).
+
+What always holds:
+
+- Every append is answered exactly once, and never inside `put`.
+- Records lie in the log in the order in which they were put, and queue offsets have no holes: a
+  write that fails gives the places back (`_take_back`), answers exactly its own appends and moves
+  nothing.
+- Readers see only what has been dispatched, and nothing is dispatched before what was written
+  before it. With SYNC_FLUSH dispatching waits for the flushed mark, so a power cut cannot take
+  back what somebody has read.
+- A file that is full is left only for one that is allocated already (`make_spare`). While it is
+  being made appends are held, and refused when that takes too long.
 """
 
 import asyncio

@@ -6,7 +6,7 @@ from typing import Any
 from gantrymq.client.consume.membership.consume_stats import ConsumeStats
 from gantrymq.client.consume.membership.offset_store import queue_key
 from gantrymq.client.consume.membership.setup import Setup
-from gantrymq.client.consume.queues.ordered_queue import OrderedClaim
+from gantrymq.client.consume.queues.ordered_queue import OrderedProcessQueue
 from gantrymq.client.consume.queues.process_queue import ProcessQueue
 from gantrymq.protocol import fastjson
 
@@ -40,7 +40,7 @@ def running_info(
 def _queue_row(process_queue: ProcessQueue, wall_ms: Callable[[float], int]) -> dict[str, Any]:
     progress = process_queue.progress
     open_offsets = [message.offset for message in progress.open_items]
-    lock_at = process_queue.locked_at if isinstance(process_queue, OrderedClaim) else None
+    lock_at = process_queue.locked_at if isinstance(process_queue, OrderedProcessQueue) else None
     return {
         "cachedMsgCount": progress.count,
         "cachedMsgMaxOffset": max(open_offsets, default=0),

@@ -1,7 +1,16 @@
 """What the driver and the workers ask of brokers, as blocking calls.
 
 Spark's Python processes are synchronous, so a private event loop turns only while one of these
-calls waits. Nothing here joins a group: readers leave no trace on the broker.
+calls waits. One request is always ahead: while Python decodes a reply, the next one arrives in
+the operating system's buffers.
+
+What always holds:
+
+- Nothing here joins a group: readers leave no trace on the broker, and no rebalance is caused.
+- A range is read from its first offset to its last without a hole, or an error says what is
+  missing. That messages are gone only a master can tell: a slave may lag behind.
+- A broker that is away is waited for as long as the option `patience` says; a task that Spark
+  repeats reads the same range again.
 """
 
 import asyncio

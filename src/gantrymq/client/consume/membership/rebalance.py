@@ -1,4 +1,18 @@
-"""Sharing a topic's queues in a group: who is there, what is mine, and when to look again."""
+"""The rebalance: who is in the group, which queues are mine, and when to look again.
+
+There is no leader. Every member asks a broker for the list of client ids, sorts queues and
+members in the same way and applies the same strategy (`protocol.assignment`), so all arrive at
+the same assignment without talking to each other. For a moment they may not: a member that does
+not know yet of another one holds a queue that is the other's. Two may then read one queue;
+ordered consumers are kept apart by the broker's locks, others see messages twice.
+
+When: at the start, every interval, at once when a broker tells of a change of members
+(NOTIFY_CONSUMER_IDS_CHANGED, 40) or a route changes, and soon again while a step was not settled,
+for instance because a queue is still locked by its former owner.
+
+What always holds: a step that cannot know the members changes nothing. A broker that is away must
+not make every member believe that it is alone.
+"""
 
 import asyncio
 import logging

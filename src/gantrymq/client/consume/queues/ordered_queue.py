@@ -20,7 +20,7 @@ LOCK_SECONDS_MAX: Final = 30.0
 """Half of what the broker grants: from here on a lock that was not renewed counts as lost."""
 
 
-class OrderedClaim(ProcessQueue):
+class OrderedProcessQueue(ProcessQueue):
     """One held queue of an ordered consumer."""
 
     def __init__(

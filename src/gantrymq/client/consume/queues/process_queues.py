@@ -12,7 +12,7 @@ from gantrymq.client.consume.membership.queue_offsets import start_offset
 from gantrymq.client.consume.membership.rebalance import my_queues
 from gantrymq.client.consume.membership.setup import Setup
 from gantrymq.client.consume.queues.handout import Handout
-from gantrymq.client.consume.queues.ordered_queue import LOCK_SECONDS_MAX, OrderedClaim
+from gantrymq.client.consume.queues.ordered_queue import LOCK_SECONDS_MAX, OrderedProcessQueue
 from gantrymq.client.consume.queues.process_queue import ProcessQueue, SendBack
 from gantrymq.client.consume.queues.pull_loop import PullLoop
 from gantrymq.client.consume.queues.queue_locks import QueueLocks
@@ -181,7 +181,7 @@ class ProcessQueues:
     def _make(self, queue: Queue, start: int) -> ProcessQueue:
         if not self._setup.ordered:
             return ProcessQueue(queue, start, self._handout, self._send_back)
-        return OrderedClaim(
+        return OrderedProcessQueue(
             queue,
             start,
             self._handout,
@@ -276,7 +276,7 @@ class ProcessQueues:
         done = {
             queue: process_queue.progress.done
             for queue, process_queue in self.held.items()
-            if not isinstance(process_queue, OrderedClaim) or process_queue.is_locked(now)
+            if not isinstance(process_queue, OrderedProcessQueue) or process_queue.is_locked(now)
         }
         if done:
             await self._offsets.store(done, wait=wait)
@@ -286,7 +286,7 @@ class ProcessQueues:
         because its new owner's counts."""
         if self._setup.broadcast:
             return
-        ordered = {q: c for q, c in self.held.items() if isinstance(c, OrderedClaim)}
+        ordered = {q: c for q, c in self.held.items() if isinstance(c, OrderedProcessQueue)}
         fresh = {q: c for q, c in ordered.items() if c.is_locked(self._loop.time())}
         verdicts = await self._locks.lock(fresh)
         for queue, process_queue in ordered.items():

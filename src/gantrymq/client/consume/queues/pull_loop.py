@@ -1,4 +1,23 @@
-"""Keeping one queue's messages coming: pull, pull again, and know what each outcome means."""
+"""The pull loop: one task for each process queue asks for the next messages, again and again.
+
+A pull asks for what follows `progress.next_offset`. The broker holds it while there is nothing,
+so the loop has no timer of its own: an answer is followed by the next pull at once.
+
+What each outcome means:
+
+| outcome | what follows |
+|---|---|
+| messages | they join the process queue and are offered to handlers; the next pull begins behind |
+| nothing, or nothing that fits the subscription | the next pull begins where the broker says |
+| the offset is outside the queue | the process queue is given up and taken again at the right one |
+| the broker is busy | a short pause |
+| refused, or no answer | a pause; the route is asked again, and a heartbeat tells who we are |
+| too many unfinished messages | no pull until half of them are finished (`flow_control`) |
+
+What always holds: no outcome and no exception ends the loop, only the process queue that is
+dropped; no offset is passed over that was neither delivered nor filtered; an ordered queue is
+pulled only while its lock is held.
+"""
 
 import asyncio
 import logging
@@ -9,7 +28,7 @@ from gantrymq.base.errors import GantryError
 from gantrymq.client.consume.flow_control import hold_reason
 from gantrymq.client.consume.membership.setup import Setup
 from gantrymq.client.consume.queues.handout import Handout
-from gantrymq.client.consume.queues.ordered_queue import OrderedClaim
+from gantrymq.client.consume.queues.ordered_queue import OrderedProcessQueue
 from gantrymq.client.consume.queues.process_queue import ProcessQueue
 from gantrymq.client.consume.queues.pull_request import PullAnswer, PullStatus, pull_raw
 from gantrymq.client.core.errors import TRANSPORT_ERRORS, BrokerRefused
@@ -70,7 +89,7 @@ class PullLoop:
     async def _once(self, process_queue: ProcessQueue) -> float:
         """One pull; returns the seconds to wait before the next."""
         now = self._loop.time()
-        if isinstance(process_queue, OrderedClaim) and not process_queue.is_locked(now):
+        if isinstance(process_queue, OrderedProcessQueue) and not process_queue.is_locked(now):
             self._on_unlocked(process_queue)
             return 0.0
         if process_queue.paused or self._handout.held:
