@@ -43,9 +43,9 @@ class PollingConsumer(AsyncConsumer):
 
         One by one, an ordered queue gives no second message before the first is finished.
         """
-        if self._closed:
+        if self._state == "closed":
             return None
-        self._check_started()
+        self._check_open()
         if self._once is not None:
             raise ConsumerMisused("`once` needs a handler and `run`: it must know when work begins")
         if not self._waited:
@@ -79,7 +79,7 @@ class PollingConsumer(AsyncConsumer):
         With a `batch_max` it gets lists of up to so many. The messages `ahead` were handed out
         before, to a loop that was left.
         """
-        self._check_started()
+        self._check_open()
         if self._work is None:
             self.options = msgspec.structs.replace(self.options, consume_thread_max=count)
             if batch_max is None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Iterable, Mapping
-from typing import Final, Self
+from typing import Final
 
 from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
@@ -27,12 +27,12 @@ from gantrymq.client.admin.tables import (
     topic_offsets,
 )
 from gantrymq.client.consume.membership import queue_offsets
-from gantrymq.client.core.errors import TRANSPORT_ERRORS, ClientError, Closed, NoRoute, NotStarted
-from gantrymq.client.core.instance import Hook, Instance, shared_instance
-from gantrymq.client.core.options import ClientOptions
+from gantrymq.client.core.errors import TRANSPORT_ERRORS, ClientError, NoRoute
+from gantrymq.client.core.instance import Hook, Instance
+from gantrymq.client.core.lifecycle import ClientPorts, Lifecycle
+from gantrymq.client.core.options import ClientOptions, with_namesrv
 from gantrymq.client.core.routes import queue_data_of
 from gantrymq.client.messages.received import Received
-from gantrymq.client.produce.producer import with_namesrv
 from gantrymq.model import (
     READ,
     WRITE,
@@ -74,7 +74,7 @@ class NotAnnounced(ClientError):
     """The brokers took a change, but a name server does not show it."""
 
 
-class Admin:
+class Admin(Lifecycle):
     """An administrator's view of one cluster or several behind the same name servers."""
 
     def __init__(
@@ -87,52 +87,14 @@ class Admin:
         clock: WallClock | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        self._client = with_namesrv(client, namesrv)
-        self._hooks = tuple(hooks)
-        self._network, self._clock, self._rng = network, clock, rng
-        self._instance: Instance | None = None
-        self._closed = False
+        ports = ClientPorts(network, clock, rng)
+        super().__init__("the admin client", with_namesrv(client, namesrv), ports, hooks)
 
-    # life
+    async def _open(self, instance: Instance) -> None:
+        """Nothing runs beside the instance."""
 
-    async def start(self) -> None:
-        if self._closed:
-            raise Closed("the admin client is closed; make a new one")
-        if self._instance is None:
-            instance = shared_instance(
-                self._client,
-                network=self._network,
-                clock=self._clock,
-                rng=self._rng,
-                hooks=self._hooks,
-            )
-            await instance.start()
-            self._instance = instance
-
-    async def close(self) -> None:
-        instance, self._instance, self._closed = self._instance, None, True
-        if instance is not None:
-            await instance.close()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    @property
-    def instance(self) -> Instance:
-        if self._instance is None:
-            raise (
-                Closed("the admin client is closed")
-                if self._closed
-                else NotStarted(
-                    "the admin client is not started: use `async with` or `await start()`"
-                )
-            )
-        self._instance.check_usable()
-        return self._instance
+    async def _shut(self) -> None:
+        """Nothing runs beside the instance."""
 
     # brokers
 

@@ -283,3 +283,12 @@ class PullOptions(Options, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_timestamp(self.consume_timestamp)
+
+
+def with_namesrv(options: ClientOptions | None, namesrv: str | None) -> ClientOptions:
+    """The options with the address given as an argument, which is the strongest."""
+    options = chosen(ClientOptions, options, "client")
+    if namesrv is None:
+        return options
+    fields = {name: getattr(options, name) for name in options.__struct_fields__}
+    return ClientOptions(**{**fields, "namesrv": namesrv})

@@ -8,16 +8,23 @@ import asyncio
 import os
 import random
 from collections.abc import Iterable, Sequence
-from typing import Final, Self, cast
+from typing import Final, cast
 
 from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network
 from gantrymq.base.plurals import counted
-from gantrymq.client.core.errors import Closed, NotStarted, WindowFull
-from gantrymq.client.core.instance import Hook, Instance, shared_instance
-from gantrymq.client.core.options import ClientOptions, ProducerOptions, check_trace, chosen
+from gantrymq.client.core.errors import WindowFull
+from gantrymq.client.core.instance import Hook, Instance
+from gantrymq.client.core.lifecycle import ClientPorts, Lifecycle
+from gantrymq.client.core.options import (
+    ClientOptions,
+    ProducerOptions,
+    check_trace,
+    chosen,
+    with_namesrv,
+)
 from gantrymq.client.core.requests import Reply
 from gantrymq.client.core.routes import publish_queues
 from gantrymq.client.messages.received import Received
@@ -56,16 +63,7 @@ def check_producer_group(group: str) -> str:
     return check_group_name(group)
 
 
-def with_namesrv(options: ClientOptions | None, namesrv: str | None) -> ClientOptions:
-    """The options with the address given as an argument, which is the strongest."""
-    options = chosen(ClientOptions, options, "client")
-    if namesrv is None:
-        return options
-    fields = {name: getattr(options, name) for name in options.__struct_fields__}
-    return ClientOptions(**{**fields, "namesrv": namesrv})
-
-
-class Producer:
+class Producer(Lifecycle):
     """Sends messages of one producer group. Any number of tasks may use it at once."""
 
     def __init__(
@@ -83,15 +81,12 @@ class Producer:
     ) -> None:
         self.group = check_producer_group(group)
         self.options = chosen(ProducerOptions, options)
-        self._client = with_namesrv(client, namesrv)
-        self._hooks = tuple(hooks)
-        self._network, self._clock, self._rng = network, clock, rng
-        self._instance: Instance | None = None
-        self._sends: PendingSends | None = None
+        ports = ClientPorts(network, clock, rng)
+        super().__init__("the producer", with_namesrv(client, namesrv), ports, hooks)
+        self._sends: PendingSends
         self._trace = check_trace(trace)
         self.tracing: Tracing | None = None
         """What it writes down about its sends; None: nothing."""
-        self._closed = False
         self._pid = os.getpid()
         self._checked_topics: set[str] = set()
         self._checks = Checks(self.group, self.options)
@@ -99,23 +94,9 @@ class Producer:
 
     # life
 
-    async def start(self) -> None:
-        """Find the name servers. Brokers are connected to when a topic needs them."""
-        if self._closed:
-            raise Closed("the producer is closed; make a new one")
-        if self._instance is not None:
-            return
-        instance = shared_instance(
-            self._client,
-            network=self._network,
-            clock=self._clock,
-            rng=self._rng,
-            hooks=self._hooks,
-        )
-        await instance.start()
+    async def _open(self, instance: Instance) -> None:
         instance.register_producer(self.group)
         self._checks.listen(instance)
-        self._instance = instance
         self._sends = PendingSends(instance, self.group, self.options)
         if self._trace:
             self.tracing = Tracing(instance, self.group, "PRODUCE", self._trace)
@@ -125,43 +106,18 @@ class Producer:
         self._ids = instance.ids
         self._send_seconds = self.options.send_timeout_ms / 1000
 
-    async def close(self) -> None:
-        """Wait for what is under way (it has a time-out), say good-bye to the brokers, close."""
-        instance, sends = self._instance, self._sends
-        self._closed, self._instance, self._sends, self._ends = True, None, None, None
-        if instance is None or sends is None:
-            return
-        try:
-            await sends.close()
-            await self._checks.stop()
-            if self.tracing is not None:
-                await self.tracing.close()
-            await instance.unregister_producer(self.group)
-        finally:
-            await instance.close()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    @property
-    def instance(self) -> Instance:
-        """The shared core, for whoever builds on top of a producer."""
-        if self._instance is None:
-            raise (
-                Closed("the producer is closed")
-                if self._closed
-                else NotStarted("the producer is not started: use `async with` or `await start()`")
-            )
-        return self._instance
+    async def _shut(self) -> None:
+        """Wait for what is under way (it has a time-out), say good-bye to the brokers."""
+        self._ends = None
+        await self._sends.close()
+        await self._checks.stop()
+        if self.tracing is not None:
+            await self.tracing.close()
+        await self._instance.unregister_producer(self.group)
 
     def _usable(self) -> PendingSends:
-        if self._sends is None or os.getpid() != self._pid:
-            self.instance.check_usable()
-        assert self._sends is not None
+        if self._state != "open" or os.getpid() != self._pid:
+            self._check_open()
         return self._sends
 
     # sending

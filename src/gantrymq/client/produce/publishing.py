@@ -25,8 +25,7 @@ from gantrymq.client.core.errors import (
     NotStarted,
 )
 from gantrymq.client.core.instance import Hook, Instance, shared_instance
-from gantrymq.client.core.options import ClientOptions
-from gantrymq.client.produce.producer import with_namesrv
+from gantrymq.client.core.options import ClientOptions, with_namesrv
 from gantrymq.model import STAGE_TOPIC, Queue
 from gantrymq.protocol import calls, fastjson
 from gantrymq.protocol.bodies import ClusterInfo

@@ -144,8 +144,7 @@ def test_the_last_user_closes_the_shared_connections() -> None:
 
     async def story(world: World) -> None:
         one, two = world.producer(), world.producer()
-        two._rng = one._rng
-        two._clock = one._clock
+        two._ports = one._ports
         async with one:
             await two.start()
             assert two.instance is one.instance

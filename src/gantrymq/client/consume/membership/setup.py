@@ -1,21 +1,17 @@
 """What the parts of one consumer have in common."""
 
-import random
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from gantrymq.base.clock import WallClock
-from gantrymq.base.network import Network
 from gantrymq.client.consume.flow_control import MIB, FlowLimits
 from gantrymq.client.consume.membership.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
 from gantrymq.client.consume.membership.send_back import RETRIES_MAX_DEFAULT
 from gantrymq.client.core.consumer_errors import ConsumerMisused
-from gantrymq.client.core.instance import Hook, Instance, shared_instance
-from gantrymq.client.core.options import AllocateStrategy, ClientOptions, ConsumerOptions
+from gantrymq.client.core.instance import Instance
+from gantrymq.client.core.options import AllocateStrategy, ConsumerOptions
 from gantrymq.model import Subscription, check_group_name
 from gantrymq.protocol.assignment import Strategy, averagely, by_circle, consistent_hash
 
-__all__ = ["BROADCASTING", "RETRIES_MAX_DEFAULT", "Setup", "check_group", "join", "strategy_named"]
+__all__ = ["BROADCASTING", "RETRIES_MAX_DEFAULT", "Setup", "check_group", "strategy_named"]
 
 BROADCASTING = "BROADCASTING"
 
@@ -25,26 +21,6 @@ _STRATEGIES: dict[AllocateStrategy, Strategy] = {
     "CONSISTENT_HASH": consistent_hash(),
 }
 _RESERVED_GROUPS = ("DEFAULT_CONSUMER", "DEFAULT_PRODUCER")
-
-
-async def join(
-    client: ClientOptions,
-    group: str,
-    ports: tuple[Network | None, WallClock | None, random.Random | None],
-    hooks: Sequence[Hook],
-    assemble: Callable[[Instance], Awaitable[None]],
-) -> None:
-    """Start a consumer's instance and put its parts on it; a start that fails leaves nothing."""
-    network, clock, rng = ports
-    instance = shared_instance(
-        client, network=network, clock=clock, rng=rng, consumer_group=group, hooks=hooks
-    )
-    await instance.start()
-    try:
-        await assemble(instance)
-    except BaseException:
-        await instance.close()
-        raise
 
 
 @dataclass(frozen=True, slots=True)

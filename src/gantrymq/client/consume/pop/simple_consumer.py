@@ -6,20 +6,20 @@ import random
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import timedelta
-from typing import Final, Self
+from typing import Final
 
 from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.network import Network
-from gantrymq.client.consume.membership.setup import check_group, join
+from gantrymq.client.consume.membership.setup import check_group
 from gantrymq.client.consume.membership.subscriptions import Subscribing
 from gantrymq.client.consume.pop.pop_requests import PopClient, Popped, PopSource
 from gantrymq.client.core.consumer_errors import ConsumerMisused
-from gantrymq.client.core.errors import TRANSPORT_ERRORS, BrokerUnknown, Closed, NoRoute, NotStarted
+from gantrymq.client.core.errors import TRANSPORT_ERRORS, BrokerUnknown, Closed, NoRoute
 from gantrymq.client.core.instance import Hook, Instance
-from gantrymq.client.core.options import ClientOptions
-from gantrymq.client.produce.producer import with_namesrv
+from gantrymq.client.core.lifecycle import ClientPorts, Lifecycle
+from gantrymq.client.core.options import ClientOptions, with_namesrv
 from gantrymq.model import READ
 from gantrymq.protocol.bodies import ConsumerData
 from gantrymq.protocol.headers.pop import INIT_MAX, INIT_MIN
@@ -34,7 +34,7 @@ SPARE_MS: Final = 1_000
 UNAVAILABLE = (*TRANSPORT_ERRORS, NoRoute, BrokerUnknown)
 
 
-class SimpleConsumer:
+class SimpleConsumer(Lifecycle):
     """Borrows messages of a group's topics for a time; whoever has not acked then, loses them.
 
         async with SimpleConsumer("localhost:9876", group="billing", invisible=30) as consumer:
@@ -68,26 +68,22 @@ class SimpleConsumer:
         self._ordered = arguments.yes_or_no("ordered", ordered)
         first = arguments.yes_or_no("from_first", from_first)
         self._init_mode = INIT_MIN if first else INIT_MAX
-        self._client, self._hooks = with_namesrv(client, namesrv), tuple(hooks)
-        self._ports = (network, clock, rng)
+        super().__init__(
+            f"simple consumer of {self.group!r}",
+            with_namesrv(client, namesrv),
+            ClientPorts(network, clock, rng),
+            hooks,
+            consumer_group=self.group,
+        )
         self._subscribing = Subscribing(self.group, retries=False)
         self._stash: deque[Popped] = deque()
         self._turn = 0
-        self._state = "new"
-        self._instance: Instance
         self._keeper: PopClient
 
     # life
 
-    async def start(self) -> None:
-        """Join the group."""
-        if self._state != "new":
-            raise Closed(f"simple consumer of {self.group!r} was started before")
-        await join(self._client, self.group, self._ports, self._hooks, self._assemble)
-        self._state = "open"
-
-    async def _assemble(self, instance: Instance) -> None:
-        self._instance, self._keeper = instance, PopClient(instance, self.group)
+    async def _open(self, instance: Instance) -> None:
+        self._keeper = PopClient(instance, self.group)
         instance.register_consumer(self.group, self._consumer_data)
         self._subscribing.start(instance, lambda: None)
 
@@ -100,29 +96,11 @@ class SimpleConsumer:
             subscription_data_set=list(self._subscribing.table.values()),
         )
 
-    async def close(self) -> None:
+    async def _shut(self) -> None:
         """Leave the group. What was received and not finished comes back when its time is over."""
-        was, self._state = self._state, "closed"
-        if was != "open":
-            return
         self._subscribing.stop()
         await self._give_back(list(self._stash))
         await self._instance.unregister_consumer(self.group)
-        await self._instance.close()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    def _check_open(self) -> None:
-        if self._state == "new":
-            raise NotStarted("the consumer is not started: use `async with` or `await start()`")
-        if self._state == "closed":
-            raise Closed(f"simple consumer of {self.group!r} is closed")
-        self._instance.check_usable()
 
     # what to read
 

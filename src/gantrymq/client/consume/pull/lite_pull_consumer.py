@@ -5,7 +5,6 @@ import logging
 import random
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Self
 
 from gantrymq.base.background import Background
 from gantrymq.base.clock import WallClock
@@ -16,17 +15,22 @@ from gantrymq.client.consume.membership import queue_offsets
 from gantrymq.client.consume.membership.offset_store import OffsetStore
 from gantrymq.client.consume.membership.queue_offsets import timestamp_of
 from gantrymq.client.consume.membership.rebalance import Rebalancing, my_queues
-from gantrymq.client.consume.membership.setup import Setup, check_group, join, strategy_named
+from gantrymq.client.consume.membership.setup import Setup, check_group, strategy_named
 from gantrymq.client.consume.membership.subscriptions import Subscribing
 from gantrymq.client.consume.queues.handout import Handout, HandoutClosed
 from gantrymq.client.consume.queues.process_queues import ProcessQueues
 from gantrymq.client.core.consumer_errors import ConsumerMisused, QueueNotAssigned
-from gantrymq.client.core.errors import Closed, NotStarted
 from gantrymq.client.core.instance import Hook, Instance
-from gantrymq.client.core.options import ClientOptions, ConsumerOptions, PullOptions, chosen
+from gantrymq.client.core.lifecycle import ClientPorts, Lifecycle
+from gantrymq.client.core.options import (
+    ClientOptions,
+    ConsumerOptions,
+    PullOptions,
+    chosen,
+    with_namesrv,
+)
 from gantrymq.client.messages.delivery import Delivery
 from gantrymq.client.messages.received import Received
-from gantrymq.client.produce.producer import with_namesrv
 from gantrymq.model import Queue
 from gantrymq.protocol.assignment import Strategy
 from gantrymq.protocol.bodies import ConsumerData
@@ -34,7 +38,7 @@ from gantrymq.protocol.bodies import ConsumerData
 log = logging.getLogger(__name__)
 
 
-class LitePullConsumer:
+class LitePullConsumer(Lifecycle):
     """Gives you the next messages when you ask; what a poll returned counts as read at the next.
 
     async with LitePullConsumer("localhost:9876", group="loader") as consumer:
@@ -59,16 +63,19 @@ class LitePullConsumer:
     ) -> None:
         self.group = check_group(group)
         self.options = chosen(PullOptions, options)
-        self._client = with_namesrv(client, namesrv)
+        super().__init__(
+            f"lite pull consumer of {self.group!r}",
+            with_namesrv(client, namesrv),
+            ClientPorts(network, clock, rng),
+            hooks,
+            consumer_group=self.group,
+        )
         self._strategy = strategy or strategy_named(self.options.allocate_strategy)
-        self._own_offsets, self._hooks = offsets, tuple(hooks)
-        self._ports = (network, clock, rng)
+        self._own_offsets = offsets
         self._subscribing = Subscribing(self.group, retries=False)
         self._assigned: list[Queue] | None = None
         self._polled: list[Delivery] = []
         self._background = Background(f"lite pull consumer of {self.group}")
-        self._state = "new"
-        self._instance: Instance
         self._setup: Setup
         self._handout: Handout
         self._process_queues: ProcessQueues
@@ -78,16 +85,8 @@ class LitePullConsumer:
 
     # life
 
-    async def start(self) -> None:
-        """Join the group."""
-        if self._state != "new":
-            raise Closed(f"lite pull consumer of {self.group!r} was started before")
-        await join(self._client, self.group, self._ports, self._hooks, self._assemble)
-        self._state = "open"
-
-    async def _assemble(self, instance: Instance) -> None:
+    async def _open(self, instance: Instance) -> None:
         options = self.options
-        self._instance = instance
         self._setup = Setup(
             instance,
             self.group,
@@ -126,11 +125,8 @@ class LitePullConsumer:
             seconds = options.auto_commit_interval_ms / 1000
             self._background.every(seconds, self._process_queues.persist)
 
-    async def close(self) -> None:
+    async def _shut(self) -> None:
         """Leave the group; with auto commit, what was polled counts as read."""
-        was, self._state = self._state, "closed"
-        if was != "open":
-            return
         for stop in self._stops:
             stop()
         self._process_queues.stop_pulls()
@@ -141,24 +137,12 @@ class LitePullConsumer:
             self._count_as_read()
         await self._process_queues.close()
         await self._instance.unregister_consumer(self.group)
-        await self._instance.close()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
 
     async def __aexit__(self, kind: object, *exc: object) -> None:
         if kind is not None:
             # The last batch was not worked through: it will be delivered again.
             self._polled.clear()
         await self.close()
-
-    def _check_open(self) -> None:
-        if self._state == "new":
-            raise NotStarted("the consumer is not started: use `async with` or `await start()`")
-        if self._state == "closed":
-            raise Closed(f"lite pull consumer of {self.group!r} is closed")
-        self._instance.check_usable()
 
     # what to read
 

@@ -1,12 +1,12 @@
 """A consumer that asks for itself: any queue, any offset, its own progress."""
 
-import asyncio
 import logging
 import random
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
+from gantrymq.base.background import Background
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import ProtocolError
 from gantrymq.base.network import Network
@@ -14,15 +14,14 @@ from gantrymq.client.consume.membership import queue_offsets
 from gantrymq.client.consume.membership.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
 from gantrymq.client.consume.membership.rebalance import Rebalancing, my_queues
 from gantrymq.client.consume.membership.send_back import SendBacks
-from gantrymq.client.consume.membership.setup import BROADCASTING, check_group, join, strategy_named
+from gantrymq.client.consume.membership.setup import BROADCASTING, check_group, strategy_named
 from gantrymq.client.consume.membership.subscriptions import SQL, check_sql
 from gantrymq.client.consume.queues.pull_request import PullAnswer, PullStatus, pull_raw
-from gantrymq.client.core.errors import Closed, NotStarted
 from gantrymq.client.core.instance import Hook, Instance
-from gantrymq.client.core.options import ClientOptions, PullOptions, chosen
+from gantrymq.client.core.lifecycle import ClientPorts, Lifecycle
+from gantrymq.client.core.options import ClientOptions, PullOptions, chosen, with_namesrv
 from gantrymq.client.messages.delivery import BROKER_LEVEL
 from gantrymq.client.messages.received import Received
-from gantrymq.client.produce.producer import with_namesrv
 from gantrymq.filter import condition
 from gantrymq.kernel import cut_records
 from gantrymq.model import Queue, Subscription
@@ -51,7 +50,7 @@ class PullResult(NamedTuple):
     max_offset: int
 
 
-class PullConsumer:
+class PullConsumer(Lifecycle):
     """Reads queues at offsets of your choice.
 
     async with PullConsumer("localhost:9876", group="audit") as consumer:
@@ -75,34 +74,28 @@ class PullConsumer:
     ) -> None:
         self.group = check_group(group)
         self.options = chosen(PullOptions, options)
-        self._client = with_namesrv(client, namesrv)
+        super().__init__(
+            f"pull consumer of {self.group!r}",
+            with_namesrv(client, namesrv),
+            ClientPorts(network, clock, rng),
+            hooks,
+            consumer_group=self.group,
+        )
         self._strategy = strategy or strategy_named(self.options.allocate_strategy)
-        self._own_offsets, self._hooks = offsets, tuple(hooks)
-        self._ports = (network, clock, rng)
-        self._state = "new"
+        self._own_offsets = offsets
         self._listeners: dict[str, list[QueueListener]] = {}
         self._shares: dict[str, tuple[list[Queue], list[Queue]]] = {}
         self._broker_ids: dict[Queue, int] = {}
         self._checked: set[tuple[str, str]] = set()
-        self._instance: Instance
         self._offsets: OffsetStore
         self._rebalancing: Rebalancing
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background(f"pull consumer of {self.group}")
+        self._is_sharing = False
         self._stop_listening: Callable[[], None]
 
     # life
 
-    async def start(self) -> None:
-        """Connect, and join the group."""
-        if self._state != "new":
-            raise Closed(f"pull consumer of {self.group!r} was started before")
-        await join(self._client, self.group, self._ports, self._hooks, self._assemble)
-        self._state = "open"
-        if self._topics:
-            self._task = asyncio.create_task(self._rebalancing.run())
-
-    async def _assemble(self, instance: Instance) -> None:
-        self._instance = instance
+    async def _open(self, instance: Instance) -> None:
         broadcast = self.options.message_model == BROADCASTING
         if self._own_offsets is not None:
             self._offsets = self._own_offsets
@@ -114,39 +107,26 @@ class PullConsumer:
         instance.register_consumer(self.group, self._consumer_data)
         self._rebalancing = Rebalancing(self._share_out, self.options.rebalance_interval_ms / 1000)
         self._stop_listening = self._rebalancing.listen(instance, self.group)
+        if self._topics:
+            self._share_queues()
 
-    async def close(self) -> None:
+    async def _shut(self) -> None:
         """Leave the group. Offsets that were not committed are the caller's own affair."""
-        was, self._state = self._state, "closed"
-        if was != "open":
-            return
         self._stop_listening()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await self._background.close()
         await self._instance.unregister_consumer(self.group)
-        await self._instance.close()
 
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.close()
-
-    def _open(self) -> Instance:
-        if self._state == "new":
-            raise NotStarted("the consumer is not started: use `async with` or `await start()`")
-        if self._state == "closed":
-            raise Closed(f"pull consumer of {self.group!r} is closed")
-        self._instance.check_usable()
-        return self._instance
+    def _share_queues(self) -> None:
+        """Begin to share queues with the group, once."""
+        if not self._is_sharing:
+            self._is_sharing = True
+            self._background.spawn(self._rebalancing.run())
 
     # pulling
 
     async def queues(self, topic: str) -> list[Queue]:
         """All queues of a topic that may be read."""
-        instance = self._open()
+        instance = self.instance
         route = await instance.routes.get(topic)
         return sorted(instance.routes.subscribe_queues(route, topic))
 
@@ -191,7 +171,7 @@ class PullConsumer:
         if sql is not None:
             await self._check_sql(queue, wanted)
         pulled = await pull_raw(
-            self._open(),
+            self.instance,
             self.group,
             queue,
             offset,
@@ -215,7 +195,7 @@ class PullConsumer:
         key = queue.broker_name, wanted.sub_string
         if key in self._checked:
             return
-        instance = self._open()
+        instance = self.instance
         await instance.routes.get(queue.topic)
         address = instance.routes.address_of(queue.broker_name, 0, any_id=True)
         await check_sql(instance, self.group, address, wanted)
@@ -234,7 +214,7 @@ class PullConsumer:
     ) -> PullAnswer:
         """For bulk readers: the answer's bytes untouched, records back to back."""
         return await pull_raw(
-            self._open(),
+            self.instance,
             self.group,
             queue,
             offset,
@@ -247,30 +227,30 @@ class PullConsumer:
 
     async def min_offset(self, queue: Queue) -> int:
         """The offset of the first message still there."""
-        return await queue_offsets.min_offset(self._open(), queue)
+        return await queue_offsets.min_offset(self.instance, queue)
 
     async def max_offset(self, queue: Queue) -> int:
         """The offset the next message will have."""
-        return await queue_offsets.max_offset(self._open(), queue)
+        return await queue_offsets.max_offset(self.instance, queue)
 
     async def search_offset(self, queue: Queue, when: datetime | int) -> int:
         """The offset of the first message stored at that time (a datetime, or milliseconds)."""
         at_ms = int(when.timestamp() * 1000) if isinstance(when, datetime) else when
-        return await queue_offsets.search_offset(self._open(), queue, at_ms)
+        return await queue_offsets.search_offset(self.instance, queue, at_ms)
 
     async def committed(self, queue: Queue) -> int | None:
         """The group's stored progress; None when there is none."""
-        self._open()
+        self._check_open()
         return await self._offsets.read(queue)
 
     async def commit(self, queue: Queue, offset: int) -> None:
         """Store the group's progress: the offset of the next message to read."""
-        self._open()
+        self._check_open()
         await self._offsets.store({queue: offset}, wait=True)
 
     async def send_back(self, message: Received, delay_level: int = BROKER_LEVEL) -> None:
         """Put a message into the group's retry topic, or its dead letters with level -1."""
-        await SendBacks(self._open(), self.group, None)(message, delay_level)
+        await SendBacks(self.instance, self.group, None)(message, delay_level)
 
     # shares
 
@@ -280,8 +260,7 @@ class PullConsumer:
         self._shares.pop(topic, None)
         if self._state == "open":
             self._rebalancing.wake()
-            if self._task is None:
-                self._task = asyncio.create_task(self._rebalancing.run())
+            self._share_queues()
 
     @property
     def _topics(self) -> list[str]:

@@ -30,7 +30,6 @@ from gantrymq.client.consume.membership.setup import (
     RETRIES_MAX_DEFAULT,
     Setup,
     check_group,
-    join,
     strategy_named,
 )
 from gantrymq.client.consume.membership.start_position import Start, moment_of, with_start
@@ -38,13 +37,19 @@ from gantrymq.client.consume.membership.subscriptions import Subscribing
 from gantrymq.client.consume.queues.handout import Handout, HandoutClosed
 from gantrymq.client.consume.queues.process_queues import ProcessQueues
 from gantrymq.client.core.consumer_errors import ConsumerMisused
-from gantrymq.client.core.errors import BrokerRefused, Closed, NotStarted
+from gantrymq.client.core.errors import BrokerRefused
 from gantrymq.client.core.instance import Hook, Instance
-from gantrymq.client.core.options import ClientOptions, ConsumerOptions, check_trace, chosen
+from gantrymq.client.core.lifecycle import ClientPorts, Lifecycle
+from gantrymq.client.core.options import (
+    ClientOptions,
+    ConsumerOptions,
+    check_trace,
+    chosen,
+    with_namesrv,
+)
 from gantrymq.client.messages.delivery import Delivery
 from gantrymq.client.once.guard import Once
 from gantrymq.client.once.store import Tx
-from gantrymq.client.produce.producer import with_namesrv
 from gantrymq.client.tracing import Tracing
 from gantrymq.model import RETRY_PREFIX, Queue
 from gantrymq.protocol.assignment import Strategy
@@ -82,7 +87,7 @@ def _check_parts(strategy: Strategy | None, once: Once | None) -> None:
         )
 
 
-class Consumer(Generic[Tx]):
+class Consumer(Lifecycle, Generic[Tx]):
     """Reads topics as a member of a group.
 
         async with Consumer("localhost:9876", group="billing") as consumer:
@@ -123,7 +128,13 @@ class Consumer(Generic[Tx]):
         self._start_at = start
         options = with_start(chosen(ConsumerOptions, options), start)
         self.options = options = _with_arguments(options, broadcast, concurrency, max_retries)
-        self._client = with_namesrv(client, namesrv)
+        super().__init__(
+            f"consumer of {self.group!r}",
+            with_namesrv(client, namesrv),
+            ClientPorts(network, clock, rng),
+            hooks,
+            consumer_group=self.group,
+        )
         self._max_retries = None if max_retries is None else options.max_reconsume_times
         _check_parts(strategy, once)
         self._strategy = strategy or strategy_named(options.allocate_strategy)
@@ -132,8 +143,6 @@ class Consumer(Generic[Tx]):
         if start_timeout is not None:
             arguments.seconds("start_timeout", start_timeout, more_than_none=True)
         self._start_timeout = start_timeout
-        self._ports = (network, clock, rng)
-        self._hooks = tuple(hooks)
         self._trace = check_trace(trace)
         self.tracing: Tracing | None = None
         """What it writes down about what it consumes; None: nothing."""
@@ -143,10 +152,8 @@ class Consumer(Generic[Tx]):
         self._background = Background(f"consumer group {self.group}")
         self._failure: GantryError | None = None
         self._assigning: dict[asyncio.Event, None] = {}
-        self._ended: asyncio.Event | None = None
-        self._closed = False
         self._waited = False
-        self._instance: Instance
+        self._ended: asyncio.Event
         self._setup: Setup
         self._handout: Handout
         self._process_queues: ProcessQueues
@@ -164,11 +171,10 @@ class Consumer(Generic[Tx]):
         its topics exist and their brokers answer. Otherwise NotReady is raised, here or, for what
         is subscribed to later, where messages are waited for.
         """
-        self._check_not_closed()
-        if self._ended is not None:
+        if self._state == "open":
             return
         early = bool(self._subscribing.table)
-        await join(self._client, self.group, self._ports, self._hooks, self._assemble)
+        await super().start()
         if self._start_timeout is None:
             return
         if not early:
@@ -180,9 +186,8 @@ class Consumer(Generic[Tx]):
             await self.close()
             raise
 
-    async def _assemble(self, instance: Instance) -> None:
+    async def _open(self, instance: Instance) -> None:
         options = self.options
-        self._instance = instance
         self._setup = setup = Setup(
             instance,
             self.group,
@@ -262,10 +267,12 @@ class Consumer(Generic[Tx]):
 
     async def close(self) -> None:
         """Finish what runs, store the progress, leave the group. What is open comes again."""
-        if self._closed or self._ended is None:
-            self._closed = True
-            return
-        self._closed = True
+        was = self._state
+        await super().close()
+        if was == "open":
+            self._ended.set()
+
+    async def _shut(self) -> None:
         self._look_again()
         self._requests.stop()
         self._stop_listening()
@@ -278,34 +285,9 @@ class Consumer(Generic[Tx]):
         await self._process_queues.close()
         if self.tracing is not None:
             await self.tracing.close()
-        await self._instance.unregister_consumer(self.group)
-        await self._instance.close()
         if self._once is not None:
             await self._once.close()
-        self._ended.set()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.close()
-
-    @property
-    def instance(self) -> Instance:
-        """The connections, routes and timers this consumer shares with its client id."""
-        self._check_started()
-        return self._instance
-
-    def _check_not_closed(self) -> None:
-        if self._closed:
-            raise Closed(f"consumer of {self.group!r} is closed")
-
-    def _check_started(self) -> None:
-        self._check_not_closed()
-        if self._ended is None:
-            raise NotStarted("the consumer is not started: use `async with` or `await start()`")
-        self._instance.check_usable()
+        await self._instance.unregister_consumer(self.group)
 
     async def _expire(self) -> None:
         seconds = self.options.consume_timeout_ms / 1000
@@ -357,23 +339,22 @@ class Consumer(Generic[Tx]):
         self._failure = error
         self._handout.close()
         self._look_again()
-        if self._ended is not None:
-            self._ended.set()
+        self._ended.set()
 
     @property
     def assignment(self) -> list[Queue]:
         """The queues this member holds now, its group's retry queues left out."""
-        self._check_started()
+        self._check_open()
         return sorted(q for q in self._process_queues.held if not q.topic.startswith(RETRY_PREFIX))
 
     def on_assignment(self, listener: Callable[[list[Queue]], None]) -> None:
         """Call back with all held queues whenever they change."""
-        self._check_started()
+        self._check_open()
         self._process_queues.on_change.append(listener)
 
     async def wait_assigned(self, count: int = 1) -> list[Queue]:
         """Wait until at least so many queues are held."""
-        self._check_started()
+        self._check_open()
         changed = asyncio.Event()
         self._assigning[changed] = None
         try:
@@ -402,8 +383,8 @@ class Consumer(Generic[Tx]):
             raise ConsumerMisused("a consumer with a handler cannot be iterated over as well")
         if self._once is not None:
             raise ConsumerMisused("`once` needs a handler: it must know when the work begins")
-        if self._ended is None or os.getpid() != self._instance.pid:
-            self._check_started()
+        if self._state == "new" or os.getpid() != self._instance.pid:
+            self._check_open()
         if not self._waited:
             self._waited = True
             self._readiness.look(waits=True)
@@ -456,7 +437,7 @@ class Consumer(Generic[Tx]):
         if self._work is not None:
             raise ConsumerMisused("a consumer has one handler; look at `message.topic` in it")
         self._work = work
-        if self._ended is not None and not self._closed:
+        if self._state == "open":
             self._start_workers(work)
         return function
 
@@ -465,8 +446,7 @@ class Consumer(Generic[Tx]):
 
     async def run(self) -> None:
         """Wait until the consumer is closed; for programs that only have a handler."""
-        self._check_started()
-        assert self._ended is not None
+        self._check_open()
         self._readiness.look(waits=True)
         await self._ended.wait()
         if self._failure is not None:
@@ -474,15 +454,15 @@ class Consumer(Generic[Tx]):
 
     def pause(self, seconds: float) -> None:
         """Hand nothing out for a time, when what the handler needs is down."""
-        self._check_started()
+        self._check_open()
         self._handout.hold(arguments.seconds("a pause", seconds))
 
     def resume(self) -> None:
         """End a pause early."""
-        self._check_started()
+        self._check_open()
         self._handout.release()
 
     async def commit(self) -> None:
         """Store the progress now; otherwise that happens every 5 s and at close."""
-        self._check_started()
+        self._check_open()
         await self._process_queues.persist(wait=True)
