@@ -26,7 +26,7 @@ LatencyTable = Literal["4.9", "5.1.4"]
 ZLIB_LEVEL_MAX: Final = 9
 TIMESTAMP_FORMAT: Final = "%Y%m%d%H%M%S"
 _HINTS: Final = {
-    "allocate_strategy": "; pass other kinds as `strategy=` from gantrymq.protocol.assignment, "
+    "allocate_strategy": "; pass other kinds as `strategy=` from gantrymq.client, "
     "or a function of your own",
     "consume_from_where": '; or say start="first", "last", a datetime or "30m ago" when the '
     "consumer is made",

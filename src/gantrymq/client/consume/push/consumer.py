@@ -82,7 +82,7 @@ def _check_parts(strategy: Strategy | None, once: Once | None) -> None:
     if strategy is not None and not callable(strategy):
         raise arguments.wrong_type(
             "strategy",
-            "a function from gantrymq.protocol.assignment (by name: the option allocate_strategy)",
+            "a function from gantrymq.client (by name: the option allocate_strategy)",
             strategy,
         )
 
