@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gantrymq.client.admin.spread import Spread
     from gantrymq.client.admin.trace_query import Trace, TraceEvent, trace_of
     from gantrymq.client.consume.queues.pull_request import pull_raw
+    from gantrymq.client.core.options_file import load_options
+    from gantrymq.client.once.store import TransactionStore
     from gantrymq.protocol.assignment import (
         Strategy,
         averagely,
@@ -42,6 +44,7 @@ __all__ = [
     "TopicLag",
     "Trace",
     "TraceEvent",
+    "TransactionStore",
     "advice",
     "averagely",
     "by_circle",
@@ -49,6 +52,7 @@ __all__ = [
     "by_machine_room",
     "change_settings",
     "consistent_hash",
+    "load_options",
     "machine_room_nearby",
     "pull_raw",
     "settings",
@@ -67,6 +71,8 @@ _HOMES = {
     "gantrymq.client.admin.spread": ("Spread",),
     "gantrymq.client.admin.trace_query": ("Trace", "TraceEvent", "trace_of"),
     "gantrymq.client.consume.queues.pull_request": ("pull_raw",),
+    "gantrymq.client.core.options_file": ("load_options",),
+    "gantrymq.client.once.store": ("TransactionStore",),
     "gantrymq.protocol.assignment": (
         "Strategy", "averagely", "by_circle", "by_config", "by_machine_room", "consistent_hash",
         "machine_room_nearby",

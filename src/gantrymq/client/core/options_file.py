@@ -70,7 +70,7 @@ def reference() -> str:
     parts = [
         "# Client options\n\nPrinted from the code. Each set is a keyword argument of its client "
         "(`options=`, `client=`), or a\ntable of a TOML file read by "
-        "`gantrymq.client.core.options_file.load_options`.\n"
+        "`gantrymq.client.load_options`.\n"
     ]
     for name, kind in TABLES.items():
         about = (kind.__doc__ or "").splitlines()[0]
