@@ -1,1 +1,1 @@
-"""One file a conversation. Handlers get the two or three parts they use, never the broker."""
+"""The handlers of request codes, one file a topic. Each gets only the parts that it uses."""

@@ -1,4 +1,4 @@
-"""What becomes of popped messages: done, or wanted for longer."""
+"""Acknowledging popped messages, and changing how long they stay invisible."""
 
 import msgspec
 
@@ -31,10 +31,10 @@ from gantrymq.store.engine import Store
 
 
 class AckHandler:
-    """200051, 200053 and 200151.
+    """ACK_MESSAGE (200051), CHANGE_MESSAGE_INVISIBLETIME (200053), BATCH_ACK_MESSAGE (200151).
 
-    Acknowledging a delivery that is over (acknowledged before, or its time passed) is no error:
-    clients repeat requests, and the message comes back anyway if it has to.
+    Acknowledging a delivery that is over (acknowledged before, or its invisible time passed) is not
+    an error: clients repeat requests, and the broker revives the message if it must.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class AckHandler:
     # ACK_MESSAGE and BATCH_ACK_MESSAGE
 
     def ack(self, connection: Connection, command: Command) -> None:
+        """ACK_MESSAGE (200051): acknowledge one popped message."""
         h = c.ACK_MESSAGE.request.parse(command.ext)
         self._check_queue(h.topic, h.queue_id, connection)
         first, end = self._range(h.topic, h.queue_id)
@@ -79,6 +80,7 @@ class AckHandler:
             self._acks.add(*found, AckAnswer(connection, command, 1))
 
     def ack_many(self, connection: Connection, command: Command) -> None:
+        """BATCH_ACK_MESSAGE (200151): acknowledge popped messages of several queues."""
         acks = read_batch_ack(command.body)
         if not acks:
             raise NoSuchDelivery("no acknowledgement in this batch")
@@ -92,7 +94,7 @@ class AckHandler:
             self._acks.add(checkpoint, bits, answer)
 
     def _sorted_out(self, ack: BatchAck) -> list[tuple[PopCheckpoint, int]]:
-        """The checkpoint and the messages of one part; ordered ones are settled on the way."""
+        """The checkpoint and the bits of one entry; ordered messages are acknowledged here."""
         topic = real_topic(ack.t, ack.c, ack.r)
         first, end = self._range(topic, ack.q)
         offsets = [offset for offset in ack.offsets if first <= offset <= end]
@@ -106,7 +108,7 @@ class AckHandler:
     def _find(
         self, group: str, topic: str, queue_id: int, start: int, pop_ms: int, offsets: list[int]
     ) -> tuple[PopCheckpoint, int] | None:
-        """The open checkpoint and the bits of those messages in it that are open."""
+        """The open checkpoint, and the bits of those messages that are not acknowledged yet."""
         checkpoint = self._log.open.get((topic, group, queue_id, start, pop_ms))
         if checkpoint is None or checkpoint.reviving:
             return None
@@ -131,7 +133,10 @@ class AckHandler:
     # CHANGE_MESSAGE_INVISIBLETIME
 
     def _change(self, connection: Connection, command: Command) -> None:
-        """Keep a message invisible from now on for another time."""
+        """CHANGE_MESSAGE_INVISIBLETIME (200053): keep a message invisible for another time.
+
+        The new time (ms) counts from now.
+        """
         h = c.CHANGE_MESSAGE_INVISIBLETIME.request.parse(command.ext)
         self._check_queue(h.topic, h.queue_id, connection)
         first, end = self._range(h.topic, h.queue_id)
@@ -161,7 +166,7 @@ class AckHandler:
         former: PopCheckpoint,
         bits: int,
     ) -> None:
-        """A checkpoint of its own for this message; only when that is stored, the former goes."""
+        """Store a new checkpoint for this message; then settle the message in the former one."""
         pop_ms = self._clock.now_ms()
         while (h.topic, h.consumer_group, h.queue_id, h.offset, pop_ms) in self._log.open:
             pop_ms += 1

@@ -1,4 +1,4 @@
-"""The broker about itself: settings and running figures."""
+"""Settings and runtime figures of the broker."""
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.config import format_properties, parse_properties
@@ -12,7 +12,7 @@ from gantrymq.remoting.connection import Connection
 
 
 class AdminHandler:
-    """25, 26 and 28."""
+    """UPDATE_BROKER_CONFIG (25), GET_BROKER_CONFIG (26) and GET_BROKER_RUNTIME_INFO (28)."""
 
     def __init__(
         self,
@@ -24,12 +24,17 @@ class AdminHandler:
         self._version = DataVersion()
 
     async def get_config(self, connection: Connection, command: Command) -> Command:
+        """GET_BROKER_CONFIG (26): all settings that are in force, as a property file."""
         text = format_properties(self._live.in_force)
         ext = {"version": fastjson.dumps(self._version).decode()}
         return response(command, ext=ext, body=text.encode())
 
     async def update_config(self, connection: Connection, command: Command) -> Command:
-        """Change what can change now, keep the rest for the next start, and say which is which."""
+        """UPDATE_BROKER_CONFIG (25): change settings.
+
+        The remark names the settings that wait for the next start, have no effect here or are
+        unknown.
+        """
         wanted = parse_properties(command.body.decode("utf-8", "replace"))
         if not wanted:
             return response(command)
@@ -38,4 +43,5 @@ class AdminHandler:
         return response(command, remark=outcome.remark)
 
     async def runtime(self, connection: Connection, command: Command) -> Command:
+        """GET_BROKER_RUNTIME_INFO (28): the figures that `brokerStatus` and exporters read."""
         return response(command, body=fastjson.dumps(KvTable(table=await self._figures.table())))

@@ -1,4 +1,4 @@
-"""Queues shared out by the broker, and which groups pop."""
+"""Assignments that the broker computes, and the request mode (pull or POP) of groups."""
 
 from gantrymq.broker.errors import NotPermitted, TopicMissing
 from gantrymq.broker.policy import Policy
@@ -20,7 +20,7 @@ from gantrymq.remoting.connection import Connection
 
 
 class AssignmentHandler:
-    """400, 401 and 402."""
+    """QUERY_ASSIGNMENT, SET_MESSAGE_REQUEST_MODE and GET_ALL_MESSAGE_REQUEST_MODE."""
 
     def __init__(
         self,
@@ -34,7 +34,10 @@ class AssignmentHandler:
         self._modes, self._routes = modes, routes
 
     async def query(self, connection: Connection, command: Command) -> Command:
-        """What a member should read, and how. No list at all means: keep what you have."""
+        """QUERY_ASSIGNMENT (400): the queues of one member, and whether it pulls or pops them.
+
+        An answer without a list means that the member keeps the queues it has.
+        """
         asked = fastjson.load_request(command.body or b"{}", AssignmentRequest)
         mode = self._modes.of(asked.topic, asked.consumer_group)
         mine = await self._queues(asked, mode, connection.loop.time())
@@ -46,6 +49,7 @@ class AssignmentHandler:
     async def _queues(
         self, asked: AssignmentRequest, mode: RequestMode, now: float
     ) -> list[Queue] | None:
+        """The member's queues; None if the route, the group or the strategy is unknown."""
         queues = await self._routes.queues(asked.topic, now)
         if queues is None or asked.message_model == "BROADCASTING":
             return queues
@@ -60,6 +64,7 @@ class AssignmentHandler:
         return share(strategy, asked.client_id, queues, clients)
 
     async def set_mode(self, connection: Connection, command: Command) -> Command:
+        """SET_MESSAGE_REQUEST_MODE (401): let a group pull or pop a topic."""
         mode = fastjson.load_request(command.body or b"{}", RequestMode)
         if mode.topic.startswith(RETRY_PREFIX):
             raise NotPermitted("retry topic is not allowed to set mode")
@@ -70,4 +75,5 @@ class AssignmentHandler:
         return response(command)
 
     async def all_modes(self, connection: Connection, command: Command) -> Command:
+        """GET_ALL_MESSAGE_REQUEST_MODE (402): the modes that were set, by topic and group."""
         return response(command, body=fastjson.dumps(self._modes.all))

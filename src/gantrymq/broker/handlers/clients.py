@@ -1,4 +1,4 @@
-"""Clients: heartbeats, membership and who is told of changes, queue locks."""
+"""Clients: heartbeats, members of groups, notices of changes, queue locks."""
 
 import logging
 
@@ -39,7 +39,10 @@ OPERATORS = "CONTAINS,ENDSWITH,LIKE,STARTSWITH"
 
 
 class ClientHandler:
-    """34, 35, 38, 41, 42, 46, 203 and 204; sends 40."""
+    """HEART_BEAT, UNREGISTER_CLIENT, members of groups, and queue locks.
+
+    Sends NOTIFY_CONSUMER_IDS_CHANGED (40) to the members of a group that changed.
+    """
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class ClientHandler:
     # membership
 
     def heartbeat(self, connection: Connection, command: Command) -> None:
+        """HEART_BEAT (34): register a client in its producer and consumer groups."""
         beat = fastjson.load_request(command.body, Heartbeat)
         if not beat.client_id and (beat.producer_data_set or beat.consumer_data_set):
             raise BadRequest("a heartbeat without clientID: nobody could be told apart by it")
@@ -90,13 +94,14 @@ class ClientHandler:
     def _objection(
         self, data: ConsumerData, connection: Connection, client: Client
     ) -> MemberConflict | None:
+        """The conflict for which a strict broker refuses this member; None if it may join."""
         if not self._config.strict_subscriptions:
             return None
         grace = self._config.strict_subscriptions_grace_mills / 1000
         return self._sessions.objection(data, connection, client, grace)
 
     def _remember(self, group: str) -> None:
-        """Conditions are asked while messages are stored for as long as somebody wants that."""
+        """Keep the group's SQL conditions in the filter table while the group has members."""
         known = self._sessions.consumers.get(group)
         if known is not None:
             self._table.hear(group, known.subscriptions.values())
@@ -104,7 +109,7 @@ class ClientHandler:
             self._table.leave(group)
 
     def _report(self, group: str) -> None:
-        """Members that want different things lose messages: say so, once for each difference."""
+        """Log each new subscription conflict once: such members lose messages."""
         known = self._sessions.consumers.get(group)
         for conflict in known.accord.news() if known is not None else ():
             self._stats.count("subscriptionConflicts")
@@ -118,6 +123,7 @@ class ClientHandler:
             )
 
     def unregister(self, connection: Connection, command: Command) -> None:
+        """UNREGISTER_CLIENT (35): a client leaves its groups and gives up its queue locks."""
         h = c.UNREGISTER_CLIENT.request.parse(command.ext)
         if h.producer_group:
             self._sessions.leave_producer(h.producer_group, connection)
@@ -128,7 +134,7 @@ class ClientHandler:
         connection.reply(command)
 
     def forget(self, connection: Connection) -> None:
-        """A closed connection has left all its groups; the others hear of it at once."""
+        """Remove a closed connection from all its groups, and notify the other members."""
         was = self._sessions.memberships(connection)
         for group in self._sessions.drop(connection):
             if not self._sessions.is_member(group, was[group]):
@@ -136,13 +142,17 @@ class ClientHandler:
             self._tell(group)
 
     def expire(self, now: float) -> None:
+        """Close the connections of clients that sent no heartbeat for too long."""
         for connection in self._sessions.silent(now):
             log.info("client %s silent for too long, dropped", connection.address)
             self.forget(connection)
             connection.close()
 
     def _tell(self, group: str) -> None:
-        """Members rebalance at once instead of at their next 20 s round."""
+        """Send NOTIFY_CONSUMER_IDS_CHANGED (40), so that members rebalance at once.
+
+        Without it they rebalance at their next round, within 20 s.
+        """
         members = self._sessions.consumers.get(group)
         if members is None:
             self._table.leave(group)
@@ -159,6 +169,7 @@ class ClientHandler:
     # questions
 
     def ids(self, connection: Connection, command: Command) -> None:
+        """GET_CONSUMER_LIST_BY_GROUP (38): the client ids of a group's members."""
         h = c.GET_CONSUMER_LIST_BY_GROUP.request.parse(command.ext)
         group = self._sessions.consumers.get(h.consumer_group)
         if group is None or not group.members:
@@ -167,6 +178,7 @@ class ClientHandler:
         connection.reply(command, body=body)
 
     def consumers(self, connection: Connection, command: Command) -> None:
+        """GET_CONSUMER_CONNECTION_LIST (203): members, subscriptions and conflicts of a group."""
         h = c.GET_CONSUMER_CONNECTION_LIST.request.parse(command.ext)
         group = self._sessions.consumers.get(h.consumer_group)
         if group is None:
@@ -182,6 +194,7 @@ class ClientHandler:
         connection.reply(command, body=fastjson.dumps(rows))
 
     def producers(self, connection: Connection, command: Command) -> None:
+        """GET_PRODUCER_CONNECTION_LIST (204): the members of a producer group."""
         h = c.GET_PRODUCER_CONNECTION_LIST.request.parse(command.ext)
         members = self._sessions.producers.get(h.producer_group)
         if members is None:
@@ -190,7 +203,10 @@ class ClientHandler:
         connection.reply(command, body=fastjson.dumps(rows))
 
     def check(self, connection: Connection, command: Command) -> None:
-        """Would this subscription work here? Asked before an SQL consumer starts."""
+        """CHECK_CLIENT_CONFIG (46): refuse a subscription that this broker cannot filter by.
+
+        Consumers with SQL conditions ask before they start.
+        """
         wanted = fastjson.load_request(command.body or b"{}", CheckClient).subscription_data
         if wanted is not None:
             self._filters.check(wanted)
@@ -199,6 +215,7 @@ class ClientHandler:
     # queue locks
 
     def lock(self, connection: Connection, command: Command) -> None:
+        """LOCK_BATCH_MQ (41): lock queues for an ordered consumer; answers those it holds now."""
         wanted = fastjson.load_request(command.body, LockRequest)
         now = connection.loop.time()
         taken = self._locks.lock(
@@ -211,6 +228,7 @@ class ClientHandler:
         connection.reply(command, body=fastjson.dumps(LockResponse(lock_ok=taken)))
 
     def unlock(self, connection: Connection, command: Command) -> None:
+        """UNLOCK_BATCH_MQ (42): release queue locks."""
         wanted = fastjson.load_request(command.body, LockRequest)
         self._locks.unlock(wanted.consumer_group, wanted.mq_set, wanted.client_id)
         connection.reply(command)

@@ -1,4 +1,4 @@
-"""Consumer groups: their settings, and how far behind they are."""
+"""Consumer groups: their settings and their progress."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ from gantrymq.store.engine import Store
 
 
 class GroupHandler:
-    """200, 201, 207, 208, 225 and 352."""
+    """Settings of consumer groups (200, 201, 207, 225, 352) and GET_CONSUME_STATS (208)."""
 
     def __init__(
         self,
@@ -43,19 +43,23 @@ class GroupHandler:
         """Each lets go of what waits for messages on behalf of a group."""
 
     async def update(self, connection: Connection, command: Command) -> Command:
+        """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP (200): create or change a group, on disk."""
         wanted = fastjson.load_request(command.body or b"{}", GroupConfig)
         await self._put(self._checked(wanted))
         return response(command)
 
     async def update_many(self, connection: Connection, command: Command) -> Command:
-        """The same for a list; nothing is done unless all of it can be."""
+        """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST (225): the same for a list.
+
+        All groups are checked before the first one is changed.
+        """
         wanted = fastjson.load_request(command.body or b"{}", GroupConfigList).group_config_list
         for group in [self._checked(group) for group in wanted]:
             await self._put(group)
         return response(command)
 
     def _checked(self, wanted: GroupConfig) -> GroupConfig:
-        """The group as it shall be kept. Raises when it cannot be."""
+        """The group with its attributes merged, ready to be stored. Raises if it is not valid."""
         try:
             check_group_name(wanted.group_name)
         except NameRefused as error:
@@ -78,6 +82,7 @@ class GroupHandler:
                 release(group.group_name)
 
     async def all(self, connection: Connection, command: Command) -> Command:
+        """GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201): all groups and the version of the table."""
         groups = self._registry.groups
         body = {
             "dataVersion": groups.version,
@@ -87,6 +92,7 @@ class GroupHandler:
         return response(command, body=fastjson.dumps(body))
 
     async def one(self, connection: Connection, command: Command) -> Command:
+        """GET_SUBSCRIPTIONGROUP_CONFIG (352): the settings of one group."""
         h = c.GET_SUBSCRIPTIONGROUP_CONFIG.request.parse(command.ext)
         found = self._registry.groups.get(h.group)
         if found is None:
@@ -94,6 +100,7 @@ class GroupHandler:
         return response(command, body=fastjson.dumps(found))
 
     async def delete(self, connection: Connection, command: Command) -> Command:
+        """DELETE_SUBSCRIPTIONGROUP (207): delete a group, and its progress if asked to."""
         h = c.DELETE_SUBSCRIPTIONGROUP.request.parse(command.ext)
         await self._registry.groups.change(h.group_name, None)
         if h.remove_offset or h.clean_offset:
@@ -103,7 +110,7 @@ class GroupHandler:
         return response(command)
 
     async def progress(self, connection: Connection, command: Command) -> Command:
-        """GET_CONSUME_STATS: what each queue holds and how far the group has come in it."""
+        """GET_CONSUME_STATS (208): the end of each queue and the group's progress in it."""
         h = c.GET_CONSUME_STATS.request.parse(command.ext)
         group = h.consumer_group
         topics = [h.topic] if h.topic else self._registry.offsets.topics_of(group)

@@ -1,4 +1,4 @@
-"""Popping: messages of any queue, lent for a time, with long polling."""
+"""POP: messages of any queue, invisible to other pops for a time, with long polling."""
 
 import asyncio
 from collections.abc import Awaitable, Hashable
@@ -38,7 +38,7 @@ OPEN_MAX = 200_000
 
 
 class PopHandler:
-    """200050, 200052, 200054 and 200055."""
+    """POP_MESSAGE, PEEK_MESSAGE, NOTIFICATION and POLLING_INFO."""
 
     def __init__(
         self,
@@ -64,7 +64,10 @@ class PopHandler:
     # POP_MESSAGE
 
     def _pop(self, connection: Connection, command: Command) -> None:
-        """Answer at once, or hold the request until something comes or its time is up."""
+        """POP_MESSAGE (200050): answer at once, or hold the request until messages come.
+
+        A held request ends at its deadline without messages.
+        """
         h = c.POP_MESSAGE.request.parse(command.ext)
         now_ms = self._clock.now_ms()
         born_ms = h.born_time or now_ms
@@ -103,7 +106,7 @@ class PopHandler:
         return self._filters.of_request(h.consumer_group, h.topic, h.exp_type, h.exp)
 
     def run(self, pop: "HeldPop", taken: Taken, steps: Steps) -> bool:
-        """Go through the steps; True unless there is certainly nothing to have."""
+        """Read the queues; False if there is certainly no message for this pop."""
         try:
             cold = next(steps)
         except StopIteration:
@@ -131,13 +134,13 @@ class PopHandler:
             self.pops.wake(pop.topic, pop.group)
 
     def _fail(self, pop: "HeldPop", taken: Taken, error: OSError) -> None:
-        """What other queues gave already is to be popped again."""
+        """A read failed: messages that other queues gave can be popped again."""
         for lent in taken.lent:
             self.taking.give_back(pop.group, lent)
         pop.refuse(ResponseCode.SYSTEM_ERROR, f"reading the store failed: {error}")
 
     def _settle(self, pop: "HeldPop", taken: Taken) -> bool:
-        """Store what must be remembered and answer; or wait, or say that there is nothing."""
+        """Store the checkpoints and answer; without messages hold the request or answer "none"."""
         if taken.lent:
             if pop.want.ordered:
                 self._answer(pop, taken, taken.lent)
@@ -159,12 +162,13 @@ class PopHandler:
         return False
 
     def _at(self, connection: Connection, at_ms: int | None) -> float | None:
+        """The loop time of a wall clock time in ms."""
         if at_ms is None:
             return None
         return connection.loop.time() + max(0, at_ms - self._clock.now_ms()) / 1000
 
     def _remember(self, pop: "HeldPop", taken: Taken) -> None:
-        """Every checkpoint is in the log before a message leaves."""
+        """Store the checkpoints; then answer with the messages whose checkpoint is in the log."""
         left = len(taken.lent)
         good: list[Lent] = []
         errors: list[str] = []
@@ -223,6 +227,7 @@ class PopHandler:
         )
 
     def _body(self, want: Wish, taken: Taken, lent: Lent) -> bytes:
+        """The records of one queue; those of a retry topic under the topic that was asked for."""
         flag, queue_id, start, _ = lent.portion
         if flag == NORMAL or lent.topic == want.topic:
             return lent.body
@@ -241,7 +246,7 @@ class PopHandler:
     # PEEK_MESSAGE
 
     async def peek(self, connection: Connection, command: Command) -> Command:
-        """What a pop would give, left where it is."""
+        """PEEK_MESSAGE (200052): the messages that a pop would get; they stay visible."""
         h = c.PEEK_MESSAGE.request.parse(command.ext)
         try:
             self._checks.allowed(h.topic, h.consumer_group, h.queue_id, connection.address)
@@ -260,7 +265,7 @@ class PopHandler:
     # NOTIFICATION and POLLING_INFO
 
     def _notify(self, connection: Connection, command: Command) -> None:
-        """Answer as soon as a pop would find something; it takes nothing."""
+        """NOTIFICATION (200054): answer when a pop would find messages. It takes none."""
         h = c.NOTIFICATION.request.parse(command.ext)
         self._checks.allowed(h.topic, h.consumer_group, h.queue_id, connection.address)
         if not h.order:
@@ -280,6 +285,7 @@ class PopHandler:
         HeldNotification(self, connection, command, want, deadline).attempt()
 
     def look(self, asked: "HeldNotification") -> bool:
+        """Answer or hold a notification; True if there are messages."""
         found, seen = self.taking.has_messages(asked.want)
         full = False
         if not found and asked.connection.loop.time() < asked.deadline:
@@ -292,32 +298,32 @@ class PopHandler:
         return found
 
     def _polling(self, connection: Connection, command: Command) -> None:
-        """How many pops wait."""
+        """POLLING_INFO (200055): how many pops of a group wait for messages."""
         h = c.POLLING_INFO.request.parse(command.ext)
         self._checks.allowed(h.topic, h.consumer_group, h.queue_id, connection.address)
         count = self.pops.waiting(h.topic, h.consumer_group, h.queue_id)
         connection.reply(command, ext=p.PollingInfoResponse(polling_num=count).to_ext())
 
-    # life
+    # end of held requests
 
     def release_all(self) -> None:
-        """Answer everything that is held: the broker stops."""
+        """Answer every held request, because the broker stops."""
         self.pops.release_all()
         self.notifications.release_all()
 
     def release(self, group: str) -> None:
-        """Answer what is held for a group: whether it may go on is asked with its next pop."""
+        """Answer the held requests of a group: its next pop is checked for permission again."""
         self.pops.release(group)
         self.notifications.release(group)
 
     def forget(self, connection: Connection) -> None:
-        """A closed connection wants nothing any more."""
+        """Drop the held requests of a closed connection."""
         self.pops.forget(connection)
         self.notifications.forget(connection)
 
 
 class _Held:
-    """A request that may wait in a room."""
+    """A request that may be held until messages arrive."""
 
     def __init__(
         self,
@@ -341,13 +347,14 @@ class _Held:
         return want.queue_id, want.expression, want.ordered, want.attempt if want.ordered else None
 
     def stop(self) -> None:
+        """Cancel the timer of the deadline."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
 
 
 class HeldPop(_Held):
-    """One pop under way."""
+    """A POP_MESSAGE request that is being served."""
 
     def attempt(self) -> bool:
         taken = self._handler.taking.begin(self.want.ordered)
@@ -363,7 +370,7 @@ class HeldPop(_Held):
 
 
 class HeldNotification(_Held):
-    """One question for news."""
+    """A NOTIFICATION request that is being served."""
 
     def attempt(self) -> bool:
         return self._handler.look(self)

@@ -1,7 +1,8 @@
-"""Publishing epochs: what a writer asks of the brokers, in the order in which it asks.
+"""The four requests by which a writer publishes an epoch.
 
-State, then (having staged) prepare on every broker, decide on one, publish on every one, the one
-that decided last. Each request may be repeated by anybody at any time: the first one counts.
+The writer asks for its state and stages its messages. Then it sends prepare to every broker, decide
+to one (the coordinator), and publish to every broker, to the coordinator last. Any client may
+repeat any request at any time: only the first one has an effect.
 """
 
 from gantrymq.broker.errors import BadRequest, NotPermitted
@@ -42,13 +43,13 @@ class PublishHandler:
         self._ledger, self._journal, self._press = ledger, journal, press
 
     async def state(self, connection: Connection, command: Command) -> Command:
-        """How far a writer has come."""
+        """GET_WRITER_STATE (40101): the last epochs that a writer decided and published."""
         h = c.GET_WRITER_STATE.request.parse(command.ext)
         self._check_writer(h.writer)
         return response(command, body=fastjson.dumps(self._ledger.find(h.writer).state))
 
     async def prepare(self, connection: Connection, command: Command) -> Command:
-        """Whether a share can be published; if so, a power cut does not change that."""
+        """PREPARE_EPOCH (40102): check that a share can be published, and make that durable."""
         h = self._parsed(command)
         share = read_share(command.body)
         lowest = await check_share(self._store, self._registry.topics, share)
@@ -64,7 +65,7 @@ class PublishHandler:
         return response(command)
 
     async def decide(self, connection: Connection, command: Command) -> Command:
-        """Commit an epoch, or say how it was committed before."""
+        """DECIDE_EPOCH (40103): commit an epoch; answers the decision that holds."""
         h = self._parsed(command)
         wanted = read_decision(command.body)
         entry = self._ledger.find(h.writer)
@@ -89,12 +90,12 @@ class PublishHandler:
         await self._journal.write(note)
 
     async def publish(self, connection: Connection, command: Command) -> Command:
-        """Make a share visible; the answer says whether it all is."""
+        """PUBLISH_EPOCH (40104): make a share visible; answers whether all of it is."""
         h = self._parsed(command)
         progress = await self._press.publish(h.writer, h.epoch, read_share(command.body))
         return response(command, body=fastjson.dumps(progress))
 
-    # what is wrong with requests
+    # checks
 
     def _parsed(self, command: Command) -> EpochRequest:
         h = EpochRequest.parse(command.ext)

@@ -1,4 +1,4 @@
-"""Pulling, with long polling: a pull that finds nothing waits for its queue to grow."""
+"""Pulls with long polling: a pull that finds no message waits until its queue grows."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -45,7 +45,7 @@ CODES = {
 
 
 class HeldPull:
-    """One pull under way: what it wants, whom to answer, and until when it may wait."""
+    """One pull: the request, its connection, its filter, and its deadline (None: do not wait)."""
 
     __slots__ = ("command", "connection", "deadline", "group", "is_answered", "limit",
                  "limit_bytes", "offset", "parked", "queue_id", "timer", "topic",
@@ -84,7 +84,10 @@ class PullHandler:
         self._cold: dict[asyncio.Task[None], None] = {}
 
     def pull(self, connection: Connection, command: Command) -> None:
-        """Answer at once, or hold the pull until its queue grows or its time is up."""
+        """PULL_MESSAGE (11) and LITE_PULL_MESSAGE (361): answer at once, or hold the pull.
+
+        A held pull is answered when its queue grows, or at its deadline.
+        """
         h = PullRequest.parse(command.ext)
         pull = HeldPull(connection, command, h)
         self._check(h)
@@ -108,10 +111,10 @@ class PullHandler:
             pull.deadline = now + wait_ms / 1000
         self._serve(pull)
 
-    # progress that was moved
+    # progress that was reset
 
     def redirect(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Whoever waits at the end of a queue that was reset is told at once."""
+        """Answer the held pulls of a queue whose progress was reset: they go on at `offset`."""
         wanted = (group, topic, queue_id)
         for pull in list(self._held):
             if wanted == (pull.group, pull.topic, pull.queue_id) and pull.offset != offset:
@@ -119,6 +122,7 @@ class PullHandler:
                 self._send_to(pull, offset)
 
     def _send_to(self, pull: HeldPull, offset: int) -> None:
+        """Answer OFFSET_MOVED with the offset to go on at."""
         self._let_go(pull)
         pull.is_answered = True
         if pull.command.flag & ONEWAY_FLAG:
@@ -159,7 +163,7 @@ class PullHandler:
             )
 
     def _wanted(self, h: PullRequest) -> PullFilter:
-        """What to let through: the request says it, or the group's heartbeats did."""
+        """The filter: the request's own expression, or the subscription from heartbeats."""
         if h.sys_flag & PULL_BY_CLASS:
             raise BadRequest(NO_CLASSES)
         if h.sys_flag & PULL_SUBSCRIBES:
@@ -194,7 +198,7 @@ class PullHandler:
             outcome = self._store.pull(
                 pull.topic, pull.queue_id, pull.offset, pull.limit, pull.limit_bytes, *pull.wanted
             )
-        except OSError as error:  # whoever woke it, a send perhaps, has no part in this
+        except OSError as error:  # must not reach the send that woke this pull
             self._fail(pull, error)
             return
         if isinstance(outcome, ReadResult):
@@ -222,8 +226,8 @@ class PullHandler:
         pull.connection.reply(pull.command, ResponseCode.SYSTEM_ERROR, remark=remark)
 
     def _settle(self, pull: HeldPull, pulled: ReadResult) -> None:
-        """Answer, or hold when there is nothing (or nothing wanted) and time is left."""
-        if pull.is_answered:  # its time was up while a worker was reading
+        """Answer; or hold the pull if it found no message that it wants and time is left."""
+        if pull.is_answered:  # its deadline passed while a worker read
             return
         status = pulled.status
         self._resets.note_pull(pull.group, pull.topic, pull.queue_id, pulled.next_offset)
@@ -258,7 +262,7 @@ class PullHandler:
     def _wake(self, pull: HeldPull) -> None:
         pull.parked = None
         if pull.wanted.sieve is not None:
-            # Many may wait at one queue, and each of them reads: one a turn of the loop.
+            # Many pulls may wait at one queue, and each reads: serve one a turn of the loop.
             pull.connection.loop.call_soon(self._serve_woken, pull)
         else:
             self._serve_woken(pull)
@@ -311,23 +315,23 @@ class PullHandler:
         else:
             pull.connection.reply_frame(head)
 
-    # life
+    # end of held pulls
 
     @property
     def held(self) -> int:
         return len(self._held)
 
     def release_all(self) -> None:
-        """Answer everything that is held: the broker stops."""
+        """Answer every held pull, because the broker stops."""
         for pull in list(self._held):
             self._expire(pull)
 
     def release(self, group: str) -> None:
-        """Answer what is held for a group: whether it may go on is asked with its next pull."""
+        """Answer the held pulls of a group: its next pull is checked for permission again."""
         for pull in [held for held in self._held if held.group == group]:
             self._expire(pull)
 
     def forget(self, connection: Connection) -> None:
-        """A closed connection wants nothing any more."""
+        """Drop the held pulls of a closed connection."""
         for pull in [held for held in self._held if held.connection is connection]:
             self._let_go(pull)

@@ -1,4 +1,4 @@
-"""Finding messages: by id and by key."""
+"""Finding messages by offset message id and by key."""
 
 from gantrymq.broker.errors import BadRequest
 from gantrymq.broker.settings.config import BrokerConfig
@@ -16,6 +16,7 @@ class QueryHandler:
         self._config, self._store = config, store
 
     async def view(self, connection: Connection, command: Command) -> Command:
+        """VIEW_MESSAGE_BY_ID (33): the record at a log offset."""
         h = c.VIEW_MESSAGE_BY_ID.request.parse(command.ext)
         record = await self._store.message_at(h.offset)
         if record is None:
@@ -23,6 +24,7 @@ class QueryHandler:
         return response(command, body=record)
 
     async def by_key(self, connection: Connection, command: Command) -> Command:
+        """QUERY_MESSAGE (12): records of a topic that have a key, within a time range."""
         h = c.QUERY_MESSAGE.request.parse(command.ext)
         wanted = self._config.default_query_max_num if h.unique_key_query else h.max_num
         found = await self._store.query(

@@ -1,4 +1,4 @@
-"""Questions of operators that only a consumer can answer: the broker passes them on."""
+"""Requests of operators that only a consumer can answer: the broker relays them."""
 
 from gantrymq.base.errors import GantryError
 from gantrymq.broker.errors import BadRequest
@@ -21,12 +21,12 @@ class RelayHandler:
         self._config, self._store, self._sessions = config, store, sessions
 
     async def running_info(self, connection: Connection, command: Command) -> Command:
-        """How a consumer is doing."""
+        """GET_CONSUMER_RUNNING_INFO (307): the consumer's own report of its state."""
         h = c.GET_CONSUMER_RUNNING_INFO.request.parse(command.ext)
         return await self._relay(command, h.consumer_group, h.client_id, command.ext, command.body)
 
     async def consume_directly(self, connection: Connection, command: Command) -> Command:
-        """Let one consumer handle one stored message now, and tell how it went."""
+        """CONSUME_MESSAGE_DIRECTLY (309): let one consumer handle one stored message now."""
         h = c.CONSUME_MESSAGE_DIRECTLY.request.parse(command.ext)
         record = await self._store.message_at(parse_offset_msg_id(h.msg_id or "").offset)
         if record is None:
@@ -53,7 +53,10 @@ class RelayHandler:
         )
 
     def _member(self, group: str, client_id: str | None) -> Connection | None:
-        """Where a client was heard of last; one that came back may have its old connection, too."""
+        """The connection with the client's newest heartbeat; None if the client is not online.
+
+        A client that reconnected may still have its old connection in the group.
+        """
         members = self._sessions.consumers.get(group)
         found = [
             (client.heard, connection)

@@ -1,4 +1,4 @@
-"""Replies: passed on to the client that asked, over the connection it heartbeats on, and stored."""
+"""Replies of request-reply: pushed to the client that sent the request, and stored."""
 
 import logging
 import random
@@ -52,11 +52,11 @@ class ReplyHandler:
         self._store_host = store_host
 
     async def v1(self, connection: Connection, command: Command) -> Command:
-        """Long names."""
+        """SEND_REPLY_MESSAGE (324): header fields have long names."""
         return await self._reply(connection, command, SendRequest.parse(command.ext))
 
     async def v2(self, connection: Connection, command: Command) -> Command:
-        """Letters for names."""
+        """SEND_REPLY_MESSAGE_V2 (325): header fields have one-letter names."""
         return await self._reply(connection, command, SendRequestV2.parse(command.ext))
 
     async def _reply(
@@ -74,8 +74,8 @@ class ReplyHandler:
         else:
             answer.ext |= {"msgId": NOWHERE, "queueId": str(queue_id), "queueOffset": "0"}
         if self._config.store_reply_message_enable:
-            # A reply nobody waits for any more is kept all the same, as RocketMQ keeps it: whoever
-            # looks for it later finds it in the reply topic.
+            # As RocketMQ does, store the reply even if its client could not be reached: an operator
+            # can find it in the reply topic.
             await self._keep(connection, command.body, h, queue_id, answer)
         return answer
 
@@ -95,7 +95,7 @@ class ReplyHandler:
     async def _push(
         self, connection: Connection, body: bytes, h: SendRequest | SendRequestV2
     ) -> str:
-        """Hand the reply to the client that asked; returns what kept it from arriving."""
+        """Push the reply to the client that sent the request; returns the error, or ""."""
         found = properties.decode(h.properties or "")
         client_id = found.get(properties.REPLY_TO_CLIENT)
         if client_id is None:
@@ -147,7 +147,10 @@ class ReplyHandler:
         queue_id: int,
         answer: Command,
     ) -> None:
-        """Store the reply and name its place; a full disk does not undo that it was passed on."""
+        """Store the reply and put its place into the answer.
+
+        If storing fails the answer stays as it is: the reply was pushed.
+        """
         host = connection.peer_host
         found = properties.decode(h.properties or "")
         kept = Append(

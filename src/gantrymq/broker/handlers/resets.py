@@ -1,4 +1,4 @@
-"""Back-tracking: moving a group's progress, and asking its members where they are."""
+"""Resetting the progress of a group, and asking its members for their offsets."""
 
 import asyncio
 import logging
@@ -33,11 +33,12 @@ WakePulls = Callable[[str, str, int, int], None]
 
 
 class ResetHandler:
-    """222 and 223; sends 220 and 221.
+    """INVOKE_BROKER_TO_RESET_OFFSET (222), INVOKE_BROKER_TO_GET_CONSUMER_STATUS (223).
 
     With `useServerSideResetOffset` (5.x, and our default) the broker moves the progress itself, for
-    running and stopped groups alike, and readers learn of it by their next pull. Without it (4.9)
-    the members are told and move it themselves, so there have to be some.
+    running and stopped groups alike, and consumers learn of it by their next pull. Without it (4.9)
+    the broker sends RESET_CONSUMER_CLIENT_OFFSET (220) and the members move the progress, so at
+    least one must be online. For 223 the broker sends GET_CONSUMER_STATUS_FROM_CLIENT (221).
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class ResetHandler:
     # reset
 
     async def reset(self, connection: Connection, command: Command) -> Command:
+        """INVOKE_BROKER_TO_RESET_OFFSET (222): move a group's progress to a time or an offset."""
         h = c.INVOKE_BROKER_TO_RESET_OFFSET.request.parse(command.ext)
         log.warning("%s asks for a reset: %s", connection.address, h)
         topic = self._registry.topics.get(h.topic)
@@ -75,7 +77,7 @@ class ResetHandler:
         if h.queue_id >= topic.read_queue_nums:
             raise BadRequest(f"queue {h.queue_id} is none of the {topic.read_queue_nums} there are")
         if h.queue_id >= 0 and h.offset >= 0:
-            # Who names an offset means it: RocketMQ's tool never says `isForce` here.
+            # An explicit offset counts without `isForce`: RocketMQ's tool never sets it here.
             table = {h.queue_id: self._checked(h)}
         else:
             queues = [h.queue_id] if h.queue_id >= 0 else range(topic.read_queue_nums)
@@ -100,7 +102,7 @@ class ResetHandler:
         return h.offset
 
     async def _place(self, h: ResetRequest, queue_id: int) -> int:
-        """Where a time is in a queue; without force never behind what was read."""
+        """The offset of the requested time; without force never ahead of the group's progress."""
         if h.timestamp < 0:
             place = self._store.max_offset(h.topic, queue_id)
         else:
@@ -110,7 +112,7 @@ class ResetHandler:
         return max(0, place if backwards else min(place, read or 0))
 
     def _nudge(self, h: ResetRequest) -> None:
-        """Members that do not pull, because they are full or stuck, are told."""
+        """Send the reset to members that have not pulled since: they may be full or stuck."""
         table = self._resets.untold(h.group, h.topic)
         members = self._sessions.consumers.get(h.group)
         if table and members is not None:
@@ -119,7 +121,7 @@ class ResetHandler:
     async def _ask_to_move(
         self, topic: TopicConfig, h: ResetRequest, as_list: bool
     ) -> dict[int, int]:
-        """4.9's way: the members drop their queues, wait 10 s and commit the new places."""
+        """As 4.9 does: the members drop their queues, wait 10 s and commit the new offsets."""
         for queue_id in range(topic.write_queue_nums):
             if self._registry.offsets.get(h.group, h.topic, queue_id) is None:
                 raise BadRequest(f"THe consumer group <{h.group}> not exist")
@@ -136,6 +138,7 @@ class ResetHandler:
     def _tell(
         self, members: ConsumerGroup, h: ResetRequest, table: Mapping[int, int], *, as_list: bool
     ) -> None:
+        """Send RESET_CONSUMER_CLIENT_OFFSET (220) to every member; C++ clients read a list."""
         rows = [(self._key(h.topic, queue_id), offset) for queue_id, offset in table.items()]
         keyed = fastjson.dump_object_keyed("offsetTable", rows)
         listed = fastjson.dumps({"offsetTable": [{**key, "offset": at} for key, at in rows]})
@@ -154,10 +157,13 @@ class ResetHandler:
         name = self._config.broker_name
         return {"brokerName": name, "queueId": queue_id, "topic": topic}
 
-    # where members are
+    # offsets of members
 
     async def status(self, connection: Connection, command: Command) -> Command:
-        """What each running member says it has worked through; who does not answer is left out."""
+        """INVOKE_BROKER_TO_GET_CONSUMER_STATUS (223): the offsets that each member reports.
+
+        Members that do not answer are left out.
+        """
         h = c.INVOKE_BROKER_TO_GET_CONSUMER_STATUS.request.parse(command.ext)
         members = self._sessions.consumers.get(h.group)
         if members is None or not members.members:
@@ -178,7 +184,7 @@ class ResetHandler:
 
 
 async def _ask(member: Connection, h: ConsumerStatusRequest) -> bytes | None:
-    """One member's table of queues, as text; None when it gave none."""
+    """One member's offsets by queue, as JSON; None if it does not answer with such a table."""
     ext = c.INVOKE_BROKER_TO_GET_CONSUMER_STATUS.request(topic=h.topic, group=h.group).to_ext()
     ask = Command(code=RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, ext=ext)
     try:

@@ -1,7 +1,7 @@
-"""Sending: the hottest conversation. No task and no await a message.
+"""Sending: the hottest request of a broker. It costs no task and no await a message.
 
 A request becomes an `Append`; the store writes all appends of a turn at once and calls `_answer`
-for each as soon as its fate is known. All answers of a turn leave in one write.
+for each as soon as it is stored or refused. All answers of a turn leave in one write.
 """
 
 import random
@@ -59,7 +59,7 @@ _OK = PutStatus.PUT_OK
 
 
 class Sent(Append):
-    """A message on its way in, and whom to tell."""
+    """An append that came from a client, with the connection and the request to answer."""
 
     __slots__ = ("command", "connection", "echo_queue_id", "held", "uniq_key")
 
@@ -117,7 +117,7 @@ class SendHandler:
         self.take_settings()
 
     def take_settings(self) -> None:
-        """Look at the settings once, not for every message; they may have changed."""
+        """Read the settings once instead of for every message; called again when they change."""
         config = self._config
         self._region = region_fields(config.region_id)
         """In every answer to a send, refusals included."""
@@ -134,21 +134,21 @@ class SendHandler:
     # the two header forms
 
     def v2(self, connection: Connection, command: Command) -> None:
-        """Letters for names."""
+        """SEND_MESSAGE_V2 (310), SEND_BATCH_MESSAGE (320): header fields have one-letter names."""
         try:
             self._quick(connection, command)
         except GantryError as error:
             connection.reply(command, error.code, ext=self._region, remark=str(error))
 
     def v1(self, connection: Connection, command: Command) -> None:
-        """Long names, as Go sends them."""
+        """SEND_MESSAGE (10): header fields have long names; Go clients send it."""
         try:
             self._careful(connection, command, SendRequest.parse(command.ext))
         except GantryError as error:
             connection.reply(command, error.code, ext=self._region, remark=str(error))
 
     def _quick(self, connection: Connection, command: Command) -> None:
-        """The plain message of a known topic is read without a typed header."""
+        """A plain message of a known topic is stored without a typed header."""
         if command.ext.get("f") in _HALF_FLAGS and self._quick_half(connection, command):
             return
         plain = read_send(command.ext, self._tail)
@@ -163,7 +163,7 @@ class SendHandler:
         self._put(message)
 
     def _quick_half(self, connection: Connection, command: Command) -> bool:
-        """Half of a transaction is plain but for its mark; False leaves it to a closer look."""
+        """A half message that is plain otherwise; False if `_careful` has to look at it."""
         ext = command.ext
         text = ext.get("i", "")
         bare, group = without_half_mark(text), producer_group(text)
@@ -187,7 +187,7 @@ class SendHandler:
         self._put(message, self._half_answer)
         return True
 
-    # everything that is not plain
+    # messages that are not plain
 
     def _careful(
         self, connection: Connection, command: Command, h: SendRequest | SendRequestV2
@@ -207,7 +207,7 @@ class SendHandler:
             reconsumed,
         )
         if h.topic.startswith(RETRY_PREFIX):
-            # A committed message keeps the mark of its transaction; resent, it is no half one.
+            # A committed message keeps its transaction flag; here it must not count as half.
             message.sys_flag &= ~TRANSACTION_MASK
             text = self._divert_to_dead(message, command, h, text)
         elif asks_for_half(text):
@@ -222,7 +222,7 @@ class SendHandler:
         self._put(message, self._answer_timed if is_timed else None)
 
     def _put_half(self, message: Sent, text: str, h: SendRequest | SendRequestV2) -> None:
-        """The first half of a transaction goes where no consumer reads, until it is decided."""
+        """Store a half message in the half topic, where consumers cannot read it."""
         if self._config.reject_transaction_message:
             address = self._config.broker_ip1
             raise NotPermitted(f"the broker[{address}] sending transaction message is forbidden")
@@ -232,7 +232,7 @@ class SendHandler:
             raise Busy(f"[OVERLOAD]system busy: {len(self._ledger)} transactions are undecided")
         text = self._cleaned(message, text)
         if DELAY_MARK in text or TIMER_MARK in text:
-            # Where it waits is decided at the commit; whether it may is better said now.
+            # It is redirected at the commit; but a delay that is not allowed is refused now.
             self._redirect.redirect(Append(message.topic, message.queue_id, b""), text)
         group = producer_group(text)
         if not group:
@@ -252,7 +252,11 @@ class SendHandler:
     def _divert_to_dead(
         self, message: Sent, command: Command, h: SendRequest | SendRequestV2, text: str
     ) -> str:
-        """A client that sends to a retry topic itself has an ordered consumer or a failed 36."""
+        """Move a message to the dead letters if it was retried too often.
+
+        Clients send to a retry topic themselves for ordered consumers, and when a send-back (36)
+        failed.
+        """
         name = h.topic[len(RETRY_PREFIX) :]
         group = self._registry.groups.get(name)
         if group is None:
@@ -293,14 +297,14 @@ class SendHandler:
         return queue_id
 
     def _cleaned(self, message: Sent, text: str) -> str:
-        """The properties without a receipt of a pop; what the answer needs is taken over."""
+        """The properties without a POP receipt; sets `wait` and `uniq_key` for the answer."""
         text = _stored_form(text.encode()).decode()
         message.wait = properties.value_of(text, properties.WAIT) != "false"
         message.uniq_key = properties.value_of(text, properties.UNIQ_KEY)
         return text
 
     def _fill(self, message: Sent, text: str) -> None:
-        """Bring the properties into the form in which they are stored."""
+        """Set the properties in the form in which they are stored, redirected if they must wait."""
         text = self._cleaned(message, text)
         if message.batch is None:
             text = self._redirect.redirect(message, text)
@@ -317,7 +321,7 @@ class SendHandler:
         self._store.put(message)
 
     def _answer_timed(self, message: Sent) -> None:
-        """A message that waits for its time can be recalled: its sender learns how."""
+        """Answer the send of a timer message with the handle by which it can be recalled."""
         command = message.command
         if not message.status.is_stored or command.flag & ONEWAY_FLAG:
             self._answer(message)
@@ -377,9 +381,9 @@ class SendHandler:
 
 
 def _stored_form(given: bytes) -> bytes:
-    """Properties with their last separator and without the receipt of a pop.
+    """Properties with their last separator and without a POP receipt.
 
-    A popped message that is sent on is a new one, and the receipt would settle the old one.
+    A popped message that is sent on is a new message; the receipt would acknowledge the old one.
     RocketMQ 5.3.3 deletes it from the request's properties, but not from those inside a batch.
     """
     if _POP_MARK in given:

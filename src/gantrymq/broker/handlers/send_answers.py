@@ -1,4 +1,4 @@
-"""Answers to stored messages, with the region that `regionId` names."""
+"""Answers to sends, with the region of the setting `regionId`."""
 
 from collections.abc import Callable
 from typing import Final
@@ -24,7 +24,7 @@ def region_fields(region: str) -> dict[str, str]:
 
 
 def answers_in(region: str) -> tuple[StoredAnswer, SendAnswer]:
-    """The encoders for a region. The kernel's know only the default one, which is the usual one."""
+    """The encoders of answers for a region. The kernel's encoders know only the default region."""
     if region == DEFAULT_REGION:
         return stored_answer, send_answer
     fields = region_fields(region)

@@ -1,4 +1,4 @@
-"""A consumer gives a message back: it returns after a delay, or goes to the dead letters."""
+"""Send-back: a message is delivered again after a delay, or becomes a dead letter."""
 
 import logging
 import random
@@ -29,16 +29,17 @@ LIMITS_MAX = 8
 
 
 class RetryLimits:
-    """Notices when members of one group allow a different number of retries.
+    """Logs when members of one group allow different numbers of retries.
 
-    Each send-back follows its own sender's limit, so that the fate of a message would depend on
-    who happened to get it.
+    Each send-back follows the limit of the member that sends it, so the fate of a message would
+    depend on which member got it.
     """
 
     def __init__(self) -> None:
         self._seen: dict[str, dict[int, str]] = {}
 
     def seen(self, group: str, limit: int, address: str) -> None:
+        """Remember the limit that a send-back of a group was judged by."""
         limits = self._seen.setdefault(group, {})
         if limit in limits or len(limits) >= LIMITS_MAX:
             return
@@ -49,7 +50,7 @@ class RetryLimits:
 
 
 class SendBackHandler:
-    """CONSUMER_SEND_MSG_BACK."""
+    """CONSUMER_SEND_MSG_BACK (36)."""
 
     def __init__(
         self,
@@ -66,6 +67,7 @@ class SendBackHandler:
         self._stats, self._limits = stats, RetryLimits()
 
     async def back(self, connection: Connection, command: Command) -> Command:
+        """CONSUMER_SEND_MSG_BACK (36): store a copy for a later retry, or as a dead letter."""
         h = c.CONSUMER_SEND_MSG_BACK.request.parse(command.ext)
         group = self._policy.group(h.group)
         if not self._config.broker_permission & WRITE:

@@ -1,4 +1,4 @@
-"""What RocketMQ's exporter and dashboard ask a broker for: rates, and who produces."""
+"""Rates and producers, as RocketMQ's exporter and dashboard ask for them."""
 
 from gantrymq.base.clock import WallClock
 from gantrymq.broker.errors import BadRequest
@@ -12,13 +12,13 @@ from gantrymq.remoting.connection import Connection
 
 
 class StatsHandler:
-    """315 and 328."""
+    """VIEW_BROKER_STATS_DATA (315) and GET_ALL_PRODUCER_INFO (328)."""
 
     def __init__(self, windows: StatsWindows, sessions: Sessions, clock: WallClock) -> None:
         self._windows, self._sessions, self._clock = windows, sessions, clock
 
     async def view(self, connection: Connection, command: Command) -> Command:
-        """VIEW_BROKER_STATS_DATA: one statistic over the last minute, hour and day."""
+        """VIEW_BROKER_STATS_DATA (315): one statistic over the last minute, hour and day."""
         h = c.VIEW_BROKER_STATS_DATA.request.parse(command.ext)
         found = self._windows.view(h.stats_name, h.stats_key)
         if found is None:
@@ -26,7 +26,7 @@ class StatsHandler:
         return response(command, body=fastjson.dumps(found))
 
     async def producers(self, connection: Connection, command: Command) -> Command:
-        """GET_ALL_PRODUCER_INFO: the members of every producer group."""
+        """GET_ALL_PRODUCER_INFO (328): the members of every producer group."""
         now, now_ms = connection.loop.time(), self._clock.now_ms()
         table = {
             group: [

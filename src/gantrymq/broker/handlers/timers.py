@@ -1,4 +1,4 @@
-"""Messages that wait: recalling one, and telling who waits."""
+"""Waiting messages: recalling one, and listing them."""
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import ProtocolError
@@ -46,6 +46,7 @@ class TimerHandler:
         self._redirect, self._timers, self._view, self._clock = redirect, timers, view, clock
 
     async def waiting(self, connection: Connection, command: Command) -> Command:
+        """GET_WAITING_MESSAGES (40100): messages that wait for their delivery time."""
         h = c.GET_WAITING_MESSAGES.request.parse(command.ext)
         return response(
             command, body=fastjson.dumps(await self._view.look(h.topic, h.count, h.from_ms))
@@ -54,7 +55,11 @@ class TimerHandler:
     # recalling
 
     async def recall(self, connection: Connection, command: Command) -> Command:
-        """The recall is itself a message in the timer topic, so that it survives like its aim."""
+        """RECALL_MESSAGE (370): take back a timer message before it is delivered.
+
+        The recall is itself a message in the timer topic, so it is as durable as the message it
+        takes back.
+        """
         h = c.RECALL_MESSAGE.request.parse(command.ext)
         ext = {properties.MSG_REGION: self._config.region_id}
         try:
@@ -77,6 +82,7 @@ class TimerHandler:
         return response(command, ext=ext | c.RECALL_MESSAGE.response(msg_id=handle.msg_id).to_ext())
 
     def _forbidden(self, topic: str) -> Refusal | None:
+        """Why this broker accepts no recall for the topic; None if it does."""
         config = self._config
         if not config.recall_message_enable or not config.timer_wheel_enable:
             return ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden"
@@ -88,6 +94,7 @@ class TimerHandler:
         return None
 
     def _misfit(self, topic: str, handle: RecallHandle) -> Refusal | None:
+        """Why the handle does not name a message that waits on this broker; None if it may."""
         if topic != handle.topic:
             return ResponseCode.ILLEGAL_OPERATION, "recall failed, topic not match"
         if handle.broker_name != self._config.broker_name:
@@ -100,9 +107,9 @@ class TimerHandler:
         return None
 
     async def _waits(self, handle: RecallHandle) -> bool:
-        """Whether there is such a message.
+        """Whether the message still waits.
 
-        RocketMQ answers success in either case, and its clients rely on it: the answer has the
+        RocketMQ answers success in either case, and its clients rely on that; so the answer has the
         state in a field of its own.
         """
         if not self._config.message_index_enable:
@@ -120,6 +127,7 @@ class TimerHandler:
     async def _store_recall(
         self, connection: Connection, h: RecallRequest, handle: RecallHandle
     ) -> Refusal | None:
+        """Store the recall, unless it is stored already; returns why it could not be."""
         recalls, key = self._timers.recalls, f"{handle.topic}+{handle.msg_id}"
         if await recalls.holds(key):
             return None

@@ -1,4 +1,4 @@
-"""Topics: create, change, delete, list, and what they hold."""
+"""Topics: create, change, delete, list, and the offsets of their queues."""
 
 import asyncio
 import logging
@@ -36,7 +36,7 @@ ROWS_PER_TURN = 64
 
 
 class TopicHandler:
-    """17, 18, 21, 202, 215, 300, 305 and 351."""
+    """Settings of topics (17, 18, 21, 215, 305, 351), their offsets (202) and groups (300)."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class TopicHandler:
         self._policy, self._sessions, self._windows = policy, sessions, windows
 
     async def create(self, connection: Connection, command: Command) -> Command:
-        """Create or change; answered once the table is on disk."""
+        """UPDATE_AND_CREATE_TOPIC (17): create or change a topic; answered once it is on disk."""
         h = c.UPDATE_AND_CREATE_TOPIC.request.parse(command.ext)
         advice = await self._put(
             TopicConfig(
@@ -68,7 +68,10 @@ class TopicHandler:
         return response(command, remark=advice)
 
     async def create_many(self, connection: Connection, command: Command) -> Command:
-        """The same for a list; nothing is done unless all of it can be."""
+        """UPDATE_AND_CREATE_TOPIC_LIST (18): the same for a list.
+
+        All topics are checked before the first one is changed.
+        """
         wanted = fastjson.load_request(command.body or b"{}", TopicConfigList).topic_config_list
         for topic in wanted:
             self._checked_in_list(topic)
@@ -77,7 +80,7 @@ class TopicHandler:
         return response(command)
 
     def _checked_in_list(self, wanted: TopicConfig) -> None:
-        """A bad name is told as 5.3.3 tells it, which is the first release with such lists."""
+        """Refuse a bad name with the code of 5.3.3, the first release that has such lists."""
         try:
             check_topic_name(wanted.topic_name)
         except NameRefused as error:
@@ -85,7 +88,7 @@ class TopicHandler:
         self._checked(wanted)
 
     async def _put(self, wanted: TopicConfig) -> str | None:
-        """Create or change a topic; its attributes are changes, and what comes back is advice."""
+        """Create or change a topic; returns advice about its queue counts, or None."""
         topic = self._checked(wanted)
         advice = _advice(topic.read_queue_nums, topic.write_queue_nums)
         if advice is not None:
@@ -94,7 +97,7 @@ class TopicHandler:
         return advice
 
     def _checked(self, wanted: TopicConfig) -> TopicConfig:
-        """The topic as it shall be kept. Raises when it cannot be."""
+        """The topic with its attributes merged, ready to be stored. Raises if it is not valid."""
         name = wanted.topic_name
         check_topic_name(name)
         if is_system_topic(name) or name == self._config.broker_cluster_name:
@@ -119,6 +122,7 @@ class TopicHandler:
         return msgspec.structs.replace(wanted, attributes=kept)
 
     async def delete(self, connection: Connection, command: Command) -> Command:
+        """DELETE_TOPIC_IN_BROKER (215): delete a topic, its queues, progress and statistics."""
         h = c.DELETE_TOPIC_IN_BROKER.request.parse(command.ext)
         check_topic_name(h.topic)
         if is_system_topic(h.topic):
@@ -131,6 +135,7 @@ class TopicHandler:
         return response(command)
 
     async def all(self, connection: Connection, command: Command) -> Command:
+        """GET_ALL_TOPIC_CONFIG (21): all topics and the version of the table."""
         topics = self._registry.topics
         body = {
             "dataVersion": topics.version,
@@ -142,17 +147,20 @@ class TopicHandler:
         return response(command, body=fastjson.dumps(body))
 
     async def one(self, connection: Connection, command: Command) -> Command:
+        """GET_TOPIC_CONFIG (351): the settings of one topic."""
         h = c.GET_TOPIC_CONFIG.request.parse(command.ext)
         found = self._registry.topics.get(h.topic)
         topic = found if found is not None else self._policy.topic(h.topic)
         return response(command, body=fastjson.dumps(topic))
 
     async def system(self, connection: Connection, command: Command) -> Command:
+        """GET_SYSTEM_TOPIC_LIST_FROM_BROKER (305): the names of this broker's system topics."""
         own = [topic.topic_name for topic in boot_topics(self._config)]
         names = dict.fromkeys([*own, *filter(is_system_topic, self._registry.topics.table)])
         return response(command, body=fastjson.dumps(TopicList(topic_list=list(names))))
 
     async def stats(self, connection: Connection, command: Command) -> Command:
+        """GET_TOPIC_STATS_INFO (202): first offset, end and last store time (ms) of each queue."""
         h = c.GET_TOPIC_STATS_INFO.request.parse(command.ext)
         topic = self._policy.topic(h.topic)
         rows = []
@@ -168,6 +176,7 @@ class TopicHandler:
         return response(command, body=fastjson.dump_object_keyed("offsetTable", rows))
 
     async def consumed_by(self, connection: Connection, command: Command) -> Command:
+        """QUERY_TOPIC_CONSUME_BY_WHO (300): groups that are subscribed or have progress."""
         h = c.QUERY_TOPIC_CONSUME_BY_WHO.request.parse(command.ext)
         names = dict.fromkeys(self._sessions.groups_of(h.topic))
         names |= dict.fromkeys(self._registry.offsets.groups_of(h.topic))
@@ -175,7 +184,7 @@ class TopicHandler:
 
 
 def _advice(read: int, write: int) -> str | None:
-    """What is wrong with unequal counts; the change is made all the same."""
+    """Advice about unequal queue counts, or None. The change is made in any case."""
     if write > read:
         return f"{write} write and {read} read queues: nobody reads what goes to the others"
     if write < read:
@@ -184,7 +193,7 @@ def _advice(read: int, write: int) -> str | None:
 
 
 def _queue_row(topic: str, broker: str, queue_id: int) -> dict[str, object]:
-    """A queue with its members in Java's order."""
+    """A queue as a JSON object with its fields in Java's order."""
     return {"brokerName": broker, "queueId": queue_id, "topic": topic}
 
 

@@ -1,4 +1,4 @@
-"""Ending transactions, and taking up again what was asked for too often."""
+"""Ending transactions, and resuming check-backs that the broker gave up."""
 
 import logging
 from functools import partial
@@ -27,13 +27,16 @@ VERDICTS = (UNKNOWN, TRANSACTION_COMMIT, TRANSACTION_ROLLBACK)
 
 
 class TransactionHandler:
-    """END_TRANSACTION and RESUME_CHECK_HALF_MESSAGE."""
+    """END_TRANSACTION (37) and RESUME_CHECK_HALF_MESSAGE (323)."""
 
     def __init__(self, store: Store, ledger: HalfMessageTable, endings: Endings) -> None:
         self._store, self._ledger, self._endings = store, ledger, endings
 
     def end(self, connection: Connection, command: Command) -> None:
-        """A producer's word. Usually one-way: what goes wrong is then asked for again later."""
+        """END_TRANSACTION (37): a producer commits or rolls back a half message.
+
+        The request is usually one-way: if it fails, a check-back asks for the decision again.
+        """
         verdict, group, physical, offset = _read_end(command.ext)
         if verdict == UNKNOWN:
             connection.reply(command)
@@ -50,7 +53,7 @@ class TransactionHandler:
             self._endings.rollback(entry, told)
 
     def _undecided(self, group: str, physical: int, offset: int) -> Undecided:
-        """The message that is meant, if it still waits for this word."""
+        """The half message that the request names. Raises if it is not open for a decision."""
         entry = self._ledger.find(physical)
         if entry is None:
             raise BadRequest(
@@ -65,7 +68,7 @@ class TransactionHandler:
         return entry
 
     async def resume(self, connection: Connection, command: Command) -> Command:
-        """Ask again for a message that was given up after too many checks."""
+        """RESUME_CHECK_HALF_MESSAGE (323): resume check-backs of a message that was given up."""
         h = c.RESUME_CHECK_HALF_MESSAGE.request.parse(command.ext)
         place = parse_offset_msg_id(h.msg_id or "")
         record = await self._store.message_at(place.offset)
@@ -90,7 +93,7 @@ class TransactionHandler:
 
 
 def _read_end(ext: dict[str, str]) -> tuple[int, str, int, int]:
-    """Verdict, group, log offset and queue offset; read by hand, because this is hot."""
+    """Verdict, group, log offset and queue offset; parsed by hand because the request is hot."""
     try:
         verdict, group = int(ext["commitOrRollback"]), ext["producerGroup"]
         physical, offset = int(ext["commitLogOffset"]), int(ext["tranStateTableOffset"])
