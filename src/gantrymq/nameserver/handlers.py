@@ -1,4 +1,4 @@
-"""What a name server answers, one short function a call."""
+"""The handlers of a name server, one short function a request code."""
 
 import zlib
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class RouteMissing(GantryError):
 
 
 class NameServerHandlers:
-    """The conversations of a name server over its two tables."""
+    """Answers requests from the route table and the key-value table."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class NameServerHandlers:
         self._live = live
 
     def routes(self) -> HandlerTable:
-        """Everything a name server answers, on one screen."""
+        """Every request code that a name server answers, and its handler."""
         return HandlerTable(
             hot=dict(
                 [
@@ -97,6 +97,10 @@ class NameServerHandlers:
     # brokers
 
     def _register(self, peer: Connection, request: Command, h: t.RegisterBrokerRequest) -> Answer:
+        """REGISTER_BROKER (103): take over a broker's topics; answers its master's address.
+
+        The body of the answer has the order topics of the key-value table, if there are any.
+        """
         if h.body_crc32 and zlib.crc32(request.body) & 0x7FFF_FFFF != h.body_crc32:
             raise ProtocolError("crc32 not match")
         body = decode_body(request.body)
@@ -124,10 +128,15 @@ class NameServerHandlers:
         )
 
     def _unregister(self, peer: Connection, request: Command, h: t.BrokerIdentity) -> Answer:
+        """UNREGISTER_BROKER (104): remove an address; with a broker's last one, its queues."""
         self._table.unregister(h.broker_name, h.broker_addr, h.broker_id)
         return response(request)
 
     def _query_version(self, peer: Connection, request: Command, h: t.BrokerIdentity) -> Answer:
+        """QUERY_DATA_VERSION (322): whether a broker's topics changed since it registered.
+
+        If they did not change, the request counts as a heartbeat.
+        """
         theirs = fastjson.load_as(request.body or b"{}", DataVersion)
         known = self._table.version_of(h.broker_addr)
         changed = known != theirs
@@ -140,10 +149,12 @@ class NameServerHandlers:
         )
 
     def _heartbeat(self, peer: Connection, request: Command, h: t.BrokerHeartbeatRequest) -> Answer:
+        """BROKER_HEARTBEAT (904): keep a registered broker alive."""
         self._table.heard(h.broker_addr, self._clock.now_ms())
         return response(request)
 
     def _members(self, peer: Connection, request: Command, h: t.MemberGroupRequest) -> Answer:
+        """GET_BROKER_MEMBER_GROUP (901): the addresses of a broker name, by broker id."""
         known = self._table.members(h.broker_name)
         group = {
             "brokerAddrs": known.broker_addrs if known else {},
@@ -153,16 +164,19 @@ class NameServerHandlers:
         return response(request, body=fastjson.dumps({"brokerMemberGroup": group}))
 
     def _wipe(self, peer: Connection, request: Command, h: t.BrokerNameRequest) -> Answer:
+        """WIPE_WRITE_PERM_OF_BROKER (205): take write permission from all topics of a broker."""
         count = self._table.set_write(h.broker_name, False)
         return response(request, ext=t.WipeResponse(wipe_topic_count=count).to_ext())
 
     def _add_write(self, peer: Connection, request: Command, h: t.BrokerNameRequest) -> Answer:
+        """ADD_WRITE_PERM_OF_BROKER (327): give write permission back to all topics of a broker."""
         count = self._table.set_write(h.broker_name, True)
         return response(request, ext=t.AddPermResponse(add_topic_count=count).to_ext())
 
     # routes and topics
 
     def _route(self, peer: Connection, request: Command, h: t.RouteRequest) -> Answer:
+        """GET_ROUTEINFO_BY_TOPIC (105): the brokers and queues of a topic."""
         route = self._table.route(h.topic)
         if route is None:
             raise RouteMissing(f"{NO_ROUTE}{h.topic}{FAQ}")
@@ -171,9 +185,11 @@ class NameServerHandlers:
         return response(request, body=_without_nulls(route))
 
     def _cluster_info(self, peer: Connection, request: Command, h: Header) -> Answer:
+        """GET_BROKER_CLUSTER_INFO (106): all clusters, brokers and addresses."""
         return response(request, body=fastjson.dumps(self._table.cluster_info()))
 
     def _all_topics(self, peer: Connection, request: Command, h: Header) -> Answer:
+        """GET_ALL_TOPIC_LIST_FROM_NAMESERVER (206): the names of all topics."""
         if not self._config.enable_all_topic_list:
             raise ProtocolError("disable")
         return _topic_list(request, self._table.topics())
@@ -181,30 +197,37 @@ class NameServerHandlers:
     def _delete_topic(
         self, peer: Connection, request: Command, h: t.DeleteTopicInNamesrvRequest
     ) -> Answer:
+        """DELETE_TOPIC_IN_NAMESRV (216): delete the route of a topic, in one cluster if named."""
         self._table.delete_topic(h.topic, h.cluster_name)
         return response(request)
 
     def _register_topic(self, peer: Connection, request: Command, h: t.TopicRequest) -> Answer:
+        """REGISTER_TOPIC_IN_NAMESRV (217): add a topic on brokers that are registered."""
         route = fastjson.load_as(request.body or b"{}", Route)
         self._table.add_topic(h.topic, route.queue_datas)
         return response(request)
 
     def _topics_by_cluster(self, peer: Connection, request: Command, h: t.ClusterRequest) -> Answer:
+        """GET_TOPICS_BY_CLUSTER (224): the topics of a cluster."""
         return _topic_list(request, self._table.topics_of_cluster(h.cluster))
 
     def _system_topics(self, peer: Connection, request: Command, h: Header) -> Answer:
+        """GET_SYSTEM_TOPIC_LIST_FROM_NS (304): names of clusters and brokers, and one address."""
         names, address = self._table.system_names()
         return response(
             request, body=fastjson.dumps(TopicList(broker_addr=address, topic_list=names))
         )
 
     def _unit_topics(self, peer: Connection, request: Command, h: Header) -> Answer:
+        """GET_UNIT_TOPIC_LIST (311): topics with the unit flag."""
         return _topic_list(request, self._table.topics_by_flag(lambda f: bool(f & UNIT_FLAG)))
 
     def _unit_sub_topics(self, peer: Connection, request: Command, h: Header) -> Answer:
+        """GET_HAS_UNIT_SUB_TOPIC_LIST (312): topics with the unit subscription flag."""
         return _topic_list(request, self._table.topics_by_flag(lambda f: bool(f & UNIT_SUB_FLAG)))
 
     def _unit_sub_only_topics(self, peer: Connection, request: Command, h: Header) -> Answer:
+        """GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST (313): topics with only the unit subscription flag."""
         both = UNIT_FLAG | UNIT_SUB_FLAG
         return _topic_list(
             request, self._table.topics_by_flag(lambda flag: flag & both == UNIT_SUB_FLAG)
@@ -213,32 +236,38 @@ class NameServerHandlers:
     # key-value configuration and settings
 
     async def _put_kv(self, peer: Connection, request: Command) -> Command:
+        """PUT_KV_CONFIG (100): set a value; answered once it is on disk."""
         h = c.PUT_KV_CONFIG.request.parse(request.ext)
         await self._kv.put(h.namespace, h.key, h.value)
         return response(request)
 
     def _get_kv(self, peer: Connection, request: Command, h: t.KvRequest) -> Answer:
+        """GET_KV_CONFIG (101): the value of a key in a namespace."""
         value = self._kv.get(h.namespace, h.key)
         if value is None:
             raise NotFound(f"No config item, Namespace: {h.namespace} Key: {h.key}")
         return response(request, ext=t.KvResponse(value=value).to_ext())
 
     async def _delete_kv(self, peer: Connection, request: Command) -> Command:
+        """DELETE_KV_CONFIG (102): delete a key; answered once that is on disk."""
         h = c.DELETE_KV_CONFIG.request.parse(request.ext)
         await self._kv.delete(h.namespace, h.key)
         return response(request)
 
     def _kv_list(self, peer: Connection, request: Command, h: t.NamespaceRequest) -> Answer:
+        """GET_KVLIST_BY_NAMESPACE (219): all keys and values of a namespace."""
         table = self._kv.table(h.namespace)
         if table is None:
             raise NotFound(f"No config item, Namespace: {h.namespace}")
         return response(request, body=fastjson.dumps(KvTable(table=table)))
 
     async def _update_config(self, peer: Connection, request: Command) -> Command:
+        """UPDATE_NAMESRV_CONFIG (318): change settings."""
         await self._live.change(parse_properties(request.body.decode("utf-8", "replace")))
         return response(request)
 
     def _get_config(self, peer: Connection, request: Command, h: Header) -> Answer:
+        """GET_NAMESRV_CONFIG (319): all settings that are in force, as a property file."""
         text = format_properties(self._live.in_force)
         return response(request, body=text.encode())
 
@@ -259,7 +288,7 @@ def _without_nulls(route: Route) -> bytes:
 
 
 def _on(call: Call[Q, R], handler: Callable[[Connection, Command, Q], Answer]) -> tuple[int, Hot]:
-    """A route: parse the typed header, answer on the spot. All of it is memory work."""
+    """The code and a hot handler that parses the typed header and answers at once, from memory."""
 
     def hot(peer: Connection, request: Command) -> None:
         answer = handler(peer, request, call.request.parse(request.ext))
