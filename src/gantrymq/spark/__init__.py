@@ -1,7 +1,8 @@
 """Topics as Spark tables and streams: `spark.read.format("rocketmq")` and `.readStream`.
 
 The package `pyspark_gantrymq` lets Spark find the format by itself; `register` is for sessions
-that look for nothing, for instance a remote one. `session` makes a session that has all it needs.
+that do not search for formats, for instance a remote one. `session` makes a session that has all
+it needs.
 """
 
 from collections.abc import Mapping
@@ -16,11 +17,11 @@ _MARK: Final = "_gantrymq_listens"
 
 
 def register(spark: Any) -> None:
-    """Make the format "rocketmq" known to this session, and its streams' progress to brokers.
+    """Register the format "rocketmq", and a listener that reports the progress of streams.
 
-    ConfigError says what to set when Spark's workers run a Python that cannot load it.
+    Raises ConfigError, which says what to set, if the Python of Spark's workers lacks this package.
     """
-    from gantrymq.spark.datasource import RocketMQDataSource  # Spark is loaded by who uses it
+    from gantrymq.spark.datasource import RocketMQDataSource  # Spark is loaded only when it is used
     from gantrymq.spark.python import check_python
     from gantrymq.spark.source.listener import ProgressListener
 
@@ -40,9 +41,9 @@ def session(
 ) -> Any:
     """A Spark session with the format "rocketmq", whose workers run this Python.
 
-    On this machine unless `master` names a cluster; `settings` are Spark's, and go before the
-    defaults. The same as `sessions.local_session`.
+    It runs on this machine unless `master` names a cluster; `settings` are Spark's, and override
+    the defaults. The same as `sessions.local_session`.
     """
-    from gantrymq.spark.runtime.session import local_session  # Spark is loaded by who uses it
+    from gantrymq.spark.runtime.session import local_session  # Spark is loaded only when it is used
 
     return local_session(app, master=master, settings=settings, brief=brief)

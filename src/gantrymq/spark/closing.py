@@ -1,4 +1,4 @@
-"""What has to be closed, for use in `with` blocks."""
+"""A base class of objects that a `with` block closes."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
@@ -6,7 +6,7 @@ from typing import Self
 
 
 class Closing(ABC):
-    """Is closed at the end of its `with` block, however that ends."""
+    """Calls `close` at the end of its `with` block, also after an exception."""
 
     @abstractmethod
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""The data source itself: what Spark calls, each a few lines over the parts that plan and read."""
+"""The classes that Spark calls to read and write; the work is done by other modules."""
 
 # ruff: noqa: N802 - the names of the methods are Spark's
 
@@ -99,7 +99,7 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc, unused-ignore]
         )
 
     def _columns(self, schema: StructType) -> tuple[str, ...]:
-        """The columns wanted: ours, or some of them by a schema of the user's."""
+        """The columns to read: those of the options, or those of a schema that the user gave."""
         options = dict(self.options)
         return check_types(types_of(schema), column_types(options), known_columns(options))
 
@@ -109,12 +109,12 @@ def namesrv_default() -> str:
 
 
 def types_of(schema: StructType) -> dict[str, str]:
-    """The columns of a frame and what each is, in Spark's words."""
+    """The columns of a frame and the type of each, as Spark names it."""
     return {field.name: field.dataType.simpleString() for field in schema.fields}
 
 
 class ReadTask(InputPartition):  # type: ignore[misc, unused-ignore]
-    """What one task reads."""
+    """The ranges that one task reads."""
 
     def __init__(self, ranges: tuple[plan.Range, ...]) -> None:
         super().__init__(None)
@@ -124,7 +124,7 @@ class ReadTask(InputPartition):  # type: ignore[misc, unused-ignore]
 def read_slice(
     options: SourceOptions, columns: tuple[str, ...], partition: InputPartition
 ) -> Iterator[Any]:
-    """The rows of a task as Arrow batches. Spark makes a task of its own when there are none."""
+    """The rows of a task as Arrow batches; none for the empty task that Spark adds itself."""
     unread_quietly()
     if not isinstance(partition, ReadTask):
         return
@@ -153,7 +153,7 @@ def slices(
 
 @plainly
 class BatchReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
-    """Reads what lies between two offsets; the end is fixed when the query is planned."""
+    """Reads the messages between two offsets; the end is fixed when the query is planned."""
 
     def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
         self._options, self._columns = options, columns
@@ -174,9 +174,9 @@ class BatchReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
 
 @plainly
 class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc, unused-ignore]
-    """Says at Spark's first question why there is no reader.
+    """Stands in for a reader that could not be made: its first call raises the reason.
 
-    Spark stumbles over what is raised while it makes one, and tells of that instead.
+    An exception raised while Spark makes a reader leads to another error, which hides the reason.
     """
 
     def __init__(self, why: str) -> None:
@@ -203,10 +203,10 @@ class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
 
 @plainly
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc, unused-ignore]
-    """Reads on from where the checkpoint says.
+    """Reads a stream, from the offsets of the checkpoint on.
 
-    One object lives in a process of the driver and is asked for offsets; workers have copies of it
-    which only read. What it remembers is lost with the process; nothing that matters depends on it.
+    Spark asks one object, in a process of the driver, for offsets; workers have copies, which only
+    read. The object's memory is lost with the process, and no guarantee depends on it.
     """
 
     def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
@@ -231,15 +231,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return self._rows
 
     def initialOffset(self) -> plan.JsonOffsets:
-        """Where a new query begins. Spark asks twice, and must hear the same."""
+        """Where a new query begins. Spark asks twice and needs the same answer."""
         return plan.to_json(self._beginning.find(self._open()))
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> plan.JsonOffsets:
         """Where the next batch ends.
 
-        The first batch of a query whose beginning may move is left empty on purpose: it writes its
-        beginning into the checkpoint. Were it to have rows, a crash before it is committed would
-        lose them, because the beginning is then resolved anew.
+        The first batch of a query whose beginning may move is empty: it writes the beginning into
+        the checkpoint. If it had rows, a crash before its commit would lose them, because the
+        beginning would then be looked up again.
         """
         begin = self._checked(start)
         if begin != self._beginning.found:
@@ -261,7 +261,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return plan.to_json(self._end)
 
     def _bounds(self, begin: Offsets) -> tuple[Offsets, Offsets]:
-        """What is there now. A topic that was read before exists: its broker may be away."""
+        """The first and next offset of each queue; waits for the brokers of topics read before."""
         mendable = BROKER_AWAY if begin else ()
         return patiently(self._open().bounds, mendable, self._options.patience_ms / 1000)
 
@@ -271,9 +271,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return found
 
     def _cut(self, begin: Offsets, lows: Offsets) -> Offsets:
-        """Where queues begin anew that end in front of what was read, if that is allowed.
+        """The new start of each queue that ends before what was read of it; see failOnDataLoss.
 
-        A slave's word is no proof: then the queue counts as ending where it was read up to.
+        Only a master proves such an end. Without one the queue counts as ending where it was read
+        up to.
         """
         short = {queue for queue in lows if self._highs[queue] < begin.get(queue, 0)}
         if not short:
@@ -301,13 +302,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return ReadAllAvailable() if rows_max is None else ReadMaxRows(rows_max)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """From now on there is nothing but what is there now; or when the brokers are back."""
+        """End this run where the queues end now; without a route, where they end later."""
         self._is_last_run = True
         with suppress(NoRoute):
             _, self._target = self._open().bounds()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """How far the queues reach, for the query's progress, and what that means as lag."""
+        """The end of each queue and the lag, for the query's progress; None before a batch."""
         if not self._highs:
             return None
         return plan.to_json(self._highs) | described(
@@ -315,7 +316,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         )
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Spark has finished with everything in front of this."""
+        """Report the progress: Spark has finished everything before these offsets."""
         self._progress.report(plan.from_json(end))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[ReadTask]:

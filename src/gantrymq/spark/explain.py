@@ -1,8 +1,8 @@
-"""What went wrong, in the words of whoever knew: an error of ours out of Spark's wrapping of it.
+"""Find the text of a GantryMQ error inside an error of Spark.
 
-An error that is raised in a worker reaches the user as text, inside a traceback of the worker,
-inside a message of Spark's. `told` makes the worker leave its own traceback out; `explain` finds
-what was said, wherever Spark has put it.
+An error raised in a worker reaches the user as text, inside a traceback of the worker, inside a
+message of Spark. `told` makes the worker leave out its own traceback; `explain` finds the text of
+the error wherever Spark has put it.
 """
 
 import functools
@@ -35,9 +35,9 @@ _STATE: Final = re.compile(r"(?: SQLSTATE: \w{5})+$")
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Errors of ours pass a worker as one line: they are news of the world, not bugs to look for.
+    """Let GantryMQ's errors leave a worker as one line: they report a condition, not a bug.
 
-    Spark's worker ends after the error it reports, so nobody else's traceback is hidden by this.
+    Spark's worker ends after the error it reports, so this hides no other traceback.
     """
     try:
         yield
@@ -48,10 +48,10 @@ def told() -> Iterator[None]:
 
 
 def unread_quietly() -> None:
-    """Let a worker that nobody reads any more end without a traceback on the console.
+    """Let a worker whose rows Spark no longer reads end without a traceback on the console.
 
     After `limit` or `show` Spark closes the connection to a worker that still has rows. The worker
-    prints the broken pipe and ends, which says nothing to anybody.
+    would print the broken pipe, which is no error.
     """
     if _is_worker() and traceback.print_exc is _PRINT_EXC:
         traceback.print_exc = _print_unless_unread
@@ -63,7 +63,7 @@ def _print_unless_unread(*args: Any, **named: Any) -> None:
 
 
 def plainly(kind: type[T]) -> type[T]:
-    """A class that Spark calls, whose public methods tell errors of ours as one line."""
+    """Make the public methods of a class that Spark calls pass GantryMQ's errors on as one line."""
     for name, method in list(vars(kind).items()):
         if inspect.isfunction(method) and not name.startswith("_"):
             setattr(kind, name, _plain(method))
@@ -81,19 +81,19 @@ def _plain(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _told_rows(rows: Iterator[Any]) -> Iterator[Any]:
-    """Rows are read long after the method that gave them has returned."""
+    """The same for rows, which Spark reads long after the method that returned them."""
     with told():
         yield from rows
 
 
 def _is_worker() -> bool:
-    """Whether Spark started this process to work for it, rather than a user to work with it."""
+    """Whether this process is a worker that Spark started."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec is not None and str(spec.name).startswith("pyspark.")
 
 
 def explain(error: BaseException) -> str:
-    """What an error of Spark's means: our own words if there are some in it, else its first line.
+    """What an error of Spark means: the text of GantryMQ's error in it, else its first line.
 
     >>> try:
     ...     table.collect()
@@ -104,7 +104,7 @@ def explain(error: BaseException) -> str:
 
 
 def _not_installed(error: BaseException) -> str | None:
-    """A worker's Python without this package: it has no words of ours to fail with."""
+    """What to set if a worker's Python lacks this package; None for any other error."""
     if _NO_MODULE not in str(error):
         return None
     what = WHAT_TO_SET.format(python=sys.executable)
@@ -112,7 +112,7 @@ def _not_installed(error: BaseException) -> str | None:
 
 
 def ours(error: BaseException) -> str | None:
-    """The text of the error of ours that is in it, if any; the one that was raised last."""
+    """The text of the last GantryMQ error inside an error; None if it contains none."""
     if isinstance(error, GantryError):
         return str(error)
     lines = str(error).splitlines()
@@ -124,7 +124,7 @@ def ours(error: BaseException) -> str | None:
 
 
 def _rest(lines: list[str]) -> list[str]:
-    """The further lines of a message, up to where Spark goes on."""
+    """The further lines of a message, up to where Spark's own text goes on."""
     kept = []
     for line in lines:
         if _ENDS.search(line):
@@ -134,11 +134,11 @@ def _rest(lines: list[str]) -> list[str]:
 
 
 def _first_line(error: BaseException) -> str:
-    """Spark's own first line; of an error in Python its last, which says what it was."""
+    """Spark's own first line; of a Python traceback its last line, which names the error."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
-    if len(lines) > 1 and lines[1].startswith(": "):  # after where it happened, what did
+    if len(lines) > 1 and lines[1].startswith(": "):  # the line before it only says where
         return _STATE.sub("", lines[1][2:])
     if any(line.endswith("Traceback (most recent call last):") for line in lines):
         said = [line for line in lines if _THEIRS.match(line)]

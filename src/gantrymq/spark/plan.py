@@ -62,7 +62,7 @@ def from_json(value: object) -> Offsets:
 
 
 def queue_table(value: object) -> Iterable[tuple[Queue, object]]:
-    """What a table by topic, broker and queue says of each queue."""
+    """Each queue of a table by topic, broker and queue id, with its value."""
     for topic, brokers in _items(value):
         for broker, queues in _items(brokers):
             for queue_id, content in _items(queues):
@@ -107,13 +107,13 @@ def _within(new: Mapping[Queue, int], highs: Offsets) -> Offsets:
 
 
 def behind(start: Offsets, highs: Offsets) -> Offsets:
-    """Rows that each queue has from `start` on, those that appeared from their beginning."""
+    """How many rows each queue that has some has from `start`, else from 0, on."""
     left = {queue: high - start.get(queue, 0) for queue, high in highs.items()}
     return {queue: rows for queue, rows in left.items() if rows > 0}
 
 
 def capped(highs: Offsets, target: Offsets | None) -> Offsets:
-    """`highs`, but nothing behind the target, and no queue that it does not know."""
+    """`highs`, cut at the target, without queues that the target lacks; None does not limit."""
     if target is None:
         return highs
     return {queue: min(high, target[queue]) for queue, high in highs.items() if queue in target}
@@ -123,7 +123,7 @@ def capped(highs: Offsets, target: Offsets | None) -> Offsets:
 
 
 def ranges(start: Offsets, end: Offsets, *, skips_new: bool = False) -> list[Range]:
-    """What lies between two offsets, by queue; a pure function, so every retry reads the same.
+    """What lies between two offsets, by queue. A retry computes the same ranges.
 
     A queue that is not in `start` appeared while the query ran: it is read from its first message,
     or with `skips_new` from the end of this batch on.
@@ -144,7 +144,7 @@ def split(
 ) -> list[Range]:
     """Cut ranges so that none has more rows than its queue's limit, and there are enough.
 
-    Of two cuts that are possible the one goes first that leaves smaller pieces.
+    The range that has the largest pieces is cut first.
     """
     parts = [-(-each.rows // rows_max.get(each.queue, each.rows)) for each in found]
     if tasks_min is not None and found:
@@ -166,7 +166,7 @@ def _cut(whole: Range, count: int) -> Iterable[Range]:
 
 
 def pack(found: Sequence[Range], tasks_max: int) -> list[tuple[Range, ...]]:
-    """Share ranges out over at most so many tasks, the largest first to whoever has least.
+    """Share ranges out over at most `tasks_max` tasks, the largest first, to the emptiest task.
 
     A task costs Spark about 40 ms whatever it reads, so a topic with many small queues is read
     several times faster by few tasks.

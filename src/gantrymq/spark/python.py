@@ -1,8 +1,8 @@
 """The Python that Spark starts for its workers, and whether this package is in it.
 
 Without PYSPARK_PYTHON Spark takes the first `python3` on PATH. A program that is run by a virtual
-environment's interpreter, with the environment not first on PATH, would die in a worker under a
-hundred lines of stack: this is found out before anything is read.
+environment's interpreter, with the environment not first on PATH, would fail in a worker with a
+long stack trace: this is checked before anything is read.
 """
 
 import json
@@ -31,7 +31,7 @@ print(json.dumps([sys.version_info[:2], [n for n in sys.argv[1:] if find_spec(n)
 def check_python(spark: Any) -> None:
     """Raise ConfigError if workers of this session could not load the data source.
 
-    A session of Spark Connect has its workers elsewhere and is not looked at.
+    A session of Spark Connect has its workers elsewhere and is not checked.
     """
     context = getattr(spark, "_sc", None)
     chosen = getattr(context, "pythonExec", None)
@@ -45,7 +45,7 @@ def check_python(spark: Any) -> None:
 
 
 def what_is_wrong(program: str) -> str:
-    """Why a Python cannot work for this one; empty if it can."""
+    """Why workers cannot use a Python; empty if they can."""
     needed = [name for name in NEEDED if find_spec(name) is not None]
     try:
         told = subprocess.run(

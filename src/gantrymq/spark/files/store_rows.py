@@ -1,7 +1,7 @@
 """Rows straight from the files of a store: no broker is asked and nothing is written.
 
 Queue entries say where each record lies, so records are taken from the mapped log by the thousand
-and become Arrow batches without a step in Python per record. A record is believed only if it
+and become Arrow batches without a step in Python per record. A record is accepted only if it
 stands where its entry says, with the size, the queue and the offset that belong to it.
 """
 
@@ -39,7 +39,7 @@ TAIL_ENTRIES: Final = 1 << 12
 
 
 class StoreDamaged(GantryError):
-    """What a queue says and what the files hold do not fit."""
+    """The files do not hold what a queue entry says."""
 
     def __init__(self, queue: Queue, offset: int, reason: str) -> None:
         super().__init__(
@@ -50,7 +50,7 @@ class StoreDamaged(GantryError):
 
 
 class RecordFilter(NamedTuple):
-    """Which messages of a range are wanted; what is not set lets everything through."""
+    """Which messages of a range to read; a field that is not set lets every message through."""
 
     tags: Sequence[str] = ()
     keys: Sequence[str] = ()
@@ -105,10 +105,10 @@ class StoreRows(Closing):
         return self.folder.queue(queue.topic, queue.queue_id)
 
     def _end(self, queue: Queue) -> int:
-        """Behind the last entry that has its record.
+        """The offset after the last entry that has its record.
 
-        What a crash left behind the end of the log, and an entry that is just being written, do
-        not count. Damage in front of the last good entry does: it is found when it is read.
+        Entries that a crash left beyond the end of the log, and an entry that is just being
+        written, do not count. Damage before the last good entry does: it is found when it is read.
         """
         files = self._files(queue)
         stop = files.written()
@@ -283,7 +283,7 @@ class StoreRows(Closing):
         return fits
 
     def _refuse(self, queue: Queue, offsets: Ints, entries: Entries, lost: Lost) -> None:
-        """Records that are not what their entries say: expired meanwhile, or damaged."""
+        """Report records that do not match their entries: as expired, or as damaged."""
         self.folder.log.refresh()
         expired, positions = _is_gone(entries, self.folder.log.min), entries["position"]
         for start, end in _stretches(offsets[expired]):
@@ -328,7 +328,7 @@ def _stretches(offsets: Ints) -> list[tuple[int, int]]:
 
 
 def _tell(queue: Queue, first: int, gone: Bools, lost: Lost, *, excused: bool) -> None:
-    """Report stretches of gone messages; what is in front of a new queue's first one is none."""
+    """Report stretches of deleted messages; those before a new queue's first one are no loss."""
     for start, end in _stretches(first + np.flatnonzero(gone)):
         if not (excused and start == first):
             lost(queue, start, end)

@@ -31,7 +31,7 @@ NAMES_SHOWN: Final = 8
 
 
 class StoredRows(Closing):
-    """The rows of stores, each the one of a broker; no broker is asked."""
+    """The rows of stores, one store a broker; no broker is asked."""
 
     def __init__(self, options: SourceOptions, stores: Mapping[str, StoreRows]) -> None:
         self._options, self.stores = options, stores
@@ -56,7 +56,7 @@ class StoredRows(Closing):
         return lows, highs
 
     def _topics(self) -> Sequence[str]:
-        """The topics that are chosen; one that no store has is an error."""
+        """The chosen topics; a topic that no store has is an error."""
         known = sorted({name for store in self.stores.values() for name in store.folder.topics()})
         pattern = self._options.pattern
         if pattern is not None:
@@ -105,7 +105,7 @@ class StoredRows(Closing):
 
 
 class MixedRows:
-    """What is in files from files, the rest from brokers."""
+    """Reads from files what they hold, and the rest from brokers."""
 
     def __init__(self, files: StoredRows, broker: Rows) -> None:
         self._files, self._broker = files, broker
@@ -127,7 +127,7 @@ class MixedRows:
         self._broker.close()
 
     def bounds(self) -> tuple[Offsets, Offsets]:
-        """As the brokers say. A store that knows more than its broker is that of another one."""
+        """The bounds that brokers report; ConfigError if a store reaches beyond its broker."""
         ends = self._ends()
         lows, highs = self._broker.bounds()
         for queue, end in ends.items():
@@ -174,7 +174,7 @@ class MixedRows:
 
 
 def stored_rows(options: SourceOptions, broker: Callable[[SourceOptions], Rows]) -> Rows:
-    """The rows that `via=store` means here, in this process, on this machine."""
+    """The rows that the options with `via=store` name, as seen by this process."""
     if options.store_access == NEVER:
         return broker(options)
     folders = parse_store_path(options.store_path or "")

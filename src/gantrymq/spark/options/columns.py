@@ -39,7 +39,7 @@ def ddl(types: Mapping[str, str]) -> str:
 
 
 def check_columns(names: Iterable[str], known: Collection[str] = COLUMNS) -> tuple[str, ...]:
-    """The names, if they are columns and none comes twice."""
+    """The names, checked: each is a column, and none comes twice."""
     chosen = tuple(names)
     for name in chosen:
         if name not in known:
@@ -63,7 +63,7 @@ def check_types(
 ) -> tuple[str, ...]:
     """The columns of a schema that the user gave; a type other than the column's is refused.
 
-    `chosen` are the columns of the options, whose types may differ from the usual ones.
+    `chosen` are the columns that the options select; their types may differ from the usual ones.
     """
     names = check_columns(types, known)
     for name, kind in types.items():

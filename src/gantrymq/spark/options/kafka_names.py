@@ -38,7 +38,7 @@ _OURS: Final = {
 
 
 def in_our_words(name: str) -> str:
-    """` is Kafka's: here it is ...` for a name that Kafka's users know, else nothing."""
+    """` is Kafka's: here it is ...` for a name of Kafka's source, else an empty text."""
     ours = _OURS.get(name.lower())
     if ours is None and name.lower().startswith("kafka."):
         return " is Kafka's: clients of RocketMQ have no such setting, leave it out"

@@ -19,13 +19,13 @@ AT_EARLIEST: Final = -2
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """The first message that was stored at a time or later: one time, or one a queue."""
+    """The first message stored at a time or later; one time for all queues, or one a queue."""
 
     everywhere: int | None = None
     by_queue: Mapping[Queue, int] | None = None
 
     def of(self, queues: Mapping[Queue, int]) -> dict[Queue, int]:
-        """The time that is meant for each queue; queues without one are left out."""
+        """The time for each queue; queues without one are left out."""
         if self.everywhere is not None:
             return dict.fromkeys(queues, self.everywhere)
         given = self.by_queue or {}
@@ -53,7 +53,7 @@ def parse_point(text: str, option: str, *, committed: bool = True) -> Point:
 
 
 def parse_times(text: str, option: str) -> AtTime:
-    """The value of startingOffsetsByTimestamp: a table like that of offsets, of times."""
+    """The value of startingOffsetsByTimestamp: a table like that of offsets, with times."""
     table = queue_table(_loads(text, f"{option} is JSON with a time a queue"))
     return AtTime(by_queue={queue: moment_ms(value, option) for queue, value in table})
 
@@ -68,7 +68,7 @@ def _loads(text: str, wanted: str) -> object:
 def moves(point: Point) -> bool:
     """Whether the point may mean another offset each time it is looked up.
 
-    A time does not: what is stored from now on is stored behind it.
+    A time does not: messages stored from now on lie behind it.
     """
     if isinstance(point, str):
         return point in (LATEST, COMMITTED)
@@ -84,9 +84,9 @@ def resolve(
     at_times: Callable[[dict[Queue, int]], Offsets] | None = None,
     committed: Callable[[list[Queue]], Offsets] | None = None,
 ) -> Offsets:
-    """An offset for every queue that exists. Queues a point leaves out are at `otherwise`.
+    """An offset for every queue that exists. Queues that the point leaves out are at `otherwise`.
 
-    Times and stored progress are looked up by whoever can: `at_times` and `committed`.
+    `at_times` looks up times and `committed` looks up stored progress.
     """
     resolved = dict(lows if otherwise == EARLIEST else highs)
     if isinstance(point, AtTime):

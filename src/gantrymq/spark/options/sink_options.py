@@ -180,7 +180,7 @@ def _batch_bytes(text: str) -> int:
 
 
 def check_sink_columns(types: Mapping[str, str], topic: str | None) -> None:
-    """Say what is wrong with the columns of a frame, if anything."""
+    """Raise ConfigError if the columns of a frame cannot be written."""
     for name, kind in types.items():
         words = in_our_words(name)
         if name not in SINK_COLUMNS and words:

@@ -1,6 +1,6 @@
 """The options of `format("rocketmq")`, read once into a typed value. Pure.
 
-Spark hands options over with lower-case names and values of text. An option nobody knows is an
+Spark hands options over with lower-case names and values of text. An unknown option is an
 error: a misspelt `startingOffsets` must not read the wrong half of a topic.
 """
 
@@ -107,7 +107,7 @@ class SourceOptions:
         return tuple(parse_tags(self.tags))
 
     def reads(self, queue: Queue) -> bool:
-        """Whether a queue is among those that were chosen."""
+        """Whether the options select a queue."""
         if self.assigned:
             return queue in self.assigned
         if self.queue_ids is not None and queue.queue_id not in self.queue_ids:
@@ -117,17 +117,17 @@ class SourceOptions:
         return queue.topic in self.topics
 
     def chosen(self, offsets: Mapping[Queue, int]) -> dict[Queue, int]:
-        """The offsets of the queues that were chosen."""
+        """The offsets of the queues that the options select."""
         return {queue: offset for queue, offset in offsets.items() if self.reads(queue)}
 
     @property
     def is_filtered(self) -> bool:
-        """The broker may leave messages out."""
+        """Whether the broker leaves messages out, by tag or by SQL condition."""
         return self.sql is not None or bool(self.tag_names)
 
 
 class Given:
-    """The options that were given, each read where it is needed."""
+    """The options that the user gave; each is read where it is needed."""
 
     def __init__(self, options: Mapping[str, str], *, streaming: bool) -> None:
         self._given = canonical(options)
@@ -163,7 +163,7 @@ class Given:
         return least, most
 
     def one_of(self, *names: str) -> str | None:
-        """Which of some options that exclude each other was given."""
+        """Which of some options that exclude each other was given; None if none was."""
         found = [name for name in names if self.has(name)]
         if len(found) > 1:
             raise ConfigError(f"give {' or '.join(found)}, not both")
@@ -321,19 +321,19 @@ def columns_of(options: Mapping[str, str]) -> tuple[str, ...]:
     given, known = canonical(options), known_columns(options)
     if "columns" in given:
         return check_columns(values.words(given["columns"]), known)
-    is_kafka = known is KAFKA_COLUMNS  # whose source leaves headers out unless they are asked for
+    is_kafka = known is KAFKA_COLUMNS  # Kafka's source leaves headers out by default
     keeps = values.flag(given.get("includeProperties", str(not is_kafka)), "includeProperties")
     return tuple(name for name in known if keeps or name not in ("properties", "headers"))
 
 
 def known_columns(options: Mapping[str, str]) -> Mapping[str, str]:
-    """Every column there is, in our words or in Kafka's."""
+    """Every column that can be chosen, by our names or by Kafka's."""
     schema = values.choice(canonical(options).get("schema", ROCKETMQ), "schema", (ROCKETMQ, KAFKA))
     return KAFKA_COLUMNS if schema == KAFKA else COLUMNS
 
 
 def column_types(options: Mapping[str, str]) -> dict[str, str]:
-    """The columns that were chosen and what each is in Spark."""
+    """The columns that were chosen and the Spark type of each."""
     body = values.choice(canonical(options).get("bodyAs", BINARY), "bodyAs", (BINARY, TEXT))
     types = {**known_columns(options)}
     if body == TEXT:

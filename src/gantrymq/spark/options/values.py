@@ -1,6 +1,6 @@
 """How the values of options are written: counts, sizes, durations, times, choices. Pure.
 
-Everything comes as text. What cannot be meant is refused with the option's name and an example.
+All values come as text. A wrong one is refused with the option's name and an example.
 """
 
 import re

@@ -71,7 +71,7 @@ def record_starts(data: bytes) -> Ints:
 
 
 def _magic_places(view: Bytes) -> Ints:
-    """Every place that looks like a magic number; the first byte is rare in text, so it leads."""
+    """Every place of a magic number; its first byte is rare in text, so it is searched first."""
     places = np.flatnonzero(view[: view.size - 3] == _MAGICS[0][0])
     tail = _gather(view, places, 4)
     hits = np.zeros(places.size, bool)
@@ -81,7 +81,7 @@ def _magic_places(view: Bytes) -> Ints:
 
 
 def _walk(data: bytes) -> Ints:
-    """The plain way, from size to size: for bodies that contain what looks like a record."""
+    """Step from record to record by size: for bodies that contain the magic number."""
     starts, at = [], 0
     while at < len(data):
         size, magic = data[at : at + 4], data[at + 4 : at + 8]
@@ -201,13 +201,13 @@ class Records:
     # properties
 
     def raw_properties(self) -> list[bytes]:
-        """As they are stored, for a condition that reads them itself."""
+        """The properties of each record as stored, for an SQL condition."""
         found: list[bytes] = self.windows(self._property_starts, self._ends).to_pylist()
         return found
 
     @cached_property
     def entries(self) -> Entries:
-        """Names and values of all of them."""
+        """The names and values of all properties."""
         return Entries(_text(self.windows(self._property_starts, self._ends)))
 
     # hosts and ids
@@ -229,7 +229,7 @@ class Records:
         return _host_text(self.windows(start, start + 8 + self._extra_store))
 
     def offset_ids(self) -> pa.Array:
-        """The id that tells where a record lies: store host and log offset in hexadecimal."""
+        """The offset message id: store host and log offset in hexadecimal."""
         log_offset = HEAD_TYPES[0].fields["physical_offset"][1]  # type: ignore[index]
         parts, order = [], []
         for extra in np.unique(self._extra_store):
@@ -242,7 +242,7 @@ class Records:
         return ids if len(parts) == 1 else ids.take(pa.array(np.argsort(np.concatenate(order))))
 
     def ids(self) -> pa.Array:
-        """The id the producer gave; the broker's where it gave none."""
+        """The id that the producer gave; the offset message id where it gave none."""
         given = self.entries.one(UNIQ_KEY)
         return pc.coalesce(given, self.offset_ids()) if given.null_count else given
 

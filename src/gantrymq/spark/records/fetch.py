@@ -62,7 +62,7 @@ _AT_QUEUE_OFFSET = 20
 
 
 class DataLost(GantryError):
-    """Messages that were to be read are not there any more."""
+    """Messages that were to be read no longer exist."""
 
     def __init__(self, queue: Queue, start: int, end: int) -> None:
         super().__init__(
@@ -74,7 +74,7 @@ class DataLost(GantryError):
 
 
 class QueueCut(GantryError):
-    """A queue ends in front of what was read of it already."""
+    """A queue ends before the offset up to which it was already read."""
 
     def __init__(self, queue: Queue, start: int, end: int) -> None:
         super().__init__(
@@ -88,17 +88,17 @@ Lost = Callable[[Queue, int, int], None]
 
 
 def fail(queue: Queue, start: int, end: int) -> None:
-    """Nothing is skipped."""
+    """Raise DataLost."""
     raise DataLost(queue, start, end)
 
 
 def skip(_queue: Queue, _start: int, _end: int) -> None:
-    """What is left is enough."""
+    """Ignore the loss and read on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """How to ask for messages."""
+    """What a pull request asks for; `timeout` in seconds, None for no filter."""
 
     count: int = 4096
     size: int = 4 * 1024 * 1024
@@ -111,14 +111,14 @@ class Pull:
         return self.tags is not None or self.sql is not None
 
     def subscription(self, topic: str) -> Subscription | None:
-        """What the broker lets through; None is everything."""
+        """The filter that the broker applies; None for all messages."""
         if self.sql is not None:
             return Subscription(topic=topic, sub_string=self.sql, expression_type="SQL92")
         return None if self.tags is None else Subscription(topic=topic, sub_string=self.tags)
 
 
 def patiently(work: Callable[[], T], mendable: tuple[type[GantryError], ...], patience: float) -> T:
-    """Do something, again while it fails with what another try may mend, for so many seconds."""
+    """Call `work`, again after an error that another try may mend, for `patience` seconds."""
     give_up, pause = elapsed_seconds() + patience, PAUSE_SECONDS_FIRST
     while True:
         try:
@@ -166,9 +166,9 @@ class Reader(Closing):
         mendable: tuple[type[GantryError], ...] = AWAY,
         begun: "asyncio.Task[T] | None" = None,
     ) -> T:
-        """Run a question, again while the cluster does not answer and patience lasts.
+        """Run a question, again while the cluster does not answer, for `patience` seconds.
 
-        The first try may have begun already.
+        `begun` is a first try that is already under way.
         """
         tries = [begun] if begun is not None else []
 
@@ -178,7 +178,7 @@ class Reader(Closing):
         def work() -> T:
             return self._run(tries.pop() if tries else once())
 
-        # Who asks about a queue has seen it; an address that never answered may be misspelt.
+        # A caller that asks about a queue has seen it; an address that never answered may be wrong.
         is_known = self._has_answered or mendable is BROKER_AWAY
         patience = self.patience if is_known else min(self.patience, FIRST_SECONDS_MAX)
         answer = patiently(work, mendable, patience)
@@ -192,8 +192,8 @@ class Reader(Closing):
     ) -> Iterator[bytes]:
         """The records of a range as the broker sends them, reply by reply.
 
-        The next reply is under way while the last one is worked on. With a filter there may be
-        records behind the range's end in the last reply.
+        The next request is under way while the caller works on a reply. With a filter the last
+        reply may hold records beyond the end of the range.
         """
         how, at = pull or Pull(), wanted.start
         excused = wanted.is_new
@@ -207,7 +207,7 @@ class Reader(Closing):
                 excused = excused and found.status is not PullStatus.FOUND
                 if found.status is not PullStatus.FOUND and found.next_offset <= at:
                     lost(wanted.queue, at, wanted.end)
-                    return  # the queue ends here now: what was behind is gone
+                    return  # the queue ends here now: later messages are gone
                 at = found.next_offset
                 ahead = self._pull_ahead(wanted, at, how) if at < wanted.end else None
                 if found.status is PullStatus.FOUND:
@@ -224,7 +224,7 @@ class Reader(Closing):
         )
 
     async def _question(self, instance: Instance, wanted: Range, at: int, how: Pull) -> PullAnswer:
-        """Ask once. That messages are gone only a master can tell: a slave may lag behind."""
+        """Pull once. Only a master proves that messages are gone: a slave may lag behind."""
         queue = wanted.queue
         await instance.routes.get(queue.topic)
         is_master = instance.routes.has_master(queue.broker_name)
@@ -247,7 +247,7 @@ class Reader(Closing):
         return found
 
     def _pull_ahead(self, wanted: Range, at: int, how: Pull) -> asyncio.Task[PullAnswer]:
-        """Send the next request, and leave its answer to the operating system for now."""
+        """Send the next request; its reply arrives in the operating system's buffers."""
         assert self._instance is not None
         task = self._runner.get_loop().create_task(self._question(self._instance, wanted, at, how))
         task.add_done_callback(_heard)
@@ -256,7 +256,7 @@ class Reader(Closing):
 
 
 def _heard(task: "asyncio.Task[PullAnswer]") -> None:
-    """Nobody may come back for a pull that failed; that is no news."""
+    """Read the error of a pull that is no longer awaited, so that asyncio does not log it."""
     if not task.cancelled():
         task.exception()
 
@@ -264,8 +264,7 @@ def _heard(task: "asyncio.Task[PullAnswer]") -> None:
 def _first_there(found: PullAnswer, at: int, how: Pull) -> int:
     """The first offset from `at` on that the queue still had.
 
-    Where the broker leaves messages out, a first record further on proves nothing: there its own
-    word counts for where the queue begins.
+    With a filter the offset of the first record does not show it; the broker's own minimum does.
     """
     if found.status is PullStatus.OFFSET_MOVED:
         return found.next_offset
@@ -277,7 +276,7 @@ def _first_there(found: PullAnswer, at: int, how: Pull) -> int:
 
 
 def gathered(replies: Iterator[bytes], size: int = BATCH_BYTES) -> Iterator[bytes]:
-    """Join replies until they have about `size` bytes; a reply of half that goes as it is."""
+    """Join replies until they have at least half of `size` bytes."""
     parts: list[bytes] = []
     total = 0
     for reply in replies:
@@ -299,7 +298,7 @@ _idle: dict[_Key, Reader] = {}
 
 @contextmanager
 def borrowed(namesrv: str, group: str, patience: float) -> Iterator[Reader]:
-    """A reader that is kept for the next task of this process; workers live on between tasks."""
+    """A reader that is kept for the next task of this process: workers outlive tasks."""
     key = (os.getpid(), namesrv, group)
     reader = _idle.pop(key, None) or Reader(namesrv, group)
     reader.patience = patience

@@ -1,4 +1,4 @@
-"""What to do about messages that are gone before they were read: fail, skip, or write it down."""
+"""What to do about messages that were deleted before they were read: fail, skip or report."""
 
 import json
 
@@ -9,7 +9,7 @@ from gantrymq.spark.records.state_files import write_state
 
 
 def on_loss(options: SourceOptions) -> Lost:
-    """What failOnDataLoss says."""
+    """The function to call for lost messages, as failOnDataLoss says."""
     if options.on_loss == FAIL:
         return fail
     if options.on_loss != REPORT:
@@ -18,7 +18,7 @@ def on_loss(options: SourceOptions) -> Lost:
     assert folder is not None
 
     def report(queue: Queue, start: int, end: int) -> None:
-        """A file a gap. Its name says what it holds, so that a task run again writes it again."""
+        """Write one file a gap. Its name holds the offsets, so a repeated task replaces it."""
         row = {
             "topic": queue.topic, "brokerName": queue.broker_name, "queueId": queue.queue_id,
             "start": start, "end": end,

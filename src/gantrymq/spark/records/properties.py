@@ -20,7 +20,7 @@ _END, _BETWEEN = ord(ENTRY_END), ord(NAME_END)
 
 
 class Pairs(NamedTuple):
-    """Names and values as they stand there, one after the other."""
+    """Names and values in the order of the text."""
 
     rows: Ints
     """Which record each belongs to, ascending."""
@@ -29,7 +29,7 @@ class Pairs(NamedTuple):
 
 
 class Entries:
-    """All properties of all records; of two with one name in a record the last counts."""
+    """All properties of all records; the last one counts if a record has a name twice."""
 
     def __init__(self, texts: pa.Array) -> None:
         self._count = len(texts)
@@ -58,14 +58,14 @@ class Entries:
         return self._pairs.values.take(pa.array(index, mask=index < 0))
 
     def maps(self) -> pa.Array:
-        """All of them, a map a record."""
+        """All properties, one map a record."""
         rows, names, values = self._pairs
         ends = np.cumsum(np.bincount(rows, minlength=self._count))
         offsets = np.concatenate([[0], ends]).astype(np.int32)
         return pa.MapArray.from_arrays(pa.array(offsets), names, values)
 
     def lists(self) -> pa.Array:
-        """All of them as Kafka's headers: lists of names and bytes."""
+        """All properties as Kafka's headers: lists of names and bytes."""
         maps = self.maps()
         pairs = pa.StructArray.from_arrays(
             [maps.keys, maps.items.cast(pa.binary())], names=["key", "value"]
@@ -87,7 +87,7 @@ def windows(buffer: pa.Buffer, starts: Ints, ends: Ints, kind: pa.DataType) -> p
 
 
 def _cut_evenly(texts: pa.Array) -> Pairs | None:
-    """The quick way, where every entry is a name, a separator and a value, as brokers write it."""
+    """The fast path: every entry is a name, a separator and a value, as brokers write it."""
     _, places, buffer = texts.buffers()
     offsets = np.frombuffer(places, np.int32)[texts.offset :][: len(texts) + 1].astype(np.int64)
     data: Bytes = np.frombuffer(buffer, np.uint8) if buffer is not None else np.empty(0, np.uint8)
@@ -96,7 +96,7 @@ def _cut_evenly(texts: pa.Array) -> Pairs | None:
     ends = offsets[0] + np.flatnonzero(data[offsets[0] :] == _END)
     filled = offsets[1:] > offsets[:-1]
     lasts = offsets[1:][filled]
-    open_ends = lasts[data[lasts - 1] != _END]  # the last entry may do without its end
+    open_ends = lasts[data[lasts - 1] != _END]  # the last entry may lack its end mark
     if open_ends.size:
         ends = np.sort(np.concatenate([ends, open_ends]))
     if ends.size != between.size:
@@ -114,7 +114,7 @@ def _cut_evenly(texts: pa.Array) -> Pairs | None:
 
 
 def _cut_anyhow(texts: pa.Array) -> Pairs:
-    """The same for any text: a name without a value is dropped, as RocketMQ does."""
+    """The same for any text; a name without a value is dropped, as RocketMQ does."""
     split = pc.split_pattern(texts, ENTRY_END)
     rows = pc.list_parent_indices(split).to_numpy()
     pairs = pc.split_pattern(pc.list_flatten(split), NAME_END, max_splits=1)
@@ -137,6 +137,6 @@ def _is_last(rows: Ints, codes: Ints, filled: Bools) -> Bools:
         _, pair = np.unique(pair, return_inverse=True)
     seats = np.full(pair.max(initial=0) + 1, -1, np.int64)
     number = np.arange(pair.size)
-    seats[pair[filled]] = number[filled]  # of several that sit down on one seat the last stays
+    seats[pair[filled]] = number[filled]  # of equal pairs the last one stays
     last: Bools = seats[pair] == number
     return last

@@ -1,7 +1,7 @@
-"""The last look at rows before Spark sees them: exact tags and keys, and the body as it is wanted.
+"""The last filter before Spark: exact tags and keys, and the body in the wanted form.
 
-Brokers choose messages by the hash of their tag, and know nothing of keys while they read; what
-they let through is compared here, whole columns at a time. Rows of files pass the same sieve.
+Brokers choose messages by the hash of their tag and do not filter by key; this module compares the
+real values, whole columns at a time. Rows from store files pass the same filter.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ class RowFilter:
         self.needed = (*columns, *more)
 
     def sift(self, batch: Any, end: int | None = None) -> Any:
-        """The rows that are wanted, of those in front of `end`; the columns that were chosen."""
+        """The rows before `end` that match, with the chosen columns; None for no end."""
         masks = list(self._masks(batch, end))
         if masks:
             wanted = reduce(pc.and_, masks)

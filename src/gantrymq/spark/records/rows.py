@@ -1,4 +1,4 @@
-"""Rows of messages, wherever they lie: one face for brokers and store files."""
+"""The interface to rows of messages, from brokers or from store files."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -10,7 +10,7 @@ from gantrymq.spark.records.survey import Sample
 
 
 class Rows(Protocol):
-    """Where rows come from. Use it in a `with` block; it is made anew in every process."""
+    """A source of rows. Use it in a `with` block; each process makes its own."""
 
     def __enter__(self) -> Self: ...
 
@@ -32,7 +32,7 @@ class Rows(Protocol):
         ...
 
     def samples(self, starts: Offsets) -> dict[Queue, Sample]:
-        """How large the next messages of queues are, and how old; those without any left out."""
+        """The size and age of each queue's next messages; queues without any are left out."""
         ...
 
     def committed(self, queues: Sequence[Queue]) -> Offsets:
@@ -40,7 +40,7 @@ class Rows(Protocol):
         ...
 
     def proven(self, queues: Collection[Queue]) -> set[Queue]:
-        """Those of the queues whose end is told by who knows it: a slave may lag behind."""
+        """Those of the queues whose end is certain: a slave may lag behind its master."""
         ...
 
     def batches(self, wanted: Range, columns: Sequence[str]) -> Iterator[Any]:

@@ -34,7 +34,7 @@ def read_state(folder: str, name: str) -> bytes | None:
 
 
 def write_state(folder: str, name: str, content: bytes) -> None:
-    """Replace a file in one step. When this returns it survives the machine."""
+    """Replace a file in one step. When this returns, the file is durable."""
     try:
         if _is_remote(folder):
             files, root = _files(folder)

@@ -1,4 +1,4 @@
-"""What a query is planned by: which queues there are, where they begin and end, what lies where."""
+"""What the plan of a query needs: queues, their first and next offsets, samples, progress."""
 
 import asyncio
 import re
@@ -30,14 +30,14 @@ SAMPLE_BYTES: Final = 256 * 1024
 
 
 async def matching_topics(instance: Instance, pattern: str) -> list[str]:
-    """The topics of a cluster whose names fit."""
+    """The topics of a cluster whose names match the pattern."""
     _, answer = await instance.call_namesrv(calls.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, Nothing())
     names = fastjson.load_as(answer.body, TopicList).topic_list if answer.body else []
     return fitting(names or (), pattern)
 
 
 def fitting(names: Iterable[str], pattern: str) -> list[str]:
-    """The topics whose whole name fits. Retries and dead letters only if the pattern says `%`."""
+    """The topics whose whole name matches; retry and dead-letter topics only if it has `%`."""
     private = () if "%" in pattern else (RETRY_PREFIX, DEAD_PREFIX)
     return sorted(
         name
@@ -74,8 +74,8 @@ async def bounds(
 ) -> tuple[Offsets, Offsets]:
     """The first and the next offset of every queue that may be read.
 
-    One question a broker and topic. A topic without a route is an error unless it may vanish.
-    Routes are looked up `anew`, or taken as they are known.
+    This sends one request a broker and topic. A topic without a route is an error unless
+    `may_vanish`. With `anew` routes are looked up again, else those known are used.
     """
     if anew:
         await asyncio.gather(*(_refresh(instance, topic) for topic in topics))
@@ -102,9 +102,9 @@ async def _bounds(instance: Instance, topic: str, may_vanish: bool) -> tuple[Off
     lows, highs = {}, {}
     for queue in queues:
         row = known.get(queue)
-        if row is None:  # the broker counts other queues than the route, or keeps its table secret
+        if row is None:  # its table lacks the queue, or it refused the request
             row = await min_offset(instance, queue), await max_offset(instance, queue)
-        lows[queue], highs[queue] = max(0, row[0]), row[1]  # one nobody wrote to may begin at -1
+        lows[queue], highs[queue] = max(0, row[0]), row[1]  # an empty queue may begin at -1
     return lows, highs
 
 
@@ -121,7 +121,7 @@ async def _table(instance: Instance, topic: str, broker: str) -> dict[Queue, tup
 
 
 async def _refresh(instance: Instance, topic: str) -> None:
-    """Look a route up; the one known before stays while its brokers or the name server are away."""
+    """Look a route up; the known one stays while its brokers or the name server are away."""
     with suppress(NoRoute, NoNameServer):
         await instance.routes.refresh(topic)
 
@@ -138,9 +138,10 @@ async def offsets_at(instance: Instance, group: str, times: Mapping[Queue, int])
 
 
 async def _offset_at(instance: Instance, group: str, queue: Queue, at_ms: int) -> int:
-    """Brokers before 5.x answer with the nearest message, in front or behind: it is only a hint.
+    """The first offset stored at a time or later.
 
-    Times never fall along a queue, so that looking at single messages settles it.
+    Brokers before 5.x answer with the nearest message, before or after: it is only a hint. Store
+    times never fall along a queue, so a bisection over single messages finds the offset.
     """
     low = max(0, await min_offset(instance, queue))
     high = max(low, await max_offset(instance, queue))
@@ -171,7 +172,7 @@ async def _first_message(
 
 
 class Sample(NamedTuple):
-    """What the next messages of a queue are like."""
+    """The size and age of the next messages of a queue."""
 
     size: float
     """Bytes a message, on average."""
@@ -180,7 +181,7 @@ class Sample(NamedTuple):
 
 
 async def samples(instance: Instance, group: str, starts: Offsets) -> dict[Queue, Sample]:
-    """A look at the messages that come next in each queue; queues without any are left out."""
+    """A sample of the next messages of each queue; queues without any are left out."""
     found = await asyncio.gather(
         *(_sample(instance, group, queue, start) for queue, start in starts.items())
     )

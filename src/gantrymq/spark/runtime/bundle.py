@@ -2,7 +2,7 @@
 
 A `.zip` holds this package alone, for executors that have numpy, pyarrow and msgspec. A `.tar.gz`
 holds all of it, for executors that have nothing but Python; it fits machines of this kind and
-this version of Python. Nothing of Spark is in either.
+this version of Python. Neither contains Spark.
 """
 
 import tarfile
@@ -27,7 +27,7 @@ _SUFFIXES: Final = (".zip", ".tar.gz", ".tgz")
 
 
 def make_bundle(into: Path) -> None:
-    """Write the file; by its name it is the small one or the whole."""
+    """Write the bundle; the ending of its name chooses the kind."""
     _check_suffix(into)
     fresh = into.with_name(f".{into.name}.part")
     try:
@@ -90,7 +90,7 @@ def _is_installed(package: str) -> bool:
 
 
 def _files_of(package: str) -> Iterator[tuple[Path, str]]:
-    """The files of an installed package as `pip` wrote them down, without what nobody imports."""
+    """The files of an installed package that `pip` listed, without those never imported."""
     found = distribution(package)
     if found.files is None:
         raise ConfigError(f"nobody knows which files {package} has: install it with pip")

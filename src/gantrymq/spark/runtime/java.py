@@ -32,7 +32,7 @@ class Java(NamedTuple):
 
 
 def cache_folder() -> Path:
-    """Where things that are made once are kept: in the virtual environment if that can be."""
+    """The folder for files that are made once: in the virtual environment if possible."""
     inside = Path(sys.prefix) / "var" / "gantrymq"
     try:
         inside.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def find_java(
 
 
 def _homes(environ: Mapping[str, str]) -> list[Path]:
-    """Where a Java of the user's may be, the one he chose first."""
+    """Where the user's Java may be, JAVA_HOME first."""
     homes = [Path(environ["JAVA_HOME"])] if environ.get("JAVA_HOME") else []
     found = shutil.which("java", path=environ.get("PATH", ""))
     if found is not None:
@@ -71,7 +71,7 @@ def _homes(environ: Mapping[str, str]) -> list[Path]:
 
 
 def version_of(home: Path) -> str | None:
-    """What the Java in a folder says of itself, or None if there is none."""
+    """The version that the Java in a folder reports; None if there is none."""
     binary = home / "bin" / "java"
     if not os.access(binary, os.X_OK):
         return None

@@ -1,4 +1,4 @@
-"""A Spark session, on this machine or on a cluster, that is up soon and leaves nothing behind."""
+"""Start a Spark session quickly, on this machine or on a cluster, and leave no files behind."""
 
 import os
 import socket
@@ -52,14 +52,14 @@ def local_session(
     settings: Mapping[str, str] | None = None,
     brief: bool = False,
 ) -> Any:
-    """A session with these defaults and the format "rocketmq"; `settings` go before defaults.
+    """A session with these defaults and the format "rocketmq"; `settings` override them.
 
     It runs on this machine unless `master` names a cluster (`sc://` a server of Spark Connect), or
-    the program was started by `spark-submit`, which knows. `brief` is for work of seconds, such as
-    tests: it starts sooner and computes slower.
+    the program was started by `spark-submit`, which sets it. `brief` is for work of seconds, such
+    as tests: it starts sooner and computes slower.
     """
     try:
-        from pyspark.sql import SparkSession  # only who starts a session needs Spark
+        from pyspark.sql import SparkSession  # Spark is loaded only when a session starts
     except ImportError as error:
         raise ConfigError("Spark is not installed: pip install 'gantrymq[spark]'") from error
     from gantrymq.spark import register
@@ -81,7 +81,7 @@ def local_session(
 def local_settings(
     master: str | None, settings: Mapping[str, str], *, brief: bool = False
 ) -> dict[str, str]:
-    """All settings of a session that is no remote one, and the environment that Spark looks at."""
+    """All settings of a session that is not remote; sets the environment that Spark reads."""
     if is_submitted():
         return {**DEFAULTS, **({"spark.master": master} if master else {}), **settings}
     master = settings.get("spark.master") or master or LOCAL
@@ -98,14 +98,16 @@ def local_settings(
         **DEFAULTS,
         **(DEFAULTS_HERE if here else {}),
         "spark.driver.extraJavaOptions": jvm_options(java, brief=brief),
-        "spark.sql.warehouse.dir": str(warehouse),  # else a folder appears where one stands
+        "spark.sql.warehouse.dir": str(
+            warehouse
+        ),  # else Spark makes a folder in the working directory
         "spark.master": master,
         **settings,
     }
 
 
 def check_server(url: str) -> None:
-    """Say at once that no server of Spark Connect is there; Spark itself tries for ten minutes."""
+    """Raise at once if no Spark Connect server is there; Spark itself tries for ten minutes."""
     place = urlsplit(url)
     try:
         host, port = place.hostname or "", place.port or CONNECT_PORT
@@ -117,15 +119,15 @@ def check_server(url: str) -> None:
 
 
 def jvm_options(java: Java, *, brief: bool) -> str:
-    """Java's options for a start that is as quick as it can be here."""
+    """Java's options for a quick start."""
     return f"{QUICK_JVM if brief else ''} {options_for(archive_file(java))}".strip()
 
 
 def _plan_with(python: str | None) -> None:
     """Choose the Python of the executors, and let the driver's machine plan with it too.
 
-    Spark starts the same program on both. Executors find what they need in their own packages or
-    in the bundle; here it must find what this process has.
+    Spark starts the same program on both. Executors have the packages installed or in the
+    bundle; on this machine PYTHONPATH leads to those of this process.
     """
     if python is not None:
         os.environ["PYSPARK_PYTHON"] = python

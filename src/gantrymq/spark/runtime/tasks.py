@@ -18,7 +18,7 @@ def run_tasks(
     """A frame of what `work` yields (`pyarrow.RecordBatch`es of `schema`) for each task.
 
     Each task is a Spark task of its own, and is run again where an executor is lost: `work` must
-    bear that. Nothing runs before the frame is used, and it runs again each time it is.
+    allow that. Nothing runs before the frame is used, and every use runs it again.
     """
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:

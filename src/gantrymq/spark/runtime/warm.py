@@ -1,7 +1,7 @@
 """Java's own classes, loaded once and kept in a file: sessions start in half the time.
 
 The file fits one Java and one set of jars; its name says which. A session takes it if it is there.
-It is never needed, so whatever is wrong with it is no error of a session.
+It is optional, so a session ignores a file that cannot be used.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ MAKE_SECONDS_MAX: Final = 300.0
 
 
 def archive_file(java: Java, cache: Path | None = None) -> Path:
-    """Where the file for this Java and the installed Spark is, made or not."""
+    """The path of the file for this Java and the installed Spark, whether it exists or not."""
     import pyspark
 
     jars = Path(pyspark.__file__).parent / "jars"
@@ -29,14 +29,14 @@ def archive_file(java: Java, cache: Path | None = None) -> Path:
 
 
 def options_for(archive: Path) -> str:
-    """Options of Java's that use the file; a file that does not fit is passed over in silence."""
+    """Java's options that use the file; Java silently ignores a file that does not fit."""
     if not archive.is_file():
         return ""
     return f'-XX:SharedArchiveFile="{archive}" -Xshare:auto -Xlog:disable -Xlog:all=error:stderr'
 
 
 def warm() -> Path:
-    """Make the file, unless it is there: about half a minute of a Spark that does a bit of each."""
+    """Make the file if it does not exist: about 30 s of a Spark session that loads classes."""
     java = find_java()
     archive = archive_file(java)
     if archive.is_file():
@@ -65,7 +65,7 @@ def warm() -> Path:
 
 
 def _is_whole(archive: Path, java: Java) -> bool:
-    """Whether Java can use the file, and it is on the disk: a torn one makes Java crash."""
+    """Whether Java can use the file, after a sync: a torn file makes Java crash."""
     if not archive.is_file():
         return False
     with archive.open("rb") as file:

@@ -1,6 +1,6 @@
-"""The process that `warm` starts: use a bit of everything in Spark, then end Java in good order.
+"""The process that `warm` starts: use a bit of everything in Spark, then exit Java.
 
-What was loaded until then is what the file holds.
+The file holds the classes that were loaded until then.
 """
 
 import sys
@@ -25,7 +25,7 @@ from gantrymq.spark.runtime.session import QUICK_JVM, local_session
 
 
 class Few(DataSource):  # type: ignore[misc, unused-ignore]
-    """Ten numbers, as a batch and as a stream."""
+    """A data source of ten numbers, as a batch and as a stream."""
 
     @classmethod
     def name(cls) -> str:
@@ -94,7 +94,7 @@ def main(archive: str) -> None:
         query.awaitTermination()
         gateway: Any = SparkContext._gateway
         spark.stop()
-    with suppress(OSError):  # no answer comes from who has left
+    with suppress(OSError):  # Java exits without an answer
         gateway.jvm.System.exit(0)
 
 

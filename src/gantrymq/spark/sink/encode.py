@@ -1,7 +1,7 @@
 """Rows to messages: Arrow batches to the bodies of batch sends, column by column.
 
-Nothing here is done row by row in Python. A row that no broker would take is marked with a reason
-and takes no place in the result.
+No step is done row by row in Python. A row that brokers would refuse is marked with a reason and
+takes no place in the result.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ _BINARY = pa.large_binary()
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Messages as a batch send carries them, one a row; those of bad rows are not to be used."""
+    """Messages as a batch send carries them, one a row; those of bad rows must not be used."""
 
     messages: Any
     """A `pyarrow.LargeBinaryArray`."""
@@ -130,7 +130,7 @@ def _words(column: Any) -> Any:
 
 
 def _numbers(column: Any, count: int) -> Any:
-    """Whole numbers; none where there is none."""
+    """Whole numbers; 0 where the row has none."""
     if column is None:
         return np.zeros(count, np.int64)
     return pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
@@ -147,7 +147,7 @@ def _entry(name: bytes, value: Any, faults: Any) -> Any:
 
 
 def _map(column: Any, faults: Any) -> Any:
-    """A map's entries as properties; those that the system owns are left out."""
+    """A map's entries as properties; reserved names are left out."""
     offsets = np.asarray(column.offsets)
     keys = _bytes(column.keys.slice(0)).slice(offsets[0], offsets[-1] - offsets[0])
     items = _bytes(column.items).slice(offsets[0], offsets[-1] - offsets[0])
@@ -169,7 +169,7 @@ def _map(column: Any, faults: Any) -> Any:
 
 
 def _add_delays(columns: dict[str, Any], texts: list[Any], faults: Any) -> Any:
-    """Add the properties that ask for a time; returns which rows have one."""
+    """Add the properties of delays and delivery times; returns which rows have one."""
     count = len(faults)
     asked = np.zeros(count, np.int64)
     for name, entry in (
@@ -189,7 +189,7 @@ def _add_delays(columns: dict[str, Any], texts: list[Any], faults: Any) -> Any:
 
 
 def _milliseconds(name: str, column: Any) -> Any:
-    """A level as it is, a while and a time in milliseconds."""
+    """A delay level as it is; a delay or a time in milliseconds."""
     if name == "delaySeconds":
         seconds = column.cast(pa.float64())
         return pc.multiply(seconds, 1000.0).cast(pa.int64(), safe=False)
@@ -206,7 +206,7 @@ def _mark(faults: Any, wrong: Any, reason: int) -> None:
 
 
 def _has_separator(value: Any) -> Any:
-    """Where a text holds a byte that would change what follows it."""
+    """Which values contain a separator byte of the properties string."""
     found = np.zeros(len(value), bool)
     for mark in ("\x00", "\x01", "\x02"):
         hit = pc.fill_null(pc.match_substring(value, mark), False)
@@ -252,7 +252,7 @@ class Parcel:
 
 
 def parcels(encoded: Encoded, targets: Any, size_max: int) -> Sequence[Parcel]:
-    """Cut messages into sends: one target each, in order, not larger than asked for.
+    """Cut messages into sends: one target each, in order, at most `size_max` bytes.
 
     Rows whose target is below 0 are left out.
     """
@@ -269,7 +269,7 @@ def parcels(encoded: Encoded, targets: Any, size_max: int) -> Sequence[Parcel]:
     for start, end in zip([0, *borders], [*borders, len(order)], strict=True):
         at = int(start)
         while at < end:
-            # As many as fit, and one at least.
+            # As many messages as fit, and at least one.
             fitting = int(np.searchsorted(offsets, offsets[at] + size_max, side="right")) - 1
             stop = min(max(fitting, at + 1), int(end))
             begin = int(offsets[at])

@@ -1,6 +1,6 @@
 """Where a task's sends go: into the stage of an epoch, or straight to their topics.
 
-Several are under way at once, each tried again until a broker has it; `drain` waits for all.
+Several sends are under way at once, each retried until a broker has stored it.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ PAUSE_SECONDS_FIRST, PAUSE_SECONDS_MAX = 0.05, 2.0
 
 
 class Lanes:
-    """Sends under way, so many at once; the first that fails for good ends the task."""
+    """At most `width` sends at once; the first that fails for good ends the task."""
 
     def __init__(self, width: int) -> None:
         self._width = asyncio.Semaphore(width)
@@ -31,7 +31,7 @@ class Lanes:
         self._failure: BaseException | None = None
 
     async def start(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Wait for room, then let it run."""
+        """Wait until fewer than `width` sends are under way, then start one."""
         await self._width.acquire()
         self._check()
 
@@ -59,7 +59,7 @@ class Lanes:
 
 
 class EpochStage:
-    """Sends of an epoch. What each one became is kept in the order of the rows."""
+    """Sends into the stage topic; keeps the place of each, in the order of the rows."""
 
     def __init__(self, publisher: Publisher, options: SinkOptions) -> None:
         self._publisher, self._timeout = publisher, options.send_timeout_ms / 1000
@@ -80,7 +80,7 @@ class EpochStage:
 
     @property
     def shares(self) -> dict[str, Share]:
-        """What was staged, by broker."""
+        """The staged stretches, by broker."""
         found: dict[str, Share] = {}
         for broker, (stretch,) in self._places:
             assert stretch is not None, "all sends were awaited"
@@ -91,8 +91,8 @@ class EpochStage:
 class Street:
     """Sends straight into topics: at least once, because a send without an answer is repeated.
 
-    What belongs into one queue and no other goes there one send after the other: a send that is
-    tried again would otherwise be stored behind those that follow it.
+    Messages that must go to one queue are sent there one after the other: otherwise a send that is
+    retried would be stored behind later ones.
     """
 
     def __init__(self, instance: Instance, options: SinkOptions) -> None:
@@ -145,7 +145,7 @@ class Street:
                 queue = await self._elsewhere(queue)
 
     async def _send(self, queue: Queue, item: batch.Item | None, body: bytes) -> None:
-        """A batch, or with an item one message alone: brokers take no delays in batches."""
+        """Send a batch, or one message alone if `item` is given: batches cannot carry delays."""
         header = SendRequestV2(
             producer_group=self._options.group,
             topic=queue.topic,
@@ -169,7 +169,7 @@ class Street:
         )
 
     async def _elsewhere(self, queue: Queue) -> Queue:
-        """Another broker's queue of the topic, if there is one."""
+        """A queue of the topic on another broker; the same queue if there is none."""
         try:
             route = await self._instance.routes.refresh(queue.topic)
         except (NoRoute, *MENDABLE):

@@ -41,7 +41,7 @@ class Targets:
         return number
 
     def choose(self, batch: Any, topic: str | None, known: Queues, faults: Any) -> tuple[Any, Any]:
-        """A number for every row, -1 for bad ones, and whether the row may go elsewhere as well.
+        """A number for every row, -1 for bad ones; and whether a row may go to another queue, too.
 
         Rows whose topic or queue does not exist are added to the faults.
         """
@@ -91,7 +91,7 @@ class Targets:
     def _by_number(
         self, batch: Any, rows: Any, queues: Sequence[Queue], chosen: Any, faults: Any
     ) -> Any:
-        """Rows that name their queue; returns which ones do not."""
+        """Choose for the rows that name their queue; returns which rows name none."""
         some = pa.array(rows)
         wanted = batch.column("queueId").take(some).cast(pa.int64())
         brokers = None
@@ -99,7 +99,9 @@ class Targets:
             brokers = batch.column("brokerName").take(some)
         left = pc.is_null(wanted).to_numpy(zero_copy_only=False)
         found = np.full(len(rows), -1, np.int64)
-        for queue in reversed(queues):  # without a broker's name the first broker's counts
+        for queue in reversed(
+            queues
+        ):  # the last match wins: without a broker name the first broker
             hit = pc.equal(wanted, queue.queue_id)
             if brokers is not None:
                 named = pc.fill_null(pc.equal(brokers, queue.broker_name), True)

@@ -1,7 +1,8 @@
-"""The sink itself: what Spark calls, each call a few lines over the parts.
+"""The classes that Spark calls to write.
 
-Exactly once: tasks stage their rows, the driver's commit publishes the epoch, once whoever repeats
-it. At least once: tasks send, and ids are the same whenever a task or an epoch is repeated.
+Exactly once: tasks stage their rows, and the driver's commit publishes the epoch; a repeated commit
+does not publish it again. At least once: tasks send, and a task or epoch that is repeated sends the
+same ids.
 """
 
 # ruff: noqa: N803 - the names of the parameters are Spark's
@@ -49,14 +50,14 @@ T = TypeVar("T")
 
 
 def blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a process of Spark's, which knows no event loop."""
+    """Run a coroutine in a process of Spark, which has no event loop."""
     with asyncio.Runner() as runner:
         return runner.get_loop().run_until_complete(work)
 
 
 @dataclass
 class TaskWritten(WriterCommitMessage):  # type: ignore[misc, unused-ignore]
-    """What a task says to the driver's commit."""
+    """What a task reports to the driver's commit."""
 
     written: TaskCommit
 
@@ -65,7 +66,7 @@ class TaskWritten(WriterCommitMessage):  # type: ignore[misc, unused-ignore]
 
 
 def is_exact(options: SinkOptions, types: Mapping[str, str]) -> bool:
-    """Whether the write will be exactly once; says what is wrong before anything is sent."""
+    """Whether the write will be exactly once; raises before anything is sent if it cannot be."""
     check_sink_columns(types, options.topic)
     return blocking(_probe(options))
 
@@ -85,7 +86,7 @@ async def _probe(options: SinkOptions) -> bool:
 
 
 def able(delivery: str, brokers: Set[str], states: Mapping[str, WriterState | None]) -> bool:
-    """Whether these brokers publish epochs. One that is away has not said that it cannot."""
+    """Whether all these brokers publish epochs; raises BrokerUnknown while one is away."""
     away = sorted(brokers - states.keys())
     if away:
         raise BrokerUnknown(

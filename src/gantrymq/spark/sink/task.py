@@ -33,7 +33,7 @@ TOPIC_QUEUES_NONE: Final[Sequence[Queue]] = ()
 
 
 class RowRefused(GantryError):
-    """A row that no broker would take."""
+    """A row that brokers would refuse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Assignment:
 
 @dataclass(slots=True)
 class TaskCommit:
-    """What a task tells the driver."""
+    """What a task reports to the driver."""
 
     task: Assignment
     rows: int = 0
@@ -61,11 +61,11 @@ class TaskCommit:
 
 
 async def write_rows(task: Assignment, options: SinkOptions, batches: Iterator[Any]) -> TaskCommit:
-    """Write all rows of a task; when this returns every one of them is stored."""
+    """Write all rows of a task; when this returns, every one of them is stored."""
     async with Publisher(options.namesrv, task.writer) as publisher:
         written = TaskCommit(task)
         if task.exact and await publisher.last_epoch() >= task.epoch:
-            for _ in batches:  # Spark wants them read, whatever becomes of them
+            for _ in batches:  # Spark requires that all rows are read
                 pass
             written.is_repeat = True
             return written
@@ -77,7 +77,7 @@ async def write_rows(task: Assignment, options: SinkOptions, batches: Iterator[A
 
 
 class _Task:
-    """The rows of one task on their way."""
+    """Encodes and sends the rows of one task."""
 
     def __init__(
         self, task: Assignment, options: SinkOptions, publisher: Publisher, written: TaskCommit
@@ -97,14 +97,14 @@ class _Task:
         return self._stage.shares if self._stage is not None else {}
 
     async def write(self, batch: Any) -> None:
-        """Send one Arrow batch, and wait for it: between batches Spark may be busy for long."""
+        """Send one Arrow batch and wait for it: Spark may take long until the next."""
         dead = await self._send(batch, self._options.topic)
         if dead is not None:
             await self._send(dead, self._options.dead_topic)
         await self._lanes.drain()
 
     async def _send(self, batch: Any, topic: str | None) -> Any:
-        """Returns the dead letters of rows that cannot be sent, if they are wanted."""
+        """Start the sends of a batch; returns the rows that cannot be sent, as dead letters."""
         if not batch.num_rows:
             return None
         if self._numbered + batch.num_rows > NUMBER_MAX:
@@ -115,7 +115,7 @@ class _Task:
         chosen, free = self._targets.choose(batch, topic, await self._queues(batch, topic), faults)
         chosen[faults != GOOD] = -1
         dead = self._refused(batch, faults, topic) if (faults != GOOD).any() else None
-        # What may go elsewhere and what asks for a time are sent apart from the others.
+        # Rows for any queue, and rows with a delay, go in sends of their own.
         marks = free * 2 + (encoded.timed if self._stage is None else 0)
         keys = np.where(chosen < 0, -1, chosen * 4 + marks)
         for parcel in parcels(encoded, keys, self._options.batch_bytes):
@@ -132,7 +132,7 @@ class _Task:
         return self._known
 
     def _refused(self, batch: Any, faults: Any, topic: str | None) -> Any:
-        """What becomes of rows that cannot be sent."""
+        """Raise RowRefused for rows that cannot be sent, skip them, or return dead letters."""
         bad = np.flatnonzero(faults != GOOD)
         options = self._options
         is_dead = topic is not None and topic == options.dead_topic
@@ -160,7 +160,7 @@ class _Task:
 async def topic_queues(instance: Instance, topic: str, options: SinkOptions) -> Sequence[Queue]:
     """The queues of a topic that may be written to; none if there is no such topic.
 
-    Several tasks may create a topic at once: they ask for the same, so that nothing changes twice.
+    Several tasks may create a topic at once, with the same settings: the second changes nothing.
     """
     try:
         return publish_queues(await instance.routes.get(topic), topic)
@@ -174,7 +174,7 @@ async def topic_queues(instance: Instance, topic: str, options: SinkOptions) -> 
 
 
 def _may_be_made(topic: str) -> bool:
-    """Not one whose name no broker takes, nor one of the system's."""
+    """Whether the sink may create the topic: the name is valid and not a system topic's."""
     try:
         check_topic_name(topic)
     except NameRefused:
@@ -183,7 +183,7 @@ def _may_be_made(topic: str) -> bool:
 
 
 def _dead_letters(batch: Any, bad: Any, faults: Any, topic: str | None) -> Any:
-    """Rows that cannot be sent, as rows that can: the body, what is wrong, and the topic."""
+    """Rows that cannot be sent, as rows for the dead topic: body, reason and first topic."""
     rows = batch.take(pa.array(bad))
     bodies, entries = [], []
     names = rows.column("topic").to_pylist() if "topic" in rows.schema.names else [None] * len(bad)

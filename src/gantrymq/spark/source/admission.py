@@ -1,7 +1,7 @@
-"""How much a micro-batch takes: limits by rows and bytes, and waiting until it is worth it.
+"""How much a micro-batch takes: limits by rows and bytes, and a delay for small batches.
 
-Spark knows one limit at a time, so that all of them are kept here. Pure: what is there, how large
-it is and what time it is are told.
+Spark applies one limit at a time, so all of them are applied here. Pure: offsets, sizes and the
+time are arguments.
 """
 
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from gantrymq.spark.plan import Offsets, behind
 
 
 class Admission:
-    """Remembers when the last batch began."""
+    """Decides whether a batch is put off; remembers when the last one began."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._begun: float | None = None
 
     def waits(self, start: Offsets, highs: Offsets, now: float) -> bool:
-        """Whether so little is there that the batch is put off; `now` in seconds of any clock."""
+        """Whether the batch waits for more rows; `now` in seconds of any clock."""
         options = self._options
         rows = sum(behind(start, highs).values())
         if options.rows_min is None or not rows:
@@ -38,7 +38,7 @@ def rows_limit(
     highs: Offsets,
     sizes: Mapping[Queue, float],
 ) -> int | None:
-    """The rows a batch may have, by both limits; a queue without a size counts as nothing."""
+    """The rows a batch may have, by both limits; None for no limit. Unknown sizes count as 0."""
     left = behind(start, highs)
     total = sum(rows * sizes.get(queue, 0) for queue, rows in left.items())
     if bytes_max is None or total <= bytes_max:
@@ -50,7 +50,7 @@ def rows_limit(
 def row_limits(
     options: SourceOptions, sizes: Mapping[Queue, float], queues: Mapping[Queue, int]
 ) -> dict[Queue, int]:
-    """The rows a task may have of each queue, by the limits of tasks."""
+    """The rows that one task may have of each queue; a queue without a limit is left out."""
     limits: dict[Queue, int] = {}
     for queue in queues:
         both = []

@@ -1,7 +1,7 @@
 """Where a query begins and ends, found once and then kept.
 
 Spark asks a new stream several times where it begins, also after a crash in its first batch, and
-must always hear the same: what lies between two answers would be lost. The beginning is kept in a
+needs the same answer: messages between two answers would be lost. The beginning is kept in a
 file if there is a folder for it. Without one, a beginning that may move is made safe by an empty
 first batch, which carries it into the checkpoint before a row depends on it.
 """
@@ -29,11 +29,11 @@ class Beginning:
 
     @property
     def is_kept(self) -> bool:
-        """Another look would find the same."""
+        """Whether another lookup finds the same beginning."""
         return self._options.start_state_path is not None or not moves(self._point)
 
     def find(self, rows: Rows) -> Offsets:
-        """Look it up, or remember it."""
+        """The beginning: from memory, from its file, or looked up."""
         if self.found is None:
             self.found = self._kept()
         if self.found is None:
@@ -57,7 +57,7 @@ class Beginning:
 
 
 def starting_point(options: SourceOptions, now_ms: int) -> Point:
-    """What the options say, unless it is a time that has not come yet."""
+    """The starting point of the options. A future time is `latest`, or an error."""
     point = options.starting
     if not isinstance(point, AtTime) or point.newest <= now_ms:
         return point
@@ -81,7 +81,7 @@ def locate(options: SourceOptions, point: Point, rows: Rows, *, otherwise: str) 
 
 
 def check_own(options: SourceOptions, offsets: Offsets, where: str = "the checkpoint") -> None:
-    """Offsets that somebody kept must be of what the options name."""
+    """Raise ConfigError if kept offsets have a topic that the options do not select."""
     strange = sorted({queue.topic for queue in offsets if not options.reads(queue)})
     if strange:
         what = options.pattern or ", ".join(options.topics)

@@ -1,8 +1,8 @@
-"""Hears of every finished micro-batch and passes it on: to the broker, and into a file.
+"""Reports every finished micro-batch: to the broker, and into a file.
 
-The source itself reports a batch when the next one is planned, which may be hours later and after
-the only batch of a run is never. The listener reports at once. It lives in the process that holds
-the session; the source says in the query's progress whose progress it is.
+The source itself reports a batch when Spark plans the next one, which may be hours later, or never
+after the last batch of a run. The listener reports at once. It lives in the process that holds the
+session; the source puts the group and its name server into the query's progress.
 """
 
 # ruff: noqa: N802 - the names of the methods are Spark's
@@ -35,25 +35,25 @@ _Key = tuple[str, str, bool]
 
 
 class ProgressListener(StreamingQueryListener):  # type: ignore[misc, unused-ignore]
-    """One a session."""
+    """The listener of one session."""
 
     def __init__(self) -> None:
         self._groups: dict[_Key, StreamProgress] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing is known yet."""
+        """Do nothing: no batch is finished yet."""
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Nothing has changed."""
+        """Do nothing: the progress has not changed."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Connections are opened again when they are needed."""
+        """Close all connections; the next report opens them again."""
         for progress in self._groups.values():
             progress.close()
         self._groups.clear()
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """Spark must not suffer from what goes wrong here."""
+        """Report the progress of each source; an error is logged and does not reach Spark."""
         for source in event.progress.sources:
             try:
                 self._take(event.progress, source)
@@ -65,7 +65,7 @@ class ProgressListener(StreamingQueryListener):  # type: ignore[misc, unused-ign
         about = latest.pop(PROGRESS, None)
         end = _table(source.endOffset)
         if not isinstance(about, dict):
-            return  # somebody else's source
+            return  # a source of another format
         if about["group"]:
             self._of(about["nameServer"], about["group"], about["rewind"]).report(from_json(end))
         if about["statePath"]:

@@ -1,7 +1,7 @@
-"""How far a stream has come, told to the broker and in Spark's own progress.
+"""The progress of a stream, reported to brokers and in Spark's own progress.
 
-The broker's record is a report: a query goes on from its checkpoint, whatever the broker says. It
-lets the tools that watch consumer groups watch Spark too. It only moves forward, unless the query
+The broker's copy is only a report: a query goes on from its checkpoint, whatever the broker says.
+It lets tools that watch consumer groups watch Spark, too. It only moves forward, unless the query
 was allowed to move it back.
 """
 
@@ -44,7 +44,7 @@ class StreamProgress:
         self._not_before = 0.0
 
     def report(self, offsets: Offsets) -> None:
-        """Tell the broker. That it is away is its own matter: the next report will do."""
+        """Report to the broker. An error is logged; a later report makes up for it."""
         if not self._options.commits or offsets == self._told:
             return
         if elapsed_seconds() < self._not_before:
@@ -74,9 +74,9 @@ class StreamProgress:
 
 
 async def introduce(instance: Instance, group: str) -> None:
-    """Make the group known where it is not: brokers keep no progress of strangers.
+    """Create the group on every master that lacks it: brokers keep no progress of an unknown group.
 
-    Its retry topic is what tools find groups by.
+    Tools find groups by their retry topic, so it is created, too.
     """
     async with Admin(client=instance.options) as admin:
         known = (await group_settings.settings(admin)).get(group, {})
@@ -94,7 +94,7 @@ async def introduce(instance: Instance, group: str) -> None:
 async def store(
     instance: Instance, group: str, offsets: Offsets, *, rewinds: bool = False
 ) -> Offsets:
-    """Write what is further than what is stored; returns what was written."""
+    """Store offsets that are ahead of the stored ones, with `rewinds` any; returns those."""
     stored = await committed(instance, group, list(offsets))
     moved = {
         queue: offset
@@ -108,7 +108,7 @@ async def store(
 def described(
     options: SourceOptions, end: Offsets, highs: Offsets, rows: Rows
 ) -> dict[str, dict[str, Any]]:
-    """What Spark's progress says beside the offsets: whose they are, and the lag behind `end`."""
+    """What Spark's progress says beside the offsets: group, name server, and lag behind `end`."""
     left = behind(end, highs)
     asked = sorted(left, key=lambda queue: -left[queue])[:SAMPLE_QUEUES_MAX]
     samples = rows.samples({queue: end.get(queue, 0) for queue in asked}) if asked else {}

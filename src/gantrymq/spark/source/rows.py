@@ -1,7 +1,7 @@
-"""Rows of messages, wherever they lie: the one face that readers and pipelines use.
+"""Rows of messages from brokers, and the choice between brokers and store files.
 
-A range of a queue is read as Arrow batches, from a cluster over the wire or from the files of a
-store. Offsets mean the same in both, so a reader may begin in files and go on at the broker.
+A range of a queue is read as Arrow batches, from a cluster or from the files of a store. Offsets
+mean the same in both, so a reader may begin in files and go on at the broker.
 """
 
 import itertools
@@ -72,7 +72,7 @@ class BrokerRows:
         return options.chosen(lows), options.chosen(highs)
 
     def _check_condition(self, topics: set[str]) -> None:
-        """Whoever plans asks once a topic; a task that is refused could only fail."""
+        """Check the SQL condition once a topic while planning: a refused task could only fail."""
         group, condition = self._reader.group, self._options.sql
         new = sorted(topics - self._checked)
         if condition is not None and new:
@@ -121,12 +121,12 @@ class BrokerRows:
 def open_rows(options: SourceOptions) -> Rows:
     """The rows that the options name."""
     if options.via == STORE:
-        from gantrymq.spark.files.stores import stored_rows  # which knows this module
+        from gantrymq.spark.files.stores import stored_rows  # imports this module
 
         return stored_rows(options, BrokerRows)
     return BrokerRows(options)
 
 
 def source_options(settings: Mapping[str, str]) -> SourceOptions:
-    """Options for a pipeline that reads ranges itself, by the names that users know."""
+    """Options for a pipeline that reads ranges itself, from the names that users write."""
     return parse_options(settings, streaming=False, namesrv_default="")
