@@ -2,26 +2,21 @@
 
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gantrymq.base.clock import SystemClock
-from gantrymq.base.tokens import run_token
 from gantrymq.cli.common.known import check_stored
 from gantrymq.cli.common.output import ABOVE_0, Row, namesrv_option, output_option, print_rows
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
 
 if TYPE_CHECKING:
     from gantrymq.pipelines.archive.run import ArchiveRequest
-    from gantrymq.pipelines.archive.watch import Watcher
-    from gantrymq.pipelines.common.progress import RunProgress
     from gantrymq.pipelines.lake import Table
     from gantrymq.spark.options.points import Point
     from gantrymq.spark.options.source_options import SourceOptions
-    from gantrymq.spark.plan import Offsets
 
 ALARM = 2
 """The exit code of --check when retention comes near."""
@@ -68,7 +63,8 @@ class Asked:
         }
         return source_options({name: value for name, value in settings.items() if value})
 
-    def job(self) -> "ArchiveRequest":
+    def request(self) -> "ArchiveRequest":
+        """What to archive."""
         from gantrymq.pipelines.archive.run import ArchiveRequest
 
         return ArchiveRequest(
@@ -187,41 +183,25 @@ def archive(run: Run, check: bool, output: str, **given: Any) -> None:
 
 
 def _archive(asked: Asked, run: Run) -> Row:
-    from gantrymq.pipelines.archive.follow import Tidy, follow
-    from gantrymq.pipelines.archive.run import Archive
-    from gantrymq.pipelines.archive.upkeep import SMALL_MAX
+    from gantrymq.pipelines.archive.entry import ArchiveRun, check_source, run_archive
     from gantrymq.pipelines.common.running import stopping
-    from gantrymq.spark.source.rows import open_rows
 
-    clock, token, progress = SystemClock(), run_token(), run.progress()
-    job, table = asked.job(), asked.table()
-    watcher = _watcher(asked, job.options, progress)
-    with open_rows(job.options) as rows:
-        rows.bounds()  # a topic that is not there is told before Spark starts
+    progress, table = run.progress(), asked.table()
+    wanted = ArchiveRun(
+        request=asked.request(),
+        table=table,
+        follow_seconds=asked.trigger if asked.follow else None,
+        compact=asked.compact,
+        commits_progress=bool(asked.group),
+        alarm_hours=asked.alarm_hours,
+    )
+    check_source(wanted.request.options)
     with (
         run.session("archive") as spark,
         run.watched(spark, progress),
         stopping() as stop,
     ):
-        worker = Archive(
-            spark,
-            table,
-            job,
-            run=token,
-            clock=clock,
-            progress=progress,
-            report=_report(asked, job.options),
-            watcher=watcher,
-        )
-        tidy = Tidy(spark, worker, run=token, clock=clock, say=progress.note)
-        if asked.follow:
-            follow(worker, stop, asked.trigger, progress, tidy if asked.compact else None)
-        else:
-            worker.run(stopped=lambda: stop.asked)
-            if asked.compact and worker.totals.commits and not stop.asked:
-                tidy.compact(SMALL_MAX)
-                tidy.sweep()
-        totals = worker.totals
+        totals = run_archive(spark, wanted, progress=progress, stop=stop)
         stop.asked = stop.asked and not asked.follow  # to stop a stream is no accident
     return {
         "rows": totals.rows, "files": totals.files, "bytes": totals.size,
@@ -231,16 +211,16 @@ def _archive(asked: Asked, run: Run) -> Row:
 
 def _again(asked: Asked, run: Run) -> Row:
     from gantrymq.base.time_text import describe, local_zone, parse_period
-    from gantrymq.pipelines.archive.rerun import again
+    from gantrymq.pipelines.archive.entry import rerun_archive
 
-    clock, zone = SystemClock(), asked.zone or local_zone()
-    period = parse_period(asked.since, asked.until, zone, clock.now_ms())
+    zone = asked.zone or local_zone()
+    period = parse_period(asked.since, asked.until, zone, SystemClock().now_ms())
     for note in period.notes:
         print(note, file=sys.stderr)
     options, table = asked.options(), asked.table()
-    report = _report(asked, options) if asked.commit_progress else None
+    commits = asked.commit_progress and bool(asked.group)
     with run.session("archive") as spark, run.watched(spark, run.progress()):
-        found = again(spark, table, options, period, run=run_token(), clock=clock, report=report)
+        found = rerun_archive(spark, table, options, period, commits_progress=commits)
     since, until = (
         None if at is None else describe(at, zone) for at in (period.since_ms, period.until_ms)
     )
@@ -248,39 +228,14 @@ def _again(asked: Asked, run: Run) -> Row:
 
 
 def _check(asked: Asked) -> Row:
-    """How the archive stands, without a session of Spark's."""
+    from gantrymq.pipelines.archive.entry import check_archive
     from gantrymq.pipelines.lake import open_table
-    from gantrymq.spark.source.rows import open_rows
 
-    options, table = asked.options(), open_table(asked.into)
-    watcher = _watcher(asked, options, None)
-    with open_rows(options) as rows:
-        lows, highs = rows.bounds()
-        held = table.positions(highs)
-        lost = sum(max(0, lows[queue] - at) for queue, at in held.items())
-        start = {queue: max(held.get(queue, 0), low) for queue, low in lows.items()}
-        watcher.look(rows, start, highs)
-    last = watcher.last
-    print(last.text, file=sys.stderr)
+    found = check_archive(open_table(asked.into), asked.options(), asked.alarm_hours)
+    behind = found.behind
+    print(behind.text, file=sys.stderr)
     return {
-        "behindRows": last.rows, "behindHours": round(last.behind_hours, 2),
-        "hoursLeft": None if last.left_hours is None else round(last.left_hours, 2),
-        "lostRows": lost, "alarm": last.alarms(asked.alarm_hours) or lost > 0,
+        "behindRows": behind.rows, "behindHours": round(behind.behind_hours, 2),
+        "hoursLeft": None if behind.left_hours is None else round(behind.left_hours, 2),
+        "lostRows": found.lost_rows, "alarm": found.alarm,
     }  # fmt: skip
-
-
-def _watcher(asked: Asked, options: "SourceOptions", progress: "RunProgress | None") -> "Watcher":
-    from gantrymq.pipelines.archive.watch import Watcher, retention_hours
-
-    retention = retention_hours(options.namesrv) if options.namesrv else {}
-    say = progress.note if progress is not None else lambda text: None
-    return Watcher(retention, asked.alarm_hours, SystemClock(), say)
-
-
-def _report(asked: Asked, options: "SourceOptions") -> "Callable[[Offsets], None] | None":
-    """How brokers are told of the progress, so that tools which watch groups see it."""
-    from gantrymq.spark.source.progress import StreamProgress
-
-    if not asked.group or not options.namesrv:
-        return None
-    return StreamProgress(replace(options, commits=True)).report

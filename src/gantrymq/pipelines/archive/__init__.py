@@ -22,30 +22,17 @@ def archive_topics(
     `source` has options of the format "rocketmq" that say what to read: nameServer, topic or
     subscribePattern, via, storePath, group. With a group brokers are told of the progress.
     """
-    from dataclasses import replace
-
-    from gantrymq.base.clock import SystemClock
-    from gantrymq.base.tokens import run_token
-    from gantrymq.pipelines.archive.run import Archive, ArchiveRequest
+    from gantrymq.pipelines.archive.entry import ArchiveRun, run_archive
+    from gantrymq.pipelines.archive.run import ArchiveRequest
     from gantrymq.pipelines.lake import open_table
     from gantrymq.spark.options.points import parse_point
-    from gantrymq.spark.source.progress import StreamProgress
     from gantrymq.spark.source.rows import source_options
 
-    options = source_options(source)
-    job = ArchiveRequest(options=options, start=parse_point(start, "start"), allow_gaps=allow_gaps)
-    table = open_table(into, format, create=True)
-    progress = StreamProgress(
-        replace(options, commits="group" in {name.lower() for name in source})
+    options, table = source_options(source), open_table(into, format, create=True)
+    request = ArchiveRequest(
+        options=options, start=parse_point(start, "start"), allow_gaps=allow_gaps
     )
-    try:
-        return Archive(
-            spark,
-            table,
-            job,
-            run=run_token(),
-            clock=SystemClock(),
-            report=progress.report,
-        ).run()
-    finally:
-        progress.close()
+    names_group = "group" in {name.lower() for name in source}
+    return run_archive(
+        spark, ArchiveRun(request=request, table=table, commits_progress=names_group)
+    )
