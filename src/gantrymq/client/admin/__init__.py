@@ -1,5 +1,5 @@
-"""Everything that asks brokers and name servers as an operator does.
+"""Administration: what an operator asks of brokers and name servers.
 
 Topics, groups, offsets, lag, dead letters, searches, and the history of a message. The command line
-and the console only parse and print what is found here.
+and the console only parse arguments and print results.
 """

@@ -1,4 +1,4 @@
-"""Governing a cluster: topics, groups, brokers, and finding messages. One typed face for all."""
+"""Administration of a cluster: topics, groups, brokers and searches for messages, typed."""
 
 import asyncio
 import logging
@@ -71,7 +71,7 @@ ANNOUNCE_PAUSE_SECONDS: Final = 0.02
 
 
 class NotAnnounced(ClientError):
-    """The brokers took a change, but a name server does not show it."""
+    """The brokers accepted a change, but a name server does not list it in time."""
 
 
 class Admin(Lifecycle):
@@ -141,7 +141,7 @@ class Admin(Lifecycle):
         return parse_properties(answer.body.decode("utf-8", "replace"))
 
     async def update_broker_config(self, address: str, changes: Mapping[str, str]) -> str | None:
-        """Change settings of a running broker; returns what it says about those not in force."""
+        """Change settings of a running broker; returns its remark on those not yet in force."""
         body = format_properties(changes).encode()
         _, answer = await self.instance.call(address, calls.UPDATE_BROKER_CONFIG, Nothing(), body)
         return answer.remark
@@ -163,9 +163,9 @@ class Admin(Lifecycle):
     ) -> dict[str, str]:
         """Create a topic, or change it, on every master asked for; returns their addresses.
 
-        Done when every name server that can be reached lists it. `order` fixes its queue list, so
-        that a key never wanders: sends to a queue that is away fail. `attributes` are those of
-        RocketMQ 5 (`{"message.type": "FIFO"}`); None removes one, those not named stay.
+        Returns when every reachable name server lists it. `order` fixes its queue list, so that a
+        key always has the same queue: a send to a queue whose broker is down fails. `attributes`
+        are those of RocketMQ 5 (`{"message.type": "FIFO"}`); None removes one, others stay.
         """
         arguments.whole("queues", queues, 1)
         for side, count in (("read_queues", read_queues), ("write_queues", write_queues)):
@@ -203,11 +203,11 @@ class Admin(Lifecycle):
         for address in self.instance.namesrv_addresses:
             try:
                 async with asyncio.timeout(ANNOUNCE_SECONDS_MAX):
-                    # Another process's state: there is nothing here to wait on but time.
+                    # The state is another process's, so polling is the only way to wait for it.
                     while not await self._lists(address, wanted, masters):  # noqa: ASYNC110
                         await asyncio.sleep(ANNOUNCE_PAUSE_SECONDS)
             except TRANSPORT_ERRORS:
-                continue  # a name server that is down learns of it when it is back
+                continue  # brokers register with a name server that is down once it is back
             except TimeoutError as error:
                 raise NotAnnounced(
                     f"topic {wanted.topic!r} is on {', '.join(masters)}, but name server {address} "
@@ -250,7 +250,7 @@ class Admin(Lifecycle):
             try:
                 await self.instance.call(address, calls.DELETE_TOPIC_IN_NAMESRV, header)
             except TRANSPORT_ERRORS:
-                continue  # it forgets the topic with the brokers' next registration
+                continue  # the brokers' next registration removes the topic there
         await order_topics.forget_queues(self.instance, name)
         self.instance.routes.drop(name)
 
@@ -268,12 +268,12 @@ class Admin(Lifecycle):
         return sorted(names) if isinstance(names, list) else []
 
     async def topic_configs(self, address: str) -> dict[str, TopicConfig]:
-        """Everything one broker knows about its topics."""
+        """The settings of all topics of one broker, by topic name."""
         _, answer = await self.instance.call(address, calls.GET_ALL_TOPIC_CONFIG, Nothing())
         return fastjson.load_as(answer.body, TopicTable).topic_config_table
 
     async def topic_route(self, name: str) -> Route:
-        """Where a topic lives, asked anew."""
+        """The route of a topic, asked from a name server now."""
         return await self.instance.routes.refresh(name)
 
     async def topic_stats(self, name: str) -> dict[Queue, TopicOffset]:
@@ -287,7 +287,7 @@ class Admin(Lifecycle):
         return dict(sorted(found.items()))
 
     async def topic_groups(self, name: str) -> list[str]:
-        """The groups that consume a topic, or once did."""
+        """The groups that consume a topic or consumed it before."""
         found: dict[str, None] = {}
         for address in await self._addresses_of(name):
             _, answer = await self.instance.call(
@@ -336,7 +336,7 @@ class Admin(Lifecycle):
             await self.instance.call(address, calls.DELETE_SUBSCRIPTIONGROUP, header)
 
     async def consume_stats(self, group: str, topic: str | None = None) -> GroupProgress:
-        """How far a group has come, over all its brokers."""
+        """The progress of a group on all its brokers."""
         header = c.ConsumeStatsRequest(consumer_group=group, topic=topic)
         queues: dict[Queue, OffsetWrapper] = {}
         tps = 0.0
@@ -378,7 +378,7 @@ class Admin(Lifecycle):
         return whole
 
     async def subscription_conflicts(self, group: str) -> list[SubscriptionConflict]:
-        """Where members of a group want different things: such a group loses messages."""
+        """Where members of a group differ in their subscriptions; such a group loses messages."""
         addresses = await self._addresses_of_group(group, None)
         return await members.subscription_conflicts(self.instance, addresses, group)
 
@@ -391,7 +391,7 @@ class Admin(Lifecycle):
     async def preview_reset(
         self, group: str, topic: str, to: To, *, queue: Queue | None = None, force: bool = False
     ) -> list[ResetRow]:
-        """What `reset` would do, queue by queue; nothing is changed."""
+        """What `reset` would do to each queue; changes nothing."""
         return await reset_offsets.preview(
             self.instance, group, topic, to, queue=queue, force=force
         )
@@ -401,13 +401,14 @@ class Admin(Lifecycle):
     ) -> list[ResetRow]:
         """Move a group's progress to "first", "last", an offset or a time; returns what moved.
 
-        Backwards only, unless `force` allows to skip messages. Running members follow at once.
+        Progress only moves back, unless `force` is set: then a reset may skip messages. Running
+        members read from the new offset at once.
         """
         rows = await self.preview_reset(group, topic, to, queue=queue, force=force)
         return await reset_offsets.reset(self.instance, group, rows)
 
     async def consumer_status(self, group: str, topic: str) -> dict[str, dict[Queue, int]]:
-        """What each running member says it has worked through, by client id."""
+        """The progress that each running member reports, by client id."""
         found: dict[str, dict[Queue, int]] = {}
         for address in await self._addresses_of(topic):
             part = await reset_offsets.consumer_status(self.instance, address, group, topic)
@@ -420,16 +421,16 @@ class Admin(Lifecycle):
     async def waiting(
         self, topic: str | None = None, *, count: int = 100, from_ms: int = 0
     ) -> dict[str, WaitingTable]:
-        """Who waits, by broker: figures of each room and topic, and the soonest messages."""
+        """Waiting messages by broker: figures by system topic and topic, and those due first."""
         masters = await self.masters()
         return await waiting_messages.waiting(self.instance, masters, topic, count, from_ms)
 
     async def min_offset(self, queue: Queue) -> int:
-        """The offset of the first message still there."""
+        """The offset of the oldest message that is still stored."""
         return await queue_offsets.min_offset(self.instance, queue)
 
     async def max_offset(self, queue: Queue) -> int:
-        """The offset the next message will have."""
+        """The offset that the next message will get."""
         return await queue_offsets.max_offset(self.instance, queue)
 
     async def search_offset(self, queue: Queue, timestamp_ms: int) -> int:
@@ -437,7 +438,7 @@ class Admin(Lifecycle):
         return await queue_offsets.search_offset(self.instance, queue, timestamp_ms)
 
     async def message(self, msg_id: str, *, topic: str | None = None) -> Received:
-        """A message by its id; the id that its producer made needs the topic, too."""
+        """A message by its id; the topic is needed for an id that the producer gave."""
         return await message_query.by_id(self.instance, msg_id, topic)
 
     async def query(

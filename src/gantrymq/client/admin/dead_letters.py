@@ -34,7 +34,7 @@ class NotReadable(ClientError):
 
 
 class Letter:
-    """One dead letter: a message, where it came from, and why it died."""
+    """One dead letter: a message, the topic it came from, and why it failed."""
 
     __slots__ = ("failure", "message")
 
@@ -44,17 +44,17 @@ class Letter:
 
     @property
     def dead_id(self) -> str:
-        """Names this letter: its place in the broker's log."""
+        """The id of this letter: the offset message id of its record in the dead letter topic."""
         return self.message.offset_msg_id
 
     @property
     def topic(self) -> str:
-        """The topic it was sent to once; empty when nothing says so."""
+        """The topic it was first sent to; empty when no property names it."""
         found = self.message.properties
         return found.get(properties.RETRY_TOPIC) or found.get(properties.DEAD_ORIGIN_TOPIC, "")
 
     def row(self) -> dict[str, Any]:
-        """For tables and files; times in milliseconds."""
+        """The letter as a row for tables and files; times in milliseconds."""
         message, failure = self.message, self.failure
         return {
             "deadId": self.dead_id,
@@ -78,7 +78,7 @@ class Letter:
 
 @dataclass(frozen=True)
 class DeadLetterFilter:
-    """Which letters; what is None lets all through. Times are those of death, to the ms."""
+    """Selects letters; a field that is None selects all. Times, in ms, are those of storing."""
 
     fingerprint: str | None = None
     topic: str | None = None
@@ -101,7 +101,7 @@ ALL: Final = DeadLetterFilter()
 
 
 class Page(NamedTuple):
-    """Some letters; `after` leads to the next page and is None when these were the last."""
+    """Some letters; pass `after` to get the next page. It is None on the last page."""
 
     letters: list[Letter]
     after: str | None
@@ -109,7 +109,7 @@ class Page(NamedTuple):
 
 @dataclass
 class Cause:
-    """Letters that died of the same: one fingerprint, or else one reason."""
+    """Letters with the same failure: the same fingerprint, or without one the same reason."""
 
     fingerprint: str
     error: str
@@ -164,7 +164,7 @@ class DeadLetters:
         self._resending = Resending(self._admin.instance, self.group)
 
     async def close(self) -> None:
-        """Let go."""
+        """Close the connections."""
         await self._admin.close()
 
     async def __aenter__(self) -> Self:
@@ -174,7 +174,7 @@ class DeadLetters:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    # looking
+    # reading
 
     async def page(
         self, wanted: DeadLetterFilter = ALL, *, limit: int = 100, after: str | None = None
@@ -192,13 +192,13 @@ class DeadLetters:
         return Page(found, None)
 
     async def all(self, wanted: DeadLetterFilter = ALL) -> AsyncIterator[Letter]:
-        """Every letter there is at the beginning; what dies meanwhile is left for the next time."""
+        """Every letter that is stored when a queue's scan begins; later ones are left out."""
         async for letter in self._scan(wanted, None):
             if wanted.lets_through(letter):
                 yield letter
 
     async def one(self, any_id: str) -> Letter:
-        """A letter by its dead id, or by the id of its message: then the newest."""
+        """A letter by its dead id, or the newest one with this message id."""
         instance = self._admin.instance
         try:
             found = await message_query.by_key(instance, self._topic, any_id, unique=True)
@@ -210,7 +210,7 @@ class DeadLetters:
         return Letter(letter)
 
     async def statistics(self, wanted: DeadLetterFilter = ALL) -> list[Cause]:
-        """The letters by what they died of, the most frequent cause first."""
+        """The letters counted by cause, the most frequent first."""
         causes: dict[tuple[str, str], Cause] = {}
         async for letter in self.all(wanted):
             failure = letter.failure
@@ -254,7 +254,7 @@ class DeadLetters:
         try:
             route = await routes.refresh(self._topic)
         except NoRoute:
-            return []  # nothing has died yet
+            return []  # no dead letter yet: the topic does not exist
         closed = [data.broker_name for data in route.queue_datas if not data.perm & READ]
         if closed:
             raise NotReadable(
@@ -264,7 +264,7 @@ class DeadLetters:
         return sorted(routes.subscribe_queues(route, self._topic))
 
     async def mend(self) -> list[str]:
-        """Make the letters readable where an old broker forbids it; returns those brokers."""
+        """Give the topic read permission on brokers where it has none; returns those brokers."""
         route = await self._admin.topic_route(self._topic)
         mended = []
         for data in route.queue_datas:
@@ -288,10 +288,11 @@ class DeadLetters:
         again: bool = False,
         body: bytes | None = None,
     ) -> Resent | None:
-        """Send a letter again, with another body if one is given; None: it was resent before.
+        """Send a letter again, with `body` if given; returns None if it was resent before.
 
         `retry` puts it into the group's retry topic, so that only this group gets it; `topic` puts
-        it into the topic it came from, where every group reads it. `again` sends it in any case.
+        it into the topic it came from, where every group reads it. `again` sends it even if
+        it was resent before.
         """
         return await self._resending.one(
             letter.message, letter.topic, to=to, again=again, body=body
@@ -308,8 +309,8 @@ class DeadLetters:
     ) -> ResendSummary:
         """Send the wanted letters again, at most `rate` a second; each of them once.
 
-        Interrupted, the same call goes on: a letter that has arrived is found by its id at the
-        broker, and with `progress` in that file, too.
+        After an interruption the same call continues: it skips a letter that the target topic
+        already has, and one that the file `progress` names.
         """
         letters = ((letter.message, letter.topic) async for letter in self.all(wanted))
         return await self._resending.many(letters, to=to, rate=rate, progress=progress, again=again)

@@ -1,4 +1,4 @@
-"""The settings of consumer groups, broker by broker: each broker keeps its own table."""
+"""Settings of consumer groups, by broker: each broker keeps its own table."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -27,7 +27,7 @@ Settings = dict[str, dict[str, GroupConfig]]
 async def settings(
     admin: Admin, *, cluster: str | None = None, broker: str | None = None
 ) -> Settings:
-    """The settings of all groups on all masters asked for, sorted."""
+    """The settings of all groups on the selected masters, sorted."""
     found: Settings = {}
     for name, address in sorted((await admin.masters(cluster=cluster, broker=broker)).items()):
         _, answer = await admin.instance.call(
@@ -48,7 +48,7 @@ async def change_settings(
 ) -> dict[str, GroupConfig]:
     """Change some settings of a group and leave the others as each broker has them.
 
-    Where a broker does not know the group it is made. Returns the settings by broker.
+    Creates the group on a broker that does not know it. Returns the settings by broker.
     """
     check_group_name(group)
     unknown = sorted(set(changes) - CHANGEABLE)

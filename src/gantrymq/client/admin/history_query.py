@@ -1,7 +1,7 @@
-"""Why is this message where it is? Asks everything that may know of it.
+"""Collects what is known of one message: its copies, its traces, the progress of its groups.
 
-Each source is asked in turn and adds what it finds to the hunt; a later one builds on what earlier
-ones found. Another place where messages are kept is one more source in the list.
+Each source in turn adds what it finds to the query; a later source uses what earlier ones found.
+To search another place where messages are kept, add a source to the list.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class NothingKnown(ClientError):
 
 
 class HistoryQuery:
-    """What is looked for and what was found so far."""
+    """A query for one message: its id and topic, and what was found so far."""
 
     def __init__(
         self, admin: Admin, msg_id: str, topic: str | None, say: Callable[[str], None]
@@ -84,7 +84,7 @@ class HistoryQuery:
         self._copies: dict[str, Received] = {}
 
     def add(self, copies: Sequence[Received]) -> None:
-        """Copies of the message; the first one tells its id and its topic."""
+        """Add copies of the message; a copy sets the topic if unknown, and the producer's id."""
         for copy in copies:
             self._copies.setdefault(copy.offset_msg_id, copy)
             self.topic = self.topic or real_topic(copy)
@@ -95,11 +95,11 @@ class HistoryQuery:
         return list(self._copies.values())
 
     def unknown(self, what: str) -> None:
-        """Something could not be found out."""
+        """Note what could not be found out."""
         self.facts.unknown.append(what)
 
     async def all(self, works: Sequence[Callable[[], Awaitable[Sequence[T]]]]) -> list[T]:
-        """Run a few at a time; what fails is noted, the rest counts."""
+        """Run AT_ONCE requests at a time; returns all results and notes those that fail."""
         gate, found = asyncio.Semaphore(AT_ONCE), list[T]()
         done = 0
 
@@ -118,7 +118,7 @@ class HistoryQuery:
         return found
 
     async def search(self, topics: Sequence[str]) -> None:
-        """Look for the id in the indexes of all brokers, in these topics."""
+        """Look up the id in the indexes of all brokers, for these topics."""
 
         def ask(broker: str, address: str, topic: str) -> Callable[[], Awaitable[list[Received]]]:
             return lambda: query_broker(
@@ -132,14 +132,14 @@ class HistoryQuery:
 
 
 class HistorySource(Protocol):
-    """Somebody who may know the message."""
+    """A place to look for a message."""
 
     async def look(self, hunt: HistoryQuery) -> None:
-        """Add copies, events, or a word on what could not be found out."""
+        """Add copies and events to the query, and note what could not be found out."""
 
 
 class IdSource:
-    """The id itself, if it is a broker's: it names the broker and the place in its log."""
+    """The id itself: an offset message id names the broker and the log offset."""
 
     async def look(self, hunt: HistoryQuery) -> None:
         members = await hunt.admin.members()
@@ -152,7 +152,7 @@ class IdSource:
         names = {address: name for name, ids in members.items() for address in ids.values()}
         name = names.get(f"{host}:{place.port}")
         if name is None:
-            return  # a producer's id looks the same; strangers are not called up
+            return  # a producer's id looks the same; do not connect to an unknown host
         try:
             copy = await by_offset_id(hunt.instance, hunt.msg_id)
             copy.queue = Queue(copy.queue.topic, name, copy.queue.queue_id)
@@ -162,7 +162,7 @@ class IdSource:
 
 
 class Traces:
-    """What clients wrote down, if they did."""
+    """The trace records that clients wrote."""
 
     def __init__(self, topic: str = TRACE_TOPIC) -> None:
         self._topic = topic
@@ -180,7 +180,7 @@ class Traces:
 
 
 class Stored:
-    """The copies in brokers: in the topic, in waiting rooms, in retries and dead letters."""
+    """Stored copies: in the topic, in system topics, in retry and dead letter topics."""
 
     async def look(self, hunt: HistoryQuery) -> None:
         if hunt.topic is None:
@@ -229,7 +229,7 @@ class Stored:
         return groups[:GROUPS_MAX]
 
     async def _delay_levels(self, hunt: HistoryQuery) -> None:
-        """When a waiting copy is due depends on its broker's settings."""
+        """Read the broker's delay levels, from which the due time of a delayed copy follows."""
         waiting = [copy for copy in hunt.copies if copy.queue.topic == SCHEDULE_TOPIC]
         if waiting:
             address = hunt.brokers[waiting[-1].queue.broker_name]
@@ -242,12 +242,12 @@ class Stored:
             hunt.facts.levels_ms = tuple(int(number) * _MS[unit] for number, unit in words)
 
     async def _decision(self, hunt: HistoryQuery) -> None:
-        """Whether the half message was decided on: brokers note its offset in a queue beside it."""
+        """Find out when the half message was decided: its broker notes that in the op topic."""
         halves = [copy for copy in hunt.copies if copy.queue.topic == HALF_TOPIC]
         if not halves:
             return
         halves.sort(key=lambda copy: copy.store_ms)
-        # A broker that asks again writes the message anew, and may note that of the old copy too.
+        # Each check-back stores the half message again, and may note the old copy as decided.
         since = {str(old.offset): new.store_ms + LATE_MS for old, new in pairwise(halves)}
         since[str(halves[-1].offset)] = 0
         queue = Queue(OP_HALF_TOPIC, halves[0].queue.broker_name, 0)
@@ -269,7 +269,7 @@ class Stored:
 
 
 class GroupSource:
-    """How far the groups are that read the topic."""
+    """The progress of the groups that read the topic."""
 
     async def look(self, hunt: HistoryQuery) -> None:
         topic = hunt.topic
@@ -291,7 +291,7 @@ class GroupSource:
         progress = await admin.consume_stats(group)
         online = await admin.consumers(group)
         if config is None and not progress.queues and not online.connection_set:
-            return []  # some releases list the topic's own name among its groups
+            return []  # some RocketMQ releases list the topic's own name among its groups
         wanted = online.subscription_table.get(topic)
         unwanted = ""
         if wanted is not None and wanted.expression_type in ("TAG", "", None):
@@ -320,9 +320,9 @@ async def why(
     sources: Sequence[HistorySource] = SOURCES,
     say: Callable[[str], None] = lambda _: None,
 ) -> MessageHistory:
-    """The life of a message, by either kind of id. Without a topic all of them are searched.
+    """The history of a message, by either kind of id. Without a topic all topics are searched.
 
-    Raises NothingKnown when no source has anything. `say` hears how a long search goes on.
+    Raises NothingKnown when no source finds anything. `say` is called with progress lines.
     """
     hunt = HistoryQuery(admin, msg_id, topic, say)
     for source in sources:

@@ -1,7 +1,7 @@
-"""How far groups are behind: queue by queue, since when, and in whose hands it is.
+"""The lag of groups: by queue, since when, and which member holds the queue.
 
-The broker keeps what a group has read, the members know which queues they hold and what they are
-doing with them. Only both together show the one queue that is stuck, and who to ask about it.
+The broker stores the group's progress; the members report which queues they hold and when they last
+pulled and finished. Both together show a queue that is stuck, and the member to look at.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ SPAN_MAX: Final = 2_000
 
 @dataclass(frozen=True)
 class QueueLag:
-    """One queue of one group."""
+    """The lag of one queue of one group."""
 
     queue: Queue
     end: int
@@ -50,7 +50,7 @@ class QueueLag:
 
     @property
     def lag(self) -> int:
-        """Messages that are there and unread."""
+        """Messages that are stored and not yet read."""
         return max(0, self.end - max(self.read, self.first))
 
     @property
@@ -61,7 +61,7 @@ class QueueLag:
 
 @dataclass(frozen=True)
 class TopicLag:
-    """One topic of one group."""
+    """The lag of one topic of one group."""
 
     topic: str
     queues: tuple[QueueLag, ...]
@@ -82,13 +82,13 @@ class TopicLag:
 
     @property
     def queue_count(self) -> int:
-        """A broadcasting group has a row a member for each."""
+        """Distinct queues: a broadcasting group has one row for each queue and member."""
         return len({row.queue for row in self.queues})
 
 
 @dataclass(frozen=True)
 class GroupLag:
-    """Everything that is known about a group's backlog."""
+    """The backlog of one group: topics, members, dead letters."""
 
     group: str
     topics: tuple[TopicLag, ...]
@@ -99,7 +99,7 @@ class GroupLag:
 
     @property
     def lag(self) -> int:
-        """Unread messages, those that wait to be tried again included."""
+        """Unread messages, retries included."""
         return sum(topic.lag for topic in self.topics)
 
     @property
@@ -117,13 +117,13 @@ class GroupLag:
 
     @property
     def slowest(self) -> QueueLag | None:
-        """The queue with most unread messages."""
+        """The queue with the most unread messages."""
         rows = [row for topic in self.topics for row in topic.queues]
         return max(rows, key=lambda row: row.lag, default=None)
 
 
 class Backlog:
-    """Looks at groups of one cluster. Looking changes nothing and counts as nobody's reading."""
+    """Measures the lag of groups of one cluster; changes no progress."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
@@ -146,7 +146,7 @@ class Backlog:
         return sorted((one for one in found if one.lag), key=lambda one: (-one.lag, one.group))
 
     async def _is_behind(self, group: str, topic: str | None) -> bool:
-        """A cheap first look, so that only groups with a backlog are asked about everything."""
+        """One request, so that the full look is taken only at groups with a backlog."""
         rows = (await self._admin.consume_stats(group)).queues
         return any(
             row.broker_offset > row.consumer_offset and topic in (None, queue.topic)
@@ -177,7 +177,7 @@ class Backlog:
     async def _progress(
         self, group: str, members: Members, names: frozenset[str]
     ) -> dict[Queue, OffsetWrapper]:
-        """Brokers tell of topics with stored progress; what is new or popped is asked for."""
+        """The group's progress by queue; adds subscribed topics and retry topics without any."""
         admin = self._admin
         found = (await admin.consume_stats(group)).queues
         for name in members.topics:
@@ -198,7 +198,7 @@ class Backlog:
         try:
             return await self._admin.topic_stats(topic)
         except NoRoute:
-            return {}  # deleted just now, or its brokers are away
+            return {}  # the topic was just deleted, or its brokers are down
 
     async def _topic(
         self, name: str, progress: Mapping[Queue, OffsetWrapper], members: Members
@@ -220,7 +220,7 @@ class Backlog:
         )
 
     async def _oldest(self, row: QueueLag) -> int | None:
-        """When the first unread message was stored."""
+        """Store time in ms of the first unread message; None without one."""
         if not row.lag:
             return None
         at = max(row.read, row.first)
@@ -239,7 +239,7 @@ class Backlog:
 
 
 def _by_member(rows: Iterable[QueueLag], members: Members) -> Iterable[QueueLag]:
-    """A broadcasting group has no progress of its own: each member keeps and tells its own."""
+    """One row for each member of a broadcasting group, with the progress that it reports."""
     for member in members.members:
         for row in rows:
             held = member.queues.get(row.queue)
@@ -248,7 +248,7 @@ def _by_member(rows: Iterable[QueueLag], members: Members) -> Iterable[QueueLag]
 
 
 def _held(row: QueueLag, members: Members, now_ms: int) -> QueueLag:
-    """The row with what its holder says."""
+    """The row with what the members that hold the queue report."""
     holders = members.holders(row.queue)
     if row.holders:
         holders = [member for member in holders if member.client_id in row.holders]
@@ -280,7 +280,8 @@ def _trouble(row: QueueLag, holders: list[Member], now_ms: int) -> str:
 
 
 def _stuck(held: HeldQueue, oldest_ms: int, started_ms: int, now_ms: int) -> str:
-    """Nothing can be late that came just now: idle is who had something to do all the while."""
+    """Why a queue is stuck, or "". Times before the member started, or before the oldest
+    unread message was stored, do not count as idle."""
     idle_ms = now_ms - max(held.last_consume_timestamp, started_ms, oldest_ms)
     unpulled_ms = now_ms - max(held.last_pull_timestamp, started_ms, oldest_ms)
     if held.cached_msg_count and idle_ms >= STUCK_MS:

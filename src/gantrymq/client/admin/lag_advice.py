@@ -1,4 +1,4 @@
-"""What would help against a backlog, concluded from what was seen. Pure."""
+"""Advice against a backlog, from the measured lag. Pure."""
 
 from gantrymq.base.plurals import counted
 from gantrymq.client.admin.lag import GroupLag, QueueLag, TopicLag
@@ -9,7 +9,7 @@ HOT_LAG_MIN = 100
 
 
 def advice(found: GroupLag) -> list[str]:
-    """What to do, the most urgent first; nothing when there is no backlog."""
+    """What to do, the most urgent first; empty without a backlog."""
     behind = [topic for topic in found.topics if topic.lag]
     if not behind:
         return []
@@ -36,7 +36,7 @@ def _stuck(row: QueueLag) -> str:
 
 
 def _shares(found: GroupLag, topic: TopicLag, members: int) -> list[str]:
-    """More consumers help as long as there are queues for them; then wider topics do."""
+    """More consumers help while there are queues without one; then a topic with more queues."""
     queues = topic.queue_count
     hot = max(topic.queues, key=lambda row: row.lag)
     if queues > 1 and topic.lag >= HOT_LAG_MIN and hot.lag >= HOT_SHARE * topic.lag:

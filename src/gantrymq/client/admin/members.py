@@ -1,4 +1,4 @@
-"""Who is connected: members of groups, the queues that each says it holds, and producers."""
+"""Connected clients: members of groups, the queues that each reports, and producers."""
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class HeldQueue(msgspec.Struct, kw_only=True, rename="camel"):
-    """A queue in the words of the member that holds it (RocketMQ's ProcessQueueInfo)."""
+    """A process queue as the member that holds it reports it (RocketMQ's ProcessQueueInfo)."""
 
     cached_msg_count: int = 0
     cached_msg_max_offset: int = 0
@@ -56,7 +56,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Members:
-    """All of a group that are connected now."""
+    """All connected members of a group."""
 
     members: tuple[Member, ...] = ()
     topics: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class Members:
 
 
 async def members_of(instance: Instance, addresses: Iterable[str], group: str) -> Members:
-    """Ask these brokers for the members, and each member for what it is doing."""
+    """Ask these brokers for the members of a group, and each member for its running info."""
     at: dict[str, str] = {}
     whole = ConsumerConnections()
     for address in addresses:
@@ -119,14 +119,14 @@ async def _ask(instance: Instance, address: str, group: str, client_id: str) -> 
 
 
 def _number(text: object) -> int:
-    """Members are other people's programs: what is no number counts as not said."""
+    """A number of a member's running info; 0 for any other text, which foreign clients may send."""
     return int(text) if isinstance(text, str) and text.isdecimal() else 0
 
 
 async def subscription_conflicts(
     instance: Instance, addresses: Iterable[str], group: str
 ) -> list[SubscriptionConflict]:
-    """The conflicts that each broker tells of, each once."""
+    """The subscription conflicts that these brokers report, without repetitions."""
     found: dict[SubscriptionConflict, None] = {}
     for address in addresses:
         _, answer = await instance.call(
@@ -144,7 +144,7 @@ async def subscription_conflicts(
 async def producers(
     instance: Instance, addresses: Iterable[str], group: str
 ) -> ProducerConnections:
-    """The producers of a group that these brokers know; a broker without any is passed over."""
+    """The producers of a group that are connected to these brokers."""
     whole = ProducerConnections()
     for address in addresses:
         _, answer = await instance.call(
@@ -160,7 +160,7 @@ async def producers(
 
 
 async def together(works: Iterable[Awaitable[T]]) -> list[T]:
-    """All results in order; not more than so many at once."""
+    """All results in order; at most ASKED_AT_ONCE_MAX run at once."""
     room = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
 
     async def one(work: Awaitable[T]) -> T:

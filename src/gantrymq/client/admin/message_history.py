@@ -1,4 +1,4 @@
-"""The life of one message, told from what was found of it. Pure: nobody is asked here."""
+"""The history of one message, derived from the facts found about it. Pure: sends no request."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -58,7 +58,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """Where one consumer group stands with the message."""
+    """The state of the message for one consumer group."""
 
     group: str
     state: str
@@ -68,7 +68,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessageHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one message."""
+    """The history of one message: state, events, groups."""
 
     msg_id: str
     topic: str
@@ -98,7 +98,7 @@ class GroupFacts(msgspec.Struct, kw_only=True):
 
 
 class MessageFacts(msgspec.Struct, kw_only=True):
-    """Everything that was found."""
+    """Everything that the sources found."""
 
     msg_id: str
     topic: str
@@ -125,7 +125,7 @@ def group_of(topic: str, owners: Mapping[str, str]) -> str:
 
 
 def real_topic(copy: Received) -> str:
-    """The topic a message was sent to, whatever room or retry its copy lies in."""
+    """The topic a message was sent to, also if its copy lies in a system, retry or dead topic."""
     found, topic = copy.properties, copy.queue.topic
     if topic in WAITING_TOPICS or topic in (HALF_TOPIC, CHECK_MAX_TOPIC):
         topic = found.get(p.REAL_TOPIC, topic)
@@ -135,12 +135,12 @@ def real_topic(copy: Received) -> str:
 
 
 def tell(facts: MessageFacts) -> MessageHistory:
-    """Put the facts in order."""
+    """Derive the history from the facts."""
     return _HistoryText(facts).life()
 
 
 class _HistoryText:
-    """The copies sorted by what they mean."""
+    """Sorts the copies by the kind of topic they lie in, and describes them."""
 
     def __init__(self, facts: MessageFacts) -> None:
         self._facts = facts
@@ -203,20 +203,20 @@ class _HistoryText:
         return "half", f"waits for its producer to decide, {asked}", None
 
     def _owner(self, copy: Received) -> str:
-        """The group for whose retry a copy waits; empty when it waits for the topic."""
+        """The group to whose retry topic a waiting copy goes; empty if it goes to its own topic."""
         topic = copy.properties.get(p.REAL_TOPIC, "")
         return group_of(topic, self._facts.retry_owners)
 
     def _due_ms(self, copy: Received) -> int:
         if copy.queue.topic == TIMER_TOPIC:
-            # What was asked for; what the broker made of it is rounded, and only its own affair.
+            # The time that the producer asked for; the broker's own is rounded.
             asked = copy.properties.get(p.TIMER_DELIVER_MS) or copy.properties.get(p.TIMER_OUT_MS)
             return int(asked) if asked and asked.isdecimal() else copy.store_ms
         levels, level = self._facts.levels_ms, copy.queue.queue_id
         return copy.store_ms + (levels[level] if level < len(levels) else 0)
 
     def _has_left(self, copy: Received) -> bool:
-        """Whether a waiting copy was put where it wanted to go."""
+        """Whether a waiting copy was delivered to its real topic."""
         topic = copy.properties.get(p.REAL_TOPIC, "")
         return any(
             other.queue.topic == topic
@@ -415,7 +415,7 @@ def _deliveries(copy: Received) -> str:
 
 
 def _reason(copy: Received) -> str:
-    """Why the last delivery failed, where our clients left a word with the message."""
+    """Why the last delivery failed, from properties that GantryMQ's clients set."""
     failure = failure_in(copy.properties)
     if failure is None:
         return ""

@@ -19,11 +19,11 @@ PORT_MAX: Final = 0xFFFF
 
 
 class MessageMissing(ClientError):
-    """Nothing is stored under that id (any more)."""
+    """No message with that id is stored, or it was deleted."""
 
 
 def read_records(body: bytes, broker_name: str = "") -> list[Received]:
-    """The messages of an answer, each with the queue its record names."""
+    """The messages of an answer, each with the queue that its record names."""
     records, error = cut_records(body)
     if error is not None:
         raise error
@@ -36,7 +36,7 @@ def read_records(body: bytes, broker_name: str = "") -> list[Received]:
 
 
 async def by_offset_id(instance: Instance, offset_msg_id: str) -> Received:
-    """The message at the place that a broker's id names."""
+    """The message that an offset message id names."""
     place = parse_offset_msg_id(offset_msg_id)
     if not 0 < place.port <= PORT_MAX:
         raise ProtocolError(f"{offset_msg_id!r} names no place: it may be a producer's id")
@@ -64,7 +64,7 @@ async def by_key(
 ) -> list[Received]:
     """Messages with a key (or, `unique`, with a producer's id), oldest first.
 
-    Every broker of the topic is asked. Its index knows hashes only, so the text is compared here.
+    Asks every broker of the topic. A broker's index has hashes only, so keys are compared here.
     """
     route = await instance.routes.get(topic)
     found: list[Received] = []
@@ -96,7 +96,7 @@ async def query_broker(
     end_ms: int = FOREVER_MS,
     unique: bool = False,
 ) -> list[Received]:
-    """The messages with a key that one broker has, also of topics that no route names."""
+    """The messages with a key on one broker; the topic needs no route."""
     page = await query_page(
         instance,
         address,
@@ -112,7 +112,7 @@ async def query_broker(
 
 
 def has_key(message: Received, key: str, *, unique: bool) -> bool:
-    """Whether the text fits, not only its hash."""
+    """Whether a message has this key or id, and not only the same hash."""
     return message.msg_id == key if unique else key in message.keys
 
 
@@ -128,7 +128,7 @@ async def query_page(
     end_ms: int,
     unique: bool,
 ) -> list[Received]:
-    """One answer of one broker's index: the newest records that the key's hash leads to."""
+    """One answer of a broker's index: the newest records with the key's hash."""
     header = QueryMessageRequest(
         topic=topic,
         key=key,
@@ -147,7 +147,7 @@ async def query_page(
 
 
 async def by_id(instance: Instance, msg_id: str, topic: str | None = None) -> Received:
-    """A message by either kind of id; a producer's own id needs its topic."""
+    """A message by either kind of id; the topic is needed for an id that the producer gave."""
     if topic is not None:
         found = await by_key(instance, topic, msg_id, unique=True)
         if found:

@@ -1,8 +1,8 @@
-"""Finding stored messages, with an honest word about what was not found.
+"""Searches for stored messages; each result says whether it is complete.
 
-A broker's index answers with the newest 64 records at most, and a search by time may meet more
-messages than anybody wants to see. Searches therefore page on by themselves up to a limit, and
-their result says whether it is all there is, and if not, why.
+A broker's index answers with the newest 64 records at most, and a search by time may match very
+many messages. A search therefore asks page by page up to a limit, and its result says whether it is
+complete, and if not, why.
 """
 
 from typing import Final, NamedTuple
@@ -26,7 +26,7 @@ GROUP: Final = "TOOLS_CONSUMER"
 
 
 class Found(NamedTuple):
-    """What a search brought, oldest first."""
+    """The result of a search, oldest message first."""
 
     messages: list[Received]
     complete: bool = True
@@ -47,12 +47,12 @@ class Finder:
         return self._admin.instance
 
     async def by_id(self, msg_id: str, *, topic: str | None = None) -> Found:
-        """The one message with an id of either kind; the producer's own needs the topic as well."""
+        """The message with an id of either kind; an id that the producer gave needs the topic."""
         try:
             return Found([await message_query.by_id(self._instance, msg_id, topic)])
         except MessageMissing:
             return Found([])
-        except GantryError as error:  # the broker that a broker's id names cannot be asked
+        except GantryError as error:  # the broker that an offset message id names cannot be reached
             return Found([], False, str(error))
 
     async def by_key(
@@ -65,7 +65,7 @@ class Finder:
         limit: int = FOUND_MAX,
         unique: bool = False,
     ) -> Found:
-        """All messages of a topic that carry a key, stored within a time."""
+        """All messages of a topic with a key, stored between two times."""
         route = await self._instance.routes.get(topic)
         messages: list[Received] = []
         gaps: list[str] = []
@@ -96,7 +96,7 @@ class Finder:
         limit: int,
         unique: bool,
     ) -> Found:
-        """Page by page back in time, until a page is not full."""
+        """Ask page by page, back in time, until a page is not full."""
         address = self._instance.routes.address_of(broker_name, any_id=True)
         found: dict[str, Received] = {}
         while True:
@@ -139,7 +139,7 @@ class Finder:
     async def by_time(
         self, topic: str, begin_ms: int, end_ms: int, *, tags: str = "*", limit: int = FOUND_MAX
     ) -> Found:
-        """The messages of a topic that were stored from one moment up to another."""
+        """The messages of a topic that were stored between two times."""
         instance = self._instance
         route = await instance.routes.get(topic)
         messages: list[Received] = []
@@ -186,5 +186,5 @@ class Finder:
 
 
 def _age(message: Received) -> tuple[int, int]:
-    """Order of storing; within a millisecond that of the log."""
+    """Sort key: store time, then log offset."""
     return message.store_ms, message.log_offset

@@ -1,7 +1,8 @@
 """Strict order: the fixed queue list of a topic, kept by the name servers.
 
-Without one a producer spreads keys over the queues it finds, and a key wanders when a broker or a
-queue comes or goes. With one the list stays: a send to a queue whose broker is away fails instead.
+Without a list a producer hashes keys over the queues of the route, so that a key gets another queue
+when a broker or a queue is added or removed. With a list each key keeps its queue; a send to a
+queue whose broker is down fails.
 """
 
 import logging
@@ -22,7 +23,7 @@ NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
 async def fix_queues(
     instance: Instance, topic: str, brokers: Iterable[str], queues: int, *, others_stay: bool
 ) -> str:
-    """Write the list down in every name server that can be reached; returns it."""
+    """Store the list in every name server that can be reached; returns it."""
     known = await _known(instance, topic) if others_stay else {}
     known |= dict.fromkeys(brokers, queues)
     value = ";".join(f"{name}:{count}" for name, count in sorted(known.items()))
@@ -52,7 +53,7 @@ async def _known(instance: Instance, topic: str) -> dict[str, int]:
 
 
 async def forget_queues(instance: Instance, topic: str) -> None:
-    """A topic that is deleted takes its list along."""
+    """Delete the list of a deleted topic."""
     header = t.KvRequest(namespace=NAMESPACE, key=topic)
     for address in instance.namesrv_addresses:
         try:

@@ -1,4 +1,4 @@
-"""Sending dead letters again: what the new message is, and that it is not sent twice."""
+"""Sends dead letters again, each as a new message and only once."""
 
 import asyncio
 import logging
@@ -48,7 +48,7 @@ LEFT_BEHIND = frozenset(
 
 
 class Resent(NamedTuple):
-    """Where a letter went."""
+    """The queue and offset at which a resent letter was stored."""
 
     dead_id: str
     queue: Queue
@@ -57,7 +57,7 @@ class Resent(NamedTuple):
 
 @dataclass
 class ResendSummary:
-    """How a bulk resend went."""
+    """The counts of a bulk resend."""
 
     resent: int = 0
     skipped: int = 0
@@ -77,7 +77,7 @@ class Resending:
     async def one(
         self, message: Received, origin: str, *, to: Target, again: bool, body: bytes | None = None
     ) -> Resent | None:
-        """Send one letter; None when it was sent before."""
+        """Send one letter; returns None when it was resent before."""
         if to not in ("retry", "topic"):
             raise ClientError(f"a letter is resent to `retry` or to its `topic`, not to {to!r}")
         if not origin:
@@ -91,9 +91,9 @@ class Resending:
         return resent
 
     async def _has_arrived(self, message: Received, target: str) -> bool:
-        """Whether a copy of this very letter lies in the target topic.
+        """Whether the target topic has a copy of this letter.
 
-        Retries of the copy carry the mark as well, so that it is found among the newest.
+        Retries of the copy have the same RESENT_FROM property, so one is among the newest records.
         """
         if properties.UNIQ_KEY not in message.properties:
             return False
@@ -154,7 +154,7 @@ class Resending:
         progress: Path | None,
         again: bool,
     ) -> ResendSummary:
-        """Send letters again, not faster than `rate` a second."""
+        """Send letters again, at most `rate` a second."""
         if rate <= 0:
             raise ClientError(f"a rate is above 0, not {rate:g}")
         summary, in_a_row = ResendSummary(), 0
@@ -199,7 +199,7 @@ def _reborn(message: Received, origin: str, target: str) -> dict[str, str]:
 
 
 class _Progress:
-    """A file with the id of every letter that has been sent; without a path it notes nothing."""
+    """A file with the dead id of every letter that was resent; without a path it is empty."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -213,7 +213,7 @@ class _Progress:
                 self.known = frozenset(text.split())
                 self._file = self._path.open("a", encoding="utf-8")
                 if text and not text.endswith("\n"):
-                    self._file.write("\n")  # behind a line that was cut off
+                    self._file.write("\n")  # the last line was cut off: begin a new one
             except (OSError, ValueError) as error:
                 raise ClientError(f"progress file {self._path}: {error}") from error
         return self

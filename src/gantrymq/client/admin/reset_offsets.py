@@ -1,4 +1,4 @@
-"""Back-tracking: moving a group's progress, with a look at what that would mean first."""
+"""Resets: moving a group's progress, with a preview of the effect."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -25,7 +25,7 @@ To = Literal["first", "last"] | int | datetime
 
 
 class ResetRow(NamedTuple):
-    """What a reset does, or did, to one queue."""
+    """What a reset does to one queue."""
 
     queue: Queue
     now: int | None
@@ -37,12 +37,12 @@ class ResetRow(NamedTuple):
 
     @property
     def again(self) -> int:
-        """Messages that will be read again."""
+        """How many messages will be read again."""
         return max(0, (self.now or 0) - self.new) if self.now is not None else 0
 
     @property
     def skipped(self) -> int:
-        """Messages that will not be read at all."""
+        """How many messages will be skipped."""
         return max(0, self.new - (self.now or 0)) if self.now is not None else 0
 
     @property
@@ -53,9 +53,9 @@ class ResetRow(NamedTuple):
 async def preview(
     instance: Instance, group: str, topic: str, to: To, *, queue: Queue | None, force: bool
 ) -> list[ResetRow]:
-    """What `reset` with the same arguments would do now. Nothing is changed.
+    """What `reset` with the same arguments would do now; changes nothing.
 
-    Without `force` progress only goes backwards: a queue that was read less far stays as it is.
+    Without `force` progress only moves back: a queue whose progress is smaller stays as it is.
     """
     route = await instance.routes.refresh(topic)
     queues = sorted(instance.routes.subscribe_queues(route, topic))
@@ -90,10 +90,10 @@ async def _place(
 
 
 async def reset(instance: Instance, group: str, rows: Sequence[ResetRow]) -> list[ResetRow]:
-    """Make a preview true; returns the rows that were moved.
+    """Carry out a preview; returns the rows that were moved.
 
-    A running group follows within moments when its broker moves progress itself, as ours and
-    RocketMQ's from 5.x on do. Older brokers can only do so for a group that is not running.
+    With `useServerSideResetOffset` (GantryMQ, RocketMQ 5) the broker moves the progress and running
+    members follow. Without it only the progress of a group that is not running can be moved.
     """
     moved = [row for row in rows if row.changes]
     for broker_name in dict.fromkeys(row.queue.broker_name for row in moved):
@@ -108,7 +108,7 @@ async def reset(instance: Instance, group: str, rows: Sequence[ResetRow]) -> lis
 
 
 async def _moves_by_itself(instance: Instance, address: str) -> bool:
-    """An older broker would take a request for one queue as one for all of them."""
+    """Whether the broker resets single queues; an older one would reset all queues instead."""
     _, answer = await instance.call(address, calls.GET_BROKER_CONFIG, Nothing())
     settings = parse_properties(answer.body.decode("utf-8", "replace"))
     return settings.get("useServerSideResetOffset") == "true"
@@ -158,7 +158,7 @@ async def _move_offline(
 async def consumer_status(
     instance: Instance, address: str, group: str, topic: str
 ) -> dict[str, dict[Queue, int]]:
-    """Client id to what that running member says it has worked through."""
+    """Client id to the progress that the running member reports."""
     header = ConsumerStatusRequest(topic=topic, group=group)
     _, answer = await instance.call(
         address, calls.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header, timeout=STATUS_SECONDS_MAX

@@ -1,7 +1,7 @@
-"""Fewer queues for a topic, without losing sight of a message.
+"""Reduces the queues of a topic without losing a message.
 
-Write queues go first, so that nothing new arrives; when every group has read what is left in the
-queues to go, the read queues follow. Stopped half-way, the same call goes on where it was.
+Write queues are reduced first, so that the queues to remove get no new message; the read queues
+follow when every group has read them to the end. After an interruption the same call continues.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ PAUSE_SECONDS = 1.0
 
 
 class NotDrained(ClientError):
-    """Messages are left in the queues to go; nothing is lost, and the call may be made again."""
+    """The queues to remove still have unread messages; the call can be repeated."""
 
 
 async def shrink_topic(
     admin: Admin, name: str, queues: int, *, timeout: float, say: Callable[[str], None]
 ) -> None:
-    """Bring a topic down to `queues` queues a broker."""
+    """Reduce a topic to `queues` queues on each broker."""
     if queues < 1:
         raise ClientError("a topic needs at least one queue")
     configs = await _configs(admin, name)
@@ -86,7 +86,7 @@ async def _drained(
 
 
 async def _left(admin: Admin, name: str, queues: int) -> dict[str, int]:
-    """What each group has not read in the queues to go; without a group, what lies there."""
+    """Unread messages in the queues to remove, by group; without a group all stored ones."""
     stored = await admin.topic_stats(name)
     going = {queue: row for queue, row in stored.items() if queue.queue_id >= queues}
     held = sum(row.max_offset - row.min_offset for row in going.values())

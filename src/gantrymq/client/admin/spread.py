@@ -1,9 +1,8 @@
-"""A backlog moved into a wider topic, so that more consumers can share it.
+"""Moves a backlog into a topic with more queues, so that more consumers can share it.
 
-What waits for one group in a topic is copied into another topic with more queues, and only then
-the group's progress is moved: a message is in the old place, in the new one or, cut off at a bad
-moment, in both; the next run finds that copy and does not make a second one. Stopped half-way, the
-same call goes on where it was.
+The unread messages of one group are copied into the other topic, and only then the group's progress
+is moved. After an interruption a message may be unread in the old topic and copied as well; the
+next run finds that copy and makes no second one. The same call continues where it stopped.
 """
 
 import asyncio
@@ -54,12 +53,12 @@ key."""
 
 
 class GroupRuns(ClientError):
-    """Members of the group read the topic: they and a spread would get the same messages."""
+    """Members of the group read the topic: they would get the same messages as the spread."""
 
 
 @dataclass
 class SpreadRow:
-    """What waits in one queue, and what became of it."""
+    """The unread messages of one queue, and how many were moved or skipped."""
 
     queue: Queue
     start: int
@@ -74,7 +73,7 @@ class SpreadRow:
 
 
 class Spread:
-    """Moves what waits for `group` in `topic` to `to`, which gets `queues` queues a broker."""
+    """Moves the unread messages of `group` in `topic` to `to`, with `queues` queues a broker."""
 
     def __init__(
         self,
@@ -103,7 +102,7 @@ class Spread:
         self._queues, self._rate, self._keyless, self._force = queues, rate, keyless, force
 
     async def plan(self) -> list[SpreadRow]:
-        """What `run` would move now; nothing is changed."""
+        """What `run` would move now; changes nothing."""
         await self._refuse_running()
         instance = self._admin.instance
         route = await instance.routes.refresh(self._topic)
@@ -120,7 +119,7 @@ class Spread:
         return rows
 
     async def run(self) -> list[SpreadRow]:
-        """Move it; returns what became of each queue."""
+        """Move the messages; returns one row a queue."""
         rows = await self.plan()
         configs = await _configs(self._admin, self._topic)
         keyless = self._keyless or await self._default_keyless(configs)
@@ -152,7 +151,7 @@ class Spread:
             raise error from None
 
     async def _watch(self, rows: Sequence[SpreadRow]) -> None:
-        """Say how it goes, and stop when members come back."""
+        """Report progress, and raise GroupRuns when members of the group appear."""
         total, last = sum(row.waiting for row in rows), 0
         while True:
             await asyncio.sleep(SAY_SECONDS)
@@ -182,14 +181,14 @@ class Spread:
         )
 
     async def _default_keyless(self, configs: dict[str, TopicConfig]) -> Keyless:
-        """Order that somebody asked for is kept."""
+        """Keep the order of each queue for an order topic or an ordered group, else spread."""
         if any(config.order for config in configs.values()):
             return "queue"
         group = (await self._admin.groups()).get(self._group)
         return "queue" if group is not None and group.consume_message_orderly else "spread"
 
     async def _make_target(self, configs: dict[str, TopicConfig]) -> list[Queue]:
-        """The queues of the new topic, which is made where it is missing."""
+        """The queues of the target topic, which is created on brokers that do not have it."""
         there = await _configs(self._admin, self._to)
         for broker, config in configs.items():
             known = there.get(broker)
@@ -212,7 +211,7 @@ class Spread:
 
 
 async def _configs(admin: Admin, topic: str) -> dict[str, TopicConfig]:
-    """Broker to what it knows of the topic, where it has it."""
+    """Broker to its settings of the topic; brokers without the topic are left out."""
     found = {}
     for broker, address in sorted((await admin.masters()).items()):
         config = (await admin.topic_configs(address)).get(topic)
@@ -227,7 +226,7 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 async def _patiently(work: Callable[[], Awaitable[T]]) -> T:
-    """Do what may be done twice, and again when the network fails."""
+    """Run work that may be repeated, again after transport errors."""
     for _ in range(TRIES_MAX - 1):
         try:
             return await work()
@@ -237,7 +236,7 @@ async def _patiently(work: Callable[[], Awaitable[T]]) -> T:
 
 
 class _Pace:
-    """Lets so many through a second."""
+    """Limits callers to `rate` a second."""
 
     def __init__(self, rate: float) -> None:
         self._step, self._next = 1 / rate, 0.0
@@ -251,7 +250,7 @@ class _Pace:
 
 
 class _Mover:
-    """Copies queues, each in its order, and then moves the group's progress behind the copies."""
+    """Copies queues, each in its order, and moves the group's progress after each block."""
 
     def __init__(
         self,
@@ -280,7 +279,7 @@ class _Mover:
             at = after
 
     async def _copy(self, number: int, row: SpreadRow, messages: Sequence[Received]) -> None:
-        """Messages for one queue go one after the other, those for different queues at once."""
+        """Send messages for one target queue one by one, and target queues side by side."""
         known = self._copies.get(row.queue, ())
         chains: dict[Queue, list[Received]] = {}
         for message in messages:
@@ -299,7 +298,7 @@ class _Mover:
             row.moved += 1
 
     def _target(self, number: int, message: Received) -> Queue:
-        """The same for the same message in every run; by key as producers choose it."""
+        """The target queue: the same in every run; by sharding key as producers choose it."""
         key = message.properties.get(properties.SHARDING_KEY)
         if key is None and self._keyless == "keys" and message.keys:
             key = message.keys[0]
@@ -324,7 +323,7 @@ class _Mover:
                 return
 
     async def _has_arrived(self, target: Queue, message: Received) -> bool:
-        """Whether a try that nobody answered was stored all the same."""
+        """Whether the broker stored a copy whose send got no answer."""
         starts = {message.queue: message.offset}
         found = await _patiently(partial(copies_there, self._instance, [target], starts))
         return message.offset in found.get(message.queue, ())
@@ -357,8 +356,9 @@ class _Mover:
 class _GroupProgress:
     """Moves a group's progress forward.
 
-    A commit is enough, unless progress was reset and nobody has read since: the broker then takes
-    commits for those of a member that has not noticed. And running members follow a reset only.
+    By a commit, unless progress was reset and no member has pulled since: the broker then ignores
+    commits as outdated, so it takes a reset. With `force` always by a reset, which running members
+    follow.
     """
 
     def __init__(self, instance: Instance, group: str, force: bool) -> None:

@@ -1,8 +1,8 @@
-"""Which messages a spread has copied already: every copy carries the place it comes from.
+"""Which messages a spread has copied: every copy has a property with its first place.
 
-Progress is stored after the copies, so that a spread that was cut off has left some copies behind
-which nobody has accounted for. They are the last that were written: the ends of the new topic's
-queues are read backwards until what lies there is accounted for.
+Progress is stored after the copies, so an interrupted spread leaves copies of messages that are
+still unread by the group's progress. They are the last that were written: the target queues are
+read from their ends backwards until copies of messages below the progress appear.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,7 +38,7 @@ def mark_of(message: Received) -> str:
 
 
 def parse_mark(text: str) -> tuple[Queue, int] | None:
-    """The place a copy comes from; None for what is no mark."""
+    """The queue and offset a copy comes from; None if the text is not a mark."""
     topic, _, rest = text.partition("/")
     broker, *numbers = rest.rsplit("/", 2)
     if len(numbers) != 2 or not all(number.isdecimal() for number in numbers):
@@ -49,7 +49,7 @@ def parse_mark(text: str) -> tuple[Queue, int] | None:
 async def read_block(
     instance: Instance, queue: Queue, at: int, end: int
 ) -> tuple[list[Received], int]:
-    """Messages from an offset on, not beyond `end`; and where to go on: at `at` if nothing is."""
+    """Messages from `at` up to, not including, `end`, and the next offset (`at`: none there)."""
     pulled = await pull_raw(instance, READER, queue, at, max_count=min(BLOCK, end - at))
     if pulled.status is PullStatus.NO_NEW:
         return [], at
@@ -62,7 +62,7 @@ async def read_block(
 async def copies_there(
     instance: Instance, targets: Iterable[Queue], starts: Mapping[Queue, int]
 ) -> Copies:
-    """The copies of messages from these offsets on that lie in the targets."""
+    """Which messages, from these offsets on, have a copy in the target queues."""
     since_ms = await _since(instance, starts)
     if since_ms is None:
         return {}
@@ -80,7 +80,7 @@ async def copies_there(
 
 
 async def _since(instance: Instance, starts: Mapping[Queue, int]) -> int | None:
-    """No copy is older than the first message that may have been copied; None: there are none."""
+    """Store time in ms of the oldest message that may have a copy; None without such a message."""
     times = []
     for queue, at in starts.items():
         messages, _ = await read_block(instance, queue, at, at + 1)
@@ -91,7 +91,7 @@ async def _since(instance: Instance, starts: Mapping[Queue, int]) -> int | None:
 async def _scan(
     instance: Instance, target: Queue, starts: Mapping[Queue, int], since_ms: int
 ) -> Copies:
-    """From the end backwards, until each old queue shows a copy that is accounted for."""
+    """Scan a target backwards, until each source queue shows a copy from below its start."""
     end = await queue_offsets.max_offset(instance, target)
     low = await queue_offsets.min_offset(instance, target)
     if low < end:

@@ -1,4 +1,4 @@
-"""Answers to administrative questions as typed tables."""
+"""Answers to administrative requests as typed tables."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class GroupProgress(NamedTuple):
-    """How far a group has come: per queue, and the messages a second it takes."""
+    """The progress of a group by queue, and its messages a second."""
 
     queues: dict[Queue, OffsetWrapper]
     tps: float
@@ -40,19 +40,19 @@ def queue_table(body: bytes, row: type[T], name: str = "offsetTable") -> dict[Qu
 
 
 def topic_offsets(body: bytes) -> dict[Queue, TopicOffset]:
-    """GET_TOPIC_STATS_INFO."""
+    """Parse the answer to GET_TOPIC_STATS_INFO."""
     return queue_table(body, TopicOffset)
 
 
 def progress(body: bytes) -> GroupProgress:
-    """GET_CONSUME_STATS."""
+    """Parse the answer to GET_CONSUME_STATS."""
     whole = fastjson.loads(body) if body else {}
     tps = whole.get("consumeTps", 0.0) if isinstance(whole, dict) else 0.0
     return GroupProgress(queue_table(body, OffsetWrapper), float(tps or 0.0))
 
 
 def group_table(body: bytes) -> dict[str, GroupConfig]:
-    """GET_ALL_SUBSCRIPTIONGROUP_CONFIG."""
+    """Parse the answer to GET_ALL_SUBSCRIPTIONGROUP_CONFIG."""
     whole = fastjson.loads(body) if body else {}
     table = whole.get("subscriptionGroupTable") if isinstance(whole, dict) else None
     try:
@@ -68,7 +68,7 @@ def _queue(key: Any) -> Queue:
 
 
 def attribute_changes(wanted: Mapping[str, str | None]) -> str:
-    """As RocketMQ's header says it: `+name=value` sets one, `-name` removes one."""
+    """Attribute changes as RocketMQ's header has them: `+name=value` sets, `-name` removes."""
     return ",".join(
         f"-{name}" if value is None else f"+{name}={value}" for name, value in wanted.items()
     )

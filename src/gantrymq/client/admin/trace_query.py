@@ -1,4 +1,4 @@
-"""Reading traces: what clients wrote down about one message, ours and RocketMQ's alike."""
+"""Reads the trace of one message, as GantryMQ's and RocketMQ's clients write it."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +22,7 @@ _ORDER: Final[dict[type[Record], int]] = {
 
 
 class TraceEvent(msgspec.Struct, frozen=True):
-    """One record and who wrote it."""
+    """One trace record and the client that wrote it."""
 
     record: Record
     client: str
@@ -32,7 +32,7 @@ class TraceEvent(msgspec.Struct, frozen=True):
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """What is known about one message, oldest first."""
+    """The trace of one message, oldest record first."""
 
     msg_id: str
     events: list[TraceEvent]
@@ -45,7 +45,7 @@ class Trace(msgspec.Struct, frozen=True):
 
 
 async def trace_of(admin: "Admin", msg_id: str, *, topic: str = TRACE_TOPIC) -> Trace:
-    """All trace of the message with this id, from every broker that keeps trace."""
+    """The trace of the message with this id, from every broker of the trace topic."""
     instance = admin.instance
     try:
         route = await instance.routes.refresh(topic)
@@ -71,7 +71,7 @@ async def trace_of(admin: "Admin", msg_id: str, *, topic: str = TRACE_TOPIC) -> 
 
 
 def read_trace(msg_id: str, messages: list[Received]) -> tuple[list[TraceEvent], int]:
-    """The records about one message, in order of time, and how many nobody can read."""
+    """The records about one message, in order of time, and the number of unreadable ones."""
     found: dict[Record, TraceEvent] = {}
     unreadable = 0
     for message in messages:
@@ -79,7 +79,7 @@ def read_trace(msg_id: str, messages: list[Received]) -> tuple[list[TraceEvent],
         unreadable += bad
         client = "{}:{}".format(*message.born_host)
         for record in records:
-            # A batch of RocketMQ's is one record with all its ids.
+            # RocketMQ traces a batch as one record with all ids.
             if msg_id in record.msg_id.split(","):
                 found.setdefault(record, TraceEvent(record, client, record.at_ms))
     began = {r.request_id: r.at_ms for r in found if isinstance(r, SubBefore)}
@@ -89,7 +89,7 @@ def read_trace(msg_id: str, messages: list[Received]) -> tuple[list[TraceEvent],
 
 
 def _timed(event: TraceEvent, began: dict[str, int]) -> TraceEvent:
-    """Some writers leave out when a consumption ended: then it is its begin and what it took."""
+    """Some clients leave out the end of a consumption: then it is its begin plus its cost."""
     record = event.record
     if not isinstance(record, SubAfter) or record.at_ms:
         return event

@@ -1,4 +1,4 @@
-"""Who waits: messages in delay levels and with a time of their own, over all brokers."""
+"""Waiting messages of all brokers: those in delay levels and timer messages."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -17,7 +17,7 @@ SECONDS_MAX: Final = 15.0
 async def waiting(
     instance: Instance, masters: Mapping[str, str], topic: str | None, count: int, from_ms: int
 ) -> dict[str, WaitingTable]:
-    """What each broker answers; RocketMQ's brokers cannot tell, and that is said."""
+    """The waiting messages by broker; raises ClientError for RocketMQ's, which cannot tell."""
     header = WaitingRequest(topic=topic, count=count, from_ms=from_ms)
     found: dict[str, WaitingTable] = {}
     for name, address in sorted(masters.items()):
