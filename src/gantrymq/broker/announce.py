@@ -1,4 +1,4 @@
-"""Telling every name server who we are and what we hold, at start, every 30 s and on change."""
+"""Registers the broker and its topics with every name server: at start, every 30 s, on change."""
 
 import asyncio
 import logging
@@ -47,15 +47,15 @@ class Announcer:
         """Whether a connection broke: its name server has dropped this broker."""
 
     def topic_changed(self, topic: TopicConfig) -> None:
-        """Announce one topic soon; several changes of a turn travel together."""
+        """Announce one topic soon; all changes of one turn of the loop go in one request."""
         self._changed[topic.topic_name] = topic
         self._wake.set()
 
     async def announce(self, topic: TopicConfig) -> None:
         """Announce one topic, and return when the name servers have it.
 
-        A name server that does not answer is not waited for very long: it learns of the topic
-        when it is back.
+        The wait ends after `TOLD_SECONDS_MAX`: a name server that does not answer by then learns of
+        the topic when it is back.
         """
         self.topic_changed(topic)
         told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -64,7 +64,7 @@ class Announcer:
             await asyncio.wait_for(told, TOLD_SECONDS_MAX)
 
     async def run(self) -> None:
-        """Announce for ever. The period is RocketMQ's, kept between 10 and 60 s."""
+        """Announce changes and, every `registerNameServerPeriod` (10 to 60 s), everything."""
         loop = asyncio.get_running_loop()
         due = loop.time() + self._period
         while True:
@@ -91,7 +91,7 @@ class Announcer:
         return min(max(self._config.register_name_server_period / 1000, 10.0), 60.0)
 
     def _lost(self, connection: Connection) -> None:
-        # Not at once: one that hangs up on everybody would be asked without end.
+        # Not at once: a name server that closes every connection would be called in a loop.
         asyncio.get_running_loop().call_later(LOST_SECONDS, self.announce_all)
 
     def announce_all(self) -> None:
@@ -112,13 +112,13 @@ class Announcer:
         return any(outcomes)
 
     def _leave_old_servers(self) -> None:
-        """Hang up on name servers that are no longer named; they drop this broker then."""
+        """Disconnect from name servers that the settings no longer name; they drop this broker."""
         for server in self._connections.keys() - set(self._config.name_servers):
             self._connections.pop(server).close()
             self._silent.pop(server, None)
 
     def _body(self, topics: dict[str, TopicConfig], version: DataVersion) -> bytes:
-        """All topics, or those that changed. Without a permission of the broker none has it."""
+        """These topics, without a permission that the broker itself does not have."""
         allowed = self._config.broker_permission & (READ | WRITE)
         if allowed != READ | WRITE:
             topics = {name: _limited(topic, allowed) for name, topic in topics.items()}
@@ -170,7 +170,7 @@ class Announcer:
         return connection
 
     async def unregister(self) -> None:
-        """Say good-bye, so that clients stop coming at once."""
+        """Unregister from every name server, so that clients stop using this broker at once."""
         identity = BrokerIdentity(
             broker_name=self._config.broker_name,
             broker_addr=self._address,

@@ -1,7 +1,7 @@
-"""The broker's parts, put together in the order in which they need each other.
+"""Starts a broker's parts in the order in which they need each other.
 
-Leaving the block takes them down in the opposite order: name servers are told, held pulls are
-answered, what was accepted is answered, the store is flushed and closed, the tables are saved.
+Leaving the block stops them in the opposite order: the broker unregisters from name servers,
+answers held pulls and accepted sends, flushes and closes the store, and saves its tables.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ def real_ports() -> Ports:
 
 
 def _with_addresses(config: BrokerConfig, network: Network) -> BrokerConfig:
-    """Fill in what was left to be found: our own address and free ports."""
+    """Fill in what the settings leave open: the broker's own address and free ports."""
     ip = config.broker_ip1 or local_address()
     port = config.listen_port or network.free_port(config.bind_address, OTHER_PORTS)
     fast, ha = OTHER_PORTS
@@ -85,7 +85,10 @@ def _with_addresses(config: BrokerConfig, network: Network) -> BrokerConfig:
 async def run_broker(
     config: BrokerConfig, ports: Ports | None = None, *, stronger: Collection[str] = ()
 ) -> AsyncIterator[Broker]:
-    """Serve until the block is left; `stronger` settings stand above what was changed by calls."""
+    """Serve until the block is left.
+
+    Settings named in `stronger` win over the broker's own file.
+    """
     ports = ports or real_ports()
     config = _with_addresses(with_own_file(config, ports.disk, stronger), ports.network)
     warn_of_old_file(config, ports.disk)
@@ -164,7 +167,7 @@ EAGER_SECONDS, EAGER_TRIES = 0.2, 100
 
 
 async def _announce(announcer: Announcer, announced: asyncio.Event) -> None:
-    """A broker whose name servers are not up yet starts all the same and keeps trying."""
+    """Register with the name servers. A broker starts without them and keeps trying."""
     for _ in range(EAGER_TRIES):
         if await announcer.register_all():
             announced.set()

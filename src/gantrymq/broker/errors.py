@@ -1,4 +1,4 @@
-"""Why a broker says no, each with the code its clients know."""
+"""Errors that a broker answers, each with the response code that clients know."""
 
 from gantrymq.base.errors import GantryError
 from gantrymq.protocol.codes import ResponseCode
@@ -53,7 +53,7 @@ class InvalidParameter(GantryError):
 
 
 class NoSuchDelivery(GantryError):
-    """The message is not, or no longer, lent to whoever asks."""
+    """This delivery of a popped message is over, or never was."""
 
     code = ResponseCode.NO_MESSAGE
 

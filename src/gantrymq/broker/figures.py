@@ -1,7 +1,7 @@
-"""What a broker says of itself (GET_BROKER_RUNTIME_INFO): the figures of its tools.
+"""The figures of GET_BROKER_RUNTIME_INFO, for tools of operators.
 
-Names are RocketMQ's. Where a release renamed a figure both names are sent: clusterList of 4.9
-and RocketMQ's exporter fail when one of theirs is missing.
+Names are RocketMQ's. Where a release renamed a figure the broker sends both names: clusterList of
+4.9 and RocketMQ's exporter fail when one of theirs is missing.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 class Figures:
-    """Gathers the figures from the parts that know them."""
+    """Collects the figures from the parts of the broker."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class Figures:
         }
 
     def _queues(self) -> dict[str, object]:
-        """What RocketMQ's threads have in their queues: here no request waits for a thread."""
+        """The sizes of RocketMQ's thread pool queues: 0, as no request waits for a thread here."""
         figures: dict[str, object] = {}
         for name in ("send", "pull", "litePull", "query", "ack"):
             figures[f"{name}ThreadPoolQueueSize"] = 0
@@ -130,7 +130,7 @@ class Figures:
         }
 
     def _waiting(self) -> dict[str, object]:
-        """How far each delay level is delivered, and how many messages it has."""
+        """The next offset and the end of each delay level, and the figures of the timer."""
         levels = {
             f"scheduleMessageOffset_{level}": f"{self._delays.position(level)},{end}"
             for level in self._delays.levels()

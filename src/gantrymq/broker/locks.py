@@ -1,9 +1,9 @@
-"""Queue locks of ordered consumers: one owner a queue and group, for a lease. Pure.
+"""Queue locks of ordered consumers: one owner for each queue and group, for a lease. Pure.
 
-A lock ends when its owner unlocks it, leaves the group, or does not renew it for 60 s. When an
-owner's connection is lost its work may go on, so the lock stays; but an owner that promised to
-begin nothing new without its connection (our client does) keeps it for 10 s only, long enough to
-come back or to end what runs. A crashed member thus holds its queues up for 10 s, not for 60.
+A lock ends when its owner unlocks it, leaves the group, or does not renew it for 60 s. When the
+connection of an owner is lost its work may go on, so the lock stays. An owner that promised to
+start nothing new without its connection (our client does) keeps it for 10 s only, long enough to
+reconnect or to finish running work. So a crashed member blocks its queues for 10 s instead of 60.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ class _Lease:
 
 
 class QueueLockTable:
-    """group -> queue -> lease. One that ran out may be taken by anybody."""
+    """group -> queue -> lease. Any member may take a lock whose lease ran out."""
 
     def __init__(self) -> None:
         self._held: dict[str, dict[Queue, _Lease]] = {}
@@ -38,7 +38,7 @@ class QueueLockTable:
         *,
         stops_when_lost: bool = False,
     ) -> list[Queue]:
-        """Take or renew what is free or already owned; returns what the owner holds now."""
+        """Take or renew locks that are free or already owned; returns those queues."""
         held = self._held.setdefault(group, {})
         taken = []
         for queue in queues:
@@ -49,7 +49,7 @@ class QueueLockTable:
         return taken
 
     def unlock(self, group: str, queues: Iterable[Queue], owner: str) -> None:
-        """Let go; what somebody else owns by now is left alone."""
+        """Release the owner's locks; a lock that another member owns by now stays."""
         held = self._held.get(group, {})
         for queue in queues:
             lease = held.get(queue)
@@ -57,11 +57,11 @@ class QueueLockTable:
                 del held[queue]
 
     def leave(self, group: str, owner: str) -> None:
-        """A member that says good-bye holds nothing any more."""
+        """Release all locks of a member that leaves the group."""
         self.unlock(group, list(self._held.get(group, {})), owner)
 
     def lose(self, group: str, owner: str, now: float) -> None:
-        """A member's last connection is gone."""
+        """Shorten the leases of a member whose last connection is gone, if it promised to stop."""
         for lease in self._held.get(group, {}).values():
             if lease.owner == owner and lease.stops_when_lost:
                 lease.ends = min(lease.ends, now + LOST_LEASE_SECONDS)

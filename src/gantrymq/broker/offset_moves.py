@@ -1,8 +1,7 @@
-"""Pulls that began outside their queue are sent elsewhere, and written down for operators.
+"""Pulls whose offset was outside their queue, written down for operators.
 
 The event is a message in OFFSET_MOVED_EVENT, as RocketMQ 4.9 writes it: its tag and key are the
-group, its body tells the queue, the offset that was asked for and the one that was given.
-RocketMQ 5 only logs it.
+group, its body has the queue, the requested offset and the corrected one. RocketMQ 5 only logs it.
 """
 
 import logging
@@ -18,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class OffsetMoves:
-    """Writes one event a pull whose offset was corrected."""
+    """Stores and logs one event for each pull whose offset was corrected."""
 
     def __init__(
         self, config: BrokerConfig, store: Store, clock: WallClock, store_host: bytes

@@ -1,4 +1,4 @@
-"""Which topics and groups may be used, and how they come into being."""
+"""Which topics and groups clients may use, and how topics and groups are created."""
 
 import asyncio
 import logging
@@ -45,7 +45,7 @@ FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further det
 
 
 def boot_topics(config: BrokerConfig) -> list[TopicConfig]:
-    """What every broker owns from its first start, as RocketMQ's does."""
+    """The topics that every broker has from its first start, as RocketMQ's broker does."""
     both = READ | WRITE
 
     def topic(name: str, queues: int, perm: int = both) -> TopicConfig:
@@ -74,7 +74,7 @@ def boot_topics(config: BrokerConfig) -> list[TopicConfig]:
 
 
 class Policy:
-    """Answers "may I?" for topics and groups, creating what the settings allow to be created."""
+    """Checks whether topics and groups may be used; creates those that the settings allow."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Policy:
     # settings
 
     def settings_changed(self, keys: Collection[str]) -> None:
-        """Make the topics that a new setting asks for, and announce what the broker allows now."""
+        """Create the topics that a new setting asks for, and announce changed permissions."""
         if not {"autoCreateTopicEnable", "traceTopicEnable"}.isdisjoint(keys):
             for topic in boot_topics(self._config):
                 if self._registry.topics.get(topic.topic_name) is None:
@@ -102,10 +102,11 @@ class Policy:
     # topics
 
     def sendable(self, name: str, template: str, queues: int) -> TopicConfig:
-        """The topic to send to, made from the template if need be. Raises when that cannot be.
+        """The topic to send to, created from the template if needed. Raises if that is not allowed.
 
-        A broker without write permission refuses ordered topics only, as RocketMQ's does: others
-        are kept away by their route, and what is under way to them is still stored.
+        A broker without write permission refuses ordered topics only, as RocketMQ's does: the route
+        keeps producers away from other topics, and messages that are already on their way are still
+        stored.
         """
         topic = self._registry.topics.get(name)
         if topic is not None and topic.order and not self._config.broker_permission & WRITE:
@@ -123,6 +124,7 @@ class Policy:
         return topic
 
     def _made_from_template(self, name: str, template: str, queues: int) -> TopicConfig | None:
+        """A new topic like the template; None if the template does not allow it."""
         source = self._registry.topics.get(template)
         if source is None or not source.perm & INHERIT:
             return None
@@ -140,7 +142,7 @@ class Policy:
         return made
 
     def ensure_topic(self, name: str, queues: int) -> TopicConfig:
-        """A topic of the system's own (retry, dead letters), made on first use."""
+        """A retry or dead letter topic, created on first use."""
         topic = self._registry.topics.get(name)
         if topic is None:
             topic = TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues)
@@ -148,18 +150,18 @@ class Policy:
         return topic
 
     def put_topic(self, topic: TopicConfig) -> None:
-        """Add or change a topic, save it soon and tell the name servers."""
+        """Add or change a topic; it is saved and announced soon."""
         self._registry.topics.put(topic.topic_name, topic)
         self._save_soon(self._registry.topics.save)
         self._announcer.topic_changed(topic)
 
     async def change_topic(self, topic: TopicConfig) -> None:
-        """Add or change a topic on somebody's word: on disk and routable when this returns."""
+        """Add or change a topic for an operator: on disk and announced when this returns."""
         await self._registry.topics.change(topic.topic_name, topic)
         await self._announcer.announce(topic)
 
     def topic(self, name: str) -> TopicConfig:
-        """A topic that must exist."""
+        """The topic; raises TopicMissing if there is none."""
         found = self._registry.topics.get(name)
         if found is None:
             raise TopicMissing(f"topic[{name}] not exist, apply first please!{FAQ}")
@@ -168,7 +170,7 @@ class Policy:
     # groups
 
     def group(self, name: str) -> GroupConfig:
-        """A group's settings, made with the defaults on first use where that is allowed."""
+        """The group's settings; created with the defaults on first use if that is allowed."""
         found = self._registry.groups.get(name)
         if found is not None:
             return found
@@ -185,10 +187,11 @@ class Policy:
         return made
 
     def ensure_retry_topic(self, group: GroupConfig) -> TopicConfig:
-        """The group's retry topic, as wide as the group wants it.
+        """The group's retry topic, with at least as many queues as the group asks for.
 
-        It only grows: RocketMQ leaves it as it was made and then writes beside its queues, where
-        nobody reads; fewer queues would hide what lies in them.
+        The number of queues only grows, because consumers would not read the queues that are left
+        out. RocketMQ keeps the first number and then stores messages in queues that consumers do
+        not read.
         """
         topic = self.ensure_topic(retry_topic(group.group_name), group.retry_queue_nums)
         queues = group.retry_queue_nums

@@ -1,4 +1,4 @@
-"""Everything a broker answers, on one screen."""
+"""Every request code that a broker answers, and its handler."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ PULL_CODES = (
 
 @dataclass(frozen=True)
 class Handlers:
-    """One object a conversation."""
+    """One handler for each kind of request."""
 
     send: SendHandler
     back: SendBackHandler
@@ -57,7 +57,7 @@ class Handlers:
 
 
 def broker_routes(to: Handlers) -> HandlerTable:
-    """Hot codes are plain functions; the slow ones are coroutines."""
+    """The table of handlers: hot codes are plain functions, slow ones are coroutines."""
     return HandlerTable(hot=_hot(to), slow={**_of_messages(to), **_of_tools(to)})
 
 
@@ -91,7 +91,7 @@ def _hot(to: Handlers) -> dict[int, Hot]:
 
 
 def _of_messages(to: Handlers) -> dict[int, Slow]:
-    """What is asked about messages, one by one."""
+    """Slow requests about messages, offsets and epochs."""
     return {
         Code.CONSUMER_SEND_MSG_BACK: to.back.back,
         Code.RESUME_CHECK_HALF_MESSAGE: to.transactions.resume,
@@ -115,7 +115,7 @@ def _of_messages(to: Handlers) -> dict[int, Slow]:
 
 
 def _of_tools(to: Handlers) -> dict[int, Slow]:
-    """What operators and their tools ask about topics, groups and the broker."""
+    """Slow requests of operators' tools about topics, groups and the broker."""
     return {
         Code.UPDATE_AND_CREATE_TOPIC: to.topics.create,
         Code.UPDATE_AND_CREATE_TOPIC_LIST: to.topics.create_many,

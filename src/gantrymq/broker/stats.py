@@ -1,4 +1,4 @@
-"""What went in and out: totals, and rates over 10 s, 1 min and 10 min."""
+"""Counts messages in and out: totals, and rates over 10 s, 1 min and 10 min."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ WINDOWS = (1, 6, 60)
 class BrokerStats:
     """Counters a broker keeps per topic and per group; plain additions on the hot path.
 
-    What went in altogether is counted by the store: a message that waited was written twice.
+    The store counts all messages written: a message that waited was written twice.
     """
 
     def __init__(self, boot_ms: int, written: WriteCounts) -> None:
@@ -35,7 +35,7 @@ class BrokerStats:
         self._day = -1
 
     def count(self, name: str) -> None:
-        """One more of something seldom."""
+        """Add one to a named counter; for rare events."""
         self.counters[name] = self.counters.get(name, 0) + 1
 
     def put(self, topic: str, count: int, size: int) -> None:
@@ -48,13 +48,13 @@ class BrokerStats:
         row[2] += 1
 
     def put_copies(self, copies: Iterable[Append]) -> None:
-        """Messages that the broker itself put into their topics; those that are stored count."""
+        """Count the copies that the broker stored in their topics; failed ones do not count."""
         for copy in copies:
             if copy.status.is_stored:
                 self.put(copy.topic, 1, copy.size)
 
     def back(self, topic: str, group: str) -> None:
-        """A group gave a message of a topic back."""
+        """Count a send-back of a topic by a group."""
         row = self.sent_back.setdefault(f"{topic}@{group}", [0, 0, 0])
         row[0] += 1
         row[2] += 1
@@ -71,7 +71,7 @@ class BrokerStats:
         row[2] += 1
 
     def sample(self, now: float, day: int) -> None:
-        """Take the counters down, every 10 s; remember them at the first sample of a day."""
+        """Copy the counters; called every 10 s. The first sample of a day is kept for the day."""
         found, missed = self.get_found, self.get_missed
         put, got = self._written.count, self.get_count
         self._samples.append((now, put, got, found, missed, found + missed))
@@ -84,7 +84,7 @@ class BrokerStats:
             self.get_morning = (self.get_morning[1], got)
 
     def rates(self, column: int) -> str:
-        """Three numbers as `clusterList` reads them.
+        """The rates a second over 10 s, 1 min and 10 min, as `clusterList` reads them.
 
         Columns: 1 messages put, 2 messages got; 3 pulls that found some, 4 that did not, 5 all.
         """

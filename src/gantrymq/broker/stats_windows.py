@@ -1,8 +1,8 @@
-"""What went through in the last minute, hour and day, as VIEW_BROKER_STATS_DATA tells it.
+"""Statistics of the last minute, hour and day, as VIEW_BROKER_STATS_DATA answers them.
 
-Nothing is counted here: the totals that `BrokerStats` keeps are copied every 10 s, every 10 min and
-every hour, and a window is the difference between its newest and its oldest copy. That is how
-RocketMQ's `StatsItem` does it, so the hour of a topic is empty until its first 10 minutes end.
+This module counts nothing: it copies the totals of `BrokerStats` every 10 s, every 10 min and every
+hour, and a window is the difference between its newest and its oldest copy. RocketMQ's `StatsItem`
+does the same, so the hour of a topic is empty until its first 10 minutes end.
 """
 
 from collections import deque
@@ -49,7 +49,7 @@ class Samples:
         self.taken = [deque[tuple[float, Totals]](maxlen=span.samples_max) for span in SPANS]
 
     def take(self, window: int, now: float, totals: Totals) -> None:
-        """The first copy follows an empty one that is a step older, as RocketMQ's does."""
+        """Add a copy. Before the first one goes a copy of zeros, one step older, as in RocketMQ."""
         samples = self.taken[window]
         if not samples:
             samples.append((now - SPANS[window].step_seconds, (0, 0, 0)))
@@ -89,7 +89,7 @@ class StatsWindows:
             for key, row in table.items():
                 samples = known.get(key)
                 if samples is None:
-                    if not row[COUNT]:  # a broker that did nothing yet
+                    if not row[COUNT]:  # nothing was counted yet
                         continue
                     samples = known[key] = Samples()
                 totals = row[COUNT], row[SIZE], row[TIMES]
@@ -97,7 +97,7 @@ class StatsWindows:
                     samples.take(window, now, totals)
 
     def view(self, name: str, key: str) -> BrokerStatsData | None:
-        """The three windows of one statistic; None for one that counted nothing yet."""
+        """The three windows of one statistic; None if nothing was counted for it yet."""
         kind, column = ROWS_OF.get(name, ("", COUNT))
         if key not in self._tables().get(kind, ()):
             return None
@@ -111,7 +111,7 @@ class StatsWindows:
         return samples.shown(0, COUNT).tps if samples is not None else 0.0
 
     def forget_topic(self, topic: str) -> None:
-        """A deleted topic has no statistics, neither by itself nor with its groups."""
+        """Drop the statistics of a deleted topic, also those with its groups."""
         self._forget("topic", [topic])
         for kind in ("group", "back"):
             self._forget(kind, [k for k in self._tables()[kind] if k.startswith(f"{topic}@")])

@@ -1,4 +1,4 @@
-"""Copies of stored messages on their way to another topic: retried, delivered late, committed."""
+"""Copies of stored messages for another topic: retried, delayed, committed."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 def copy_of(
     message: StoredMessage, topic: str, queue_id: int, stored_properties: bytes | None = None
 ) -> Append:
-    """The same message for another queue; nobody waits for the disk with it."""
+    """The same message for another queue; its append does not wait for the disk."""
     return Append(
         topic,
         queue_id,
@@ -35,9 +35,9 @@ HOPELESS = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
 
 
 async def put_all(store: Store, copies: Sequence[Append]) -> list[Append]:
-    """Put copies in order and wait for the fate of all; returns those to try again, in order.
+    """Put copies in order and wait until all are answered; returns those to try again, in order.
 
-    A message that the store will never take is reported and given up, as RocketMQ does.
+    A message that the store can never take is logged and given up, as RocketMQ does.
     """
     if not copies:
         return []
@@ -61,9 +61,9 @@ async def put_all(store: Store, copies: Sequence[Append]) -> list[Append]:
 
 
 async def stored(store: Store, copy: Append) -> Append:
-    """Put a message and wait until its fate is known; look at its `status`."""
+    """Put a message and wait until it is stored or refused; its `status` says which."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    # A future that holds the copy, which holds the future, would wait for the garbage collector.
+    # The callback must not refer to the copy: the cycle would wait for the garbage collector.
     copy.reply = lambda _: None if done.done() else done.set_result(None)
     store.put(copy)
     await done

@@ -1,4 +1,4 @@
-"""What a broker is made of: every part, built complete, with what it needs handed to it."""
+"""The parts list of a broker: builds every part and hands it what it needs."""
 
 import asyncio
 import time
@@ -45,7 +45,7 @@ from gantrymq.broker.waiting.timer.service import TimerService
 
 @dataclass(frozen=True)
 class BrokerParts:
-    """A broker put together, not yet running."""
+    """All parts of a broker, not yet running."""
 
     handlers: Handlers
     delays: DelayService
@@ -131,7 +131,7 @@ def _build_send(
 
 
 def _tell_of_changes(settings: BrokerSettings, shared: Shared, feature: Feature) -> None:
-    """Tell those who keep copies of settings when some of them changed; the store comes first."""
+    """Notify the parts that keep copies of settings, after a change; the store comes first."""
 
     def tell(keys: Collection[str]) -> None:
         shared.store.reconfigure(shared.config.store)

@@ -1,4 +1,4 @@
-"""When a broker calls a feature, beside the requests that its handlers answer."""
+"""The hooks of a feature: what the broker calls besides request handlers."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields
@@ -10,7 +10,7 @@ Step = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, kw_only=True)
 class Feature:
-    """What one feature hands over; the broker's app calls all of it in this order."""
+    """The hooks of one feature; the broker's app calls all of them, in this order."""
 
     opening: tuple[Step, ...] = ()
     """Awaited before the ports open."""

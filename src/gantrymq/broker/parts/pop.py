@@ -76,9 +76,9 @@ def build_pop(shared: Shared, sessions: Sessions, filters: Filters) -> PopParts:
 
 
 async def _open(log: ReviveLog, shared: Shared) -> None:
-    """Find the open checkpoints before anybody pops."""
+    """Load the open checkpoints before clients can pop."""
     await log.load()
-    # A retry topic is made with its first message; a crash may have kept only the message.
+    # A retry topic is created with its first message; a crash may have kept only the message.
     for topic in shared.store.topics():
         if topic.startswith(RETRY_PREFIX) and shared.registry.topics.get(topic) is None:
             shared.policy.ensure_topic(topic, max(shared.store.queues(topic)) + 1)
@@ -89,7 +89,7 @@ async def _save(order: OrderTable, clock: WallClock) -> None:
 
 
 async def _close(log: ReviveLog, store: Store, order: OrderTable, clock: WallClock) -> None:
-    """Make everything durable first, so that all progress may be saved behind it."""
+    """Make the log durable first, so that all progress may be saved."""
     log.advance()
     await store.checkpoint()
     await _save(order, clock)

@@ -24,7 +24,7 @@ class PublishingParts:
 
 
 def own_topics() -> list[TopicConfig]:
-    """Where writers stage, which nobody may read, and the notes, which nobody may write."""
+    """The stage topic, which no client may read, and the topic of notes, which none may write."""
     return [
         TopicConfig(topic_name=name, perm=perm, read_queue_nums=queues, write_queue_nums=queues)
         for name, perm, queues in ((STAGE_TOPIC, WRITE, STAGE_QUEUES), (PUBLISH_TOPIC, READ, 1))
@@ -70,7 +70,7 @@ def build_publishing(shared: Shared, redirect: SystemTopicRedirect) -> Publishin
 
 
 async def _open(topics: Topics, journal: NoteJournal, publisher: EpochPublisher) -> None:
-    """The topics, and what the log says about epochs, before anybody can ask."""
+    """Create the topics and recover the epochs from the log, before the ports open."""
     for topic in own_topics():
         known = topics.get(topic.topic_name)
         if known is None or known.perm != topic.perm:

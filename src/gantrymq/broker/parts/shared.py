@@ -1,4 +1,4 @@
-"""What several parts of a broker need. Only builders see all of it; a part gets what it uses."""
+"""Parts that several builders need. Only builders see all of it; a part gets what it uses."""
 
 import random
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from gantrymq.store.syncer import Syncer
 
 @dataclass(frozen=True)
 class Ports:
-    """How a broker reaches the world; tests put their own in."""
+    """A broker's access to network, disk, time and chance; tests replace them."""
 
     network: Network
     disk: Disk
@@ -30,7 +30,7 @@ class Ports:
 
 @dataclass(frozen=True)
 class Shared:
-    """Made by the broker's app, in the order in which these need each other."""
+    """Built by the broker's app, in the order in which these parts need each other."""
 
     config: BrokerConfig
     ports: Ports

@@ -1,4 +1,4 @@
-"""The parts of everything that waits: delay levels and timers."""
+"""The parts of waiting messages: delay levels and timers."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from gantrymq.broker.waiting.waiting_list import WaitingView
 
 @dataclass(frozen=True)
 class WaitingParts:
-    """Delay levels always run, timers unless they are switched off."""
+    """Delay levels always run; timers run unless `timerWheelEnable` is off."""
 
     delays: DelayService
     timers: TimerService
