@@ -1,7 +1,7 @@
-"""Attributes of topics and groups, checked as RocketMQ 5.3.3 checks them and in its words.
+"""Attributes of topics and groups, checked as RocketMQ 5.3.3 checks them, with its error texts.
 
 A request says `+name=value` to set one and `-name` to remove one; the table keeps plain names.
-RocketMQ has attributes for topics only: of a group every name is unknown to it.
+RocketMQ defines attributes for topics only, so every attribute of a group is unknown.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,14 +16,14 @@ MESSAGE_TYPES = ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED
 
 
 class Attribute(NamedTuple):
-    """Whether it may be changed after the creation, and what may be its value."""
+    """Whether an attribute may change after the creation, and the check of its value."""
 
     changeable: bool
     check: Callable[[str], None]
 
 
 class NotBuilt(GantryError):
-    """A value that RocketMQ has and this broker would have to ignore."""
+    """A value that RocketMQ supports and this broker does not."""
 
 
 def _one_of(*names: str, not_built: Mapping[str, str] | None = None) -> Callable[[str], None]:
@@ -90,7 +90,7 @@ def parse_changes(text: str | None) -> dict[str, str]:
 
 
 def refuse_mixed(changes: Mapping[str, str]) -> None:
-    """A topic for all types of messages has to be allowed by `enableMixedMessageType`."""
+    """Refuse message type MIXED; called unless `enableMixedMessageType` is on."""
     if changes.get(f"+{MESSAGE_TYPE}") == "MIXED":
         raise InvalidParameter("MIXED message type is not supported.")
 
@@ -100,7 +100,7 @@ def altered(
     current: Mapping[str, str] | None,
     changes: Mapping[str, str],
 ) -> dict[str, str]:
-    """The attributes after a request; `current` is None when this request creates their owner."""
+    """The attributes after a request; `current` is None if it creates the topic or group."""
     found = dict(current or {})
     seen: set[str] = set()
     for signed, value in changes.items():

@@ -1,8 +1,8 @@
-"""Progress that an operator has moved, until whoever reads the queue has followed. Pure.
+"""Progress that an operator has reset, until the consumer of the queue has followed. Pure.
 
-A member of the group still has the old place in its memory: it would pull on from there and, with
-its next commit, undo the reset. So its commits are ignored and its pulls are answered with the new
-place, until a pull begins there: that member, or its successor, has understood.
+A member of the group still has the old offset in its memory: it would pull on from there and undo
+the reset with its next commit. So the broker ignores its commits and answers its pulls with the new
+offset, until a pull begins there: then that member, or its successor, has followed.
 """
 
 from dataclasses import dataclass
@@ -24,33 +24,36 @@ class _Moved:
 
 
 class Resets:
-    """The one way by which progress of readers gets into the table: resets stand above commits."""
+    """Every commit of a consumer passes here, so that a reset wins over later commits."""
 
     def __init__(self, offsets: Offsets) -> None:
         self._offsets = offsets
         self._moved: dict[Place, _Moved] = {}
 
     def move(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Overwrite the stored progress; readers have yet to follow."""
+        """Overwrite the stored progress; consumers have not followed yet."""
         self._moved[group, topic, queue_id] = _Moved(offset)
         self._offsets.commit(group, topic, queue_id, offset)
         self._offsets.note_pull(group, topic, queue_id, offset)
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> bool:
-        """Store a reader's progress; False when it is ignored because the queue was reset."""
+        """Store a consumer's progress; False if it is ignored because the queue was reset."""
         if self._moved and self._find(group, topic, queue_id) is not None:
             return False
         self._offsets.commit(group, topic, queue_id, offset)
         return True
 
     def note_pull(self, group: str, topic: str, queue_id: int, next_offset: int) -> None:
-        """A reader was given what lies before `next_offset`, or told to go there."""
+        """Note the offset at which a consumer's next pull begins."""
         self._offsets.note_pull(group, topic, queue_id, next_offset)
 
     def redirect(
         self, group: str, topic: str, queue_id: int, offset: int, now: float
     ) -> int | None:
-        """Where a pull at `offset` has to go instead; None lets it be."""
+        """The new offset for a pull at `offset`; None if the pull may go on.
+
+        A consumer that has not followed after `FOLLOW_SECONDS_MAX` may go on, too.
+        """
         if not self._moved:
             return None
         moved = self._find(group, topic, queue_id)
@@ -65,7 +68,7 @@ class Resets:
         return moved.offset
 
     def untold(self, group: str, topic: str) -> dict[int, int]:
-        """Queue to new place, of those that nobody has pulled since."""
+        """The new offset of each queue that no consumer has pulled since the reset."""
         return {
             queue_id: moved.offset
             for (of, name, queue_id), moved in self._moved.items()
@@ -73,7 +76,10 @@ class Resets:
         }
 
     def _find(self, group: str, topic: str, queue_id: int) -> _Moved | None:
-        """A reset ends as well when its progress is deleted, with the group or the topic."""
+        """The open reset of a queue.
+
+        It ends, too, when the progress was deleted or changed elsewhere.
+        """
         moved = self._moved.get((group, topic, queue_id))
         if moved is not None and self._offsets.get(group, topic, queue_id) != moved.offset:
             del self._moved[group, topic, queue_id]

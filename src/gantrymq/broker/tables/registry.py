@@ -1,7 +1,7 @@
-"""What a broker knows by heart: topics, groups and how far each group has read.
+"""The broker's tables: topics, groups, and the progress of groups and of delay levels.
 
-Three tables, each one JSON file in RocketMQ's shape under `config/`. Together with the commit log
-they are the only truth on disk.
+Each is one JSON file in RocketMQ's format under `config/`. Unlike queues and index, they cannot be
+derived from the commit log.
 """
 
 import logging
@@ -40,7 +40,7 @@ class _LevelFile(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 def load_table(disk: Disk, path: str, kind: Callable[[], T]) -> T:
-    """The table in a file, or in its backup, or an empty one when neither was ever written."""
+    """The table from a file, or from its backup; an empty one if neither was ever written."""
     problems: list[str] = []
 
     def usable(text: str) -> bool:
@@ -62,11 +62,11 @@ def load_table(disk: Disk, path: str, kind: Callable[[], T]) -> T:
 
 
 class NotSaved(GantryError):
-    """A change that could not be made durable, and was therefore not made."""
+    """The change could not be written to disk, so it was not made."""
 
 
 class SavedTable(Generic[C]):
-    """Configurations by name, in one JSON file with a version."""
+    """Settings of topics or groups by name, in one JSON file with a version."""
 
     def __init__(
         self,
@@ -83,16 +83,16 @@ class SavedTable(Generic[C]):
         return self.table.get(name)
 
     def put(self, name: str, config: C) -> None:
-        """Add or replace in memory; `save` makes it durable."""
+        """Add or replace in memory; `save` writes it to disk."""
         self.table[name] = config
         self.renew_version()
 
     def renew_version(self) -> None:
-        """Count a change that is not in the table itself, so that name servers look at it."""
+        """Raise the version without a change in the table, so that name servers take it again."""
         self.version = self.version.next(self._clock.now_ms())
 
     async def change(self, name: str, config: C | None) -> None:
-        """Replace, or with None delete, on disk as well; or leave everything as it was."""
+        """Replace, or with None delete, in memory and on disk; if that fails, change nothing."""
         before = self.table.get(name)
         self._set(name, config)
         try:
@@ -137,7 +137,7 @@ def _open_groups(disk: Disk, offload: Offload, clock: WallClock, directory: str)
 
 
 class Offsets:
-    """How far each group has read each queue (consumerOffset.json): one number a queue."""
+    """The progress of each group in each queue (consumerOffset.json)."""
 
     def __init__(self, disk: Disk, offload: Offload, directory: str) -> None:
         path = f"{directory}/consumerOffset.json"
@@ -154,7 +154,7 @@ class Offsets:
         """(topic@group, queue) to the highest offset that may be saved yet; see broker/pop."""
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Store progress. Going backwards is legal: that is how a reset works."""
+        """Store progress. It may go backwards: a reset does that."""
         key = f"{topic}@{group}"
         queues = self.table.get(key)
         if queues is None:
@@ -167,7 +167,7 @@ class Offsets:
         return queues.get(queue_id) if queues is not None else None
 
     def note_pull(self, group: str, topic: str, queue_id: int, next_offset: int) -> None:
-        """A reader has been given everything below an offset; it may not be through with it."""
+        """Note that the group got all messages below an offset; it may not have finished them."""
         key = f"{topic}@{group}"
         queues = self._pulled.get(key)
         if queues is None:
@@ -175,7 +175,7 @@ class Offsets:
         queues[queue_id] = next_offset
 
     def pulled_to(self, group: str, topic: str, queue_id: int) -> int:
-        """How far a group has pulled; without a pull since the start, how far it has read."""
+        """The offset of a group's next pull; without a pull since the start, its progress."""
         read = max(0, self.get(group, topic, queue_id) or 0)
         return max(read, self._pulled.get(f"{topic}@{group}", {}).get(queue_id, 0))
 
@@ -192,7 +192,7 @@ class Offsets:
         self._delete(lambda key: key.endswith(f"@{group}"))
 
     def delete_topic(self, topic: str) -> None:
-        """A topic made anew must not meet the old one's progress."""
+        """Delete all progress in a topic, so that a new topic of that name starts without any."""
         self._delete(lambda key: key.startswith(f"{topic}@"))
 
     def _delete(self, is_meant: Callable[[str], bool]) -> None:
@@ -202,7 +202,7 @@ class Offsets:
                 self._changed = True
 
     def clamp(self, end_of: Callable[[str, int], int]) -> list[str]:
-        """Pull progress back to the recovered end of each queue; returns what was changed.
+        """Pull progress back to the recovered end of each queue; returns a text for each change.
 
         Otherwise a message stored after a crash could get an offset that a group has passed.
         """
@@ -228,7 +228,7 @@ class Offsets:
                 raise
 
     def _under(self, ceilings: dict[tuple[str, int], int]) -> dict[str, dict[int, int]]:
-        """The table with nothing in it that is not safe yet."""
+        """The table with every offset limited to what may be saved yet."""
         shown = dict(self.table)
         for (key, queue_id), ceiling in ceilings.items():
             queues = shown.get(key, {})
@@ -238,7 +238,7 @@ class Offsets:
 
 
 class DelayOffsets:
-    """How far each delay level has been delivered (delayOffset.json)."""
+    """The progress of each delay level (delayOffset.json)."""
 
     def __init__(self, disk: Disk, offload: Offload, directory: str) -> None:
         path = f"{directory}/delayOffset.json"
@@ -248,7 +248,7 @@ class DelayOffsets:
         self._saved: dict[int, int] = dict(self.table)
 
     async def save(self, reached: dict[int, int]) -> None:
-        """Write down what is known to be delivered for good."""
+        """Write the offsets of which all copies are durable."""
         if reached != self._saved:
             await self._file.save(fastjson.pretty({"offsetTable": reached}))
             self._saved = reached

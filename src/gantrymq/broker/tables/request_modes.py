@@ -1,4 +1,4 @@
-"""Which groups read which topics by popping: messageRequestMode.json."""
+"""Which groups pop which topics (messageRequestMode.json)."""
 
 from gantrymq.base.disk import Disk
 from gantrymq.base.offload import Offload
@@ -11,7 +11,7 @@ from gantrymq.protocol.pop import RequestMode, RequestModes
 
 
 class ModeTable:
-    """What was set for a topic and group; everybody else has the broker's default."""
+    """The mode that was set for a topic and group, else the broker's default."""
 
     def __init__(self, config: BrokerConfig, disk: Disk, offload: Offload, directory: str) -> None:
         path = f"{directory}/messageRequestMode.json"
@@ -23,7 +23,7 @@ class ModeTable:
         found = self.all.message_request_mode_map.get(topic, {}).get(group)
         if found is not None:
             return found
-        # Retry topics of pulling groups are read by their owners.
+        # The members that own the queues of a retry topic pull them.
         config = self._config
         is_retry = topic.startswith(RETRY_PREFIX)
         return RequestMode(
@@ -34,7 +34,7 @@ class ModeTable:
         )
 
     async def put(self, mode: RequestMode) -> None:
-        """On disk when this returns, or not changed at all."""
+        """Set a mode: on disk when this returns; if the disk fails, nothing changes."""
         rows = self.all.message_request_mode_map.setdefault(mode.topic, {})
         before = rows.get(mode.consumer_group)
         rows[mode.consumer_group] = mode
