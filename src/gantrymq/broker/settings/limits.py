@@ -1,4 +1,7 @@
-"""The numbers a setting may be. Beyond them a broker would spin, refuse everything or not start."""
+"""The smallest and largest values of settings.
+
+Beyond them a broker would spin, refuse every request or not start.
+"""
 
 from typing import Final
 
@@ -42,7 +45,7 @@ STEPS: Final = {
 
 
 def check_limits(config: msgspec.Struct) -> None:
-    """ConfigError that names the setting and what to write."""
+    """Raise a ConfigError that names the setting and the allowed values."""
     names = dict(zip(config.__struct_encode_fields__, config.__struct_fields__, strict=True))
     for key, (low, high) in LIMITS.items():
         value = getattr(config, names[key])
@@ -56,14 +59,14 @@ def check_limits(config: msgspec.Struct) -> None:
 
 
 def check_hours(key: str, text: str) -> None:
-    """Hours of the day, as `04` or `02;04`; empty means none."""
+    """Raise a ConfigError unless the text is hours like `04` or `02;04`, or empty for none."""
     hours = [part.strip() for part in text.split(";")] if text.strip() else []
     if not all(hour.isdecimal() and int(hour) < 24 for hour in hours):
         raise ConfigError(f"{key}={text}: write hours from 00 to 23, separated by semicolons")
 
 
 def check_address(key: str, address: str) -> None:
-    """A name server, whose port may be left out."""
+    """Raise a ConfigError unless this is a name server's address; the port may be left out."""
     try:
         split_address(address, 9876)
     except GantryError as error:

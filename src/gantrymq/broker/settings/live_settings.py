@@ -1,9 +1,9 @@
-"""Settings of a running broker: what is in force, and what a call may change.
+"""Settings of a running broker: those in force, and those that a request may change.
 
-A change is written to the broker's own file first, the one that `-c` names. Settings in `LIVE` are
+A change is first written to the broker's own file, the one that `-c` names. Settings in `LIVE` are
 then set in the `BrokerConfig` that all parts share, and are in force at once; the others wait for
-the next start. There the command line stands above the file, so no change outlives an option that
-says otherwise.
+the next start. At a start the command line wins over the file, so a change does not survive an
+option that says otherwise.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ Each has a test of its effect: tests/cluster/test_settings_in_force.py."""
 
 @dataclass(frozen=True, slots=True)
 class SettingsChange:
-    """What became of a change."""
+    """The settings of one request, by what became of them."""
 
     live: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class SettingsChange:
 
     @property
     def remark(self) -> str | None:
-        """What to tell whoever asked; nothing when all is in force."""
+        """The remark of the answer; None when all settings are in force."""
         words = []
         if self.later:
             words.append(f"in force from the next start of this broker: {', '.join(self.later)}")
@@ -88,12 +88,12 @@ class SettingsChange:
 
 
 def own_file(config: BrokerConfig) -> str:
-    """The file that changes of this broker are written to."""
+    """The file into which this broker writes changed settings."""
     return config.broker_config_path or f"{config.store_path_root_dir}/config/broker.properties"
 
 
 def warn_of_old_file(config: BrokerConfig, disk: Disk) -> None:
-    """Early versions kept changes in a file of another name: tell whoever still has one."""
+    """Log a warning if changes of an early version lie in the old file, which is not read."""
     old = f"{config.store_path_root_dir}/config/brokerOverrides.properties"
     if disk.exists(old):
         log.warning(
@@ -102,9 +102,9 @@ def warn_of_old_file(config: BrokerConfig, disk: Disk) -> None:
 
 
 def with_own_file(config: BrokerConfig, disk: Disk, stronger: Collection[str] = ()) -> BrokerConfig:
-    """The settings of a broker that was given no file, with what was changed while it ran.
+    """The settings with the changes of earlier runs, for a broker started without `-c`.
 
-    What `stronger` names stands on the command line and stays.
+    Settings named in `stronger` come from the command line and stay.
     """
     if config.broker_config_path:
         return config
@@ -128,9 +128,10 @@ class BrokerSettings:
         return as_text(self._config)
 
     async def change(self, wanted: dict[str, str]) -> SettingsChange:
-        """Check all and keep all, or refuse all. Keys that nobody knows are passed over.
+        """Check all settings and take over all, or refuse all. Unknown keys are ignored.
 
-        RocketMQ's broker answers those with success, and some tools send them to every version.
+        RocketMQ's broker answers unknown keys with success, and some tools send them to every
+        version.
         """
         if FIXED & wanted.keys():
             raise NotPermitted("Can not update config in black list.")
@@ -139,7 +140,7 @@ class BrokerSettings:
         if unknown:
             log.warning("unknown settings passed over: %s", ", ".join(sorted(unknown)))
         live = sorted(known.keys() & LIVE)
-        async with self._turn:  # two at once would each write the file without the other
+        async with self._turn:  # two at once would overwrite each other's file
             new = self._checked(known)
             if known:
                 await self._write(known)

@@ -1,4 +1,4 @@
-"""What RocketMQ's broker knows and ours does not, the reverse, and where the defaults differ."""
+"""Settings that only RocketMQ or only this broker has, and defaults that differ."""
 
 IGNORED_KEYS = frozenset(
     """
