@@ -1,1 +1,1 @@
-"""Who is connected and what they want: sessions, subscription conflicts, filters of pulls."""
+"""Connected clients and their subscriptions: sessions, subscription conflicts, pull filters."""

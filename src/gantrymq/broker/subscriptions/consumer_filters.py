@@ -1,9 +1,9 @@
-"""Groups' conditions asked while messages are stored (consumerFilter.json, as RocketMQ keeps it).
+"""SQL conditions of groups, checked while messages are stored (consumerFilter.json of RocketMQ).
 
-Bits say which groups' conditions a message matched, so that pulls skip without reading. They may
-only be believed for messages that came after the condition, and a condition must be on disk before
-its bits mean anything: one that was forgotten in a crash would leave bits that another one reads.
-Until then every message counts as matching it.
+A bitmap beside each message says which groups' conditions it matched, so that pulls skip others
+without reading them. The bits count only for messages stored after the condition came, and only
+once the condition is on disk: if a crash loses a condition, its bits would be read for another one.
+Until it is on disk every message counts as matching.
 """
 
 import logging
@@ -61,7 +61,7 @@ class FilterFile(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class _Filter:
-    """A condition in use."""
+    """A parsed condition, its bits, and whether it is on disk."""
 
     __slots__ = ("condition", "data", "is_saved", "mask")
 
@@ -71,7 +71,7 @@ class _Filter:
 
 
 class FilterTable:
-    """Every group's conditions, living and lately dead."""
+    """The conditions of all groups, with those that are out of use for a short time."""
 
     def __init__(
         self, config: BrokerConfig, disk: Disk, offload: Offload, clock: WallClock
@@ -102,7 +102,7 @@ class FilterTable:
                     self._topics.clear()
                     self._index()
                     return
-                if not data.dead_time:  # nobody has said hello yet
+                if not data.dead_time:  # no heartbeat came since the start
                     data.dead_time = max(data.born_time, now_ms - DEAD_BEFORE_START_MS)
                 try:
                     made = condition(data.expression)
@@ -119,7 +119,7 @@ class FilterTable:
         }
 
     async def save(self) -> None:
-        """Write what changed, and let go of what has been dead for long."""
+        """Write the table if it changed; conditions that were out of use for long are dropped."""
         self._clean()
         if not self._changed:
             return
@@ -159,7 +159,7 @@ class FilterTable:
     # Members
 
     def hear(self, group: str, subscriptions: Iterable[Subscription]) -> None:
-        """Take over what a group wants now."""
+        """Take over the SQL conditions of a group's heartbeat."""
         wanted = {one.topic: one for one in subscriptions if one.expression_type == SQL}
         for topic, one in wanted.items():
             self._register(group, topic, one)
@@ -168,7 +168,7 @@ class FilterTable:
                 self._bury(groups[group])
 
     def leave(self, group: str) -> None:
-        """Nobody of the group is left."""
+        """The group has no members left: its conditions are out of use."""
         for groups in self._topics.values():
             if group in groups:
                 self._bury(groups[group])
@@ -190,7 +190,7 @@ class FilterTable:
             return
         try:
             made = condition(wanted.sub_string)
-        except BadSql:  # its pulls are refused with the reason
+        except BadSql:  # pulls are refused and say why
             if known is not None:
                 del self._topics[topic][group]
                 self._changed = True
@@ -225,7 +225,7 @@ class FilterTable:
         return bits.to_bytes(self._bloom.size, "little")
 
     def mark(self, group: str, topic: str, expression: str) -> Mark | None:
-        """What to look for in bitmaps for a group's condition; None if they say nothing of it."""
+        """The bits of a group's condition; None if bitmaps do not have this condition."""
         found = self._topics.get(topic, {}).get(group)
         if found is None or found.data.expression != expression:
             return None
@@ -234,7 +234,7 @@ class FilterTable:
 
 
 def _is_readable(text: str) -> bool:
-    """A damaged file is no loss: conditions come with the next heartbeats, with no bits yet."""
+    """Whether the file can be parsed. If not, conditions come back with the next heartbeats."""
     try:
         fastjson.load_as(text.encode(), FilterFile)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""From a subscription to what the store lets through: tag hashes, or an SQL condition."""
+"""Turns a subscription into the store's filter: hashes of tags, or an SQL condition."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -31,7 +31,7 @@ NO_CLASSES = (
 
 
 class PullFilter(NamedTuple):
-    """What the store lets through; both None: everything."""
+    """Hashes of tags or an SQL condition; both None lets every message through."""
 
     codes: frozenset[int] | None = None
     sieve: EntryFilter | None = None
@@ -41,21 +41,21 @@ EVERYTHING = PullFilter()
 
 
 class Filters:
-    """Reads subscriptions. A condition that cannot be read never lets everything pass."""
+    """Parses subscriptions. One that cannot be parsed is refused and never matches everything."""
 
     def __init__(self, config: BrokerConfig, sessions: Sessions, table: FilterTable) -> None:
         self._config = config
         self._sessions, self._table = sessions, table
 
     def of_request(self, group: str, topic: str, kind: str | None, expression: str) -> PullFilter:
-        """What a request wants that brings its own expression."""
+        """The filter of a request that has its own expression."""
         if kind and kind != TAG:
             return PullFilter(sieve=self._sieve(group, topic, kind, expression))
         tags = parse_tags(expression)
         return PullFilter(frozenset(java_hash(tag) for tag in tags) or None)
 
     def of_subscription(self, group: str, wanted: Subscription) -> PullFilter:
-        """What a group wants that announced itself by heartbeat."""
+        """The filter of a subscription that came by heartbeat."""
         if wanted.class_filter_mode:
             raise BadRequest(NO_CLASSES)
         kind = wanted.expression_type
@@ -69,7 +69,7 @@ class Filters:
         return PullFilter(sieve=sieve if mark is None else sieve._replace(mark=mark))
 
     def check(self, wanted: Subscription) -> None:
-        """Raise what is wrong with a subscription that somebody is about to use."""
+        """Raise if this broker cannot filter by the subscription."""
         if wanted.class_filter_mode:
             raise BadRequest(NO_CLASSES)
         if not wanted.expression_type or wanted.expression_type == TAG:
@@ -96,10 +96,10 @@ class Filters:
         return EntryFilter(matches, max(SIFT_ENTRIES_MIN, min(SIFT_ENTRIES_MAX, entries)))
 
     def _by_origin(self, group: str) -> Callable[[bytes], bool]:
-        """Messages given back are asked what their own topic's subscription says.
+        """The filter of a retry topic: a message is checked against its original topic's condition.
 
-        Only with filterSupportRetry, and only if the retry topic itself is subscribed with SQL:
-        without, everything that a member gave back comes back to the group.
+        This needs filterSupportRetry, and a retry topic that is subscribed with SQL. Otherwise the
+        group gets every message that a member sent back.
         """
 
         def matches(raw: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""Who is connected: producers and consumers by group, kept by heartbeats. Pure: time comes in."""
+"""Connected producers and consumers by group, from heartbeats. Pure: time comes in."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class Client:
 
 @dataclass
 class ConsumerGroup:
-    """The members of a consumer group and what they have subscribed to, together."""
+    """The members of a consumer group and their subscriptions."""
 
     consume_type: str | None = None
     message_model: str | None = None
@@ -42,7 +42,7 @@ class ConsumerGroup:
 
 
 class Sessions:
-    """Everybody who heartbeats to this broker."""
+    """All clients that send heartbeats to this broker."""
 
     def __init__(self) -> None:
         self.consumers: dict[str, ConsumerGroup] = {}
@@ -54,17 +54,17 @@ class Sessions:
         self._producer_at[client.client_id] = connection
 
     def producer_at(self, client_id: str) -> Connection | None:
-        """The connection on which a client last said that it sends: replies to it go there."""
+        """The connection of a client's last producer heartbeat, for replies; None if it is gone."""
         connection = self._producer_at.get(client_id)
         if connection is None or not any(connection in each for each in self.producers.values()):
             return None
         return connection
 
     def hear_consumer(self, data: ConsumerData, connection: Connection, client: Client) -> bool:
-        """Take a heartbeat; True when members or topics changed, so that others must know.
+        """Take a heartbeat; True if members or topics changed, so that members must rebalance.
 
-        A newer version of the same subscription is no change: clients raise it after every
-        rebalance, and telling the others would never end.
+        A newer version of the same subscription is not a change: clients raise it after every
+        rebalance, so notifying members of it would never end.
         """
         group = self.consumers.setdefault(data.group_name, ConsumerGroup())
         group.consume_type = data.consume_type
@@ -96,7 +96,7 @@ class Sessions:
     def objection(
         self, data: ConsumerData, connection: Connection, client: Client, grace: float
     ) -> MemberConflict | None:
-        """Why this heartbeat must not be taken, if members of a group have to agree."""
+        """The conflict for which a strict broker refuses this heartbeat; None if there is none."""
         group = self.consumers.get(data.group_name)
         if group is None:
             return None
@@ -105,7 +105,7 @@ class Sessions:
         )
 
     def expel(self, group: str, connection: Connection) -> bool:
-        """Let a member go, and with it what it wanted; True when it was one."""
+        """Remove a member and its subscriptions from the group; False if it was not a member."""
         if not self.leave_consumer(group, connection):
             return False
         known = self.consumers.get(group)
@@ -123,7 +123,7 @@ class Sessions:
                 del self.producers[group]
 
     def leave_consumer(self, group: str, connection: Connection) -> bool:
-        """True when the connection was a member."""
+        """Remove a member; False if the connection was not a member."""
         known = self.consumers.get(group)
         if known is None or known.members.pop(connection, None) is None:
             return False
@@ -134,7 +134,7 @@ class Sessions:
         return True
 
     def drop(self, connection: Connection) -> list[str]:
-        """A closed connection leaves everything; returns the consumer groups to be told."""
+        """Remove a closed connection from all groups; returns the consumer groups to notify."""
         for group in list(self.producers):
             self.leave_producer(group, connection)
         for client_id in [i for i, place in self._producer_at.items() if place is connection]:
@@ -150,12 +150,12 @@ class Sessions:
         }
 
     def is_member(self, group: str, client_id: str) -> bool:
-        """Whether a client is in a group, over whichever connection."""
+        """Whether a client is in a group over any connection."""
         known = self.consumers.get(group)
         return known is not None and client_id in known.client_ids
 
     def silent(self, now: float) -> list[Connection]:
-        """Connections whose client has not been heard of for too long."""
+        """Connections whose client sent no heartbeat for too long."""
         oldest = now - SILENT_SECONDS_MAX
         tables = [group.members for group in self.consumers.values()]
         tables += self.producers.values()

@@ -1,8 +1,8 @@
-"""Whether the members of a group want the same. Pure: time comes in.
+"""Finds subscription conflicts between members of a group. Pure: time comes in.
 
-RocketMQ keeps one table of subscriptions a group, and the newest heartbeat wins: members that want
-different things take turns in overwriting each other, and messages are lost. Here every member's
-own wishes are remembered besides, so that a difference can be named.
+RocketMQ keeps one table of subscriptions for each group, and the newest heartbeat wins: members
+with different subscriptions overwrite each other in turn, and messages are lost. This module also
+keeps every member's own subscriptions, so that it can name a conflict.
 """
 
 from collections.abc import Iterable
@@ -18,14 +18,14 @@ FORGET_SECONDS = 120.0
 
 
 class Side(NamedTuple):
-    """One member, and what it wants of the topic."""
+    """One member and its expression for the topic."""
 
     client_id: str
     expression: str
 
 
 class MemberConflict(NamedTuple):
-    """Two members of a group that want different things of one topic."""
+    """Two members of a group with different subscriptions to one topic."""
 
     topic: str
     older: Side
@@ -42,7 +42,7 @@ class MemberConflict(NamedTuple):
 
 
 def wording(wanted: Subscription) -> str:
-    """An expression in one form: the same tags in another order are the same wish."""
+    """An expression in one normal form: the same tags in another order are equal."""
     if wanted.class_filter_mode:
         return f"class {wanted.sub_string}"
     if wanted.expression_type not in ("TAG", "", None):
@@ -55,7 +55,7 @@ def wording(wanted: Subscription) -> str:
 
 
 class Accord:
-    """The wishes of one group's members, topic by topic, the oldest wish first."""
+    """The subscriptions of one group's members, topic by topic, the oldest expression first."""
 
     def __init__(self) -> None:
         self._members: dict[Connection, tuple[str, dict[str, str]]] = {}
@@ -70,7 +70,7 @@ class Accord:
     def hear(
         self, member: Connection, client_id: str, subscriptions: Iterable[Subscription]
     ) -> bool:
-        """Remember what a member wants; True if that is new."""
+        """Remember a member's subscriptions; True if they changed."""
         wishes = {wanted.topic: wording(wanted) for wanted in subscriptions}
         if self._members.get(member) == (client_id, wishes):
             return False
@@ -122,8 +122,11 @@ class Accord:
         now: float,
         grace: float,
     ) -> MemberConflict | None:
-        """Why a member may not be (or stay) in the group: for longer than the grace it has wanted
-        something else than members who were there before."""
+        """The conflict for which a member may not join or stay; None if there is none.
+
+        A member is refused when its expression has differed from that of older members for `grace`
+        seconds.
+        """
         wishes = {wanted.topic: wording(wanted) for wanted in subscriptions}
         self._forget_old(now)
         for topic in dict.fromkeys([*self._topics, *wishes]):
@@ -142,7 +145,7 @@ class Accord:
         return None
 
     def _older(self, topic: str, mine: str, member: Connection) -> Side | None:
-        """Somebody else with an older and different wish."""
+        """Another member with an older and different expression; None if there is none."""
         wishes = self._topics.get(topic)
         if wishes is None:
             others = (other for other in self._members if other is not member)
@@ -165,7 +168,7 @@ class Accord:
 
     @property
     def conflicts(self) -> list[MemberConflict]:
-        """What members disagree about now, and who is kept out; one entry for each other wish."""
+        """The conflicts of members and those of refused clients; one for each newer expression."""
         found = [conflict for conflict, _ in self._kept_out.values()]
         for topic, wishes in self._topics.items():
             if len(wishes) > 1:
@@ -177,7 +180,7 @@ class Accord:
         return found
 
     def news(self) -> list[MemberConflict]:
-        """Conflicts that were not there when this was asked last."""
+        """Conflicts that are new since the last call."""
         now = {(c.topic, c.older.expression, c.newer.expression): c for c in self.conflicts}
         fresh = [conflict for key, conflict in now.items() if key not in self._told]
         self._told = set(now)
