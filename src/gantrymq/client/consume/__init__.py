@@ -1,5 +1,6 @@
 """The consumers: `push`, `pull` (pull and lite pull) and `pop` (the simple consumer).
 
-`membership` is what a member of a group does, `queues` what it does with the queues it holds,
-`handling` how handlers are called. Administration of groups is in `client.admin`.
+`membership` has the duties of a group member (rebalance, offsets, send-back), `queues` the process
+queues and their pull loops, `handling` the calls of handlers. Administration of groups is in
+`client.admin`.
 """

@@ -1,4 +1,4 @@
-"""What brokers ask of a consumer: move your offsets, tell about yourself, try this message."""
+"""Requests that brokers send to a consumer: reset offsets, report status, consume one message."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class ServerRequests:
-    """Answers for one group; requests for another group of the same client are left alone."""
+    """Answers requests about one group; returns None for another group of the same client."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class ServerRequests:
         return Command(code=0, body=body)
 
     async def _consume_directly(self, _: Connection, command: Command) -> Command | None:
-        """Run the handler on one message and tell how it went; progress is not touched."""
+        """Run the handler on one message and report the result; progress does not change."""
         if not self._is_mine(command, "consumerGroup"):
             return None
         work = self._work()
@@ -119,7 +119,7 @@ class ServerRequests:
 
 
 class _Witness:
-    """Keeps a message that belongs to no queue: it only remembers how it ended."""
+    """The owner of a message outside of any process queue; records whether it was acked."""
 
     def __init__(self) -> None:
         self.done = False

@@ -1,4 +1,4 @@
-"""When to stop pulling for a while: a slow handler must not fill the memory."""
+"""When pulls pause: a slow handler must not fill the memory."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ MIB = 1024 * 1024
 
 
 class FlowLimits(NamedTuple):
-    """What one queue may hold unfinished before its pulls wait."""
+    """How much one process queue may hold unfinished before its pulls pause."""
 
     messages: int = 1000
     bytes: int = 100 * MIB
@@ -17,7 +17,7 @@ class FlowLimits(NamedTuple):
 
 
 def hold_reason(limits: FlowLimits, progress: QueueProgress[Any]) -> str | None:
-    """Why no more should be pulled now; None means: go on."""
+    """Why pulls of a queue should pause; None when they should not."""
     if progress.count > limits.messages:
         return f"{progress.count} unfinished messages (limit {limits.messages})"
     if progress.bytes_open > limits.bytes:

@@ -1,7 +1,7 @@
-"""How far a queue has been worked through: the smallest offset that is not finished yet.
+"""The progress of a queue: the smallest offset that is not finished.
 
-Messages are taken in rising order and finished in any order. A number says all a group needs to
-know: everything below it is done, so after a crash nothing unfinished is skipped.
+Messages are pulled in rising order and finished in any order. Everything below the progress is
+finished, so no unfinished message is skipped after a crash.
 """
 
 from collections import deque
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class QueueProgress(Generic[T]):
-    """The messages of one queue that were pulled and are not finished, and where to go on."""
+    """The pulled and unfinished messages of one queue, and the offset of the next pull."""
 
     __slots__ = ("_open", "_order", "_taken", "bytes_open", "next_offset")
 
@@ -25,7 +25,7 @@ class QueueProgress(Generic[T]):
         self._open: dict[int, tuple[T, int]] = {}
 
     def take(self, offset: int, item: T, size: int) -> bool:
-        """Add a pulled message; False when its offset was taken before: it is not wanted twice."""
+        """Add a pulled message; False when its offset was added before."""
         if offset <= self._taken:
             return False
         self._taken = offset
@@ -37,7 +37,7 @@ class QueueProgress(Generic[T]):
         return True
 
     def finish(self, offset: int) -> bool:
-        """Mark a message as done; False when it was not open."""
+        """Mark a message as finished; False when it was not open."""
         entry = self._open.pop(offset, None)
         if entry is None:
             return False
@@ -48,12 +48,12 @@ class QueueProgress(Generic[T]):
         return True
 
     def replace(self, offset: int, item: T) -> None:
-        """Keep the place of an open message for its next delivery."""
+        """Replace an open message by its next delivery."""
         _, size = self._open[offset]
         self._open[offset] = (item, size)
 
     def skip_to(self, offset: int) -> None:
-        """The broker says that nothing below `offset` is for us."""
+        """Continue at `offset`: below it the broker has no message that fits the subscription."""
         self.next_offset = max(self.next_offset, offset)
 
     @property
@@ -68,7 +68,7 @@ class QueueProgress(Generic[T]):
 
     @property
     def span(self) -> int:
-        """How far apart the first unfinished message and the last pulled one are."""
+        """The distance in offsets from the first unfinished to the last pulled message."""
         return self._order[-1] - self._order[0] if self._order else 0
 
     @property

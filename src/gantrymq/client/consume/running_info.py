@@ -1,4 +1,4 @@
-"""What a consumer tells an operator about itself: RocketMQ's ConsumerRunningInfo."""
+"""What a consumer reports to an operator: RocketMQ's ConsumerRunningInfo."""
 
 from collections.abc import Callable
 from typing import Any
@@ -60,7 +60,7 @@ def _queue_row(process_queue: ProcessQueue, wall_ms: Callable[[float], int]) -> 
 
 
 def _properties(setup: Setup, start_ms: int) -> dict[str, str]:
-    """Names and texts that mqadmin parses or prints."""
+    """The properties that mqadmin parses or prints."""
     options = setup.options
     return {
         "PROP_CLIENT_VERSION": "V4_9_8",

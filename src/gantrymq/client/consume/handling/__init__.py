@@ -1,1 +1,1 @@
-"""User handlers: checked when they are registered, called by workers."""
+"""User handlers: `handler_check` checks them when registered, `workers` call them."""

@@ -1,4 +1,4 @@
-"""Looking at a handler when it is registered: a mistake in it should not wait for a message."""
+"""Checks a handler when it is registered, so that a mistake shows before the first message."""
 
 import inspect
 from collections.abc import Callable
@@ -17,7 +17,7 @@ def check_handler(
     must_wait: bool = False,
     transaction: type | None = None,
 ) -> None:
-    """Refuse what cannot be called with these arguments, or would not be waited for.
+    """Refuse a function that cannot be called with these arguments or would not be awaited.
 
     `given` is the class of the messages; with `as_list` a handler gets a list of them. Where
     handlers run on threads they must not be coroutine functions (`may_wait=False`). `transaction`
@@ -32,7 +32,7 @@ def check_handler(
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return  # built in, without a signature to look at
+        return  # a built-in function without a signature
     try:
         signature.bind(*arguments)
     except TypeError as error:
@@ -43,7 +43,7 @@ def check_handler(
 
 
 def check_kind(name: str, function: Callable[..., Any], *, may_wait: bool) -> None:
-    """Refuse generators, and coroutine functions where nobody would wait for them."""
+    """Refuse generators, and coroutine functions where handlers run on threads."""
     whole = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004  # the method itself is wanted
     if inspect.isgeneratorfunction(whole) or inspect.isasyncgenfunction(whole):
         raise HandlerRefused(f"handler {name} has a `yield`: it would never run; return instead")
@@ -57,11 +57,11 @@ def check_kind(name: str, function: Callable[..., Any], *, may_wait: bool) -> No
 def _check_annotations(
     name: str, function: Callable[..., Any], right: type, given: type, transaction: type | None
 ) -> None:
-    """A class that a message cannot be is a handler written for something else."""
+    """Refuse an annotation with a class that no message can be."""
     try:
         parameters = inspect.signature(function, eval_str=True).parameters.values()
     except Exception:
-        return  # an annotation that cannot be read says nothing
+        return  # an annotation that cannot be resolved is not checked
     annotated = [each.annotation for each in parameters]
     if annotated and is_foreign(annotated[0], right):
         what = f"a {given.__name__}" if right is given else f"a list of {given.__name__} objects"

@@ -1,4 +1,4 @@
-"""What `@consumer.handler` takes, told to type checkers."""
+"""The types of handlers that `@consumer.handler` takes, for type checkers."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar, overload
@@ -14,7 +14,7 @@ B = TypeVar("B", bound=Callable[[list[Delivery]], HandlerResult])
 
 
 class BatchDecorator(Protocol[Tx]):
-    """Registers a function that gets lists; with `once` in a transaction also the transaction."""
+    """Registers a function that gets a list, and with `once` in a transaction the transaction."""
 
     @overload
     def __call__(self, function: B, /) -> B: ...

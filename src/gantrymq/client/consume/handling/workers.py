@@ -1,4 +1,4 @@
-"""Handlers at work: a fixed number of tasks that take what is there and finish it."""
+"""Workers: a fixed number of tasks that take messages, call the handler and finish them."""
 
 import asyncio
 import inspect
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class Work:
-    """A user's function and what its outcome means for the messages it was given."""
+    """A handler, and what its result means for the messages it was given."""
 
     def __init__(self, function: Callable[[Any], Any], batch_max: int, *, as_list: bool) -> None:
         self._function, self._as_list = function, as_list
@@ -24,7 +24,7 @@ class Work:
         self._is_async = inspect.iscoroutinefunction(function)
 
     async def run(self, batch: list[Delivery]) -> None:
-        """None acknowledges, an exception retries, a status says which; any other value retries."""
+        """Call the handler: None acks, an exception retries, a status decides, all else retries."""
         given = batch if self._as_list else batch[0]
         try:
             result = self._function(given)
@@ -56,7 +56,7 @@ class Work:
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Whether this task is cancelled, and not something that the handler waited for."""
+    """Whether this task was cancelled, rather than something that the handler awaited."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
@@ -80,12 +80,12 @@ class Workers:
             try:
                 await work.run(batch)
             except Exception:
-                # A verb that failed, for instance after the consumer was closed.
+                # ack, retry or dead failed, for instance because the consumer was closed.
                 log.exception("finishing %s failed", counted(len(batch), "message"))
 
     async def stop(self, grace: float) -> None:
-        """Let running handlers end; those that do not are cancelled after `grace` seconds."""
-        # A handler may close its own consumer: it must not wait for itself.
+        """Wait for running handlers; cancel those that still run after `grace` seconds."""
+        # A handler may close its own consumer: do not wait for that handler.
         closers = {asyncio.current_task(), *self.closers}
         others = [task for task in self._tasks if task not in closers]
         if not others:

@@ -1,4 +1,4 @@
-"""How a consumer is doing: rates and times of the last minute, by topic."""
+"""Rates and times of a consumer over the last minute, by topic."""
 
 from collections import deque
 from typing import Final
@@ -9,7 +9,7 @@ BUCKET_SECONDS: Final = 10.0
 
 
 class WindowCount:
-    """A count and a sum, kept in buckets of ten seconds so that old ones can be forgotten."""
+    """A count and a sum over a sliding window, in buckets of ten seconds."""
 
     __slots__ = ("_buckets", "_keep")
 
@@ -35,17 +35,17 @@ class WindowCount:
         return int(sum(bucket[1] for bucket in self._buckets))
 
     def rate(self, now: float) -> float:
-        """Per second."""
+        """The count per second."""
         return self.total(now) / self._keep
 
     def average(self, now: float) -> float:
-        """Of the amounts."""
+        """The mean of the amounts."""
         count = self.total(now)
         return sum(bucket[2] for bucket in self._buckets) / count if count else 0.0
 
 
 class TopicStats:
-    """One topic of one consumer."""
+    """The figures of one topic of one consumer."""
 
     __slots__ = ("done", "failed", "failed_hour", "pulls")
 
@@ -76,7 +76,7 @@ class TopicStats:
 
 
 class ConsumeStats:
-    """All topics of one consumer."""
+    """The figures of all topics of one consumer."""
 
     def __init__(self) -> None:
         self._topics: dict[str, TopicStats] = {}

@@ -24,7 +24,7 @@ FILE_NAME = "offsets.json"
 
 
 class OffsetStore(Protocol):
-    """Keeps one number a queue. Your own kind only needs these four verbs."""
+    """Stores the progress of a group, one offset a queue. An own store has these four methods."""
 
     async def load(self) -> None:
         """Called once, before anything is read."""
@@ -33,14 +33,14 @@ class OffsetStore(Protocol):
         """The stored progress; None when the group never stored any."""
 
     async def store(self, offsets: dict[Queue, int], *, wait: bool) -> None:
-        """Keep these. With `wait` return once they are kept, or raise; else do it when you can."""
+        """Store offsets. With `wait` return when they are stored, or raise; else log a failure."""
 
     def forget(self, queue: Queue) -> None:
-        """The queue is somebody else's now: what is remembered of it may be outdated."""
+        """Drop what is cached of a queue that this member gave up."""
 
 
 class RemoteOffsets:
-    """The broker keeps them, so that any member of the group can go on."""
+    """Progress on the broker, so that any member of the group can continue."""
 
     def __init__(self, instance: Instance, group: str, *, skip_young_queues: bool = False) -> None:
         self._instance, self._group = instance, group
@@ -49,7 +49,7 @@ class RemoteOffsets:
         self._stored: dict[Queue, int] = {}
 
     async def load(self) -> None:
-        """Nothing to do: the broker is asked queue by queue."""
+        """Nothing to do: `read` asks the broker for each queue."""
 
     async def read(self, queue: Queue) -> int | None:
         await self._instance.routes.get(queue.topic)
@@ -69,8 +69,8 @@ class RemoteOffsets:
         return found.offset
 
     async def store(self, offsets: dict[Queue, int], *, wait: bool) -> None:
-        """One commit after the other, each answered: a broker may handle two at once in any
-        order, and an earlier one that lands last would take progress back."""
+        """Commit one set of offsets at a time: a broker may handle two commits of a queue in any
+        order, and the older one last would move progress back."""
         async with self._turn:
             await self._store(offsets, wait)
 
@@ -103,7 +103,7 @@ class RemoteOffsets:
         except BrokerRefused as error:
             if error.code != ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
                 raise
-            # A new group that is quicker than its first heartbeat.
+            # The broker learns of a new group by its heartbeat: send one, then commit again.
             await instance.heartbeat_now()
             await instance.call(address, calls.UPDATE_CONSUMER_OFFSET, header)
 
@@ -112,7 +112,7 @@ class RemoteOffsets:
 
 
 class LocalOffsets:
-    """A file in RocketMQ's own form, with its `.bak`; each broadcasting client has its own."""
+    """Progress of a broadcasting client in a file of RocketMQ's format, with a `.bak` file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -120,8 +120,8 @@ class LocalOffsets:
 
     @classmethod
     def of(cls, instance: Instance, group: str, directory: str | None = None) -> "LocalOffsets":
-        """The file of a group. Without an instance name the id is the same in every process, as
-        RocketMQ has it: a restarted consumer finds its progress again."""
+        """The file of a group. With the default instance name its path is the same for every
+        process, as in RocketMQ, so that a restarted consumer finds its progress again."""
         ip, _, name = instance.client_id.partition("@")
         if instance.options.instance_name == "DEFAULT":
             name = "DEFAULT"
@@ -154,11 +154,11 @@ class LocalOffsets:
             log.warning("progress not stored in %s: %s", self._path, error)
 
     def forget(self, queue: Queue) -> None:
-        """A broadcasting client is the only reader of its file: nothing can be outdated."""
+        """Nothing to do: no other client writes this file."""
 
 
 def parse_offsets(data: bytes) -> dict[Queue, int]:
-    """Read the table whose keys are queues; both ways to write such a key are known."""
+    """Parse the table by queue; a key is an object, or its JSON as a string."""
     if not data.strip():
         raise ProtocolError("the file is empty")
     table = fastjson.loads(data)
@@ -167,7 +167,7 @@ def parse_offsets(data: bytes) -> dict[Queue, int]:
 
 
 def queue_pairs(rows: Any) -> Iterable[tuple[Queue, int]]:
-    """Queue and number of each row: an object-keyed map, or a list of flat rows."""
+    """Queue and offset of each row: of an object-keyed map, or of a list of flat rows."""
     try:
         if isinstance(rows, dict):
             for key, offset in rows.items():

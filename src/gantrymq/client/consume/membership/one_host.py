@@ -1,4 +1,4 @@
-"""A store on one machine serves members on that machine only: who else is in the group?"""
+"""Checks that all members of a group run on this machine, as a store on one machine needs."""
 
 from collections.abc import Iterable
 
@@ -9,13 +9,13 @@ from gantrymq.client.core.instance import Instance
 
 
 async def check_one_host(instance: Instance, group: str, topics: Iterable[str]) -> None:
-    """Raise when a member's client id (`ip@name`) names another machine than ours."""
+    """Raise when a member's client id (`ip@name`) has another address than this client's."""
     own = instance.client_id.partition("@")[0]
     for topic in topics:
         try:
             route = await instance.routes.get(topic)
         except GantryError:
-            continue  # no route, no queues: nothing is read from it yet
+            continue  # a topic without a route has no queues to read yet
         members = await members_of(instance, group, route) or []
         foreign = [member for member in members if member.partition("@")[0] != own]
         if foreign:

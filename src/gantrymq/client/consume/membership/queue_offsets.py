@@ -1,4 +1,4 @@
-"""The offsets of a queue itself, and where a group that never read it begins."""
+"""The first and next offset of a queue, and where a group without progress begins."""
 
 from datetime import datetime
 from typing import Final
@@ -22,7 +22,7 @@ async def _master(instance: Instance, queue: Queue) -> str:
 
 
 async def max_offset(instance: Instance, queue: Queue) -> int:
-    """The offset the next message of the queue will have."""
+    """The offset that the next message of the queue will get."""
     header = QueueRequest(topic=queue.topic, queue_id=queue.queue_id)
     address = await _master(instance, queue)
     found, _ = await instance.call(address, calls.GET_MAX_OFFSET, header)
@@ -30,7 +30,7 @@ async def max_offset(instance: Instance, queue: Queue) -> int:
 
 
 async def min_offset(instance: Instance, queue: Queue) -> int:
-    """The offset of the first message still there."""
+    """The offset of the oldest message that is still stored."""
     header = QueueRequest(topic=queue.topic, queue_id=queue.queue_id)
     address = await _master(instance, queue)
     found, _ = await instance.call(address, calls.GET_MIN_OFFSET, header)
@@ -48,9 +48,10 @@ async def search_offset(instance: Instance, queue: Queue, timestamp_ms: int) -> 
 async def start_offset(
     instance: Instance, offsets: OffsetStore, queue: Queue, where: str, timestamp_ms: int
 ) -> int:
-    """Where to begin: the stored progress, or what `where` says for a group without any.
+    """The offset to begin at: the stored progress, or without any the one that `where` chooses.
 
-    Retries are never history: a group reads its own retry topic from the start.
+    A group without progress reads its retry topic from the first offset, or from the last if
+    `where` is a timestamp.
     """
     stored = await offsets.read(queue)
     if stored is not None:
@@ -64,7 +65,7 @@ async def start_offset(
 
 
 def timestamp_of(text: str | None, now_ms: int) -> int:
-    """Milliseconds of a `yyyyMMddHHmmss` in local time; half an hour ago without one."""
+    """A `yyyyMMddHHmmss` in local time as milliseconds; None is half an hour ago."""
     if text is None:
         return now_ms - TIMESTAMP_DEFAULT_MS_AGO
     try:

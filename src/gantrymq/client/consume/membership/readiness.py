@@ -1,8 +1,7 @@
-"""Whether a consumer can read what it subscribed to, and saying so when it cannot.
+"""Whether a consumer can read the topics it subscribed to; logs or raises when it cannot.
 
-A missing topic or an unreachable name server may be mended at any moment, so a consumer keeps
-asking. Who watches its log is told once, when the trouble begins; who wants an error instead gives
-a `start_timeout`.
+A topic may be created, and a name server come back, at any moment, so a consumer keeps asking. It
+logs one warning when the trouble begins; with a `start_timeout` it raises an error instead.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ SILENCE_SECONDS_MAX: Final = 5.0
 
 
 class NotReady(ClientError):
-    """Not everything that was subscribed to could be read within `start_timeout`."""
+    """A subscribed topic could not be read within `start_timeout`."""
 
 
 class Readiness:
@@ -43,7 +42,7 @@ class Readiness:
         self._looked = asyncio.Event()
 
     def troubles(self) -> dict[str, str]:
-        """By topic what keeps it from being read; the empty topic: there is none at all."""
+        """Topic to why it cannot be read; the empty topic stands for no subscription at all."""
         wanted = [topic for topic in self._topics if not topic.startswith(RETRY_PREFIX)]
         if not wanted:
             return {"": NO_SUBSCRIPTION}
@@ -52,7 +51,7 @@ class Readiness:
         }
 
     def look(self, *, waits: bool = False) -> None:
-        """After queues were shared out, or when somebody begins to wait for messages."""
+        """Log what changed: after a rebalance, or when a caller waits for messages (`waits`)."""
         found = self.troubles()
         now = asyncio.get_running_loop().time()
         age = now - self._started
@@ -74,7 +73,7 @@ class Readiness:
             self._looked.set()
 
     async def wait(self, seconds: float) -> None:
-        """Return as soon as everything can be read; raises NotReady when that takes too long."""
+        """Return when every topic can be read; raises NotReady after `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 while not self._looks or self.troubles():
@@ -93,7 +92,7 @@ class Readiness:
 
 
 async def ready_or(readiness: Readiness, seconds: float, fail: Callable[[NotReady], None]) -> None:
-    """The same for a consumer that subscribes after it was started: whoever waits is told."""
+    """Wait for a topic subscribed to after the start; passes NotReady to `fail`."""
     try:
         await readiness.wait(seconds)
     except NotReady as error:

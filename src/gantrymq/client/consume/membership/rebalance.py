@@ -37,7 +37,7 @@ RETRY_SECONDS_MIN: Final = 0.1
 
 
 async def members_of(instance: Instance, group: str, route: Route) -> list[str] | None:
-    """The client ids of a group as one of the topic's brokers knows them; None: nobody says."""
+    """The client ids of a group as one of the topic's brokers knows them; None: none answers."""
     brokers = list(route.broker_datas)
     instance.rng.shuffle(brokers)
     for broker in brokers:
@@ -58,7 +58,7 @@ async def members_of(instance: Instance, group: str, route: Route) -> list[str] 
 async def my_queues(
     instance: Instance, group: str, topic: str, strategy: Strategy, *, broadcast: bool
 ) -> list[Queue] | None:
-    """My share of a topic; None when it cannot be known now, so that all stays as it is."""
+    """This member's queues of a topic; None when route or members are not known: keep all."""
     try:
         route = await instance.routes.get(topic)
     except GantryError as error:
@@ -69,7 +69,7 @@ async def my_queues(
         return queues
     members = await members_of(instance, group, route)
     if members is not None and instance.client_id not in members:
-        # The broker has not heard of us, or forgot us when it restarted: tell it, then ask again.
+        # The broker does not know this client yet, or restarted: send a heartbeat, ask again.
         await instance.heartbeat_now()
         members = await members_of(instance, group, route)
     if not members:
@@ -85,7 +85,7 @@ class Rebalancing:
         self._woken = asyncio.Event()
 
     def listen(self, instance: Instance, group: str) -> Callable[[], None]:
-        """Wake when the group's members or a topic's queues change; returns how to stop that."""
+        """Wake when the group's members or a route changes; returns the function that ends this."""
 
         async def members_changed(_: Connection, command: Command) -> Command | None:
             if command.ext.get("consumerGroup") != group:
@@ -103,11 +103,11 @@ class Rebalancing:
         return stop
 
     def wake(self) -> None:
-        """Do not wait for the interval."""
+        """Run the next step now, not after the interval."""
         self._woken.set()
 
     async def run(self) -> None:
-        """For ever. The step returns None when settled, else the longest pause it can bear."""
+        """Loop until cancelled. The step returns None when settled, else the longest pause (s)."""
         pause = RETRY_SECONDS_MIN
         while True:
             self._woken.clear()

@@ -1,4 +1,4 @@
-"""One line for each message that is retried or dies: which try of how many, when again, why."""
+"""Logs each retried or dead message: which try of how many, the next time, the reason."""
 
 import logging
 from typing import Final
@@ -21,7 +21,7 @@ NO_LIMIT: Final = 2**31 - 1
 def tell_sent_back(
     group: str, message: Received, delay_level: int, retries_max: int, *, sure: bool
 ) -> None:
-    """A broker has taken a message back. Not `sure`: the group's own limit may be another."""
+    """Log a send-back. Without `sure`, the limit is the default, and the group's may differ."""
     tries = message.reconsume_times + 1
     if delay_level == DEAD_LEVEL:
         tell_dead(group, message, f"try {tries}")
@@ -42,7 +42,7 @@ def tell_sent_back(
 
 
 def tell_in_place(message: Delivery, retries_max: int | None, pause_seconds: float) -> None:
-    """An ordered queue tries a message again itself."""
+    """Log a retry in place of an ordered queue."""
     which = f"try {message.reconsume_times + 1}"
     which += _limit(NO_LIMIT if retries_max is None else retries_max, sure=True)
     log.warning(
@@ -66,7 +66,7 @@ def tell_dead(group: str, message: Received, which: str) -> None:
 
 
 def cause(message: Received) -> str:
-    """Why it failed, as far as that was said."""
+    """Why the message failed; empty when not known."""
     failure = message.failure if isinstance(message, Delivery) else None
     if failure is None:
         return ""

@@ -1,4 +1,4 @@
-"""Giving a message back to the broker: for a later retry, or to the dead letters."""
+"""Send-back: returns a message to the broker for a later retry, or to the dead letters."""
 
 import logging
 
@@ -21,7 +21,7 @@ RETRIES_MAX_DEFAULT = 16
 
 
 class SendBacks:
-    """Sends messages of one group back; when that fails, as new messages to its retry topic."""
+    """Sends messages of one group back; if that fails, as new messages to its retry topic."""
 
     def __init__(self, instance: Instance, group: str, retries_max: int | None) -> None:
         self._instance, self._group = instance, group
@@ -29,7 +29,7 @@ class SendBacks:
         """Our own limit; None leaves it to the group's settings on the broker."""
 
     async def __call__(self, message: Received, delay_level: int) -> None:
-        """Returns once the broker has it; raises the first reason when every way failed."""
+        """Returns when a broker has the message; raises the first error when both ways failed."""
         try:
             await self._send_back(message, delay_level)
         except GantryError as refused:
@@ -67,7 +67,7 @@ class SendBacks:
         await self._instance.call(address, calls.CONSUMER_SEND_MSG_BACK, header)
 
     async def _send_anew(self, message: Received, delay_level: int) -> None:
-        """The way for a broker that is read from its slave, or no longer has the record."""
+        """Send it to the retry topic: the master is down, or no longer has the record."""
         instance, topic = self._instance, retry_topic(self._group)
         route = await instance.routes.get(topic)
         queues = instance.routes.publish_queues(route, topic)
@@ -105,6 +105,6 @@ class SendBacks:
 
 
 def _failure(message: Received) -> Failure:
-    """Why it is sent back, as far as that was said."""
+    """Why it is sent back; empty fields when not known."""
     known = message.failure if isinstance(message, Delivery) else None
     return known or Failure()

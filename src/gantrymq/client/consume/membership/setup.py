@@ -1,4 +1,4 @@
-"""What the parts of one consumer have in common."""
+"""What the parts of one consumer share."""
 
 from dataclasses import dataclass, field
 
@@ -25,7 +25,7 @@ _RESERVED_GROUPS = ("DEFAULT_CONSUMER", "DEFAULT_PRODUCER")
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """One consumer's place in the world and its settings."""
+    """One consumer's instance, group, subscriptions and settings."""
 
     instance: Instance
     group: str
@@ -66,7 +66,7 @@ def strategy_named(name: AllocateStrategy) -> Strategy:
 
 
 def check_group(group: str) -> str:
-    """A group name must be chosen: two strangers must not share one by accident."""
+    """Refuse a reserved group name, which unrelated programs would share, or a bad one."""
     if group in _RESERVED_GROUPS:
         raise ConsumerMisused(f"group {group!r} is reserved: choose a name of your own")
     return check_group_name(group)

@@ -1,7 +1,7 @@
-"""Where a group without progress begins, in words: `Consumer(start="first")`.
+"""Where a group without progress begins: `Consumer(start="first")`.
 
 RocketMQ has three options for it (`consumeFromWhere` and `consumeTimestamp`); a start is one value
-and becomes two of them. A group that has read a queue goes on where it was, whatever is said here.
+that sets them. A group with progress in a queue continues there, whatever the start is.
 """
 
 from datetime import datetime
@@ -21,7 +21,7 @@ _ANY_TIME_MS = 1_700_000_000_000
 
 
 def with_start(options: ConsumerOptions, start: Start | None) -> ConsumerOptions:
-    """The options that say the same; refuses what is no start."""
+    """The options with the start applied; refuses a value that is not a start."""
     if start is None:
         return options
     if start == "first":
@@ -31,7 +31,7 @@ def with_start(options: ConsumerOptions, start: Start | None) -> ConsumerOptions
     else:
         moment_of(start, _ANY_TIME_MS)
         where = "CONSUME_FROM_TIMESTAMP"
-    # What was said is meant: a young queue is not read from its first message against it.
+    # An explicit start holds for young queues too, which are else read from their first message.
     return msgspec.structs.replace(
         options, consume_from_where=where, from_last_skips_young_queues=start != "first"
     )

@@ -1,8 +1,8 @@
-"""What a consumer wants to read, and telling the brokers about it.
+"""The subscriptions of a consumer, and how brokers learn of them.
 
-An SQL condition is read here before anybody hears of it. Then every broker of the topic is asked
-whether it takes it: RocketMQ's brokers ignore operators that they do not know together with all
-that follows, and a consumer would wait for messages that never come.
+The client parses an SQL condition first, then asks every broker of the topic whether it accepts it:
+RocketMQ's brokers ignore an operator that they do not know and everything after it, so that the
+consumer would wait for messages that never come.
 """
 
 import logging
@@ -29,7 +29,7 @@ TEXT_OPERATORS = frozenset({"CONTAINS", "STARTSWITH", "ENDSWITH"})
 
 
 class Subscribing:
-    """The table of subscriptions; a change is announced before anything is pulled."""
+    """The table of subscriptions; brokers get a change by heartbeat before the next pull."""
 
     def __init__(self, group: str, *, retries: bool) -> None:
         self._group, self._retries = group, retries
@@ -41,7 +41,7 @@ class Subscribing:
         self.table: dict[str, Subscription] = {}
 
     def start(self, instance: Instance, wake: Callable[[], None]) -> None:
-        """From now on subscriptions reach brokers. Versions are times: later means newer."""
+        """From now on announce subscriptions. A version is a time in ms: larger is newer."""
         self._instance, self._wake = instance, wake
         for topic, wanted in list(self.table.items()):
             self._put(topic, wanted.sub_string, wanted.expression_type)
@@ -76,7 +76,7 @@ class Subscribing:
         return max(now_ms, self._version + 1)
 
     async def announce(self) -> None:
-        """Heartbeat what changed; raises when a broker says that an SQL condition is wrong."""
+        """Send changes by heartbeat; raises BrokerRefused if a broker refuses an SQL condition."""
         instance, version = self._instance, self._version
         assert instance is not None
         if version == self._announced:
@@ -108,7 +108,7 @@ class Subscribing:
 
 
 async def check_sql(instance: Instance, group: str, address: str, wanted: Subscription) -> None:
-    """Ask a broker whether it takes a condition; BrokerRefused says why not."""
+    """Ask a broker whether it accepts an SQL condition; raises BrokerRefused with the reason."""
     body = CheckClient(client_id=instance.client_id, group=group, subscription_data=wanted)
     try:
         _, answer = await instance.call(

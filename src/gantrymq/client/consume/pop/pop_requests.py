@@ -1,6 +1,6 @@
-"""One pop and what follows it: ask a broker for messages of any queue, and settle them.
+"""POP requests: pop messages of any queue of a broker, acknowledge them, change their time.
 
-The codes do not fit the binary header's 16 bits, so these requests always travel as JSON.
+The request codes do not fit into the binary header's 16 bits, so these requests are always JSON.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,11 +45,11 @@ R = TypeVar("R", bound=Header)
 
 
 class PopUnsupported(ClientError):
-    """The broker is older than popping."""
+    """The broker does not support POP."""
 
 
 class LoanOver(GantryError):
-    """The message is no longer lent to whoever asks: it is, or will be, delivered again."""
+    """The invisible time of a popped message is over: the broker delivers it again."""
 
 
 class PopSource(NamedTuple):
@@ -60,9 +60,9 @@ class PopSource(NamedTuple):
 
 
 class Popped(Received):
-    """One loan of a message: invisible for others until its time is over.
+    """A popped message: invisible for other consumers until `due_ms`.
 
-    Finish it once, with `ack` or `retry`; `extend` asks for more time as often as need be.
+    Finish it once, with `ack` or `retry`; `extend` asks for more time, as often as needed.
     """
 
     __slots__ = ("_keeper", "_tries", "finished", "handle")
@@ -84,32 +84,32 @@ class Popped(Received):
 
     @property
     def reconsume_times(self) -> int:
-        """How often it was delivered before."""
+        """How many times it was delivered before."""
         return max(self._head.reconsume_times, self._tries)
 
     @property
     def due_ms(self) -> int:
-        """When it becomes visible for others again, by the broker's clock."""
+        """When it becomes visible for other consumers again, in ms of the broker's clock."""
         return self.handle.pop_ms + self.handle.invisible_ms
 
     async def ack(self) -> None:
-        """The work is done: do not deliver it again. What fails may be called again."""
+        """The work is done: do not deliver it again. An ack that raises may be repeated."""
         with self.finishing("ack"):
             await self._keeper.ack(self)
 
     async def extend(self, seconds: float) -> None:
-        """Keep it for so many seconds from now on."""
+        """Keep it invisible for `seconds` from now."""
         self.check_open()
         self.handle = await self._keeper.change(self, int(seconds * 1000))
 
     async def retry(self, seconds: float = 0.0) -> None:
-        """Deliver it again, after so many seconds."""
+        """Deliver it again after `seconds`."""
         with self.finishing("retry"):
             await self._keeper.change(self, int(seconds * 1000))
 
     @contextmanager
     def finishing(self, verb: str) -> Iterator[None]:
-        """Finished once the broker knows it: before, the loan is open."""
+        """Mark it as finished while the request runs; open again if the request raises."""
         self.check_open()
         self.finished = verb
         try:
@@ -124,7 +124,7 @@ class Popped(Received):
 
 
 class PopClient:
-    """Talks to brokers on behalf of one group."""
+    """Sends the POP requests of one group."""
 
     def __init__(self, instance: Instance, group: str) -> None:
         self.instance, self.group = instance, group
@@ -153,7 +153,7 @@ class PopClient:
             return None, answer
         raise BrokerRefused(answer.code, answer.remark, address)
 
-    # taking
+    # popping
 
     async def pop(
         self,
@@ -166,7 +166,7 @@ class PopClient:
         init_mode: int,
         attempt: str | None,
     ) -> list[Popped]:
-        """Up to `count` messages; the broker holds the request for `wait` seconds if need be."""
+        """Pop up to `count` messages; without any the broker holds the request `wait` seconds."""
         header = p.PopRequest(
             consumer_group=self.group,
             topic=source.topic,
@@ -221,7 +221,7 @@ class PopClient:
         return messages
 
     async def has_news(self, source: PopSource, wait: float, attempt: str | None) -> bool:
-        """Wait until a pop would find something."""
+        """Wait up to `wait` seconds; True when a pop would find a message."""
         header = p.NotificationRequest(
             consumer_group=self.group,
             topic=source.topic,
@@ -253,7 +253,7 @@ class PopClient:
         await self._surely(handle.broker_name, calls.ACK_MESSAGE, header)
 
     async def ack_many(self, messages: Iterable[Popped]) -> None:
-        """One request a broker, to all of them; raises what the first said that failed."""
+        """Acknowledge with one request a broker; raises the first error after all brokers."""
         by_broker: dict[str, list[Popped]] = {}
         for message in messages:
             message.check_open()
@@ -271,7 +271,7 @@ class PopClient:
             raise failures[0]
 
     async def _ack_part(self, broker_name: str, part: list[Popped]) -> None:
-        """Brokers that know no batches get single ones."""
+        """Acknowledge as a batch, or one by one if the broker supports no batches."""
         body = fastjson.dumps(BatchAckBody(acks=self._batch(part), broker_name=broker_name))
         try:
             await self._surely(broker_name, calls.BATCH_ACK_MESSAGE, Nothing(), body)
@@ -301,7 +301,7 @@ class PopClient:
         ]
 
     async def change(self, message: Popped, invisible_ms: int) -> Handle:
-        """The handle for the new time."""
+        """Change the invisible time; returns the new handle, or raises LoanOver."""
         handle = message.handle
         header = p.ChangeInvisibleRequest(
             consumer_group=self.group,
@@ -329,7 +329,7 @@ class PopClient:
     async def _surely(
         self, broker_name: str, call: Call[Q, R], header: Q, body: bytes = b""
     ) -> None:
-        """Acknowledging twice is no harm, so a lost connection is no reason to give up."""
+        """Send an ack, again after transport errors: a repeated ack does no harm."""
         for left in reversed(range(ACK_TRIES)):
             try:
                 await self._call(broker_name, call, header, body)

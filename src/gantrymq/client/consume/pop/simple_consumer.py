@@ -1,4 +1,4 @@
-"""A consumer without queues of its own: it borrows messages, and acknowledges each by itself."""
+"""The simple consumer: pops messages of any queue and acknowledges each by itself."""
 
 import asyncio
 import logging
@@ -35,7 +35,7 @@ UNAVAILABLE = (*TRANSPORT_ERRORS, NoRoute, BrokerUnknown)
 
 
 class SimpleConsumer(Lifecycle):
-    """Borrows messages of a group's topics for a time; whoever has not acked then, loses them.
+    """Pops messages; one that is not finished within `invisible` is delivered again.
 
         async with SimpleConsumer("localhost:9876", group="billing", invisible=30) as consumer:
             consumer.subscribe("orders")
@@ -43,8 +43,8 @@ class SimpleConsumer(Lifecycle):
                 ...
                 await message.ack()
 
-    No queue belongs to anybody: any number of members may work on one queue, and one slow message
-    holds up no other. Needs GantryMQ or RocketMQ 5 brokers.
+    There is no assignment: any number of members may pop from one queue, and a slow message holds
+    up no other. Needs GantryMQ or RocketMQ 5 brokers.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class SimpleConsumer(Lifecycle):
         )
 
     async def _shut(self) -> None:
-        """Leave the group. What was received and not finished comes back when its time is over."""
+        """Leave the group. A message that is not finished is delivered again after its time."""
         self._subscribing.stop()
         await self._give_back(list(self._stash))
         await self._instance.unregister_consumer(self.group)
@@ -109,7 +109,7 @@ class SimpleConsumer(Lifecycle):
         self._subscribing.subscribe(topic, tags, sql)
 
     def unsubscribe(self, topic: str) -> None:
-        """Read it no more."""
+        """Stop reading a topic."""
         self._subscribing.unsubscribe(topic)
 
     # messages
@@ -129,7 +129,7 @@ class SimpleConsumer(Lifecycle):
         return await _Receiving(self, max, deadline, attempt).run()
 
     def _from_stash(self, count: int) -> list[Popped]:
-        """Messages of a loop that was left, or of a receive that was cancelled on the way."""
+        """Messages popped by a loop that was left, or by a receive that was cancelled."""
         found: list[Popped] = []
         oldest = self._instance.clock.now_ms() + SPARE_MS
         while self._stash and len(found) < count:
@@ -139,7 +139,7 @@ class SimpleConsumer(Lifecycle):
         return found
 
     def keep(self, messages: Sequence[Popped]) -> None:
-        """Leave borrowed messages to the next receive; whoever closes first gives them back."""
+        """Keep popped messages for the next receive; `close` gives them back to the broker."""
         self._stash.extendleft(reversed(messages))
 
     async def ack_many(self, messages: Iterable[Popped]) -> None:
@@ -154,7 +154,7 @@ class SimpleConsumer(Lifecycle):
                 found = self._from_stash(1) or await self.receive()
             except Closed:
                 return
-            # Who leaves the loop leaves the rest to the next; whose time is over is not shown.
+            # The rest is kept for the next loop, which leaves out messages whose time is over.
             self.keep(found[1:])
             for message in found[:1]:
                 yield message
@@ -164,7 +164,7 @@ class SimpleConsumer(Lifecycle):
     async def pop(
         self, source: PopSource, count: int, wait: float, attempt: str | None
     ) -> list[Popped]:
-        """A pop whose answer is never thrown away: it goes to whoever receives next."""
+        """Pop; if the caller is cancelled meanwhile, the messages go to the next receive."""
         wanted = self._subscribing.table.get(source.topic)
         if wanted is None:
             return []
@@ -208,7 +208,7 @@ class SimpleConsumer(Lifecycle):
                 log.info("%s comes back when its time is over: %s", message.msg_id, error)
 
     async def sources(self) -> list[PopSource]:
-        """Every topic on every broker that has it, another one first each time."""
+        """Every pair of topic and broker; each call begins with the next one."""
         found = []
         for topic in list(self._subscribing.table):
             route = await self._instance.routes.get(topic)
@@ -228,7 +228,7 @@ class SimpleConsumer(Lifecycle):
         return await self._keeper.has_news(source, wait, attempt)
 
     async def refresh(self) -> None:
-        """A broker did not answer: look where the topics are now."""
+        """Refresh the routes after a broker did not answer."""
         for topic in list(self._subscribing.table):
             try:
                 await self._instance.routes.refresh(topic)
@@ -237,7 +237,7 @@ class SimpleConsumer(Lifecycle):
 
 
 class _Receiving:
-    """One receive: a look at every source, then waiting for the first that has something."""
+    """One receive: pop from every source, then wait for the first one that has messages."""
 
     def __init__(
         self, consumer: SimpleConsumer, count: int, deadline: float, attempt: str | None
@@ -251,7 +251,7 @@ class _Receiving:
         return max(0.0, self._deadline - asyncio.get_running_loop().time())
 
     async def run(self) -> list[Popped]:
-        """Until something is there or the time is over; raises if nobody ever answered."""
+        """Return messages, or [] after the deadline; raises if the last round had failures."""
         while True:
             self._failures.clear()
             found = await self._round()
@@ -287,7 +287,7 @@ class _Receiving:
             return []
 
     async def _first_news(self, sources: list[PopSource]) -> list[Popped]:
-        """Ask all of them at once, take from the first that says yes."""
+        """Ask all sources at once, and pop from the first that has messages."""
         wait = self._left
         if not wait:
             return []

@@ -1,4 +1,4 @@
-"""A consumer that is polled: subscribe or assign, poll batches, seek, commit."""
+"""The lite pull consumer: subscribe or assign, poll batches, seek, commit."""
 
 import asyncio
 import logging
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class LitePullConsumer(Lifecycle):
-    """Gives you the next messages when you ask; what a poll returned counts as read at the next.
+    """Returns the next messages at each poll; a poll marks those of the poll before as read.
 
     async with LitePullConsumer("localhost:9876", group="loader") as consumer:
         consumer.subscribe("orders")
@@ -126,7 +126,7 @@ class LitePullConsumer(Lifecycle):
             self._background.every(seconds, self._process_queues.persist)
 
     async def _shut(self) -> None:
-        """Leave the group; with auto commit, what was polled counts as read."""
+        """Leave the group; with auto commit, polled messages count as read."""
         for stop in self._stops:
             stop()
         self._process_queues.stop_pulls()
@@ -140,7 +140,7 @@ class LitePullConsumer(Lifecycle):
 
     async def __aexit__(self, kind: object, *exc: object) -> None:
         if kind is not None:
-            # The last batch was not worked through: it will be delivered again.
+            # The last batch may be unfinished: it will be delivered again.
             self._polled.clear()
         await self.close()
 
@@ -153,7 +153,7 @@ class LitePullConsumer(Lifecycle):
         self._subscribing.subscribe(topic, tags, sql)
 
     def assign(self, queues: Iterable[Queue]) -> None:
-        """Read exactly these queues, whoever else does; replaces an earlier assignment."""
+        """Read exactly these queues, outside of the rebalance; replaces an earlier assignment."""
         if self._assigned is None and self._subscribing.table:
             raise ConsumerMisused("this consumer has subscribed: it cannot be assigned queues")
         self._assigned = sorted(dict.fromkeys(queues))
@@ -198,7 +198,7 @@ class LitePullConsumer(Lifecycle):
         return sorted(self._process_queues.held)
 
     async def wait_assigned(self, count: int = 1) -> list[Queue]:
-        """Wait until at least so many queues are held."""
+        """Wait until at least `count` queues are held."""
         self._check_open()
         changed = asyncio.Event()
         listeners = self._process_queues.on_change
@@ -216,7 +216,7 @@ class LitePullConsumer(Lifecycle):
         return self.assignment
 
     async def queues(self, topic: str) -> list[Queue]:
-        """All queues of a topic that may be read."""
+        """All readable queues of a topic."""
         self._check_open()
         route = await self._instance.routes.get(topic)
         return sorted(self._instance.routes.subscribe_queues(route, topic))
@@ -224,7 +224,7 @@ class LitePullConsumer(Lifecycle):
     # messages
 
     async def poll(self, timeout: float | None = None) -> list[Received]:
-        """The next messages of one queue; an empty list when none came in time (5 s)."""
+        """The next messages of one queue; [] when none came within `timeout` (5 s)."""
         self._check_open()
         self._count_as_read()
         limit = self.options.poll_timeout_ms / 1000 if timeout is None else timeout
@@ -246,7 +246,7 @@ class LitePullConsumer(Lifecycle):
                 process_queue.acked(message)
 
     async def seek(self, queue: Queue, offset: int) -> None:
-        """Read on from another offset; what was fetched already is forgotten."""
+        """Continue at another offset; messages pulled ahead are dropped."""
         self._check_open()
         low = await queue_offsets.min_offset(self._instance, queue)
         high = await queue_offsets.max_offset(self._instance, queue)
@@ -264,13 +264,13 @@ class LitePullConsumer(Lifecycle):
         await self.seek(queue, await queue_offsets.max_offset(self._instance, queue))
 
     async def offset_for_time(self, queue: Queue, when: datetime | int) -> int:
-        """The offset of the first message stored at that time (a datetime, or milliseconds)."""
+        """The offset of the first message stored at a time (a datetime, or ms) or later."""
         self._check_open()
         at_ms = int(when.timestamp() * 1000) if isinstance(when, datetime) else when
         return await queue_offsets.search_offset(self._instance, queue, at_ms)
 
     def pause(self, queues: Iterable[Queue]) -> None:
-        """Neither fetch nor return messages of these queues."""
+        """Neither pull nor return messages of these queues."""
         self._check_open()
         for queue in queues:
             self._process_queues.paused[queue] = None
@@ -278,7 +278,7 @@ class LitePullConsumer(Lifecycle):
                 self._process_queues.held[queue].paused = True
 
     def resume(self, queues: Iterable[Queue]) -> None:
-        """Go on with paused queues."""
+        """End the pause of these queues."""
         self._check_open()
         for queue in queues:
             self._process_queues.paused.pop(queue, None)
@@ -301,14 +301,14 @@ class LitePullConsumer(Lifecycle):
         return await self._offsets.read(queue)
 
     async def commit(self) -> None:
-        """Store the progress now, what was polled last included."""
+        """Store the progress now, the last poll included."""
         self._check_open()
         self._count_as_read()
         await self._process_queues.persist(wait=True)
 
 
 def as_push_options(options: PullOptions) -> ConsumerOptions:
-    """The same settings in the words of the machinery that both kinds share."""
+    """The settings as ConsumerOptions, which the shared parts take."""
     return ConsumerOptions(
         message_model=options.message_model,
         consume_from_where=options.consume_from_where,

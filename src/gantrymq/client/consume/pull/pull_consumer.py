@@ -1,4 +1,4 @@
-"""A consumer that asks for itself: any queue, any offset, its own progress."""
+"""The pull consumer: reads any queue at any offset; the caller keeps the progress."""
 
 import logging
 import random
@@ -41,7 +41,7 @@ QueueListener = Callable[[str, list[Queue], list[Queue]], None]
 
 
 class PullResult(NamedTuple):
-    """What one pull found, and where the next one begins."""
+    """The messages of one pull, and the offset of the next."""
 
     status: PullStatus
     messages: list[Received]
@@ -111,13 +111,13 @@ class PullConsumer(Lifecycle):
             self._share_queues()
 
     async def _shut(self) -> None:
-        """Leave the group. Offsets that were not committed are the caller's own affair."""
+        """Leave the group. Commits nothing: that is up to the caller."""
         self._stop_listening()
         await self._background.close()
         await self._instance.unregister_consumer(self.group)
 
     def _share_queues(self) -> None:
-        """Begin to share queues with the group, once."""
+        """Start the rebalance, once."""
         if not self._is_sharing:
             self._is_sharing = True
             self._background.spawn(self._rebalancing.run())
@@ -125,7 +125,7 @@ class PullConsumer(Lifecycle):
     # pulling
 
     async def queues(self, topic: str) -> list[Queue]:
-        """All queues of a topic that may be read."""
+        """All readable queues of a topic."""
         instance = self.instance
         route = await instance.routes.get(topic)
         return sorted(instance.routes.subscribe_queues(route, topic))
@@ -139,7 +139,7 @@ class PullConsumer(Lifecycle):
         sql: str | None = None,
         max_count: int = PULL_COUNT,
     ) -> PullResult:
-        """What lies at `offset` now, possibly nothing."""
+        """Pull the messages from `offset` on; returns at once, also without any."""
         timeout = self.options.pull_timeout_ms / 1000
         return await self._pull(queue, offset, tags, sql, max_count, 0.0, timeout)
 
@@ -152,7 +152,7 @@ class PullConsumer(Lifecycle):
         sql: str | None = None,
         max_count: int = PULL_COUNT,
     ) -> PullResult:
-        """The same, but the broker waits for a message to come (20 s unless set otherwise)."""
+        """The same, but without a message the broker holds the request (20 s by default)."""
         suspend = self.options.broker_suspend_ms / 1000
         timeout = self.options.suspend_timeout_ms / 1000
         return await self._pull(queue, offset, tags, sql, max_count, suspend, timeout)
@@ -191,7 +191,7 @@ class PullConsumer(Lifecycle):
         )
 
     async def _check_sql(self, queue: Queue, wanted: Subscription) -> None:
-        """Before the first pull with a condition the broker is asked whether it takes it."""
+        """Ask the broker, before the first pull with an SQL condition, whether it accepts it."""
         key = queue.broker_name, wanted.sub_string
         if key in self._checked:
             return
@@ -212,7 +212,7 @@ class PullConsumer(Lifecycle):
         max_bytes: int | None = None,
         suspend: float = 0.0,
     ) -> PullAnswer:
-        """For bulk readers: the answer's bytes untouched, records back to back."""
+        """Pull without decoding, for bulk readers: the body has the records back to back."""
         return await pull_raw(
             self.instance,
             self.group,
@@ -226,15 +226,15 @@ class PullConsumer(Lifecycle):
     # offsets
 
     async def min_offset(self, queue: Queue) -> int:
-        """The offset of the first message still there."""
+        """The offset of the oldest message that is still stored."""
         return await queue_offsets.min_offset(self.instance, queue)
 
     async def max_offset(self, queue: Queue) -> int:
-        """The offset the next message will have."""
+        """The offset that the next message will get."""
         return await queue_offsets.max_offset(self.instance, queue)
 
     async def search_offset(self, queue: Queue, when: datetime | int) -> int:
-        """The offset of the first message stored at that time (a datetime, or milliseconds)."""
+        """The offset of the first message stored at a time (a datetime, or ms) or later."""
         at_ms = int(when.timestamp() * 1000) if isinstance(when, datetime) else when
         return await queue_offsets.search_offset(self.instance, queue, at_ms)
 
@@ -249,13 +249,13 @@ class PullConsumer(Lifecycle):
         await self._offsets.store({queue: offset}, wait=True)
 
     async def send_back(self, message: Received, delay_level: int = BROKER_LEVEL) -> None:
-        """Put a message into the group's retry topic, or its dead letters with level -1."""
+        """Send a message back for a retry by the group; level -1 sends it to the dead letters."""
         await SendBacks(self.instance, self.group, None)(message, delay_level)
 
-    # shares
+    # assignment
 
     def on_queues_changed(self, topic: str, listener: QueueListener) -> None:
-        """Call back when the topic's queues or this member's share of them change."""
+        """Call `listener` when the topic's queues or this member's assignment change."""
         self._listeners.setdefault(topic, []).append(listener)
         self._shares.pop(topic, None)
         if self._state == "open":
@@ -267,7 +267,7 @@ class PullConsumer(Lifecycle):
         return list(dict.fromkeys([*self.options.register_topics, *self._listeners]))
 
     def share(self, topic: str) -> list[Queue]:
-        """This member's queues of a registered topic, as last shared out."""
+        """This member's queues of a registered topic, from the last rebalance."""
         return list(self._shares.get(topic, ([], []))[1])
 
     async def _share_out(self) -> float | None:
@@ -308,7 +308,7 @@ def _expression(topic: str, tags: str, sql: str | None) -> Subscription:
 
 
 def received(body: bytes, queue: Queue) -> list[Received]:
-    """The messages of a pull's answer; a bad record is an error, not an end."""
+    """The messages of a pull's answer; raises for a bad record."""
     cuts, bad = cut_records(body)
     if bad is not None:
         raise ProtocolError(f"pull of {queue}: {bad}") from bad

@@ -1,1 +1,1 @@
-"""The push consumer: messages are fetched ahead and given to handlers or to `async for`."""
+"""The push consumer: pulls messages ahead and gives them to a handler or to `async for`."""

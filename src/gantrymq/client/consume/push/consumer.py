@@ -1,4 +1,4 @@
-"""The consumer: subscribe, then iterate or register a handler."""
+"""The push consumer: subscribe, then iterate or register a handler."""
 
 import asyncio
 import logging
@@ -65,7 +65,7 @@ FROM_OPTIONS: Final = -1
 def _with_arguments(
     options: ConsumerOptions, broadcast: bool, concurrency: int | None, max_retries: int | None
 ) -> ConsumerOptions:
-    """The options that have an argument of their own, which is the stronger word."""
+    """The options, overridden by the arguments of the constructor."""
     changes: dict[str, Any] = {}
     if arguments.yes_or_no("broadcast", broadcast):
         changes["message_model"] = BROADCASTING
@@ -97,7 +97,7 @@ class Consumer(Lifecycle, Generic[Tx]):
                 await message.ack()
 
     or, with up to 20 at a time, `@consumer.handler` and `await consumer.run()`. `start` says where
-    a group begins that never read a queue: "first", "last" (the default), a datetime, "30m ago".
+    a group without progress begins: "first", "last" (the default), a datetime, "30m ago".
     """
 
     def __init__(
@@ -167,9 +167,9 @@ class Consumer(Lifecycle, Generic[Tx]):
     async def start(self) -> None:
         """Join the group. Leave it with `close`, or use `async with` for both.
 
-        With a `start_timeout` everything subscribed to must be readable within so many seconds:
-        its topics exist and their brokers answer. Otherwise NotReady is raised, here or, for what
-        is subscribed to later, where messages are waited for.
+        With a `start_timeout` all subscribed topics must be readable within so many seconds: they
+        exist and their brokers answer. Otherwise this raises NotReady; for a topic subscribed to
+        later, the wait for messages raises it.
         """
         if self._state == "open":
             return
@@ -236,7 +236,7 @@ class Consumer(Lifecycle, Generic[Tx]):
             self._start_workers(self._work)
 
     def _share(self, mine: str, queues: Sequence[Queue], members: Sequence[str]) -> list[Queue]:
-        """The strategy's answer; a consumer that traces writes down whom it shares with."""
+        """The strategy's assignment; a consumer with tracing records the members."""
         if self.tracing is not None:
             self.tracing.met(members)
         return self._strategy(mine, queues, members)
@@ -260,13 +260,13 @@ class Consumer(Lifecycle, Generic[Tx]):
 
     @property
     def _own_limit(self) -> int | None:
-        """What brokers are told; nothing unless it was chosen, so that the group's rule counts."""
+        """The limit sent to brokers; None unless the caller chose one: the group's limit counts."""
         if self._max_retries == FROM_OPTIONS:
             return None
         return NO_LIMIT if self._max_retries is None else self._max_retries
 
     async def close(self) -> None:
-        """Finish what runs, store the progress, leave the group. What is open comes again."""
+        """Wait for handlers, store the progress, leave the group. Open messages are redelivered."""
         was = self._state
         await super().close()
         if was == "open":
@@ -304,7 +304,7 @@ class Consumer(Lifecycle, Generic[Tx]):
         self._subscribing.subscribe(topic, tags, sql)
 
     def unsubscribe(self, topic: str) -> None:
-        """Read it no more; its queues are given up."""
+        """Stop reading a topic; its queues are given up."""
         self._subscribing.unsubscribe(topic)
 
     def _consumer_data(self) -> ConsumerData:
@@ -334,7 +334,7 @@ class Consumer(Lifecycle, Generic[Tx]):
         return bearable
 
     def _fail(self, error: GantryError) -> None:
-        """A mistake that no waiting mends: whoever waits for messages is told."""
+        """End the consumer by an error: callers that wait for messages get it."""
         log.error("consumer group %s: %s", self.group, error)
         self._failure = error
         self._handout.close()
@@ -348,12 +348,12 @@ class Consumer(Lifecycle, Generic[Tx]):
         return sorted(q for q in self._process_queues.held if not q.topic.startswith(RETRY_PREFIX))
 
     def on_assignment(self, listener: Callable[[list[Queue]], None]) -> None:
-        """Call back with all held queues whenever they change."""
+        """Call `listener` with all held queues when they change."""
         self._check_open()
         self._process_queues.on_change.append(listener)
 
     async def wait_assigned(self, count: int = 1) -> list[Queue]:
-        """Wait until at least so many queues are held."""
+        """Wait until at least `count` queues are held."""
         self._check_open()
         changed = asyncio.Event()
         self._assigning[changed] = None
@@ -368,7 +368,7 @@ class Consumer(Lifecycle, Generic[Tx]):
         return self.assignment
 
     def _look_again(self, _: object = None) -> None:
-        """For those who wait for queues: there are others now, or there will be none."""
+        """Wake the callers of `wait_assigned`: the queues changed, or the consumer ends."""
         for changed in self._assigning:
             changed.set()
 
@@ -405,11 +405,11 @@ class Consumer(Lifecycle, Generic[Tx]):
     def handler(self, *, batch: int) -> BatchDecorator[Tx]: ...
 
     def handler(self, function: Any = None, *, batch: int | None = None) -> Any:
-        """Register the function that gets every message; with `batch`, lists of up to so many.
+        """Register the function that gets every message, or with `batch` lists of up to so many.
 
-        Returning None acknowledges, an exception retries, and a ConsumeStatus says which. A
-        coroutine function may wait, and then up to `concurrency` run at once; a plain one runs on
-        the event loop and must be quick.
+        Returning None acknowledges, an exception retries, and a ConsumeStatus says which. Up
+        to `concurrency` calls of a coroutine function run at once; a plain function runs on the
+        event loop and must be quick.
         """
         if batch is not None:
             arguments.whole("batch", batch, 1)
@@ -453,7 +453,7 @@ class Consumer(Lifecycle, Generic[Tx]):
             raise self._failure
 
     def pause(self, seconds: float) -> None:
-        """Hand nothing out for a time, when what the handler needs is down."""
+        """Hand out no messages for `seconds`, for instance while the handler's database is down."""
         self._check_open()
         self._handout.hold(arguments.seconds("a pause", seconds))
 
@@ -463,6 +463,6 @@ class Consumer(Lifecycle, Generic[Tx]):
         self._handout.release()
 
     async def commit(self) -> None:
-        """Store the progress now; otherwise that happens every 5 s and at close."""
+        """Store the progress now; the consumer also does so every 5 s and at close."""
         self._check_open()
         await self._process_queues.persist(wait=True)

@@ -1,1 +1,1 @@
-"""The queues that a member holds: pull loops, locks, unfinished messages, giving a queue back."""
+"""Process queues: pull loops, locks, unfinished messages, and giving a queue up."""

@@ -1,8 +1,8 @@
-"""Where pulled messages wait for whoever is free: queues take turns, waiters are woken in a chain.
+"""Hands pulled messages to workers: process queues take turns, waiters are woken in a chain.
 
-A waiter that takes something wakes the next one only if more is there, and only one wake-up is
-under way at a time. Workers whose handler never waits thus stay with one running worker, and
-workers whose handler does wait are all running after a few turns of the loop.
+A waiter that takes messages wakes the next one only if more are there, and only one wake-up is
+under way at a time. With a handler that never awaits, only one worker runs; with a handler that
+does, all workers run after a few turns of the event loop.
 """
 
 import asyncio
@@ -17,24 +17,24 @@ TURN_SECONDS_MAX: Final = 0.005
 
 
 class QueueSource(Protocol):
-    """One queue's share: what it has to offer right now."""
+    """A process queue, as far as the handout uses it."""
 
     queued: bool
     """Whether it stands in line already; kept by the handout."""
 
     def offers(self, now: float) -> bool:
-        """Whether `take` would give anything."""
+        """Whether `take` would return a message."""
 
     def take(self, count: int, now: float) -> list[Delivery]:
         """Up to `count` messages, oldest first."""
 
 
 class HandoutClosed(Exception):
-    """No more messages will come; ends whoever waits for one."""
+    """The handout is closed: no more messages will come."""
 
 
 class Handout:
-    """The line of queues that have something to hand out, and of those who want it."""
+    """The process queues that have messages to hand out, and the workers that wait for them."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -47,7 +47,7 @@ class Handout:
         self.trace: TraceSink | None = None
 
     def offer(self, source: QueueSource) -> None:
-        """A queue got something new, or may go on."""
+        """Add a process queue that has messages to hand out."""
         if not source.queued and source.offers(self._loop.time()):
             source.queued = True
             self._line.append(source)
@@ -64,7 +64,7 @@ class Handout:
                 return
 
     def take(self, count: int) -> list[Delivery]:
-        """What the next queue in line has, at most `count`; nothing when there is nothing."""
+        """Up to `count` messages of the next queue in line; [] when no queue has any."""
         now = self._loop.time()
         if now < self._held_until:
             return []
@@ -87,7 +87,7 @@ class Handout:
         return []
 
     async def next(self, count: int = 1) -> list[Delivery]:
-        """Wait for messages. Also lets the loop turn when this was called for too long at once."""
+        """Wait for messages. Yields to the event loop after TURN_SECONDS_MAX without a pause."""
         loop = self._loop
         if loop.time() - self._rested > TURN_SECONDS_MAX:
             await asyncio.sleep(0)
@@ -107,14 +107,14 @@ class Handout:
             await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled():
-                # Woken and cancelled in the same turn: the wake-up belongs to somebody else.
+                # Woken and cancelled in the same turn: pass the wake-up on to another waiter.
                 self._waking = False
                 self._wake_one()
             raise
         self._waking = False
 
     def hold(self, seconds: float) -> None:
-        """Hand nothing out for a time; what is out already is not touched."""
+        """Hand out no messages for `seconds`; those already handed out are not affected."""
         self._held_until = self._loop.time() + seconds
         self._loop.call_later(seconds, self._resume)
 
@@ -132,7 +132,7 @@ class Handout:
             self._wake_one()
 
     def close(self) -> None:
-        """End everybody who waits."""
+        """Close it; every waiter gets HandoutClosed."""
         self.closed = True
         self._line.clear()
         for waiter in self._waiters:

@@ -1,4 +1,4 @@
-"""A queue held in order: under a lock of the broker, one batch at a time, retried in place."""
+"""The process queue of an ordered consumer: locked at the broker, one batch at a time."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ LOCK_SECONDS_MAX: Final = 30.0
 
 
 class OrderedProcessQueue(ProcessQueue):
-    """One held queue of an ordered consumer."""
+    """A process queue in order: one batch is out at a time, and failures are retried in place."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class OrderedProcessQueue(ProcessQueue):
         self.locked_at = self._loop.time()
 
     def is_locked(self, now: float) -> bool:
-        """Whether we may still count on the lock; without it nothing new is begun."""
+        """Whether the lock is still valid; without it the queue hands out nothing."""
         if self._hangs is None:
             return True
         return now - self.locked_at < LOCK_SECONDS_MAX and self._hangs()
@@ -69,7 +69,7 @@ class OrderedProcessQueue(ProcessQueue):
         return batch
 
     def still_counts(self, message: Delivery) -> bool:
-        """What ran while the queue was given up still counts: the lock is not released before."""
+        """True also for a batch that is out after the drop: the lock is kept until it ends."""
         counts = super().still_counts(message)
         return counts or not self._idle.is_set()
 
@@ -101,7 +101,7 @@ class OrderedProcessQueue(ProcessQueue):
         try:
             await send_back(message, DEAD_LEVEL)
         except BaseException as error:
-            # Also when it was cut off: the queue must not wait for it for ever.
+            # Also after a cancellation: the queue must not wait for this message for ever.
             self._failed.append(message)
             self._one_back()
             if not isinstance(error, GantryError):
@@ -116,7 +116,7 @@ class OrderedProcessQueue(ProcessQueue):
         self._one_back()
 
     def _one_back(self) -> None:
-        """When the whole batch is back the queue goes on, after a pause if something failed."""
+        """Count a message as back; after the whole batch continue, with a pause if one failed."""
         self._out -= 1
         if self._out > 0:
             return

@@ -1,4 +1,4 @@
-"""A queue that this consumer holds: what was pulled from it and not finished yet."""
+"""A process queue: a held queue with its pulled and unfinished messages."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ SendBack = Callable[[Delivery, int], Awaitable[None]]
 
 
 class ProcessQueue:
-    """One held queue of a concurrent consumer: messages go out as they come."""
+    """The process queue of a concurrent consumer: hands messages out as they come."""
 
     def __init__(self, queue: Queue, start: int, handout: Handout, send_back: SendBack | None):
         self._loop = asyncio.get_running_loop()
@@ -52,7 +52,7 @@ class ProcessQueue:
     # messages coming in and going out
 
     def add(self, messages: Iterable[Delivery]) -> None:
-        """Pulled messages join the line."""
+        """Add pulled messages."""
         for message in messages:
             if self.progress.take(message.offset, message, message.size):
                 self.waiting.append(message)
@@ -86,7 +86,7 @@ class ProcessQueue:
         try:
             await self._send_back(message, delay_level)
         except BaseException as error:
-            # Also when it was cut off: the message is open, and nobody else will come for it.
+            # Also after a cancellation: the message is open, and nothing else redelivers it.
             self._loop.call_later(REDELIVER_SECONDS, self.redeliver, message)
             if not isinstance(error, GantryError):
                 raise
@@ -95,7 +95,7 @@ class ProcessQueue:
             self.finish(message)
 
     async def expired(self, message: Delivery) -> None:
-        """Nobody finished it in time: it goes to whoever is free then."""
+        """Send back a message that was not finished in time; if broadcasting, redeliver it."""
         message.expire()
         if self._send_back is None:
             self.redeliver(message)
@@ -103,7 +103,7 @@ class ProcessQueue:
             await self.sent_back(message, EXPIRED_LEVEL)
 
     def redeliver(self, message: Delivery) -> None:
-        """Hand it out once more, before what was not handed out yet."""
+        """Hand it out again, before messages that were not handed out yet."""
         if not self.dropped:
             again = message.again()
             self.progress.replace(message.offset, again)
@@ -134,12 +134,12 @@ class ProcessQueue:
     # giving the queue up
 
     def drop(self) -> None:
-        """Stop pulling and handing out; what is out no longer counts."""
+        """Stop pulling and handing out; results of messages that are out are ignored."""
         self.dropped = True
         self.waiting.clear()
         if self.pulls is not None:
             self.pulls.cancel()
 
     async def drain(self, seconds: float) -> bool:
-        """Wait for what must not run on once the queue is somebody else's; False: it still does."""
+        """Wait until no message is out that another member must not overtake; False: timed out."""
         return True

@@ -1,4 +1,4 @@
-"""The queues a consumer holds: taking them, keeping them, and letting go in good order."""
+"""All process queues of a consumer: taking, keeping and giving up queues."""
 
 import asyncio
 import logging
@@ -38,7 +38,7 @@ UNKNOWN_RETRY_SECONDS: Final = 5.0
 
 
 class ProcessQueues:
-    """All held queues of one consumer."""
+    """The process queues of one consumer, by queue."""
 
     def __init__(
         self,
@@ -76,10 +76,10 @@ class ProcessQueues:
         self.stats = ConsumeStats()
         self.on_change: list[Callable[[list[Queue]], None]] = []
 
-    # sharing out
+    # rebalance
 
     async def rebalance(self) -> float | None:
-        """Hold exactly what is ours. None: settled; else how long the rest can wait."""
+        """Hold exactly the assigned queues. Returns None if settled, else seconds to a retry."""
         if self._stopping:
             return None
         bearable: list[float] = []
@@ -104,7 +104,7 @@ class ProcessQueues:
         )
 
     def _is_crowded(self) -> bool:
-        """Whether all queues together hold too much."""
+        """Whether all queues together hold more messages than `total_max`."""
         if self._total_max is None:
             return False
         return (
@@ -137,7 +137,7 @@ class ProcessQueues:
 
     def _is_stuck(self, process_queue: ProcessQueue) -> bool:
         if process_queue.dropped or self._stopping:
-            return False  # on its way out already
+            return False  # is given up already
         silent = self._loop.time() - process_queue.last_pull > PULL_SILENCE_SECONDS_MAX
         ended = process_queue.pulls is not None and process_queue.pulls.done()
         if silent or ended:
@@ -171,7 +171,7 @@ class ProcessQueues:
         log.info("%s takes %s from offset %d", self._setup.group, queue, start)
 
     def restart(self, queue: Queue, start: int) -> None:
-        """Read a held queue from another offset; what is out of it no longer counts."""
+        """Read a held queue from another offset; results of messages that are out are ignored."""
         process_queue = self.held.get(queue)
         if process_queue is None:
             raise QueueNotAssigned(f"{queue} is not held by this consumer")
@@ -191,12 +191,12 @@ class ProcessQueues:
             hangs=None if self._setup.broadcast else lambda: self._locks.hangs(queue),
         )
 
-    # letting go
+    # giving up
 
     async def give_up(
         self, process_queue: ProcessQueue, *, stored_offset: int | None = None
     ) -> None:
-        """Stop, wait for what must end first, store the progress, unlock."""
+        """Stop a queue, wait for its running batch if ordered, store the progress, unlock."""
         queue = process_queue.queue
         if self.held.get(queue) is not process_queue:
             return
@@ -204,14 +204,14 @@ class ProcessQueues:
         self._leaving[queue] = None
         process_queue.drop()
         if await process_queue.drain(DRAIN_SECONDS) or self._stopping:
-            # What is open at close comes again; what was done before it is stored all the same.
+            # At close open messages are redelivered; the progress before them is stored.
             await self._leave(process_queue, stored_offset)
         else:
             log.warning("%s is given up once its running message ends", queue)
             self._spawn(self._leave_late(process_queue, stored_offset))
 
     async def _leave_late(self, process_queue: ProcessQueue, stored_offset: int | None) -> None:
-        """Not renewed any more, the lock runs out by itself; until then nobody may overtake us."""
+        """Give up a queue when its running batch ends, at the latest when its lock has expired."""
         try:
             await process_queue.drain(LOCK_SECONDS_MAX)
         finally:
@@ -238,14 +238,14 @@ class ProcessQueues:
             self._finished[queue] = offset
 
     def _on_moved(self, process_queue: ProcessQueue, offset: int) -> None:
-        """Our offset is outside the queue, or an operator has moved it: go on where it says."""
+        """The broker answered with another offset, because ours is outside or was reset: use it."""
         log.warning(
             "%s: the broker moves us from offset %d to %d",
             process_queue.queue,
             process_queue.progress.next_offset,
             offset,
         )
-        process_queue.dropped = True  # ends the pull that brought this news, without cancelling it
+        process_queue.dropped = True  # ends the pull loop that called this, without cancelling it
         self._spawn(self._correct(process_queue, offset))
 
     async def _correct(self, process_queue: ProcessQueue, offset: int) -> None:
@@ -258,7 +258,7 @@ class ProcessQueues:
         self._wake()
 
     async def reset(self, offsets: dict[Queue, int]) -> None:
-        """Begin again elsewhere: an operator has moved the group's progress."""
+        """Take queues again at offsets that an operator has set."""
         await asyncio.gather(
             *(
                 self.give_up(process_queue, stored_offset=offsets[queue])
@@ -271,7 +271,7 @@ class ProcessQueues:
     # keeping
 
     async def persist(self, *, wait: bool = False) -> None:
-        """Store how far each queue is; a queue whose lock is in doubt may be somebody else's."""
+        """Store the progress of each queue, except of ordered ones whose lock is not valid."""
         now = self._loop.time()
         done = {
             queue: process_queue.progress.done
@@ -282,8 +282,8 @@ class ProcessQueues:
             await self._offsets.store(done, wait=wait)
 
     async def renew_locks(self) -> None:
-        """Keep ordered queues ours; one whose lock is gone is given up without a word on progress,
-        because its new owner's counts."""
+        """Renew the locks of ordered queues; a queue that lost its lock is given up without storing
+        its progress, because that of the new owner counts."""
         if self._setup.broadcast:
             return
         ordered = {q: c for q, c in self.held.items() if isinstance(c, OrderedProcessQueue)}
@@ -297,7 +297,7 @@ class ProcessQueues:
                 self._forfeit(process_queue)
 
     def _on_unlocked(self, process_queue: ProcessQueue) -> None:
-        """Not renewed in time, or the connection is gone: take the queue anew, if it is free."""
+        """The lock was not renewed in time, or the connection is lost: drop the queue."""
         log.warning("the lock of %s is in doubt", process_queue.queue)
         self._forfeit(process_queue)
 
@@ -309,7 +309,7 @@ class ProcessQueues:
             self._spawn(self._forget(process_queue))
 
     async def _forget(self, process_queue: ProcessQueue) -> None:
-        """Should the queue come back to us, what we finished of it need not be done again."""
+        """Wait for the running batch; keep the progress in case the queue is taken again."""
         await process_queue.drain(LOCK_SECONDS_MAX)
         self._offsets.forget(process_queue.queue)
         self._finished[process_queue.queue] = process_queue.progress.done
@@ -317,7 +317,7 @@ class ProcessQueues:
         self._wake()
 
     async def expire(self, seconds: float, *, ordered_too: bool) -> None:
-        """Take back what was handed out and not finished for too long."""
+        """Send back or redeliver messages handed out over `seconds` ago and not finished."""
         oldest = self._loop.time() - seconds
         for process_queue in list(self.held.values()):
             if self._setup.ordered and not ordered_too:
@@ -330,13 +330,13 @@ class ProcessQueues:
                     await process_queue.expired(message)
 
     async def close(self) -> None:
-        """Let go of everything; later verbs say that they come too late."""
+        """Give up all queues; a later ack, retry or dead raises Closed."""
         process_queues = list(self.held.values())
         await asyncio.gather(*(self.give_up(process_queue) for process_queue in process_queues))
         close_all(process_queues)
 
     def stop_pulls(self) -> None:
-        """Read no more; what is out already still counts, so the queues stay ours until `close`."""
+        """Stop pulling; messages that are out can still finish: queues are held until `close`."""
         self._stopping = True
         for process_queue in self.held.values():
             if process_queue.pulls is not None:

@@ -59,7 +59,7 @@ OnMoved = Callable[[ProcessQueue, int], None]
 
 
 class PullLoop:
-    """The pulls of a consumer's queues, one task a queue."""
+    """The pulls of a consumer's process queues, one task a queue."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class PullLoop:
         self._loop = asyncio.get_running_loop()
 
     async def run(self, process_queue: ProcessQueue) -> None:
-        """Until the process queue is dropped. No outcome ends it, and no surprise either."""
+        """Pull until the process queue is dropped. No outcome and no exception ends the loop."""
         while not process_queue.dropped:
             process_queue.last_pull = self._loop.time()
             try:
@@ -136,7 +136,7 @@ class PullLoop:
             timeout=options.pull_timeout_ms / 1000,
             subscription=subscription,
             broker_id=process_queue.broker_id,
-            # Tags travel along, so that a broker that just restarted needs no heartbeat first.
+            # The request has the tags, so that a broker that just restarted needs no heartbeat.
             registered=subscription is not None and subscription.expression_type != "TAG",
         )
 
@@ -149,7 +149,7 @@ class PullLoop:
         return ERROR_SECONDS
 
     async def _look_around(self, queue: Queue) -> None:
-        """The broker may have moved, or its slave may have to do: ask the name server."""
+        """Refresh the route: the broker may have moved, or only its slave may answer."""
         instance = self._setup.instance
         try:
             await instance.routes.refresh(queue.topic)
@@ -171,7 +171,7 @@ class PullLoop:
         process_queue.progress.skip_to(pulled.next_offset)
 
     def _messages(self, process_queue: ProcessQueue, body: bytes) -> tuple[list[Delivery], bool]:
-        """What was pulled and is wanted; False when a bad record cut it short."""
+        """The pulled messages that fit the subscription; False when a bad record ended them."""
         cuts, bad = cut_records(body)
         if bad is not None:
             if not cuts:
@@ -181,7 +181,7 @@ class PullLoop:
         found = [Delivery(body, body_at, head, queue, process_queue) for _, body_at, head in cuts]
         subscription = self._setup.subscriptions.get(queue.topic)
         if subscription is not None and subscription.tags_set:
-            # The broker compared hashes only.
+            # The broker compares only hashes of tags.
             wanted = frozenset(subscription.tags_set)
             found = [message for message in found if message.tags in wanted]
         if bad is not None:

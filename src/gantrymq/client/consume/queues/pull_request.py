@@ -1,4 +1,4 @@
-"""One pull: ask a broker for what lies in a queue from an offset on."""
+"""One pull: asks a broker for the messages of a queue from an offset on."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -56,12 +56,12 @@ async def pull_raw(
     broker_id: int = 0,
     registered: bool = False,
 ) -> PullAnswer:
-    """Pull once. The broker may hold the request for `suspend` seconds when nothing is there.
+    """Pull once. Without a message the broker may hold the request for `suspend` seconds.
 
     `registered` means that the broker has the subscription from a heartbeat and need not compile
-    the expression again, which matters for SQL. No pull stores the group's progress on the way,
-    although the request has a field for it: brokers do that last and on other threads than they
-    store offsets on, so that a pull under way would undo what a later commit had stored.
+    the expression again, which matters for SQL. A pull never commits progress, although the
+    request has a field for it: brokers store that last and on another thread than commits, so that
+    an earlier pull could undo a later commit.
     """
     await instance.routes.get(queue.topic)
     address = instance.routes.address_of(queue.broker_name, broker_id, any_id=True)

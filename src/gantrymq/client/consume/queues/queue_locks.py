@@ -1,4 +1,4 @@
-"""Queue locks of a group, kept by the broker: who holds one is the only reader in order."""
+"""Queue locks of a group at the broker: only the client with the lock reads a queue in order."""
 
 import asyncio
 import logging
@@ -18,14 +18,14 @@ LOCK_TIMEOUT_SECONDS: Final = 1.0
 
 
 class QueueLocks:
-    """Takes, renews and gives back the locks of one group for one client."""
+    """Locks, renews and unlocks queues of one group for one client."""
 
     def __init__(self, instance: Instance, group: str) -> None:
         self._instance, self._group = instance, group
         self._granted_on: dict[Queue, object | None] = {}
 
     async def lock(self, queues: Iterable[Queue]) -> dict[Queue, bool]:
-        """Which of these are ours now. Queues whose broker did not answer are left out."""
+        """Lock queues; returns whether each is ours, without those of a broker that is silent."""
         verdicts: dict[Queue, bool] = {}
         for answer in await asyncio.gather(
             *(self._lock_at(name, some) for name, some in _by_broker(queues).items())
@@ -51,7 +51,7 @@ class QueueLocks:
         return {queue: queue in held for queue in queues}
 
     def hangs(self, queue: Queue) -> bool:
-        """Whether the connection is still there on which the lock was granted.
+        """Whether the connection on which the lock was granted is still open.
 
         When it is lost the broker soon gives the lock to another member.
         """
@@ -59,7 +59,7 @@ class QueueLocks:
         return line is not None and self._granted_on.get(queue) is line
 
     def _line(self, queue: Queue) -> object | None:
-        """The connection to the queue's broker; None while there is none."""
+        """The open connection to the queue's broker; None without one."""
         try:
             address = self._instance.routes.address_of(queue.broker_name)
         except GantryError:
@@ -67,7 +67,7 @@ class QueueLocks:
         return self._instance.connections.ready(address)
 
     async def unlock(self, queues: Iterable[Queue]) -> None:
-        """Give them back, so that the next member need not wait until they run out."""
+        """Unlock queues, so that the next member need not wait until the locks expire."""
         await asyncio.gather(
             *(self._unlock_at(name, some) for name, some in _by_broker(queues).items())
         )
