@@ -1,4 +1,4 @@
-"""The archive as a stream: commit after commit, for as long as nobody stops it."""
+"""The archive as a stream: commit after commit, until it is stopped."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -15,7 +15,7 @@ SWEEP_MS: Final = 3_600_000
 
 
 class Tidy:
-    """Keeps a table in order beside its archive, now and then."""
+    """Joins small files and sweeps the table of a running archive, now and then."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Tidy:
         self._sweep_ms = 0
 
     def look(self) -> None:
-        """Join small files and sweep, if it is time to."""
+        """Join small files after enough commits, and sweep when it is time."""
         commits, now_ms = self._archive.totals.commits, self._clock.now_ms()
         if commits - self._commits >= TIDY_COMMITS:
             self._commits = commits
@@ -42,7 +42,7 @@ class Tidy:
             self.sweep()
 
     def sweep(self) -> None:
-        """Delete what runs that were killed have left."""
+        """Delete files that killed runs have left behind."""
         sweep(self._archive.table, now_ms=self._clock.now_ms())
 
     def compact(self, count_min: int) -> None:
@@ -61,7 +61,7 @@ class Tidy:
 def follow(
     archive: Archive, stop: StopRequest, trigger: float, progress: RunProgress, tidy: Tidy | None
 ) -> Totals:
-    """Archive what there is every `trigger` seconds, until `stop` is asked."""
+    """Archive all new messages every `trigger` seconds, until `stop` is requested."""
     progress.start(None, "rows")
     while not stop.asked:
         began = elapsed_seconds()

@@ -1,8 +1,8 @@
-"""A period of the archive once more: its rows are read anew and replace those in the table.
+"""Archive a period again: its rows are read once more and replace those in the table.
 
-Exactly the rows that were stored in [since, until), to the millisecond, and no others. Files that
-lie across a limit are written again without the period's rows. What the table has and the broker
-no longer has is never given up: then nothing is replaced.
+Exactly the rows stored in [since, until) are replaced, to the millisecond. Files that lie across a
+limit are written again without the period's rows. If the broker no longer has a row that the table
+has, nothing is replaced.
 """
 
 from collections.abc import Callable
@@ -38,12 +38,12 @@ TRIES_MAX: Final = 3
 
 
 class GoneFromBroker(GantryError):
-    """The period cannot be read again in full."""
+    """The broker no longer has all messages of the period."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """What one task does: read a range again, or write a file anew without the period's rows."""
+    """The work of one task: read a range again, or rewrite a file without the period's rows."""
 
     wanted: Range | None = None
     file: DataFile | None = None
@@ -51,7 +51,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """What was done."""
+    """What a rerun replaced."""
 
     rows: int
     """Rows of the period that the table has now."""
@@ -120,10 +120,10 @@ def _try(
 def _wanted(
     rows: Rows, period: Period, held: Offsets, lows: Offsets, old: list[DataFile]
 ) -> list[Range]:
-    """What to read: what the broker says was stored then, and what the table has of that time.
+    """The ranges to read: what the broker stored in the period, and what the table has of it.
 
-    Both, because clocks of brokers have been set back before. Never beyond the table's positions:
-    what comes there belongs to the next run.
+    Both, because a broker's clock may have been set back. Never beyond the table's positions: later
+    messages belong to the next run.
     """
     first = dict(lows)
     if period.since_ms is not None:
@@ -143,7 +143,7 @@ def _wanted(
 
 
 def _inside(each: DataFile, period: Period) -> bool:
-    """Whether all rows of a file belong to the period, and whose they are is known."""
+    """Whether all rows of a file belong to the period and to one known queue."""
     return (
         each.queue is not None
         and (period.since_ms is None or each.since_ms >= period.since_ms)
@@ -157,7 +157,7 @@ def _span(each: DataFile) -> OffsetSpan:
 
 
 def missing(dropped: list[OffsetSpan], there: dict[Queue, list[OffsetSpan]]) -> list[OffsetSpan]:
-    """Spans that are dropped and not there anew."""
+    """Dropped spans that no span of `there` contains."""
     return [
         each
         for each in dropped
@@ -171,7 +171,7 @@ def missing(dropped: list[OffsetSpan], there: dict[Queue, list[OffsetSpan]]) -> 
 
 
 def rewriting(root: Path, options: SourceOptions, period: Period) -> Work:
-    """Does one part of the work."""
+    """The function that a task runs: it does one `Rewrite`."""
 
     def rewrite(task: Rewrite, token: str) -> TaskReport:
         if task.wanted is not None:
@@ -185,7 +185,7 @@ def rewriting(root: Path, options: SourceOptions, period: Period) -> Work:
 def _copied(
     root: Path, options: SourceOptions, wanted: Range, period: Period, token: str
 ) -> TaskReport:
-    """The rows of a range that belong to the period, in new files."""
+    """Write the rows of a range that belong to the period into new files."""
     with FileWriter(root, wanted.queue, token) as writer, open_rows(options) as rows:
         for batch in rows.batches(wanted, tuple(COLUMNS)):
             kept = batch.filter(within(batch, period.since_ms, period.until_ms))
@@ -195,7 +195,7 @@ def _copied(
 
 
 def _cut(root: Path, file: DataFile, period: Period, token: str) -> TaskReport:
-    """The rows of a file that do not belong to the period, in new files; which others it had."""
+    """Write the rows of a file outside the period into new files; report the rows left out."""
     writers: dict[Queue, FileWriter] = {}
     dropped: dict[Queue, list[Ints]] = {}
     with ExitStack() as opened:
@@ -214,7 +214,7 @@ def _cut(root: Path, file: DataFile, period: Period, token: str) -> TaskReport:
 
 
 def _by_queue(batch: Any, file: DataFile) -> list[tuple[Queue, Any]]:
-    """The rows by their queue, each in order of offset; a file of ours has one."""
+    """The rows by queue, each in order of offset; a file of this package has one queue."""
     if not batch.num_rows:
         return []
     if file.queue is not None:
@@ -228,7 +228,7 @@ def _by_queue(batch: Any, file: DataFile) -> list[tuple[Queue, Any]]:
 
 
 def _spans(queue: Queue, parts: list[Ints]) -> list[OffsetSpan]:
-    """Offsets as spans."""
+    """Ascending runs of offsets as spans."""
     offsets = np.unique(np.concatenate(parts))
     return [
         OffsetSpan(queue, int(offsets[first]), int(offsets[last - 1]) + 1)

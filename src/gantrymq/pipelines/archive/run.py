@@ -1,8 +1,8 @@
 """The driver of the archive: from the table's positions to the present, commit by commit.
 
-Nothing is remembered outside the table. A run that is killed anywhere is begun again and goes on
-behind the last commit; what it had written and not committed is swept up later. Of two runs that
-copy the same rows one loses the commit, throws its files away and goes on from the new positions.
+Nothing is remembered outside the table. A killed run is simply started again and goes on after
+the last commit; files that it had written and not committed are swept up later. Of two runs that
+copy the same rows one loses the commit, deletes its files and goes on from the new positions.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class ArchiveBehind(GantryError):
 
 
 class OtherQueue(GantryError):
-    """A queue that is not the one which was archived before."""
+    """A queue is not the one that was archived before: it ends before the table's position."""
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class ArchiveRequest:
 
 
 class Archive:
-    """Copies topics into a table. `run` is a word that no other run has, for names of files."""
+    """Copies topics into a table. `run` is a unique word for the names of this run's files."""
 
     def __init__(
         self,
@@ -91,13 +91,13 @@ class Archive:
         self._untold: list[str] = []
 
     def run(self, *, stopped: Callable[[], bool] = lambda: False) -> Totals:
-        """Copy everything up to the present; `stopped` is asked between commits."""
+        """Copy everything up to the present; `stopped` is called between commits."""
         self.catch_up(stopped=stopped, counts=True)
         self._progress.done()
         return self.totals
 
     def catch_up(self, *, stopped: Callable[[], bool], counts: bool = False) -> None:
-        """The same for somebody who comes back; with `counts` the progress is told the total."""
+        """The same without an end of the progress; with `counts` the progress gets the total."""
         self.table.refresh()
         with open_rows(self._job.options) as rows:
             lows, target = rows.bounds()
@@ -113,7 +113,7 @@ class Archive:
     # what to copy
 
     def _start(self, rows: Rows, lows: Offsets, highs: Offsets) -> Offsets:
-        """Where each queue goes on."""
+        """The offset at which each queue goes on."""
         held = self.table.positions(highs)
         topics = {queue.topic for queue in held}
         fresh = [queue for queue in highs if queue not in held and queue.topic not in topics]
@@ -140,7 +140,7 @@ class Archive:
         return start
 
     def _checked(self, start: Offsets, held: Offsets, lows: Offsets, highs: Offsets) -> Offsets:
-        """The same, if the queues still have what comes next."""
+        """The same, checked: each queue still has its next message, or gaps are allowed."""
         for queue, at in held.items():
             if at > highs[queue]:
                 raise OtherQueue(
@@ -160,7 +160,7 @@ class Archive:
         return start
 
     def _gap(self, text: str) -> None:
-        """Something is missing for good: it is told, and the next commit says so too."""
+        """Record a gap for the totals, the progress and the reason of the next commit."""
         if text not in self.totals.gaps:
             self.totals.gaps.append(text)
             self._untold.append(text)
@@ -198,7 +198,7 @@ class Archive:
         return done(self._spark, root, tasks, copying(root, options), self._run).files
 
     def _commit(self, files: list[DataFile], known: Offsets, end: Offsets) -> None:
-        """Put files into the table; whoever was quicker wins."""
+        """Add files to the table; if another run committed these messages first, delete them."""
         moved = {queue: at for queue, at in end.items() if known.get(queue) != at}
         change = Change(self._clock.now_ms(), tuple(files), ends=moved, reason=self._reason())
         if not commit(self.table, change, lambda: self.table.positions(end) == known):
@@ -216,7 +216,7 @@ class Archive:
 
 
 def holes(wanted: list[Range], files: list[DataFile]) -> list[OffsetSpan]:
-    """What of some ranges is in no file. A queue that is new may begin where it likes."""
+    """The parts of ranges that no file has. A new queue may begin at any offset."""
     there = spans(files)
     found: list[OffsetSpan] = []
     for each in wanted:
@@ -231,14 +231,14 @@ def holes(wanted: list[Range], files: list[DataFile]) -> list[OffsetSpan]:
 
 
 def split(wanted: list[Range], tasks: int) -> list[Range]:
-    """The same ranges, cut so that they can be shared out over tasks evenly."""
+    """The same ranges, cut so that tasks get even shares."""
     total = sum(each.rows for each in wanted)
     size = max(ROWS_PER_RANGE_MIN, -(-total // max(1, tasks)))
     return [part for each in wanted for part in _cut(each, size)]
 
 
 def _cut(each: Range, size: int) -> list[Range]:
-    """Pieces of nearly the same size; a rest that is small is no piece of its own."""
+    """Pieces of nearly the same size; a small rest is not a piece of its own."""
     count = max(1, round(each.rows / size))
     ends = [each.start + each.rows * number // count for number in range(count + 1)]
     return [
@@ -248,7 +248,7 @@ def _cut(each: Range, size: int) -> list[Range]:
 
 
 def tasks_of(spark: Any) -> int:
-    """How many tasks run at once; a remote session does not say, and two is a start."""
+    """How many tasks run at once; 2 for a remote session, which does not report it."""
     try:
         count = int(spark.sparkContext.defaultParallelism)
     except Exception:

@@ -1,4 +1,4 @@
-"""Keeping a table in order: small files joined, files that belong to nobody swept up."""
+"""Keep a table in order: join small files, sweep up files that are not part of it."""
 
 import os
 from collections.abc import Iterable
@@ -45,7 +45,7 @@ def joinable(files: Iterable[DataFile], count_min: int = 2) -> list[tuple[DataFi
 
 
 def joining(root: Path) -> Work:
-    """Writes the rows of neighbouring files into one."""
+    """The function that a task runs: it writes the rows of neighbouring files into one."""
 
     def join(group: tuple[DataFile, ...], token: str) -> TaskReport:
         queue = group[0].queue
@@ -65,7 +65,7 @@ def joining(root: Path) -> Work:
 def compact(
     spark: Any, table: Table, *, run: str, clock: WallClock, count_min: int = 2
 ) -> tuple[int, int]:
-    """Join small files; how many there were and how many they became. Rows stay what they are."""
+    """Join small files; returns their number before and after. Rows do not change."""
     table.refresh()
     groups = joinable(table.files(), count_min)
     if not groups:
@@ -79,7 +79,7 @@ def compact(
 
 
 def replaced(table: Table, change: Change) -> bool:
-    """Commit a change that replaces files; False, and nothing done, if somebody replaced them."""
+    """Commit a change that replaces files; False, without effect, if another run replaced them."""
     now = change.at_ms / 1000
     for each in change.removed:
         _touch(table.root / each.path, now)
@@ -92,12 +92,12 @@ def replaced(table: Table, change: Change) -> bool:
 
 
 def _touch(path: Path, now: float) -> None:
-    """The age of a file outside the table counts from when it was put there."""
+    """Set the file's time: its age outside the table counts from when it was replaced."""
     os.utime(path, (now, now))
 
 
 def sweep(table: Table, *, now_ms: int, age_ms: int = SAFE_MS) -> int:
-    """Delete files that do not belong to the table and are older than the safe age; how many."""
+    """Delete files outside the table that are older than `age_ms`; returns how many."""
     table.refresh()
     table.forget(now_ms - age_ms)
     known = {each.path for each in table.files()}
@@ -111,5 +111,5 @@ def sweep(table: Table, *, now_ms: int, age_ms: int = SAFE_MS) -> int:
                 path.unlink()
                 count += 1
         except FileNotFoundError:
-            continue  # another sweep
+            continue  # another sweep deleted it
     return count

@@ -1,4 +1,4 @@
-"""Whether the archive keeps ahead of retention: how far behind it is, and what time is left."""
+"""How far the archive is behind, and how long until retention deletes messages unread."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ RETENTION_KEY: Final = "fileReservedTime"
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """How the archive stands against retention, by the queue that stands worst."""
+    """The lag of the archive against retention, of the queue that is worst."""
 
     rows: int = 0
     """Messages that are not archived yet."""
@@ -43,7 +43,7 @@ class Watch:
         )
 
     def alarms(self, below_hours: float) -> bool:
-        """Whether somebody should be woken."""
+        """Whether to alarm: less time is left than `below_hours`."""
         return self.left_hours is not None and self.left_hours < below_hours
 
 
@@ -53,7 +53,7 @@ def watch(
     retention: Mapping[str, float],
     now_ms: int,
 ) -> Watch:
-    """Judge by the next message of each queue; `behind` is how many each has left."""
+    """The worst queue, judged by its next message; `behind` counts each queue's messages."""
     worst = Watch(rows=sum(behind.values()))
     for queue, sample in sorted(samples.items()):
         age = max(0, now_ms - sample.store_ms) / HOUR_MS
@@ -81,7 +81,7 @@ def left_of(start: Offsets, highs: Offsets) -> dict[Queue, int]:
 
 
 class Watcher:
-    """Looks every so often, and says so when it is time to worry."""
+    """Checks the lag from time to time, and says so when too little time is left."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Watcher:
         self.last = Watch()
 
     def look(self, rows: Rows, start: Offsets, highs: Offsets) -> None:
-        """Judge where a run stands, if the last look is a while ago."""
+        """Check the lag of a run, unless the last check was a short while ago."""
         now_ms = self._clock.now_ms()
         if now_ms < self._next_ms:
             return
@@ -109,7 +109,7 @@ class Watcher:
 
 
 def retention_hours(namesrv: str) -> dict[str, float]:
-    """How long each broker keeps messages, by its own settings."""
+    """The retention of each broker in hours, from its own settings."""
 
     async def ask() -> dict[str, float]:
         found: dict[str, float] = {}

@@ -1,8 +1,8 @@
-"""What a task of the archive does: read and write in one process, and say what was written.
+"""What a task of the archive does: read, write files, and report what was written.
 
-Rows become Parquet where they are decoded. Only the names and figures of files go back, so neither
-the JVM nor the driver sees a row. An error goes back as a word too, not as a failed task: the
-driver knows better than a retry what to do about it.
+Rows become Parquet where they are decoded. Only the names and statistics of files go back, so
+neither the JVM nor the driver sees a row. An error goes back as text, not as a failed task: a retry
+by Spark would not mend it.
 """
 
 import errno
@@ -31,11 +31,11 @@ NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class WorkFailed(GantryError):
-    """A task could not do its work; nothing of it is left."""
+    """A task failed; its files are deleted."""
 
 
 class TaskReport(msgspec.Struct):
-    """What a task says when it is done."""
+    """What a task reports."""
 
     files: list[DataFile] = []
     """New rows."""
@@ -51,7 +51,7 @@ Work = Callable[[Any, str], TaskReport]
 
 
 def reporting(work: Work, run: str) -> Callable[[Any], Iterator[Any]]:
-    """The work with its result as a row, good or bad."""
+    """The work as a Spark task: it yields one row, with the result or the error."""
 
     def report(task: Any) -> Iterator[Any]:
         try:
@@ -64,7 +64,7 @@ def reporting(work: Work, run: str) -> Callable[[Any], Iterator[Any]]:
 
 
 def _told(error: Exception) -> str:
-    """An error in a line that says what to do."""
+    """The text of an error; for a full disk, with what to do."""
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         why = os.strerror(error.errno or 0)
         return f"the disk of the table is full ({why}): make room, and the same command goes on"
@@ -80,7 +80,7 @@ def _token(run: str) -> str:
 
 
 def done(spark: Any, root: Path, tasks: Sequence[Any], work: Work, run: str) -> TaskReport:
-    """Run tasks on Spark; what they did together, or the first trouble, and then no files."""
+    """Run tasks on Spark and sum up their reports; on trouble delete all files and raise."""
     found = run_tasks(spark, tasks, reporting(work, run), SCHEMA).collect()
     reports = [msgspec.json.decode(row.report, type=TaskReport) for row in found]
     files = [each for report in reports for each in report.files]
@@ -93,7 +93,7 @@ def done(spark: Any, root: Path, tasks: Sequence[Any], work: Work, run: str) -> 
 
 
 def copying(root: Path, options: SourceOptions) -> Work:
-    """Copies ranges of queues into files."""
+    """The function that a task runs: it copies ranges of queues into files."""
 
     def copy(ranges: tuple[Range, ...], token: str) -> TaskReport:
         files: list[DataFile] = []
@@ -108,7 +108,7 @@ def copying(root: Path, options: SourceOptions) -> Work:
 
 
 def copy_range(rows: Rows, wanted: Range, writer: FileWriter, *, strict: bool) -> None:
-    """One range; every offset of it once, or an error that names what is missing."""
+    """Copy one range, every offset once; DataLost names the first that is missing."""
     at = wanted.start
     for batch in rows.batches(wanted, tuple(COLUMNS)):
         offsets = batch.column("queueOffset")

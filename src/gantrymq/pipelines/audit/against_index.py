@@ -1,4 +1,4 @@
-"""An index file held against itself: chains, slots and header follow from its entries."""
+"""Checks one index file: its entries determine its chains, slots and header."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from gantrymq.store.mapped import Bools
 
 
 def check_index(view: IndexView, ledger: TaskFindings, *, slots_too: bool) -> None:
-    """What is wrong with one file; the slots of one that is being filled are in memory."""
+    """Report what is wrong with one file; slots only with `slots_too`, if they are on disk."""
     rows, header = view.rows, view.header
     ledger.cover("index entries in their chain", rows.size)
     slots = np.zeros(view.slots, np.int32)

@@ -1,4 +1,4 @@
-"""Records held against the queue entries and the index entries that they must have."""
+"""Checks that records have their queue entries and index entries."""
 
 import bisect
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ SECONDS_MAX: Final = 0x7FFF_FFFF
 
 
 class Block(NamedTuple):
-    """Some records, column by column."""
+    """Some records, as columns."""
 
     queues: list[tuple[bytes, int]]
     offsets: Ints
@@ -51,7 +51,7 @@ def block_of(records: list[Walked]) -> Block:
 
 
 class EntriesOf:
-    """What the queue files say about the records of the log, and what is wrong with it."""
+    """Compares records of the log with the entries in queue files."""
 
     def __init__(self, folder: StoreFolder, ledger: TaskFindings) -> None:
         self._folder, self._ledger = folder, ledger
@@ -59,7 +59,7 @@ class EntriesOf:
         self._first: dict[tuple[bytes, int], int] = {}
 
     def check(self, block: Block) -> None:
-        """Every record that belongs to a queue has its entry there."""
+        """Report records that belong to a queue and lack their entry there."""
         kinds = block.flags & TRANSACTION_MASK
         queued = (kinds == 0) | (kinds == TRANSACTION_COMMIT)
         numbers: dict[tuple[bytes, int], int] = {}
@@ -84,7 +84,7 @@ class EntriesOf:
         found = self._entries(topic, queue[1], offsets)
         self._ledger.cover("records with their queue entry", rows.size)
         absent = (found["size"] == 0) | (found["size"] == FILLER_SIZE)
-        # The topic was deleted and began again: these are of its earlier life.
+        # The topic was deleted and created again: these records are from before.
         newer = ~absent & (found["position"] > positions) & self._is_of(found, queue[1], offsets)
         earlier = newer | (positions < self._begin(queue, topic))
         self._ledger.cover("records of earlier lives of topics", int(earlier.sum()))
@@ -106,11 +106,11 @@ class EntriesOf:
         return self._folder.queue(topic, queue_id).whole(low, high)[offsets - low]
 
     def _is_of(self, found: Entries, queue_id: int, offsets: Ints) -> Bools:
-        """Whether entries lead to records of their queue and offset; asked only for newer ones."""
+        """Whether entries lead to records of their queue and offset; asked for newer ones only."""
         return fit(self._folder.log, found, queue_id, offsets)
 
     def _begin(self, queue: tuple[bytes, int], topic: str) -> int:
-        """Where in the log the first message lies that the queue knows of."""
+        """The log offset of the first message that the queue still has."""
         if queue not in self._first:
             found = self._first_place(topic, queue[1])
             if found is None:  # it has no entries: then it is as old as the topic's other queues
@@ -130,9 +130,9 @@ class EntriesOf:
     ) -> Bools:
         codes, expected = found["code"].astype(np.int64), block.codes[rows]
         wrong: Bools = codes != expected
-        wrong &= codes > ADDRESS_MAX  # the code is kept beside the queue
+        wrong &= codes > ADDRESS_MAX  # else the code is an address in the queue's extension file
         if queue[0] == SCHEDULE_TOPIC:
-            wrong &= codes < block.times[rows]  # the time when it is due stands there
+            wrong &= codes < block.times[rows]  # there the code is the due time
         return wrong
 
     def _report(
@@ -160,7 +160,7 @@ class EntriesOf:
 
 
 class KeysOf:
-    """The same for the key index."""
+    """Compares records of the log with the entries of the key index."""
 
     def __init__(self, views: list[IndexView], ledger: TaskFindings, *, is_clean: bool) -> None:
         self._views = [view for view in views if view.rows.size]
@@ -168,7 +168,7 @@ class KeysOf:
         self._end = int(self._views[-1].rows["at"][-1]) if self._views else -1
 
     def check(self, block: Block, low: int, high: int) -> None:
-        """The index entries of records between two log offsets are those of their keys."""
+        """Report differences between index entries and the keys of records in a log range."""
         if not self._views:
             return
         keyed = [
@@ -248,7 +248,7 @@ class KeysOf:
 
 
 def check_times(block: Block, path: str, ledger: TaskFindings, before_ms: int = 0) -> None:
-    """Store times go forward, as far as clocks do; `before_ms` is that of the record in front."""
+    """Report store times that go back too far or are missing; `before_ms` precedes the block."""
     times = np.concatenate([[before_ms], block.times])
     back = np.flatnonzero(np.diff(times) < -STEP_BACK_MS)
     if back.size:

@@ -1,4 +1,4 @@
-"""Queue entries held against the records that they name, and queue files against their layout."""
+"""Checks that queue entries lead to their records, and the layout of queue files."""
 
 from typing import Final
 
@@ -34,7 +34,7 @@ _AT_FLAGS: Final = 36
 def check_queue(
     folder: StoreFolder, scope: Scope, topic: str, queue_id: int, ledger: TaskFindings
 ) -> None:
-    """Every entry of a queue leads to a record of this queue and offset."""
+    """Report entries that do not lead to a record of this queue and offset."""
     files = folder.queue(topic, queue_id)
     _check_layout(folder, files, topic, queue_id, ledger)
     stop = files.written()
@@ -42,7 +42,7 @@ def check_queue(
     while at < stop:
         entries = files.whole(at, min(stop, at + ENTRIES_PER_READ))
         offsets = at + np.arange(entries.size)
-        is_open = entries["position"] >= scope.end  # not to be judged yet
+        is_open = entries["position"] >= scope.end  # beyond the end of the audit
         is_gone = (entries["position"] < folder.log.min) & (entries["size"] > 0)
         filler = entries["size"] == FILLER_SIZE
         hole = (entries["size"] <= 0) & ~is_open
@@ -65,7 +65,7 @@ def check_queue(
 def _check_layout(
     folder: StoreFolder, files: QueueFiles, topic: str, queue_id: int, ledger: TaskFindings
 ) -> None:
-    """Files follow each other without a gap, each of full size."""
+    """Report gaps between files, and files of a wrong size."""
     for base in bases_in(OsDisk(), files.directory):
         if base not in files.bases:
             text = "files between this one and the next are missing"
@@ -126,7 +126,7 @@ def fit(
 
 
 def _is_topic(view: Bytes, starts: Ints, sizes: Ints, topic: bytes) -> Bools:
-    """Which of these records are of a topic. Their sizes were checked, their parts were not."""
+    """Which of these records are of a topic; their sizes are checked, their parts are not."""
     rest = gather(view, starts + _AT_FLAGS, _REST_TYPE)
     flags = rest["flags"].astype(np.int64)
     plain = (flags & (BORN_V6 | STORE_V6)) == 0

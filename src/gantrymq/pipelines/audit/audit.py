@@ -1,4 +1,4 @@
-"""The whole audit: tasks to workers, and one answer from what they say."""
+"""The whole audit: it runs tasks on workers and sums up their findings."""
 
 import struct
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ ENTRY_KINDS: Final = ("entry-missing", "entry-place", "entry-size", "entry-tag")
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit says about a store."""
+    """The result of an audit."""
 
     directory: str
     findings: list[Finding]
@@ -47,7 +47,7 @@ class Audit:
 
     @property
     def is_good(self) -> bool:
-        """Nothing is wrong; notes do not count."""
+        """Whether nothing is wrong; notes do not count."""
         return not any(each.level == WRONG for each in self.findings)
 
 
@@ -55,7 +55,7 @@ Runner = Callable[[Scope, Sequence[Task]], list[Finding]]
 
 
 def audit(spark: Any, directory: str, progress: RunProgress | None = None) -> Audit:
-    """Check a store on Spark's workers, who must see its directory."""
+    """Check a store on Spark's workers, which must see its directory."""
 
     def on_spark(scope: Scope, tasks: Sequence[Task]) -> list[Finding]:
         frame = run_tasks(spark, tasks, lambda task: audit_task(scope, task), SCHEMA)
@@ -65,7 +65,7 @@ def audit(spark: Any, directory: str, progress: RunProgress | None = None) -> Au
 
 
 def audit_by(run: Runner, directory: str, progress: RunProgress) -> Audit:
-    """The same with any way to run tasks."""
+    """The same with any function that runs tasks."""
     began, scope = elapsed_seconds(), scope_of(directory)
     tasks = tasks_of(scope, len(index_files(scope.directory)))
     found: list[Finding] = []
@@ -114,14 +114,14 @@ def _layout(folder: StoreFolder) -> list[Finding]:
 
 
 def _joints(found: Sequence[Finding], scope: Scope) -> list[Finding]:
-    """Whether the parts of the log join, and end where they should."""
+    """Gaps between the parts of the log, and an end before the expected one."""
     folder = StoreFolder(scope.directory)
     damaged = {each.position + each.count for each in found if is_log_damage(each)}
     findings, expected = [], max(scope.log_min, folder.log.min)
     for part in sorted((f for f in found if f.level == JOINT), key=lambda f: f.position):
         expected = _behind_blank(folder, expected)
         if part.kind == DEBRIS and part.position < expected:
-            continue  # what lies behind the mark of a file's end means nothing
+            continue  # bytes after the end mark of a file have no meaning
         if part.position > expected and expected not in damaged:
             findings.append(_gap(folder, expected, part.position))
         if part.kind == DEBRIS:
@@ -146,7 +146,7 @@ def _joints(found: Sequence[Finding], scope: Scope) -> list[Finding]:
 
 
 def _behind_blank(folder: StoreFolder, position: int) -> int:
-    """The next file, if nothing but the mark of this one's end stands at a log offset."""
+    """The start of the next file if the end mark of this file stands here, else `position`."""
     base = folder.log.base_of(position)
     mark = folder.log.file(base)[position - base : position - base + BLANK.size]
     rest = base + folder.segment_bytes - position
@@ -168,7 +168,7 @@ def _gap(folder: StoreFolder, start: int, end: int) -> Finding:
 
 
 def _once(findings: Sequence[Finding]) -> list[Finding]:
-    """One finding for one fault: what a record says about its entry explains the entry, too."""
+    """One finding for one fault: leave out those that another finding explains."""
     damaged = [(f.position, f.position + f.count) for f in findings if is_log_damage(f)]
     explained: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for each in joined([f for f in findings if f.kind in ENTRY_KINDS]):

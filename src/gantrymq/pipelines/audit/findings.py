@@ -23,7 +23,7 @@ KEPT_MAX: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is not as it should be, or how much was looked at."""
+    """A fault, a note, or how much was checked."""
 
     level: str
     kind: str
@@ -41,7 +41,7 @@ class Finding:
     text: str = ""
 
     def row(self) -> dict[str, Any]:
-        """For people and scripts: what does not apply is left out."""
+        """The finding as a row for output; fields that do not apply are None."""
         row = {"level": self.level, "kind": self.kind, "file": self.file, "byte": self.at,
                "topic": self.topic, "queueId": self.queue_id, "offset": self.offset,
                "count": self.count, "text": self.text}  # fmt: skip
@@ -64,8 +64,10 @@ class TaskFindings:
         self._covered: Counter[str] = Counter()
 
     def add(self, finding: Finding) -> None:
-        """Keep a finding; those beyond the limit are counted by kind. Joints are all needed: the
-        log would seem to be unreadable between them."""
+        """Keep a finding; beyond the limit findings are only counted, by kind.
+
+        Joints are always kept: without them the log would seem unreadable.
+        """
         if finding.level == JOINT or len(self.findings) < KEPT_MAX:
             self.findings.append(finding)
         else:
@@ -80,12 +82,12 @@ class TaskFindings:
         ]
 
     def cover(self, kind: str, count: int) -> None:
-        """So many more of a kind were looked at."""
+        """Add to the number of things of a kind that were checked."""
         if count:
             self._covered[kind] += count
 
     def batch(self) -> pa.RecordBatch:
-        """All of it, as Spark takes it."""
+        """All findings and counts as one Arrow batch."""
         more = [
             Finding(level, kind, count=count, text="more of the same in this part of the store")
             for (level, kind), count in self._dropped.items()
@@ -96,12 +98,12 @@ class TaskFindings:
 
 
 def is_log_damage(finding: Finding) -> bool:
-    """Whether it is a stretch of the log that cannot be read."""
+    """Whether the finding is a stretch of the log that cannot be read."""
     return finding.kind in ("crc", "log-chain", "log-zeros", "log-cut", "log-parts", "log-end")
 
 
 def from_rows(rows: Iterable[Any]) -> list[Finding]:
-    """Rows of Spark's as findings."""
+    """Findings from Spark's rows."""
     return [Finding(**row.asDict()) for row in rows]
 
 
@@ -133,7 +135,7 @@ def joined(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:
-    """In the order in which people read them: what is wrong, then by place."""
+    """Sorted for output: faults first, then by place."""
     return sorted(
         findings,
         key=lambda each: (each.level != WRONG, each.position, each.file, each.at, each.offset),

@@ -34,7 +34,7 @@ def config_of(directory: str) -> StoreConfig:
 
 
 def rebuild_store(directory: str) -> Rebuilt:
-    """Make queues and index anew; raises `StoreError` where that must not be."""
+    """Rebuild queues and index; raises `StoreError` if the store does not allow it."""
 
     async def run() -> Rebuilt:
         offload = ThreadOffload()

@@ -56,7 +56,7 @@ Task = LogSlice | QueueSet | IndexPart
 
 
 def scope_of(directory: str) -> Scope:
-    """Look at a store: does somebody write to it, and how far is everything in files?"""
+    """The scope of an audit: whether the store is open, and how far its files are complete."""
     folder = StoreFolder(directory)
     known = checkpoint.load(OsDisk(), f"{folder.directory}/checkpoint")
     dispatched = known.dispatched if known is not None else None
@@ -66,10 +66,10 @@ def scope_of(directory: str) -> Scope:
 
 
 def _built_end(folder: StoreFolder, *, is_clean: bool) -> int:
-    """Behind the last record that has a queue entry. RocketMQ builds entries in log order.
+    """The log offset after the last record that has a queue entry.
 
-    What lies behind in its files may be left over from before a crash: it cuts the log by its
-    word, not by zeros.
+    RocketMQ builds entries in log order. Bytes after it may be left over from before a crash:
+    RocketMQ truncates the log by moving its end and does not write zeros.
     """
     end = folder.log.min
     for topic in folder.topics():
@@ -77,7 +77,7 @@ def _built_end(folder: StoreFolder, *, is_clean: bool) -> int:
             files = folder.queue(topic, queue_id)
             stop = files.written()
             last = files.read(max(files.begin, stop - 2), stop)
-            # The very last one of a running broker may be half written.
+            # The last entry of a running broker may be half written.
             for position, size, _ in (last if is_clean else last[:-1]).tolist():
                 if position < folder.log.limit:
                     end = max(end, position + size)
@@ -103,7 +103,7 @@ def _slices(folder: StoreFolder, base: int, limit: int, size: int) -> Iterator[L
 
 
 def stray_files(folder: StoreFolder) -> list[int]:
-    """Log files that stand apart from the newest run: between them something is missing."""
+    """Log files before a gap: files between them and the newest ones are missing."""
     return [
         base for base in bases_in(OsDisk(), folder.log.directory) if base not in folder.log.bases
     ]

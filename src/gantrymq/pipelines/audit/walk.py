@@ -1,7 +1,7 @@
-"""Walking a part of the log from record to record, and over what is none.
+"""Walk a part of the log from record to record, and over damage.
 
-The walk itself is the store's own, so that a record is good here exactly if a broker that starts
-would take it: its checksum fits, its parts fill it, it knows its own place.
+The walk is the store's own, so a record is good here exactly if a broker accepts it at its start:
+its checksum fits, its parts fill it, and its stored offset is its place.
 """
 
 from collections.abc import Generator, Iterator
@@ -46,8 +46,8 @@ class WalkEnd(NamedTuple):
 def records_of(log: MappedLog, part: LogSlice, ledger: TaskFindings) -> Iterator[list[Walked]]:
     """The good records that begin in a part of the log, some thousands at a time.
 
-    What is between them goes into the ledger, together with where the part begins and ends: the
-    driver sees from that whether it joins its neighbours.
+    Damage between them goes into the ledger, together with where the records begin and end: from
+    that the driver sees whether the parts join.
     """
     base = log.base_of(part.start)
     view, stop, first = log.file(base), part.end - base, part.start - base
@@ -88,7 +88,7 @@ def _stretch(
         if kind == STOP_PARTIAL and end > at:
             at, want = end, CHUNK
         elif kind == STOP_PARTIAL and at + want < view.size:
-            want *= 2  # a record larger than what was looked at
+            want *= 2  # a record larger than the bytes in view
         else:
             return WalkEnd(end, kind)
 
@@ -96,7 +96,7 @@ def _stretch(
 def _over_damage(
     log: MappedLog, ledger: TaskFindings, view: Bytes, at: int, stop: int, base: int
 ) -> int | None:
-    """Name what stands at `at`, which is no good record; return where the next record is."""
+    """Report the damage at `at`; return where the next record is, None if there is none."""
     size = _size_at(view, at)
     follows = at + size
     is_sized = size >= RECORD_BYTES_MIN and follows <= view.size
@@ -117,7 +117,7 @@ def _size_at(view: Bytes, at: int) -> int:
 
 
 def _is_start(view: Bytes, at: int, base: int) -> bool:
-    """Whether a record, the mark of a file's end, or nothing at all stands there."""
+    """Whether a record, the end mark of a file, or zeros stand there."""
     if at + BLANK_BYTES > view.size:
         return at == view.size
     if not view[at : at + 4096].any():
@@ -126,7 +126,7 @@ def _is_start(view: Bytes, at: int, base: int) -> bool:
 
 
 def _next_record(view: Bytes, start: int, stop: int, base: int) -> int | None:
-    """The first place from `start` on and before `stop` where a record knows its own place."""
+    """The first place in [start, stop) of a record whose stored offset is its place."""
     for begin in range(start, min(stop, view.size), SEARCH_BYTES):
         end = min(begin + SEARCH_BYTES, stop, view.size)
         part = view[begin + AT_MAGIC : end + AT_MAGIC + 3]
@@ -141,7 +141,7 @@ def _next_record(view: Bytes, start: int, stop: int, base: int) -> int | None:
 
 
 def _reason(view: Bytes, at: int, base: int, segment_bytes: int) -> tuple[str, str]:
-    """What is wrong with what stands at `at`: a kind for scripts and words for people."""
+    """What is wrong at `at`: a kind for scripts and a text for people."""
     head = view[at : at + FRONT_TYPE.itemsize]
     if head.size < FRONT_TYPE.itemsize:
         return "log-cut", "the file ends within a record"

@@ -24,7 +24,7 @@ def audit_task(scope: Scope, task: Task) -> Iterator[Any]:
     """What a task finds, as one Arrow batch."""
     ledger = TaskFindings()
     folder = _opened(scope)
-    gc.disable()  # a hundred thousand tuples come and go, none of them in a circle
+    gc.disable()  # many short-lived tuples without cycles
     try:
         if isinstance(task, LogSlice):
             _check_log(folder, scope, task, ledger)

@@ -1,4 +1,4 @@
-"""How the page looks and the little it can do by itself: style, and sorting of tables."""
+"""The style of the page, and its script, which sorts tables."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -83,15 +83,17 @@ font:400 .75rem/1.3 system-ui,sans-serif}
 
 
 def width_class(columns: Iterable[tuple[str, str]]) -> str:
-    """The class of a table by what its columns need: the class of their cells, and their title."""
+    """The CSS class of a table, by the width that its columns need."""
     words = ((css, max(title.split(), key=len)) for css, title in columns)
     need = sum(max(_CELL_PX[css], len(word) * _LETTER_PX + 16) for css, word in words)
     return f"w{next((step for step in STEPS_PX if need <= step), STEPS_PX[-1])}"
 
 
 def stacked() -> str:
-    """Rules for windows in which a table is too wide: its rows become blocks, with each value below
-    the name of its column."""
+    """Style for windows narrower than a table.
+
+    Each row becomes a block, with each value below the name of its column.
+    """
     return "".join(_STACKED % {"n": step, "px": step + BESIDE_PX} for step in STEPS_PX)
 
 

@@ -14,39 +14,39 @@ BETWEEN: Final = "working"
 
 
 class RunProgress(Protocol):
-    """Told by a run how far it is. Runs may be told nothing: then it is `Silent`."""
+    """Shows how far a run is. `Silent` shows nothing."""
 
     @property
     def moves(self) -> bool:
-        """Whether it shows what changes from moment to moment; else `working` is not needed."""
+        """Whether it can show changes within a step; if not, `working` need not be called."""
         ...
 
     def start(self, total: int | None, unit: str) -> None:
-        """Begin to count; without a total there is a count, but no end in sight."""
+        """Begin to count; `total` is None if it is not known."""
         ...
 
     def advance(self, count: int = 1) -> None:
-        """So many more are done."""
+        """Add to the number of things that are done."""
         ...
 
     def working(self, text: str, share: float) -> None:
-        """What goes on inside the step that runs now, and which share of that is done.
+        """Show the work inside the present step, and the share of it that is done (0 to 1).
 
-        May be called from another thread, with or without a count that was begun.
+        May be called from another thread, also before `start`.
         """
         ...
 
     def note(self, text: str) -> None:
-        """Say something that stays."""
+        """Print a line that stays."""
         ...
 
     def done(self) -> None:
-        """Nothing more comes; harmless when nothing was begun."""
+        """End the display; harmless if nothing was begun."""
         ...
 
 
 class Silent:
-    """Says nothing."""
+    """Shows nothing."""
 
     moves = False
 
@@ -62,9 +62,9 @@ class Silent:
 
 
 class Lines:
-    """A line every few seconds, and one at the end; for logs and pipes.
+    """Prints a line every few seconds, and one at the end; for logs and pipes.
 
-    Nobody has to advance for a line: whoever looks after the work inside a step tells often.
+    A line needs no `advance`: calls of `working` bring it, too.
     """
 
     moves = True
@@ -76,7 +76,7 @@ class Lines:
         now: Callable[[], float] = elapsed_seconds,
     ) -> None:
         self._out, self._every, self._now = out, every, now
-        self._lock = threading.RLock()  # who looks after the work inside a step is another thread
+        self._lock = threading.RLock()  # `working` is called by another thread
         self._running = False
         self._began = self._said = now()
         self._beside = ""
@@ -128,7 +128,7 @@ class Lines:
 class ProgressBar:
     """A bar that moves, with rate and time left; for people at a terminal.
 
-    It is one line, whatever is shown: what others write to the terminal meanwhile then stays.
+    It takes one line, so that the output of others on the terminal stays.
     """
 
     moves = True
@@ -137,7 +137,7 @@ class ProgressBar:
         from rich.console import Console
 
         self._console = Console(file=out)
-        self._lock = threading.RLock()  # who looks after the work inside a step is another thread
+        self._lock = threading.RLock()  # `working` is called by another thread
         self._bar: Any = None
         self._counts = False
 
@@ -173,7 +173,7 @@ class ProgressBar:
                 self._work_alone(text, share)
 
     def _work_alone(self, text: str, share: float) -> None:
-        """Nothing is counted: show this alone, and leave nothing of it."""
+        """Show the work of a step while nothing is counted, and erase it at the end."""
         from rich import progress as parts
 
         self._counts = False
@@ -210,7 +210,7 @@ class ProgressBar:
 
 
 def progress_on(out: TextIO = sys.stderr, *, quiet: bool = False) -> RunProgress:
-    """The kind that suits where it is shown."""
+    """The display that suits the output: a bar on a terminal, else lines."""
     if quiet:
         return Silent()
     return ProgressBar(out) if out.isatty() else Lines(out)

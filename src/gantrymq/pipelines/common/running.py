@@ -1,4 +1,4 @@
-"""A run of a pipeline: a Spark session around it, errors in one line, and Ctrl-C that may wait."""
+"""Run a pipeline: start a Spark session, turn errors into one line, handle Ctrl-C."""
 
 import logging
 import os
@@ -29,7 +29,7 @@ SLICE_SECONDS: Final = 0.1
 
 
 class RunFailed(GantryError):
-    """Spark gave up on something that is no error of ours."""
+    """Spark failed with an error that is not GantryMQ's."""
 
 
 @contextmanager
@@ -40,10 +40,10 @@ def spark_run(
     settings: Mapping[str, str] | None = None,
     verbose: bool = False,
 ) -> Iterator[Any]:
-    """A session for one run. Where there is one in this process already, that one, left open.
+    """A session for one run; a session that is open in this process is used and left open.
 
-    What Spark has to say goes into a log file, unless `verbose`; the file is deleted when all went
-    well, and named when not. Whatever fails comes out as a `GantryError` with one clear line.
+    Spark's own output goes into a log file, unless `verbose`; the file is deleted after success,
+    and named in the error after a failure. Errors come out as a `GantryError` of one line.
     """
     running = active_session()
     if running is not None:
@@ -70,7 +70,7 @@ def spark_run(
 
 @contextmanager
 def _closed(spark: Any) -> Iterator[None]:
-    """End the session after use; one whose Java process is gone has nothing left to end."""
+    """Stop the session at the end; an error of that is ignored, as Java may be gone."""
     try:
         yield
     finally:
@@ -80,7 +80,7 @@ def _closed(spark: Any) -> Iterator[None]:
 
 @contextmanager
 def _translated(log: Path | None) -> Iterator[None]:
-    """Errors of Spark's as ours. A mistake in our own code keeps its traceback."""
+    """Turn errors of Spark into a GantryError; a bug in this package keeps its traceback."""
     try:
         yield
     except GantryError:
@@ -97,7 +97,7 @@ def _translated(log: Path | None) -> Iterator[None]:
 
 
 def _reason(error: Exception, log: Path | None) -> str:
-    """What Spark says, and where it says more; a Java that did not start has said it in its log."""
+    """The reason that Spark gives, and where its log is; why Java failed stands in the log."""
     text = log.read_text(errors="replace") if log is not None and log.exists() else ""
     if not text:
         return explain(error)
@@ -106,7 +106,7 @@ def _reason(error: Exception, log: Path | None) -> str:
 
 
 def _was_interrupted(error: BaseException | None) -> bool:
-    """Whether it came of a Ctrl-C: the bridge to Java may fail while it cleans up after one."""
+    """Whether a Ctrl-C caused the error: the bridge to Java may fail while it cleans up."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return True
@@ -123,10 +123,10 @@ def _is_sparks(error: Exception) -> bool:
 
 @contextmanager
 def _errors_into(log: Path | None) -> Iterator[None]:
-    """Let processes that start in here write their errors into a file, for good.
+    """Make processes that are started in this block write their stderr into a file.
 
-    The Java process says dozens of lines about every failed task, and so do the workers that it
-    starts. Nothing but the descriptor that they inherit decides where that goes.
+    The Java process prints dozens of lines about every failed task, and so do its workers. The
+    descriptor that they inherit decides where the lines go.
     """
     if log is None:
         yield
@@ -144,7 +144,7 @@ def _errors_into(log: Path | None) -> Iterator[None]:
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Keep what Ctrl-C does. Spark's own answer to it asks Java through a line that is in use."""
+    """Keep the handler of Ctrl-C: Spark's own calls Java over a connection in use."""
     before = signal.getsignal(signal.SIGINT)
     yield
     if _is_main():
@@ -153,7 +153,7 @@ def _own_signals() -> Iterator[None]:
 
 @contextmanager
 def _quiet_bridge() -> Iterator[None]:
-    """The bridge to Java logs a traceback when a Ctrl-C cuts a call off: that is no news."""
+    """Silence the traceback that the bridge to Java logs when a Ctrl-C cuts off a call."""
     root, bridge = logging.getLogger(), logging.getLogger("py4j")
     level = bridge.level
 
@@ -170,13 +170,13 @@ def _quiet_bridge() -> Iterator[None]:
 
 
 class StopRequest:
-    """Whether a run was asked to end. Loops look at it between steps."""
+    """Whether the run was asked to stop. Loops look at it between steps."""
 
     def __init__(self) -> None:
         self.asked = False
 
     def pause(self, seconds: float) -> bool:
-        """Wait, but not longer than until the run is asked to end; whether it is."""
+        """Wait so many seconds, or until a stop is requested; returns whether it is."""
         end = elapsed_seconds() + seconds
         while not self.asked and (left := end - elapsed_seconds()) > 0:
             time.sleep(min(left, SLICE_SECONDS))
@@ -189,8 +189,8 @@ def stopping(
 ) -> Iterator[StopRequest]:
     """A flag which the first Ctrl-C (or SIGTERM) sets; the second interrupts at once.
 
-    Without this a Ctrl-C cancels Spark's jobs and interrupts the run wherever it is. That is safe
-    too: a step that is not committed is done anew by the next run.
+    Without this a Ctrl-C cancels Spark's jobs and interrupts the run wherever it is. That is safe,
+    too: the next run repeats a step that is not committed.
     """
     stop = StopRequest()
 
@@ -198,7 +198,7 @@ def stopping(
         if stop.asked:
             raise KeyboardInterrupt
         stop.asked = True
-        below = "\n" if os.isatty(2) else ""  # the line may have a bar on it
+        below = "\n" if os.isatty(2) else ""  # a progress bar may be on the line
         os.write(2, f"{below}{note}\n".encode())
 
     signals = (signal.SIGINT, signal.SIGTERM) if _is_main() else ()
@@ -213,5 +213,5 @@ def stopping(
 
 
 def _is_main() -> bool:
-    """Only the main thread is told of signals."""
+    """Whether this is the main thread, the only one that can handle signals."""
     return threading.current_thread() is threading.main_thread()

@@ -1,7 +1,7 @@
-"""Which messages are meant: the same answer for an archive, a topic and the files of a store.
+"""Which messages are selected: the same rule for an archive, a topic and store files.
 
-SQL is RocketMQ's, over properties, with its three-valued meaning: a message is chosen only if the
-condition is true of it. Spark's own SQL would decide some cases otherwise.
+SQL is RocketMQ's, over properties, with its three-valued logic: a message is selected only if the
+condition is true. Spark's own SQL would decide some cases differently.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ IDS_MAX = 10_000
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """What every chosen message has in common; what is left out does not matter."""
+    """What a message must meet to be selected; a field left at its default does not limit."""
 
     since_ms: int | None = None
     until_ms: int | None = None
@@ -33,12 +33,12 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_all(self) -> bool:
-        """Nothing is left out."""
+        """Whether every message is selected."""
         return self == Selection()
 
 
 def check_selection(selection: Selection) -> None:
-    """Say what is wrong with it before anything is read."""
+    """Raise an error if the selection is wrong, before anything is read."""
     parse_tags(selection.tags)
     if selection.sql is not None:
         condition(selection.sql)
@@ -51,7 +51,7 @@ def check_selection(selection: Selection) -> None:
 
 def stored_in(frame: Any, since_ms: int | None, until_ms: int | None) -> Any:
     """The rows of a frame of messages that were stored in [since, until); None is no limit."""
-    from pyspark.sql import functions as f  # only who has a frame has Spark
+    from pyspark.sql import functions as f  # a caller with a frame has loaded Spark
 
     stored = f.col("storeTimestamp")
     if since_ms is not None:
@@ -62,7 +62,7 @@ def stored_in(frame: Any, since_ms: int | None, until_ms: int | None) -> Any:
 
 
 def chosen(frame: Any, selection: Selection) -> Any:
-    """The rows of a frame of messages that are meant."""
+    """The rows of a frame of messages that are selected."""
     from pyspark.sql import functions as f
 
     found = stored_in(frame, selection.since_ms, selection.until_ms)
@@ -79,7 +79,7 @@ def chosen(frame: Any, selection: Selection) -> Any:
 
 
 def _holds(sql: str) -> Any:
-    """The condition as a column; only the properties travel to Python."""
+    """The condition as a Spark column; only the properties are sent to Python."""
     from pyspark.sql import functions as f
     from pyspark.sql.pandas.functions import arrow_udf
 

@@ -1,7 +1,7 @@
-"""How far Spark is inside a job: looked at from the side while a block of work runs.
+"""How far Spark is inside a job, while a block of work runs.
 
-Between two steps a run tells by itself how far it is. One step may be a job of minutes, and then
-the thread that would tell waits for it: a second thread asks Spark for the tasks that are done.
+A run itself reports its progress between steps. One step may be a job of minutes, during which the
+reporting thread waits: a second thread asks Spark for the number of finished tasks.
 """
 
 import signal
@@ -31,7 +31,7 @@ class JobStage:
 
 
 def told(stages: Iterable[JobStage]) -> tuple[str, float]:
-    """The stages that run, in a few words, and the share of their tasks that is done."""
+    """The running stages in a few words, and the share of their tasks that is done."""
     known = [each for each in stages if each.tasks > 0]
     if not known:
         return "", 0.0
@@ -45,9 +45,9 @@ def told(stages: Iterable[JobStage]) -> tuple[str, float]:
 
 @contextmanager
 def watching(spark: Any, progress: RunProgress) -> Iterator[None]:
-    """Tell `progress` how far Spark's jobs are while the block runs; with it the progress ends.
+    """Show in `progress` how far Spark's jobs are while the block runs; ends the progress.
 
-    Nothing that goes wrong with looking ends the run: then there is less to see, and no more.
+    Errors of the watching never end the run: then less is shown.
     """
     try:
         with _watch(spark, progress) if progress.moves else nullcontext():
@@ -62,7 +62,7 @@ def _watch(spark: Any, progress: RunProgress) -> AbstractContextManager[None]:
     return _listening(spark, progress)
 
 
-# a session whose Java process is ours
+# a session with its own Java process
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def _asking(tracker: Any, progress: RunProgress) -> Iterator[None]:
     thread = threading.Thread(
         target=_ask, args=(tracker, progress, ended), name="watching", daemon=True
     )
-    with suppress(RuntimeError):  # no room for a thread
+    with suppress(RuntimeError):  # no thread can be started
         thread.start()
     try:
         yield
@@ -82,8 +82,10 @@ def _asking(tracker: Any, progress: RunProgress) -> Iterator[None]:
 
 
 def _ask(tracker: Any, progress: RunProgress, ended: threading.Event) -> None:
-    """Look until the block has ended, or Java is gone: then the run itself says so."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))  # the main thread's
+    """Ask until the block has ended or Java is gone; the run itself reports the latter."""
+    signal.pthread_sigmask(
+        signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM)
+    )  # the main thread handles them
     with suppress(Exception):
         while not ended.wait(LOOK_SECONDS):
             seen = told(_running(tracker))
@@ -103,7 +105,7 @@ def _running(tracker: Any) -> Iterator[JobStage]:
 
 @contextmanager
 def _listening(spark: Any, progress: RunProgress) -> Iterator[None]:
-    """A server of Spark Connect tells by itself, and has nobody to ask."""
+    """Show the progress that a Spark Connect server sends; it cannot be asked."""
 
     def heard(*, stages: Any, done: bool, **_: Any) -> None:
         with suppress(Exception):
