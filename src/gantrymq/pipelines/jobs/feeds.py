@@ -28,24 +28,25 @@ BROKERS_ONLY: Final = ("queues", "keyFilter", "bodyAs")
 
 
 class Feed(Protocol):
-    """Messages by offset and by time."""
+    """A source of messages, by offset and by time."""
 
     def bounds(self) -> tuple[Offsets, Offsets]:
         """The first and the next offset of every queue."""
         ...
 
     def reaches_back(self) -> dict[str, int]:
-        """For each broker that has deleted messages: nothing stored from this time (ms) on is
-        gone."""
+        """For each broker that has deleted messages, the time (ms) from which on it has all."""
         ...
 
     def lacks(self, span: ResultPeriod, known: Offsets) -> list[str]:
-        """What of a period is missing at its new end or in the middle; `known` is how far a table
-        has read already."""
+        """What is missing of a period, as texts; empty if nothing is.
+
+        `known` is how far a table has read each queue already.
+        """
         ...
 
     def ends_at(self, until_ms: int, highs: Offsets) -> Offsets:
-        """For each queue the first message that was stored at a time or later, or its end."""
+        """For each queue the first offset stored at a time (ms) or later, else its end."""
         ...
 
     def frame(
@@ -57,16 +58,16 @@ class Feed(Protocol):
         *,
         times_only: bool = False,
     ) -> Any:
-        """The messages before `ends` that were stored in a period or not before `starts`.
+        """The messages before `ends` that were stored in a period or lie at `starts` or later.
 
-        There may be others among them: their times must still be looked at. With `times_only`
+        Others may be among them: the caller must check their times. With `times_only`
         storeTimestamp is the only column.
         """
         ...
 
 
 class TopicFeed:
-    """Topics of a cluster, or of the files of a store: whatever the source's options name."""
+    """Topics of a cluster or of store files, as the source's options name them."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = dict(options)
@@ -84,7 +85,7 @@ class TopicFeed:
         return oldest({queue: sample.store_ms for queue, sample in samples.items()}, gone)
 
     def lacks(self, span: ResultPeriod, known: Offsets) -> list[str]:
-        """Nothing: what brokers have is in one piece, up to the newest message."""
+        """Nothing is missing: brokers have all messages up to the newest."""
         return []
 
     def ends_at(self, until_ms: int, highs: Offsets) -> Offsets:
@@ -113,9 +114,10 @@ class TopicFeed:
 
 
 class ArchiveFeed:
-    """An archive, which still has what brokers have deleted.
+    """An archive, which still has messages that brokers have deleted.
 
-    Options of the source mean here what they mean to brokers, or are refused."""
+    Options of the source mean the same here as for brokers, or are refused.
+    """
 
     def __init__(
         self, path: str, topics: Sequence[str], options: Mapping[str, str] | None = None
@@ -133,7 +135,7 @@ class ArchiveFeed:
 
     @cached_property
     def _files(self) -> list[DataFile]:
-        """What there is of the topics, each file as one of each queue that it holds."""
+        """The files of the topics; a file with several queues is listed once a queue."""
         files = pruned(self._table.files(), topics=self._topics)
         return [part for each in files for part in by_queue(self._table.root, each)]
 
@@ -195,7 +197,7 @@ class ArchiveFeed:
     ) -> Any:
         from pyspark.sql import functions as f
 
-        # The files are those of when `ends` were looked up, so nothing lies behind them.
+        # The files were listed when `ends` were looked up, so they hold nothing beyond.
         if not starts:
             found = self._table.frame(
                 spark, topics=self._topics, since_ms=span.since_ms, until_ms=span.until_ms
@@ -215,9 +217,9 @@ class ArchiveFeed:
 
 
 def holes(files: Iterable[DataFile], highs: Offsets, span: ResultPeriod) -> list[Hole]:
-    """Offsets between those of files, or behind them, whose messages may be of a period.
+    """Offsets that no file has and whose messages may belong to a period.
 
-    They were stored no earlier than what lies before them, and no later than what lies behind.
+    They were stored no earlier than the messages before them, and no later than those after.
     """
     files = list(files)
     found = _inner_holes(files, span)
@@ -237,9 +239,10 @@ def holes(files: Iterable[DataFile], highs: Offsets, span: ResultPeriod) -> list
 
 
 def _inner_holes(files: Sequence[DataFile], span: ResultPeriod) -> list[Hole]:
-    """Files of a period that leave offsets out which no other file has: each counts as a hole.
+    """Files of a period that lack offsets which no other file has; each counts as a hole.
 
-    A foreign hand may have put what was around a gap into one file."""
+    Another program may have joined files around a gap into one.
+    """
     rows = Counter[Queue]()
     for each in files:
         if each.queue is not None:
@@ -260,10 +263,10 @@ def _inner_holes(files: Sequence[DataFile], span: ResultPeriod) -> list[Hole]:
 
 
 def oldest(firsts: Mapping[Queue, int], brokers: set[str]) -> dict[str, int]:
-    """The time from which on each broker has everything.
+    """The time (ms) from which on each broker has all messages.
 
     A broker deletes its log from the old end, all queues together. So where one queue still has a
-    message, everybody's messages that are not older are there.
+    message, all messages that are not older exist, in every queue.
     """
     return {
         broker: min(

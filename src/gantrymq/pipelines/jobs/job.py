@@ -6,8 +6,8 @@
         return messages.groupBy(hour, "tags").count()
 
 A row belongs to the step of time (`every`) that its `time` is in, and is made of messages that
-were stored in that step. `run` computes all steps anew that have new messages; `again` a period
-that somebody names. Both replace whole steps in one commit of the table.
+were stored in that step. `run` computes all steps again that have new messages; `again` computes
+a given period. Both replace whole steps in one commit of the table.
 """
 
 import logging
@@ -53,7 +53,7 @@ class JobResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A function over messages, with what it reads and the table that it fills."""
+    """A function from messages to rows, with its source and the table that it fills."""
 
     work: Work
     name: str
@@ -84,7 +84,7 @@ class Job:
             raise ConfigError("the columns of a job's source must have storeTimestamp among them")
 
     def __call__(self, messages: Any) -> Any:
-        """The function itself, as if it were no job: for tests of it."""
+        """Call the plain function, for tests of it."""
         return self.work(messages)
 
     @property
@@ -100,7 +100,7 @@ class Job:
     # running
 
     def run(self, spark: Any, namesrv: str = "") -> JobResult:
-        """Compute all steps that have messages which the table does not know yet."""
+        """Compute all steps that have messages which the table has not seen."""
         results, feed = self.results(), self._feed(namesrv, self.archive)
         results.check_own()
         lows, highs = feed.bounds()
@@ -110,7 +110,7 @@ class Job:
         if not any(behind(starts, highs).values()):
             return JobResult(None, None)
         since = self._first_new(spark, feed, starts, highs)
-        if since is None:  # the source's options chose none: they must not be looked for again
+        if since is None:  # the options select none of them: do not look again
             version = results.advance(highs, f"{self.name} past what it does not read")
             self._tell(namesrv, highs)
             return JobResult(None, None, version=version)
@@ -133,10 +133,10 @@ class Job:
         commit_progress: bool = False,
         dry_run: bool = False,
     ) -> JobResult:
-        """Compute a period anew and put it in the place of that period's rows.
+        """Compute a period again and replace its rows.
 
-        The job's own positions stay where they are, and so does the group's progress unless it is
-        to be committed.
+        The job's positions do not change, and the group's progress changes only with
+        `commit_progress`. With `dry_run` nothing is replaced.
         """
         if commit_progress and self.group is None:
             raise ConfigError(f"the job {self.name} has no group to commit progress of")
@@ -157,14 +157,14 @@ class Job:
         return outcome
 
     def span(self, since: str, until: str | None, zone: str | None = None) -> ResultPeriod:
-        """The period that words mean, if it is made of whole steps."""
+        """The period that two texts mean; refused unless it consists of whole steps."""
         period = parse_period(since, until, zone or self.zone, self.clock.now_ms())
         assert period.since_ms is not None
         self.grain.check(period.since_ms, period.until_ms)
         return ResultPeriod(period.since_ms, period.until_ms)
 
     def notes(self, since: str, until: str | None, zone: str | None = None) -> tuple[str, ...]:
-        """What had to be decided about times that clocks skip or show twice."""
+        """Notes about times that clocks skip or show twice."""
         return parse_period(since, until, zone or self.zone, self.clock.now_ms()).notes
 
     # the parts
@@ -177,7 +177,7 @@ class Job:
         return TopicFeed({"nameServer": namesrv, **options} if namesrv else options)
 
     def _first_new(self, spark: Any, feed: Feed, starts: Offsets, ends: Offsets) -> int | None:
-        """When the earliest new message was stored: of all of them, for clocks may be set back."""
+        """The store time of the earliest new message (ms); all are read, as clocks may go back."""
         from pyspark.sql import functions as f
 
         found = feed.frame(spark, ResultPeriod(FOR_EVER, None), starts, ends, times_only=True)
@@ -185,7 +185,7 @@ class Job:
         return None if row.first is None else int(row.first)
 
     def _check_reach(self, feed: Feed, since_ms: int) -> None:
-        """Rows must not be replaced by fewer ones because messages are gone."""
+        """Raise ConfigError if the messages since a time are deleted: rows would be lost."""
         for broker, reach in sorted(feed.reaches_back().items()):
             if reach > since_ms:
                 where = (
@@ -227,7 +227,7 @@ class Job:
         return JobResult(span.since_ms, span.until_ms, before, staged.rows, version)
 
     def _check_inside(self, staged: Staged, span: ResultPeriod) -> None:
-        """Rows of other periods would be added to what is there already."""
+        """Raise ConfigError if a row lies outside its period: later runs would add it again."""
         since, until = span.since_ms, span.until_ms
         first, last = staged.first_us, staged.last_us
         if first is not None and first < since * 1000:
@@ -248,7 +248,7 @@ class Job:
     def _tell(self, namesrv: str, offsets: Offsets) -> None:
         try:
             self._report(namesrv, offsets)
-        except GantryError as error:  # the rows are there, and the next run reports as well
+        except GantryError as error:  # the rows are stored, and the next run reports, too
             log.warning("progress of %s not reported: %s", self.group, error)
 
     def _report(self, namesrv: str, offsets: Offsets) -> None:
@@ -263,7 +263,7 @@ class Job:
 def job(
     *, topic: str, table: str, time: str, every: str, name: str | None = None, **settings: Any
 ) -> Callable[[Work], Job]:
-    """Make a job of a function; it is called like the function unless `name` says else."""
+    """Make a job of a function; its name is the function's unless `name` is given."""
 
     def make(work: Work) -> Job:
         chosen = name or str(getattr(work, "__name__", "job"))

@@ -1,7 +1,7 @@
 """The steps of time in which a job's result can be replaced. Pure.
 
 A row of a result belongs to one grain, and is made of messages that were stored in that grain and
-of no others. So whole grains can be computed anew at any time, and come out the same.
+of no others. So a grain can be computed again at any time, with the same result.
 """
 
 import re
@@ -18,19 +18,19 @@ _LENGTH: Final = re.compile(r"(\d{1,8})\s*([a-z]+)")
 
 @dataclass(frozen=True, slots=True)
 class Grain:
-    """A length that divides a day, counted from midnight UTC; or a day of the zone's clocks."""
+    """A step of time: a length that divides a day, from midnight UTC; or a day of a zone."""
 
     length_ms: int
     zone: str
 
     def floor(self, ms: int) -> int:
-        """The beginning of the grain that a moment is in."""
+        """The beginning of the grain that contains a time (ms)."""
         if self.length_ms < DAY_MS:
             return ms - ms % self.length_ms
         return parse_moment("today", self.zone, ms)
 
     def ceil(self, ms: int) -> int:
-        """The first beginning of a grain that is not before a moment."""
+        """The first beginning of a grain at a time (ms) or later."""
         begin = self.floor(ms)
         if begin == ms:
             return ms

@@ -1,7 +1,7 @@
-"""A result written to files beside its table, and looked at before any of it counts.
+"""A result, written to files beside its table and checked before it is committed.
 
-Workers write Parquet themselves and report what they wrote. A task that is run again writes other
-files; only those of the tasks that Spark counted are taken.
+Workers write Parquet themselves and report what they wrote. A repeated task writes other files;
+only the files that Spark's successful tasks reported are used.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ class Staged:
 
 
 def stage(frame: Any, folder: str, time: str) -> Staged:
-    """Compute a frame and keep it in files."""
+    """Compute a frame and write it to files."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     _check_time(frame, time)
@@ -59,7 +59,7 @@ def stage(frame: Any, folder: str, time: str) -> Staged:
 def write_part(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, folder: str, time: str
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a task as a file, and a row about it; nothing at all for no rows."""
+    """Write the rows of a task to a file and yield a row about it; nothing without rows."""
     path, writer = f"{folder}/{unique_name()}.parquet", None
     rows = blank = 0
     bounds: list[int] = []
@@ -92,5 +92,5 @@ def _check_time(frame: Any, time: str) -> None:
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """Everything may be null: whether Spark knows better changes from query to query."""
+    """The schema with every column nullable: what Spark infers changes between queries."""
     return pa.schema([pa.field(each.name, each.type) for each in schema])

@@ -2,8 +2,8 @@
 
 One commit replaces the rows of a period and moves the positions (the next offset of each queue to
 read). A run that dies leaves either the old rows or the new ones, and the next one knows from the
-table where to go on. Every commit also counts up a number of the job's own, so that of two runs
-which did not know of each other one is refused.
+table where to go on. Every commit also increments a number of the job, so that of two
+concurrent runs one is refused.
 """
 
 import shutil
@@ -40,7 +40,7 @@ BATCH_ROWS: Final = 16_384
 
 
 class ResultPeriod(NamedTuple):
-    """A period of a result; without an end it goes on for ever."""
+    """A period of a result; without `until_ms` it has no end."""
 
     since_ms: int
     until_ms: int | None
@@ -70,14 +70,14 @@ class Results:
         return self._table is not None
 
     def positions(self, queues: Iterable[Queue]) -> Offsets:
-        """The next offset to read of each queue that was read before."""
+        """The next offset of each queue that was read before."""
         if self._table is None:
             return {}
         found = {queue: self._table.transaction_version(self._app(queue)) for queue in queues}
         return {queue: at for queue, at in found.items() if at is not None}
 
     def check_own(self) -> None:
-        """Rows belong to whoever made them: a period knows no jobs, and would be replaced whole."""
+        """Raise ConfigError if the table has rows of others, which this job would replace."""
         if self._table is None or self._table.transaction_version(f"{APP}/{self._job}") is not None:
             return
         if self._table.to_pyarrow_dataset().count_rows():
@@ -90,7 +90,7 @@ class Results:
         return f"{APP}/{self._job}/{queue.topic}/{queue.broker_name}/{queue.queue_id}"
 
     def rows_in(self, span: ResultPeriod) -> int:
-        """How many rows of the period there are now."""
+        """How many rows of the period the table has."""
         if self._table is None:
             return 0
         field = ds.field(self._time)
@@ -101,11 +101,11 @@ class Results:
 
     @contextmanager
     def staging(self) -> Iterator[str]:
-        """A folder for files that are not part of the table yet; one run at a time has one."""
+        """A folder for files that are not in the table yet; a lock admits one run at a time."""
         self.root.mkdir(parents=True, exist_ok=True)
         lock = OsDisk().lock(str(self.root / LOCK))
         try:
-            shutil.rmtree(self.root / STAGING, ignore_errors=True)  # of a run that died
+            shutil.rmtree(self.root / STAGING, ignore_errors=True)  # left by a killed run
             folder = self.root / STAGING / unique_name()
             folder.mkdir(parents=True)
             yield str(folder)
@@ -114,7 +114,7 @@ class Results:
             lock.release()
 
     def replace(self, span: ResultPeriod, staged: Staged, ends: Offsets, reason: str) -> int:
-        """Put staged rows in place of those of the period; the table's new version."""
+        """Replace the rows of the period by the staged ones; returns the table's new version."""
         table = self._table or self._created(staged.schema)
         self._check_columns(table, staged.schema)
         with self._committing(table, ends, reason) as properties:
@@ -129,7 +129,7 @@ class Results:
         return self._settled()
 
     def advance(self, ends: Offsets, reason: str) -> int | None:
-        """Move the positions alone; the table's new version, or None where there is none yet."""
+        """Move the positions only; returns the new version, None if there is no table yet."""
         table = self._table
         if table is None:
             return None
@@ -148,7 +148,7 @@ class Results:
         try:
             yield CommitProperties(
                 custom_metadata={"userMetadata": reason},
-                max_commit_retries=0,  # whoever lost must look at the table again
+                max_commit_retries=0,  # the run that lost must read the table again
                 app_transactions=[Transaction(f"{APP}/{self._job}", count), *marks],
             )
         except CommitFailedError as error:
@@ -159,7 +159,7 @@ class Results:
             raise TableError(f"the table {self.root} takes no rows: {_line(error)}") from error
 
     def _settled(self) -> int:
-        """The table as it is behind a commit, tidied now and then; its version."""
+        """Reload the table after a commit, and maintain it now and then; returns its version."""
         self._table = DeltaTable(self.root)
         if (self._table.transaction_version(f"{APP}/{self._job}") or 0) % MAINTAIN_EVERY == 0:
             self.maintain()
@@ -172,7 +172,7 @@ class Results:
             raise TableError(f"no table can be made in {self.root}: {_line(error)}") from error
 
     def _check_columns(self, table: DeltaTable, schema: pa.Schema) -> None:
-        """The columns that are there must keep their types; new ones may come."""
+        """Raise if a column changes its type; new columns are allowed."""
         known = pa.schema(table.schema().to_arrow())
         for field in schema:
             at = known.get_field_index(field.name)
@@ -196,9 +196,10 @@ class Results:
         return found
 
     def maintain(self) -> None:
-        """Join small files, delete what was replaced long ago, shorten the log.
+        """Join small files, delete files that were replaced long ago, shorten the log.
 
-        The rows stay what they are, so it does not matter when this fails."""
+        The rows do not change, so a failure here does no harm.
+        """
         table = DeltaTable(self.root)
         with suppress(*TROUBLE):
             table.optimize.compact()
@@ -219,7 +220,7 @@ class Results:
 
 
 def _spark_schema(table: DeltaTable) -> Any:
-    """Delta writes its schema down exactly as Spark does."""
+    """The table's schema as Spark's: Delta stores it in the same form."""
     import json
 
     from pyspark.sql.types import StructType
@@ -248,5 +249,5 @@ def _scalar(ms: int) -> pa.Scalar:
 
 
 def _line(error: BaseException) -> str:
-    """The first line of an error: delta-rs adds pages."""
+    """The first line of an error; delta-rs adds many more."""
     return str(error).strip().partition("\n")[0]

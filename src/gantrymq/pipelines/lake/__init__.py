@@ -19,9 +19,9 @@ def open_table(
     *,
     create: bool = False,
 ) -> Table:
-    """The archive in a folder. The format is found out; with `create` a missing one is made.
+    """The archive in a folder. The format is detected; with `create` a missing table is made.
 
-    ConfigError where there is none, or another kind of table or of files; TableError where its log
+    Raises ConfigError if there is none, or another kind of table or of files; TableError if its log
     cannot be read.
     """
     if "://" in str(path):

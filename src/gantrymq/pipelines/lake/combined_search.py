@@ -1,4 +1,4 @@
-"""One search over what brokers have and what the archive has, and one life of a message."""
+"""One search over brokers and an archive; and the archived copy for a message history."""
 
 from collections.abc import Awaitable, Callable
 
@@ -16,7 +16,7 @@ from gantrymq.spark.plan import Offsets
 
 
 class HotAndCold:
-    """Asks brokers first. Whatever they may have deleted is looked up in the archive."""
+    """Searches brokers first, and the archive for what they may have deleted."""
 
     def __init__(self, admin: Admin, lookup: Lookup) -> None:
         self._admin, self._finder, self._lookup = admin, Finder(admin), lookup
@@ -57,21 +57,21 @@ class HotAndCold:
         return _cut(found, slice(limit), limit)
 
     async def _hot(self, search: Callable[[], Awaitable[Found]]) -> Found:
-        """What brokers say; a topic they no longer have is one they have deleted.
+        """What brokers find. Nothing for a topic without a route: it may have been deleted.
 
-        One that is gone or does not answer is what an archive is for.
+        If brokers do not answer, the result is marked incomplete and the archive is searched alone.
         """
         try:
             return await search()
         except NoRoute:
             return Found([])
         except ConfigError:
-            raise  # a mistake in the question
+            raise  # the query itself is wrong
         except GantryError as error:
             return Found([], False, f"brokers could not be asked: {error}")
 
     async def _both(self, topic: str, hot: Found, cold: Found) -> Found:
-        """Together, each message once: one that both have comes from the broker."""
+        """Both results, each message once; of two copies the broker's is taken."""
         held = {(each.queue, each.offset) for each in hot.messages}
         more = [each for each in cold.messages if (each.queue, each.offset) not in held]
         messages = sorted([*hot.messages, *more], key=_age)
@@ -83,13 +83,13 @@ class HotAndCold:
     async def _lows(self, topic: str) -> Offsets:
         try:
             stats = await self._admin.topic_stats(topic)
-        except GantryError:  # whoever asks has said so
+        except GantryError:  # `_hot` has reported it
             return {}
         return {queue: max(0, row.min_offset) for queue, row in stats.items()}
 
 
 class ArchivedCopies:
-    """For `why`: the copy in an archive, where no broker has the message in its topic."""
+    """For `why`: adds the archived copy if no broker has the message in its topic."""
 
     def __init__(self, path: str) -> None:
         self._lookup = Lookup(open_table(path))
@@ -104,7 +104,7 @@ class ArchivedCopies:
 
 
 def _open(hot: Found) -> list[str]:
-    """What brokers could not tell, besides what they have deleted: that is the archive's."""
+    """What brokers could not answer, except deleted messages: those are in the archive."""
     return [text for text in hot.why.split("; ") if text and text not in hot.deleted]
 
 
@@ -116,5 +116,5 @@ def _cut(found: Found, part: slice, limit: int) -> Found:
 
 
 def _age(message: Received) -> tuple[int, int]:
-    """Order of storing; within a millisecond that of the log."""
+    """Sort key: store time, then log offset."""
     return message.store_ms, message.log_offset

@@ -1,4 +1,4 @@
-"""A change brought into a table that others change too, and its files kept or thrown away."""
+"""Commit a change to a table that other runs change, too; keep or delete its files."""
 
 from collections.abc import Callable
 from typing import Final
@@ -11,10 +11,10 @@ COMMITS_MAX: Final = 10
 
 
 def commit(table: Table, change: Change, still: Callable[[], bool]) -> bool:
-    """Commit a change; False, and its files deleted, if it is not wanted any more.
+    """Commit a change; False, with its files deleted, if `still` says that it is obsolete.
 
-    `still` is asked after somebody else's commit, with the table as it is then. Files are deleted
-    only when the table was read and does not have them: a commit may succeed and report an error.
+    `still` is called after a conflict, with the table as it is then. Files are deleted only after
+    the table was read and does not contain them: a commit may succeed and still report an error.
     """
     for _ in range(COMMITS_MAX):
         try:
@@ -40,7 +40,7 @@ def commit(table: Table, change: Change, still: Callable[[], bool]) -> bool:
 
 
 def _check_there(table: Table, change: Change) -> None:
-    """A sweep takes files that nobody commits for long: their rows must be read again."""
+    """Raise TableError if a sweep has deleted a file before its commit."""
     for each in change.added:
         if not (table.root / each.path).exists():
             raise TableError(f"{each.path} was deleted before it was committed: run it again")

@@ -1,7 +1,7 @@
-"""An archive as a Delta table, written by delta-rs: no JVM needed, read by everybody.
+"""An archive as a Delta table, written by delta-rs without a JVM.
 
-A queue's position is an application transaction of the Delta protocol, so it is part of the
-commit that adds the files, and outlives checkpoints and log clean-up.
+A queue's position is an application transaction of the Delta protocol, so it is part of the commit
+that adds the files, and outlives checkpoints and log clean-up.
 """
 
 import json
@@ -37,7 +37,7 @@ class Delta(Table):
 
     def __init__(self, root: Path, *, create: bool = False) -> None:
         super().__init__(root)
-        lost = any(found_in(root))  # rows without a log: never begun anew
+        lost = any(found_in(root))  # rows without a log: do not make a new table
         if create and not lost and not is_made(root):
             self._create()
         self._known: dict[Queue, int | None] = {}
@@ -55,7 +55,7 @@ class Delta(Table):
         try:
             DeltaTable.create(self.root, schema=ARROW, mode="ignore", partition_by=[*PARTITIONS])
         except TROUBLE as error:
-            if not is_made(self.root):  # else somebody else made it just now
+            if not is_made(self.root):  # else another process made it just now
                 raise TableError(f"no table can be made in {self.root}: {_line(error)}") from error
 
     def _open(self) -> DeltaTable:
@@ -110,7 +110,7 @@ class Delta(Table):
         ]
         marks = CommitProperties(
             custom_metadata={"userMetadata": change.reason},
-            max_commit_retries=0,  # whoever lost must look at the positions again
+            max_commit_retries=0,  # the run that lost must read the positions again
             app_transactions=[Transaction(_app(queue), at) for queue, at in change.ends.items()],
         )
         before = self._table.version()
@@ -129,11 +129,11 @@ class Delta(Table):
             raise TableError(f"the table {self.root} takes no commit: {_line(error)}") from error
         known = self._known | change.ends
         self.refresh()
-        if self._table.version() == before + 1:  # nothing but this change
+        if self._table.version() == before + 1:  # only this change was committed
             self._known = known
 
     def forget(self, before_ms: int) -> None:
-        """The log is shortened by delta-rs itself, by the table's own settings."""
+        """Shorten the log; delta-rs does it, by the table's own settings."""
         try:
             self._table.create_checkpoint()
             self._table.cleanup_metadata()
@@ -148,7 +148,7 @@ def is_made(root: Path) -> bool:
 
 
 def _line(error: BaseException) -> str:
-    """What happened and why, of the page that delta-rs writes: its first and its last line."""
+    """The first and the last line of an error of delta-rs, which writes many."""
     lines = [_PAINT.sub("", line).strip() for line in str(error).strip().splitlines()]
     return ": ".join(dict.fromkeys([lines[0], lines[-1]])) if lines else type(error).__name__
 
@@ -178,7 +178,7 @@ def _iso(at_ms: int) -> str:
 
 
 def _data_file(row: dict[str, Any]) -> DataFile:
-    """A file as the log knows it; a foreign writer may have left out statistics."""
+    """A file as the log describes it; another writer may have left out statistics."""
     topic, path = row["partition.topic"], row["path"]
     day: date = row["partition.dt"]
     queue, first, last = facts_of(path, topic)

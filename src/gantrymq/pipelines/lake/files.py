@@ -1,8 +1,8 @@
 """The data files of an archive: what each holds, its name, and which a question needs. Pure.
 
-A file holds a run of offsets of one queue, stored on one day, and says so in its name; so every
-table format can tell what is where without opening a file. Files whose names were made by somebody
-else (a foreign compaction) count as holding any queue of their topic.
+A file holds a run of offsets of one queue, stored on one day, and says so in its name; so
+every table format shows what is where without opening a file. Files that another program named (a
+foreign compaction) may hold any queue of their topic.
 """
 
 import re
@@ -63,11 +63,10 @@ def decoded(text: str) -> str:
 
 
 def folder_of(topic: str, day: date) -> str:
-    """Where files of a topic and a day lie.
+    """The folder for files of a topic and a day.
 
-    Not `topic=orders/dt=2026-01-31`: the files have both as columns, and readers that find them in
-    names of folders, too, take that for a contradiction. A name that begins with `_` or `.` would
-    be hidden from them.
+    Not `topic=orders/dt=2026-01-31`: the files have both as columns, and readers that also find
+    them in folder names report a contradiction. Readers skip names that begin with `_` or `.`.
     """
     name = encoded(topic)
     if name[0] in "_.":
@@ -76,12 +75,12 @@ def folder_of(topic: str, day: date) -> str:
 
 
 def name_of(queue: Queue, first: int, last: int, token: str) -> str:
-    """A file's name. The token is new for every attempt: no file is ever written over another."""
+    """A file's name. Every attempt has a new token, so no file is ever overwritten."""
     return f"{encoded(queue.broker_name)}-{queue.queue_id}-{first}-{last}-{token}.parquet"
 
 
 def facts_of(path: str, topic: str) -> tuple[Queue | None, int, int]:
-    """Queue, first and last offset, as the name tells them."""
+    """Queue, first and last offset, as the name says them."""
     found = _NAME.fullmatch(path.rpartition("/")[2])
     if found is None:
         return None, 0, 0
@@ -131,7 +130,7 @@ class OffsetSpan:
 
 
 def spans(files: Iterable[DataFile]) -> dict[Queue, list[OffsetSpan]]:
-    """What of each queue is archived, neighbours joined. More than one span means a gap."""
+    """The archived offsets of each queue, neighbours joined. More than one span means a gap."""
     found: dict[Queue, list[OffsetSpan]] = {}
     known = ((each.queue, each) for each in files if each.queue is not None)
     for queue, each in sorted(known, key=lambda pair: (pair[0], pair[1].first)):

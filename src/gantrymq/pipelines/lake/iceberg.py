@@ -22,7 +22,7 @@ CATALOG: Final = "catalog.db"
 NAME: Final = ("gantrymq", "messages")
 POSITIONS: Final = "gantrymq.positions."
 PROPERTIES: Final = {
-    "commit.retry.num-retries": "0",  # whoever lost must look at the positions again
+    "commit.retry.num-retries": "0",  # the run that lost must read the positions again
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
     "write.metadata.metrics.default": "none",
@@ -69,7 +69,7 @@ class Iceberg(Table):
             if not self._catalog.table_exists(NAME):
                 self._create_table()
         except Exception as error:  # pyiceberg lets through whatever its parts raise
-            if not self._catalog.table_exists(NAME):  # else somebody else made it just now
+            if not self._catalog.table_exists(NAME):  # else another process made it just now
                 raise TableError(f"no table can be made in {self.root}: {error}") from error
 
     def _create_table(self) -> None:

@@ -1,7 +1,7 @@
 """Searches in an archive, without Spark: by id, by key, by time and by place.
 
-A search first reads only the columns it needs of the files that may have an answer, and then the
-whole rows of what it found. The result says whether it is all there is.
+A search first reads only the columns it needs, of the files that may hold a match, and then the
+whole rows of the matches. The result says whether it is complete.
 """
 
 import re
@@ -39,14 +39,14 @@ class Spot(NamedTuple):
 
 
 class Lookup:
-    """Searches of one table, as it is when they are made."""
+    """Searches in one table, in its state at that moment."""
 
     def __init__(self, table: Table) -> None:
         self._table, self._files = table, table.files()
         self.origin = f"archive {table.root}"
 
     def by_id(self, msg_id: str, *, topic: str | None = None) -> Found:
-        """The message with an id of either kind; all copies of it, where there are several."""
+        """The message with a message id or offset message id; all its copies."""
         word = msg_id.strip().upper()
         where = (ds.field("msgId") == msg_id) | (ds.field("msgId") == word)
         where |= ds.field("offsetMsgId") == word
@@ -62,7 +62,7 @@ class Lookup:
         end_ms: int = FOREVER_MS,
         limit: int = FOUND_MAX,
     ) -> Found:
-        """Messages that carry a key, stored within a time; the newest of them, if many do."""
+        """Messages that carry a key, stored in a period; the newest ones, up to `limit`."""
         word = pc.match_substring_regex(ds.field("keys"), f"(^| ){re.escape(key)}( |$)")
         where = word & in_time(begin_ms, end_ms + 1)
         spots = self._spots(self._timed(topic, begin_ms, end_ms), where, slice(-limit - 1, None))
@@ -71,7 +71,7 @@ class Lookup:
     def by_time(
         self, topic: str, begin_ms: int, end_ms: int, *, tags: str = "*", limit: int = FOUND_MAX
     ) -> Found:
-        """Messages stored from one moment up to another."""
+        """Messages stored from `begin_ms` to `end_ms`, both included; the first `limit` of them."""
         where, names = in_time(begin_ms, end_ms + 1), tuple(parse_tags(tags))
         if names:
             where &= ds.field("tags").isin(names)
@@ -84,7 +84,7 @@ class Lookup:
         return Found(found) if found else Found([], False, f"{queue} at {offset} is not archived")
 
     def gaps(self, topic: str, lows: Offsets) -> list[str]:
-        """What neither the archive nor brokers have; `lows` is where the brokers' queues begin."""
+        """Gaps that neither archive nor brokers cover; `lows` are the brokers' first offsets."""
         files = pruned(self._files, topics=[topic])
         if any(each.queue is None for each in files):
             return [f"whether all of {topic} is there cannot be told: others wrote files of it"]
@@ -109,7 +109,7 @@ class Lookup:
     def _spots(
         self, files: Sequence[DataFile], where: Any, part: slice = slice(None)
     ) -> list[Spot]:
-        """Where the messages are that meet a condition, in order of storing; a part of them."""
+        """The places of messages that meet a condition, in order of storing; a slice of them."""
         table = matching(self._table.root, files, where, PLACE)
         order = [(name, "ascending") for name in ("storeTimestamp", *PLACE[:4])]
         first, last, _ = part.indices(table.num_rows)

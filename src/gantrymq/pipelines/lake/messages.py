@@ -1,4 +1,4 @@
-"""Rows of an archive as messages, the same that a broker's answers become."""
+"""Rows of an archive as messages, of the same kind as those from brokers."""
 
 from typing import Any, Final
 

@@ -2,7 +2,7 @@
 
 The log is a folder of numbered JSON files. A commit is a link from a finished file to the next
 number, which only one of several writers gets. Every so often an entry carries the whole state, so
-that nobody reads more than a few of them.
+that a reader needs only a few of them.
 """
 
 import json
@@ -101,14 +101,14 @@ class Plain(Table):
         self._state = after
 
     def forget(self, before_ms: int) -> None:
-        """Entries in front of the last one with the whole state are for history only."""
+        """Delete old entries before the last one with the whole state: they are only history."""
         whole = self._state.number // WHOLE_EVERY * WHOLE_EVERY
         for each in self._log.glob("[0-9]*.json"):
             if int(each.stem) < whole and each.stat().st_mtime * 1000 < before_ms:
                 each.unlink(missing_ok=True)
 
     def _publish(self, number: int, data: bytes) -> None:
-        """Write the entry in full, then give it its number, unless somebody else has it."""
+        """Write the entry in full, then link it to its number; a conflict if that is taken."""
         draft = self._log / f".{_name(number)}.{os.getpid()}"
         try:
             with draft.open("wb") as file:
@@ -165,7 +165,7 @@ def _file(row: dict[str, Any]) -> DataFile:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a new name last: the file's own sync does not."""
+    """Make a new file name durable: the file's own sync does not."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -21,7 +21,7 @@ BATCH_ROWS: Final = 16_384
 
 
 def batches(root: Path, file: DataFile) -> Iterator[Any]:
-    """The rows of a file as batches of a message's columns; columns it lacks are null."""
+    """The rows of a file as batches with a message's columns; missing columns are null."""
     try:
         for batch in pq.ParquetFile(root / file.path).iter_batches(BATCH_ROWS):
             yield _whole(batch, file.topic)
@@ -30,7 +30,7 @@ def batches(root: Path, file: DataFile) -> Iterator[Any]:
 
 
 def _whole(batch: Any, topic: str) -> Any:
-    """A foreign hand may have left the topic out: the table knows it."""
+    """The batch with all columns; the topic is filled in where another writer left it out."""
     count = batch.num_rows
     lacking = {"topic": pa.repeat(pa.scalar(topic), count)}
     columns = [
@@ -43,7 +43,7 @@ def _whole(batch: Any, topic: str) -> Any:
 
 
 def queues_in(root: Path, file: DataFile) -> set[Queue]:
-    """Whose rows a file holds; one that a foreign hand has written must be looked into."""
+    """The queues of a file's rows; a file of another writer must be read for it."""
     if file.queue is not None:
         return {file.queue}
     found = matching(root, [file], None, ("brokerName", "queueId"))
@@ -52,7 +52,7 @@ def queues_in(root: Path, file: DataFile) -> set[Queue]:
 
 
 def by_queue(root: Path, file: DataFile) -> list[DataFile]:
-    """A file as one of each queue it holds; those of a foreign hand must be looked into."""
+    """A file as one entry a queue; a file of another writer must be read for it."""
     if file.queue is not None:
         return [file]
     rows = matching(root, [file], None, ("brokerName", "queueId", "queueOffset", "storeTimestamp"))
@@ -84,7 +84,7 @@ def matching(root: Path, files: Sequence[DataFile], where: Any, columns: Sequenc
 
 
 def _known(each: DataFile) -> Any:
-    """What the table knows of a file's rows; it stands in for columns that the file lacks."""
+    """Topic and day of a file's rows, for files that lack these columns."""
     day = pa.scalar(each.day, pa.date32())
     return (ds.field("topic") == each.topic) & (ds.field(DAY) == day)
 
@@ -101,7 +101,7 @@ def in_time(since_ms: int | None, until_ms: int | None) -> Any:
 
 
 def moment(at_ms: int) -> Any:
-    """A time as the columns have it, in the years that they can have."""
+    """A time as the columns store it, clipped to the range that they can hold."""
     return pa.scalar(max(TIME_MS_MIN, min(at_ms, TIME_MS_MAX)) * 1000, pa.int64()).cast(
         pa.timestamp("us", "UTC")
     )

@@ -19,10 +19,10 @@ DDL: Final = f"{ddl(COLUMNS)}, {DAY} date"
 
 
 def check_schema(found: pa.Schema, path: str, partitions: Sequence[str]) -> list[str]:
-    """The columns that a table does not have yet; an error for a table that is not of ours.
+    """The columns that a table lacks; an error if the table is not an archive.
 
-    Columns may be added, by a later version or by the owner of the table. What makes a table
-    foreign is a column of ours with another type, or one of the partition columns missing.
+    A later version or the owner of the table may add columns. A table is foreign if one of our
+    columns has another type, or a partition column is missing.
     """
     missing: list[str] = []
     for field in ARROW:
@@ -50,7 +50,7 @@ def check_schema(found: pa.Schema, path: str, partitions: Sequence[str]) -> list
 
 
 def _same(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether they are one type to a table; how wide offsets are is a matter of the reader."""
+    """Whether a table treats the types as one; the width of Arrow's offsets does not matter."""
     large = {
         pa.large_string(): pa.string(),
         pa.large_binary(): pa.binary(),

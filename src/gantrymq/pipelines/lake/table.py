@@ -1,8 +1,8 @@
-"""A lakehouse table of messages: the face that archive, replay, reports and searches use.
+"""A lakehouse table of messages: the interface that archive, replay, reports and searches use.
 
-The table is its own checkpoint. A commit adds files, takes files out and moves the positions (the
-next offset of each queue to archive), all of it or nothing; so a run that dies anywhere is simply
-begun again from the table.
+The table is its own checkpoint. A commit adds files, removes files and moves the positions (the
+next offset of each queue to archive), all or nothing; so a killed run is simply started again from
+the table.
 """
 
 from abc import ABC, abstractmethod
@@ -22,11 +22,11 @@ from gantrymq.spark.plan import Offsets
 
 
 class TableError(GantryError):
-    """A table that cannot be read or written."""
+    """A table cannot be read or written."""
 
 
 class CommitConflict(TableError):
-    """Somebody else changed the table since it was looked at; nothing was changed by us."""
+    """Another process changed the table since it was read; this commit had no effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Change:
 
 
 class Table(ABC):
-    """A table as it was when last looked at; `refresh` looks again."""
+    """A table in the state of its last `refresh`."""
 
     format: ClassVar[str]
 
@@ -55,11 +55,11 @@ class Table(ABC):
 
     @abstractmethod
     def refresh(self) -> None:
-        """See what others have committed."""
+        """Read the present state of the table."""
 
     @abstractmethod
     def positions(self, queues: Iterable[Queue] | None = None) -> Offsets:
-        """The next offset to archive of each queue that the table knows, or of some of them."""
+        """The next offset to archive, of all queues that the table knows or of some."""
 
     @abstractmethod
     def files(self) -> list[DataFile]:
@@ -67,11 +67,11 @@ class Table(ABC):
 
     @abstractmethod
     def commit(self, change: Change) -> None:
-        """Make a change to the table as last seen; `CommitConflict` if it has moved on since."""
+        """Commit a change; `CommitConflict` if the table has changed since `refresh`."""
 
     @abstractmethod
     def forget(self, before_ms: int) -> None:
-        """Let go of states of the table that are older."""
+        """Drop older states of the table; `before_ms` in milliseconds since 1970."""
 
     def has(self, change: Change) -> bool:
         """Whether a change is in the table: a commit may succeed and still report an error."""
@@ -88,13 +88,13 @@ class Table(ABC):
         """The Parquet files of the table, whole paths, for readers that know no table format.
 
         Only these count: the folder may also hold files that were joined into others, or that a
-        run wrote which then failed. With a time, the files that may hold rows stored then.
+        failed run wrote. With a time, only the files that may hold rows stored then.
         """
         wanted = pruned(self.files(), topics=topics, since_ms=since_ms, until_ms=until_ms)
         return [str(self.root / each.path) for each in wanted]
 
     def _read(self, spark: Any, files: list[DataFile]) -> Any:
-        """Files as a frame. Those of a foreign hand may lack what the table knows of them."""
+        """Files as a frame; topic and day are filled in for files of another writer."""
         from pyspark.sql import functions as f
 
         groups: dict[tuple[str, date] | None, list[str]] = {}
@@ -130,7 +130,7 @@ class Table(ABC):
 
 
 def found_in(root: Path) -> Iterator[Path]:
-    """Whatever lies where files of rows do, whether the table has it or not.
+    """All paths in the folders of data files, whether the table has them or not.
 
     In tables of earlier versions the folders of topics lie beside the log.
     """

@@ -1,7 +1,7 @@
 """Batches of rows to Parquet files of a table, in the worker that has them.
 
-A file is written under a hidden name, forced to the disk and then given its own name: what can be
-seen is whole. It belongs to the table only when a commit says so.
+A file is written under a hidden name, forced to the disk and then given its own name: a visible
+file is complete. It belongs to the table only after a commit.
 """
 
 import os
@@ -42,8 +42,8 @@ STATISTICS: Final = [
 class FileWriter:
     """Writes rows of one queue, which come in order of offset.
 
-    A new file is begun for every day and behind every gap, so that a file has all offsets from its
-    first to its last. What was written in a `with` block that fails is taken back.
+    A new file is begun for every day and after every gap, so a file has all offsets from its first
+    to its last. If the `with` block fails, its files are deleted.
     """
 
     def __init__(self, root: Path, queue: Queue, token: str) -> None:
@@ -59,7 +59,7 @@ class FileWriter:
             self.drop()
 
     def add(self, batch: Any) -> None:
-        """Rows with the columns of a message."""
+        """Write a batch with the columns of a message."""
         for run in _runs(batch):
             for day, part in _by_day(run):
                 self._add(day, part)
@@ -78,12 +78,12 @@ class FileWriter:
             self._open = None
 
     def close(self) -> list[DataFile]:
-        """What was written."""
+        """Finish the last file; returns all files."""
         self._finish()
         return self.done
 
     def drop(self) -> None:
-        """Take everything back: this work is not wanted."""
+        """Delete everything that was written."""
         if self._open is not None:
             self._open.drop()
             self._open = None
@@ -157,7 +157,7 @@ class _OpenFile:
 
     def drop(self) -> None:
         self._waiting = []
-        with suppress(OSError):  # the disk may be full: what matters is that the file goes
+        with suppress(OSError):  # the disk may be full; the file is deleted anyway
             self._writer.close()
         self._draft.unlink(missing_ok=True)
 
@@ -177,7 +177,7 @@ def _runs(batch: Any) -> Iterator[Any]:
 
 
 def runs(offsets: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Where offsets follow each other: from one index up to but not including another."""
+    """Runs of consecutive offsets, as pairs of index and end index."""
     edges = np.flatnonzero(np.diff(offsets) != 1) + 1
     return pairwise([0, *edges.tolist(), offsets.size])
 
@@ -204,6 +204,6 @@ def _dated(batch: Any, day: date) -> Any:
 
 
 def remove(root: Path, files: Iterable[DataFile]) -> None:
-    """Delete files that no table has."""
+    """Delete files that are in no table."""
     for each in files:
         (root / each.path).unlink(missing_ok=True)
