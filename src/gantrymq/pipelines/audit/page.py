@@ -1,4 +1,4 @@
-"""An audit as one page that needs nothing else: no network, no other file."""
+"""An audit as one self-contained page: no network, no other file."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -1,1 +1,1 @@
-"""Marts: what a report shows, each a function from frames to a frame, with checks on the result."""
+"""Marts: the tables of a report, each a function from frames to a frame, with checks."""

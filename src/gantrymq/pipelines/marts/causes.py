@@ -1,4 +1,4 @@
-"""What dead letters died of: one row a group and cause, with an example."""
+"""Why messages became dead letters: one row a group and cause, with an example."""
 
 from typing import Final
 
@@ -36,7 +36,7 @@ CAUSES: Final = Mart(
 
 
 def causes(dead: DataFrame, limit: int = LISTED_MAX) -> DataFrame:
-    """Dead letters by fingerprint, else by the reason that was given."""
+    """Dead letters by fingerprint, else by the given reason."""
     cause = fn.coalesce("fingerprint", "reason", fn.lit(NOT_NOTED))
     newest = fn.struct("diedMs", "deadId", "error", "text", "reason")
     topics = fn.array_sort(fn.collect_set(fn.coalesce("topic", fn.lit("?"))))

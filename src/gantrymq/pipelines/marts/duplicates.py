@@ -1,4 +1,4 @@
-"""What is there more than once: by id, by key and body, and by acknowledgement."""
+"""Duplicates: by id, by key and body, and by acknowledgement."""
 
 from typing import Final
 
@@ -50,7 +50,7 @@ LISTED: Final = Mart(
 
 
 def repeats(messages: DataFrame, standing: DataFrame) -> DataFrame:
-    """Everything that is there more than once; `listed` and `totals` are made of it."""
+    """All duplicates; `listed` and `totals` are made of it."""
     inside = messages.where("inside")
     place = fn.concat_ws(":", "brokerName", "queueId", "queueOffset")
     at = fn.struct("storedMs", place.alias("place"))

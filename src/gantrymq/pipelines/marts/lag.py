@@ -1,4 +1,4 @@
-"""How far groups were behind, each time somebody looked."""
+"""The lag of groups at each snapshot of progress."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""How long things take, as exact percentiles: a value that some message really had."""
+"""Latencies as exact percentiles: each is a value that some message really had."""
 
 from typing import Final
 
@@ -33,7 +33,7 @@ LATENCY: Final = Mart(
 
 
 def latency(messages: DataFrame, standing: DataFrame) -> DataFrame:
-    """Percentiles by topic, and by topic and group where trace tells."""
+    """Percentiles by topic, and by topic and group where trace has the times."""
     born = messages.where("inside").select(
         "topic",
         nothing("group"),

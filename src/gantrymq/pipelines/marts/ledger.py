@@ -149,10 +149,10 @@ def sent(
     until_ms: int | None,
     kept_since_ms: int | None,
 ) -> DataFrame:
-    """What became of everything that was sent in the period, or is stored in it.
+    """The outcome of everything that was sent in the period, or is stored in it.
 
-    `messages` also holds what was stored shortly before and behind the period, so that what was
-    sent at its edge is not taken for lost. A topic of `topics` may have none at all.
+    `messages` also holds messages stored shortly before and after the period, so that one sent at
+    its edge does not count as lost. A topic of `topics` may have no messages.
     """
     stored = messages.groupBy("topic", "msgId").agg(fn.max("inside").alias("inside"))
     sent_ms = fn.col("sentMs")
@@ -216,7 +216,7 @@ def group_ledger(standing: DataFrame) -> DataFrame:
 
 
 def differences(singles: DataFrame, sent: DataFrame, standing: DataFrame) -> DataFrame:
-    """Every message that is not simply where it should be; not yet cut to what is listed."""
+    """Messages not stored, stored more than once, or unexplained; not yet cut to a limit."""
     missing = sent.where("what <> 'stored'").select(
         "topic",
         nothing("group"),
@@ -268,7 +268,7 @@ def listed(found: DataFrame, limit: int = LISTED_MAX) -> DataFrame:
 
 
 def kinds(found: DataFrame, limit: int = LISTED_MAX) -> DataFrame:
-    """How many there are of each kind."""
+    """How many differences there are of each kind."""
     counted = found.groupBy("topic", "group", "what", "explained").agg(
         fn.count("*").alias("messages"),
         fn.least(fn.count("*"), fn.lit(limit).cast("bigint")).alias("listed"),
@@ -277,7 +277,7 @@ def kinds(found: DataFrame, limit: int = LISTED_MAX) -> DataFrame:
 
 
 def _explained() -> Column:
-    """Null is not known: trace would tell, and some of it is missing."""
+    """Whether the state is explained; null if only missing trace could tell."""
     what = fn.col("what")
     return fn.when(what != st.UNTRACED, ~what.isin(*UNEXPLAINED))
 
@@ -290,7 +290,7 @@ def _detail() -> Column:
 
 
 def check_topics(table: MartTable) -> None:
-    """Every column is a part of its sum, and nothing is counted twice."""
+    """Check that columns add up to their sums, and that nothing is counted twice."""
     rows = {row["topic"]: row for row in table.rows}
     check_agree(
         table.mart,
@@ -311,7 +311,7 @@ def check_topics(table: MartTable) -> None:
 
 
 def check_groups(table: MartTable, topics: MartTable) -> None:
-    """A group's states are the messages of the topic, each one once."""
+    """Check that the states of a group add up to the messages of the topic."""
     stored = {row["topic"]: row["messages"] for row in topics.rows}
     pairs = {(row["topic"], row["group"]): row for row in table.rows}
     check_agree(

@@ -1,4 +1,4 @@
-"""What a mart promises: its columns, its key, its size; and the errors when it breaks a promise."""
+"""What a mart guarantees: columns, key and size; and the error if a result breaks it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ EXAMPLES_MAX: Final = 3
 
 
 class CheckFailed(GantryError):
-    """A mart is not what it promises to be; nothing is reported."""
+    """A mart's result breaks its guarantees; nothing is reported."""
 
     def __init__(self, mart: str, check: str, examples: Sequence[object] = ()) -> None:
         shown = "; ".join(str(each) for each in examples[:EXAMPLES_MAX])
@@ -24,7 +24,7 @@ class CheckFailed(GantryError):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column: its name and type in the tables, and how people read it."""
+    """A column: its name and type in the tables, and its title for people."""
 
     name: str
     kind: str
@@ -41,13 +41,13 @@ SOME_GROUP: Final = Field("group", "string", "Group", null=True)
 
 
 def tally(name: str, title: str, *, null: bool = False) -> Field:
-    """A number of messages."""
+    """A column that counts messages."""
     return Field(name, "bigint", title, "messages", null)
 
 
 @dataclass(frozen=True, slots=True)
 class Mart:
-    """The promise."""
+    """The guarantees of a mart."""
 
     name: str
     title: str
@@ -67,7 +67,7 @@ class Mart:
 
 @dataclass(frozen=True)
 class MartTable:
-    """A mart that kept its promise, in memory."""
+    """A mart's checked result, in memory."""
 
     mart: Mart
     rows: list[dict[str, Any]]
@@ -82,7 +82,7 @@ class MartTable:
 
 
 def settle(mart: Mart, frame: DataFrame) -> MartTable:
-    """Run the frame and check what comes out; rows are sorted by the mart's key."""
+    """Run the frame and check the result; rows are sorted by the mart's key."""
     _check_schema(mart, frame)
     arrow = frame.limit(mart.rows_max + 1).toArrow()
     rows = sorted(arrow.to_pylist(), key=lambda row: _order(mart, row))
@@ -95,7 +95,7 @@ def _rows(count: int) -> str:
 
 
 def check_rows(mart: Mart, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Row count, nulls, and one row a key."""
+    """Check the number of rows, nulls, and that each key has one row."""
     if len(rows) > mart.rows_max:
         raise CheckFailed(
             mart.name,
@@ -120,7 +120,7 @@ def check_rows(mart: Mart, rows: Sequence[Mapping[str, Any]]) -> None:
 def check_agree(
     mart: Mart, what: str, left: Mapping[Any, object], right: Mapping[Any, object]
 ) -> None:
-    """Two ways to count the same must agree, key by key."""
+    """Check that two ways to count the same agree, key by key."""
     wrong = [
         f"{key}: {left.get(key, 0)} and {right.get(key, 0)}"
         for key in sorted({*left, *right}, key=str)
@@ -146,5 +146,5 @@ def _check_schema(mart: Mart, frame: DataFrame) -> None:
 
 
 def _order(mart: Mart, row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Nulls first; values of a column are of one kind."""
+    """Sort key: nulls first; values of a column are of one type."""
     return tuple((row[name] is not None, row[name]) for name in mart.key)

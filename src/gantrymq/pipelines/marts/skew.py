@@ -95,7 +95,7 @@ def hot_keys(messages: DataFrame, limit: int = KEYS_MAX) -> DataFrame:
 
 
 def queues(messages: DataFrame, known: DataFrame) -> DataFrame:
-    """Messages by queue. `known` names queues that exist: empty ones count in the mean."""
+    """Messages by queue. `known` names existing queues: empty ones count in the mean."""
     found = (
         messages.where("inside")
         .groupBy(*_PLACE)

@@ -1,4 +1,4 @@
-"""Where each message stands with each group that reads its topic. The ledger counts these rows."""
+"""The state of each message for each group that reads its topic; the ledger counts them."""
 
 from typing import Final
 
@@ -46,7 +46,7 @@ SUBSCRIPTIONS: Final = "group string, topic string, wanted array<string>, judged
 
 
 def distinct(messages: DataFrame) -> DataFrame:
-    """One row a message of the period, however often it is stored: its first copy's place."""
+    """One row a message of the period, with the place of its first copy."""
     place = fn.struct("storedMs", "brokerName", "queueId", "queueOffset", "bornMs", "bytes", "tags")
     marked = fn.col("origin").isNotNull()
     return (
@@ -65,7 +65,7 @@ def distinct(messages: DataFrame) -> DataFrame:
 def readers(
     singles: DataFrame, tries: DataFrame, dead: DataFrame, retries: DataFrame, progress: DataFrame
 ) -> DataFrame:
-    """The groups that read each topic, as far as anything tells of them."""
+    """The groups that read each topic, by trace, progress, retries and dead letters."""
     pair = ["topic", "group"]
     traced = tries.join(singles.select("topic", "msgId"), "msgId").select(
         *pair, fn.lit(True).alias("traced"), fn.lit(False).alias("hasProgress")
@@ -145,9 +145,9 @@ def standing(
 
 
 def excuse(found: DataFrame, gaps: DataFrame) -> DataFrame:
-    """A record that is missing means nothing where trace is known to be incomplete.
+    """Set the state to untraced where trace is known to be incomplete and may explain a gap.
 
-    `gaps` has a group and the time from which on its trace is complete, or null.
+    `gaps` has each group and the time (ms) from which on its trace is complete; null for never.
     """
     absent = fn.col("state").isin(*UNEXPLAINED)
     within = fn.col("gapped") & (
@@ -161,7 +161,7 @@ def excuse(found: DataFrame, gaps: DataFrame) -> DataFrame:
 
 
 def missing_records(found: DataFrame) -> dict[str, int]:
-    """How many trace records would explain all that is unexplained, group by group."""
+    """How many trace records would explain all unexplained messages, by group."""
     needed = fn.when(fn.col("state") == UNFINISHED, 1).otherwise(2)
     rows = (
         found.where(fn.col("state").isin(*UNEXPLAINED))
@@ -173,13 +173,13 @@ def missing_records(found: DataFrame) -> dict[str, int]:
 
 
 def untraced_groups(found: DataFrame) -> set[str]:
-    """The groups with messages whose fate is not known, because trace is missing."""
+    """The groups with messages whose state is not known, because trace is missing."""
     rows = found.where(fn.col("state") == UNTRACED).select("group").distinct().collect()
     return {row["group"] for row in rows}
 
 
 def _first_offsets(singles: DataFrame, tries: DataFrame) -> DataFrame:
-    """The first message of each queue that each group got."""
+    """The first offset of each queue that each group consumed."""
     return (
         tries.select("group", "msgId")
         .join(singles.select("topic", "msgId", "brokerName", "queueId", "queueOffset"), "msgId")
@@ -201,9 +201,9 @@ def _attempts(tries: DataFrame) -> DataFrame:
 
 
 def _pending(retries: DataFrame, progress: DataFrame) -> DataFrame:
-    """Whether a copy waits: in the topic of retries, unread, or in a waiting room.
+    """Whether a copy waits: unread in the retry topic, or in the system topic of delays.
 
-    Waiting rooms keep what they have let go; what was let go is found in the topic of retries, with
+    The system topic keeps messages that it has delivered; those are found in the retry topic, with
     as many tries.
     """
     read = progress.select(

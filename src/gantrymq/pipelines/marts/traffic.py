@@ -1,4 +1,4 @@
-"""What came in and what was worked through: totals, and rates by time."""
+"""Messages stored and messages acknowledged: totals, and rates by time."""
 
 from typing import Final
 
@@ -46,9 +46,9 @@ TRAFFIC: Final = Mart(
 
 
 def flows(messages: DataFrame, acknowledged: DataFrame) -> DataFrame:
-    """Each message that came in and each first acknowledgement, by group.
+    """Each message that was stored and each first acknowledgement, by group.
 
-    `acknowledged` has group, msgId, basis, and the time where a trace tells it (ledger.standing).
+    `acknowledged` has group, msgId, basis, and the time where trace has it (ledger.standing).
     """
     inside = messages.where("inside")
     stored = inside.select(
@@ -83,7 +83,7 @@ def totals(found: DataFrame) -> DataFrame:
 
 
 def traffic(found: DataFrame, step_ms: int) -> DataFrame:
-    """Flows by time; what has no time is only in the totals."""
+    """Flows by time; those without a time are only in the totals."""
     start = fn.col("atMs") - fn.col("atMs") % step_ms
     return (
         found.where("atMs is not null")

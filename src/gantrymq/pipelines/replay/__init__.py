@@ -1,4 +1,4 @@
-"""Messages of the past, sent again: chosen, counted, in order, at a rate, and marked as such."""
+"""Replay: send past messages again, selected, counted, in order, at a rate, and marked."""
 
 from gantrymq.pipelines.replay.request import ReplayRequest
 from gantrymq.pipelines.replay.run import Replay, ReplayResult

@@ -1,8 +1,8 @@
-"""Cutting a replay into chunks, each published as one. Pure.
+"""Cut a replay into chunks, each published as one epoch. Pure.
 
-What was chosen is counted in blocks of neighbouring offsets. Blocks are dealt out in the order of
-their time, those of one queue always in the order of their offsets, whatever its clock said. So
-the order within a queue holds from chunk to chunk, and queues stay side by side in time.
+The selected messages are counted in blocks of neighbouring offsets. Blocks are taken in the order
+of their time, those of one queue always in the order of their offsets, even if its clock went back.
+So the order within a queue holds from chunk to chunk, and queues stay side by side in time.
 """
 
 import heapq
@@ -17,7 +17,7 @@ from gantrymq.spark.plan import Range
 
 
 class CountedBlock(NamedTuple):
-    """Chosen messages of a queue that lie near each other and are of one day."""
+    """Selected messages of a queue that lie near each other and are of one day."""
 
     queue: Queue
     block: int
@@ -33,7 +33,7 @@ class CountedBlock(NamedTuple):
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """What is published at once: the chosen messages of some ranges."""
+    """One epoch: the selected messages of some ranges."""
 
     rows: int
     first_ms: int
@@ -42,7 +42,7 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 class DayCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a queue's day was chosen."""
+    """How many messages of a queue's day were selected."""
 
     topic: str
     broker: str
@@ -55,7 +55,7 @@ class DayCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def chunked(counts: Iterable[CountedBlock], rows_max: int, bytes_max: int) -> list[Chunk]:
-    """Chunks of at most so many messages and bytes, unless a single block has more."""
+    """Chunks of at most so many messages and bytes; a larger block is a chunk of its own."""
     chunks: list[Chunk] = []
     held: list[CountedBlock] = []
     rows = size = 0
@@ -70,7 +70,7 @@ def chunked(counts: Iterable[CountedBlock], rows_max: int, bytes_max: int) -> li
 
 
 def by_day(counts: Iterable[CountedBlock]) -> list[DayCount]:
-    """What a dry run shows: each queue's days, in order."""
+    """The counts that a dry run shows: each queue's days, in order."""
     found: dict[tuple[str, Queue], list[CountedBlock]] = defaultdict(list)
     for each in counts:
         found[each.day, each.queue].append(each)
@@ -106,7 +106,7 @@ def _in_order(counts: Iterable[CountedBlock]) -> Iterable[CountedBlock]:
 
 
 def _whole(counts: Iterable[CountedBlock]) -> list[CountedBlock]:
-    """Blocks that were counted in parts because a day ended in them, made whole."""
+    """Blocks, joined where they were counted in parts because a day ended inside."""
     found: dict[tuple[Queue, int], CountedBlock] = {}
     for part in counts:
         place = part.queue, part.block

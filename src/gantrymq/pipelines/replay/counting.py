@@ -1,4 +1,4 @@
-"""What a request means, counted: read once without bodies, for the dry run and for the plan."""
+"""The messages that a request selects, counted without bodies: for dry run and plan."""
 
 from datetime import UTC, date, datetime
 from typing import Any, Final
@@ -30,7 +30,7 @@ def planned(
     rows_max: int,
     tasks: int,
 ) -> ReplayPlan:
-    """The plan of a new replay; nothing is sent or kept."""
+    """The plan of a new replay; nothing is sent or saved."""
     selection, _ = request.selection(now_ms)
     block_rows = max(1, min(BLOCK_ROWS, rows_max // 4))
     counts = count(spark, request, namesrv, selection, block_rows)
@@ -51,7 +51,7 @@ def planned(
 def count(
     spark: Any, request: ReplayRequest, namesrv: str, selection: Selection, block_rows: int
 ) -> list[CountedBlock]:
-    """The chosen messages by queue, block and day of the request's zone."""
+    """The selected messages by queue, block and day of the request's zone."""
     from pyspark.sql import functions as f
 
     frame = messages(
@@ -96,7 +96,7 @@ COUNTED_COLUMNS: Final = ("brokerName", "queueId", "queueOffset", "storeSize", "
 
 
 def deciding(selection: Selection) -> list[str]:
-    """Further columns that the choice depends on."""
+    """The further columns that the selection needs."""
     columns = {
         "tags": selection.tags.strip() not in ("", "*"),
         "keys": bool(selection.keys),

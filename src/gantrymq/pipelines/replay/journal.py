@@ -1,12 +1,12 @@
-"""What a replay knows about itself on disk: its plan, how far it is, and a line for the auditor.
+"""The files of a replay: its plan, its progress, and a line for the auditor.
 
     <folder>/<id>/plan.json     written once, before the first message is sent
     <folder>/<id>/done          how many chunks are published
-    <folder>/<id>/dropped       somebody began anew instead
+    <folder>/<id>/dropped       the user began a new replay instead
     <folder>/replays.jsonl      a line when a replay begins, ends, fails or is stopped
 
-A chunk is published before it is written down. After a crash between the two it is published once
-more under its old number, which the broker knows: see the sink's guarantees.
+A chunk is published before `done` is written. After a crash between the two it is published once
+more as the same epoch, which the broker recognises: see the sink's guarantees.
 """
 
 import json
@@ -31,7 +31,7 @@ PLAN, DONE, DROPPED = "plan.json", "done", "dropped"
 
 
 class ReplayPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A replay with every choice made: it is the same one however often it is gone on with."""
+    """A replay with every choice made, so that it stays the same when it is resumed."""
 
     id: str
     begun_ms: int
@@ -55,7 +55,7 @@ class ReplayPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def default_folder() -> Path:
-    """Where replays are kept unless somebody says where."""
+    """The folder of replays, unless the user gives another."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(state) / "gantrymq" / "replays"
 
@@ -72,7 +72,7 @@ class Journal:
     # plans
 
     def save(self, plan: ReplayPlan) -> None:
-        """Keep a new plan."""
+        """Save a new plan."""
         text = msgspec.json.encode(plan).decode()
         save_text(self._disk, self._path(plan.id, PLAN), text)
 
@@ -88,7 +88,7 @@ class Journal:
             raise GantryError(f"the plan {path} cannot be read: {error}") from error
 
     def unfinished(self, request: ReplayRequest, namesrv: str) -> ReplayPlan | None:
-        """The latest replay of the same words on the same cluster that is not done."""
+        """The latest unfinished replay of an equal request on the same cluster; None if none."""
         if not self._disk.exists(self._folder):
             return None
         mark = f"-{request.fingerprint()}"
@@ -105,12 +105,12 @@ class Journal:
         return dropped or self.done(plan) >= len(plan.chunks)
 
     def drop(self, plan: ReplayPlan) -> None:
-        """Never go on with this one by itself."""
+        """Mark a replay so that no later run resumes it by itself."""
         save_text(self._disk, self._path(plan.id, DROPPED), "begun anew\n")
 
     @contextmanager
     def claim(self, plan: ReplayPlan) -> Iterator[None]:
-        """Nobody else works on this replay meanwhile."""
+        """Lock the replay: no other process works on it meanwhile."""
         lock = self._disk.lock(self._path(plan.id, "lock"))
         try:
             yield
@@ -130,7 +130,7 @@ class Journal:
     # the auditor
 
     def note(self, line: dict[str, Any]) -> None:
-        """Append a line, durably. A line cut off by a crash is ended first, so as not to grow."""
+        """Append a line, durably. A line that a crash cut off is ended first."""
         if not self._disk.exists(self._folder):
             self._disk.make_dirs(self._folder)
         file = self._disk.open(self._path(AUDIT), create=True)

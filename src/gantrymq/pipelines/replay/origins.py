@@ -1,4 +1,4 @@
-"""Frames of messages from where they lie: a live topic, store files, an archive."""
+"""Frames of messages from a live topic, store files or an archive."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ def messages(
     columns: Sequence[str] = tuple(COLUMNS),
     ranges: Sequence[Range] | None = None,
 ) -> Any:
-    """Messages of a topic, not many more than are chosen; those of the ranges if there are some."""
+    """Messages of a topic, few more than are selected; with `ranges` only those offsets."""
     if origin.kind == ARCHIVE:
         return _archived(spark, origin.place, topic, selection, columns, ranges)
     options = {"columns": ",".join(columns)}
@@ -35,7 +35,7 @@ def messages(
 
 
 def _times(selection: Selection) -> dict[str, str]:
-    """Only where reading may begin and end: what is meant is decided row by row."""
+    """Options that limit where reading begins and ends; the exact choice is made row by row."""
     found = {"startingOffsetsByTimestampStrategy": "latest"}
     if selection.since_ms is not None:
         found["startingTimestamp"] = str(selection.since_ms)

@@ -1,8 +1,8 @@
-"""Messages made ready to be sent again: marked, without what belonged to their first journey.
+"""Prepare messages to be sent again: marked, without properties of their first delivery.
 
-The order is that of the origin. Messages that go together (by sharding key, else by their first
-key, else by the queue they were in) are sent to one queue, those of one origin queue in the order
-of their offsets and others by the time they were stored.
+The order is that of the origin. Messages that belong together (by sharding key, else by their first
+key, else by their queue) are sent to one queue, those of one origin queue in the order of their
+offsets and others by their store time.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ NEEDED: Final = (
 
 
 def marked(frame: Any, replay: str, order: str, queues: Sequence[Queue], tasks: int) -> Any:
-    """A frame of messages as the sink takes it, in tasks that keep the order."""
+    """A frame of messages with the sink's columns, in tasks that keep the order."""
     from pyspark.sql import functions as f
     from pyspark.sql.window import Window
 
@@ -53,7 +53,7 @@ def marked(frame: Any, replay: str, order: str, queues: Sequence[Queue], tasks: 
     together = f.concat_ws("/", *origin)
     if order != BY_QUEUE:
         together = f.coalesce(sharding, first_key, together)
-    # A clock that was set back must not turn the messages of a queue round.
+    # A clock that was set back must not change the order within a queue.
     before = Window.partitionBy("together", *origin).orderBy("queueOffset")
     stored = f.max("storeTimestamp").over(before)
     target = _target(order, queues)
@@ -78,7 +78,7 @@ def marked(frame: Any, replay: str, order: str, queues: Sequence[Queue], tasks: 
 
 
 def _target(order: str, queues: Sequence[Queue]) -> Any:
-    """Which of the queues, from 1 on; a queue of the origin goes to its namesake if it can."""
+    """The index of the target queue, from 1; an origin queue keeps its name if it can."""
     from pyspark.sql import functions as f
 
     count = len(queues)

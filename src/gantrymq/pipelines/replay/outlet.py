@@ -12,19 +12,19 @@ from gantrymq.pipelines.replay.journal import ReplayPlan
 
 
 class Outlet(Protocol):
-    """Publishes chunks. The same chunk of the same plan may come again after a crash."""
+    """Publishes chunks. After a crash the same chunk of a plan may come again."""
 
     def queues(self, namesrv: str, topic: str) -> tuple[Queue, ...]:
         """The queues that may be written, in order; an error if there is no such topic."""
         ...
 
     def publish(self, frame: Any, plan: ReplayPlan, number: int) -> None:
-        """Send a chunk's messages; when this returns they are all there."""
+        """Send a chunk's messages; when this returns, all are stored."""
         ...
 
 
 class Sink:
-    """The format "rocketmq": chunks are epochs of a writer that is called like the replay."""
+    """The format "rocketmq": each chunk is an epoch of a writer named after the replay."""
 
     def queues(self, namesrv: str, topic: str) -> tuple[Queue, ...]:
         async def ask() -> tuple[Queue, ...]:

@@ -1,4 +1,4 @@
-"""What somebody asks to be replayed, checked before Spark is started."""
+"""The request of a replay, checked before Spark is started."""
 
 import hashlib
 import re
@@ -34,8 +34,10 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A replay in the words of whoever wants it. Times are still words, so that they can be told
-    apart from those of another request: the same words later go on with the same replay."""
+    """A replay as the user wrote it.
+
+    Times stay text, so that the same text, given later, resumes the same replay.
+    """
 
     origin: Origin
     topic: str
@@ -52,11 +54,11 @@ class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
     same_topic: bool = False
 
     def fingerprint(self) -> str:
-        """The same for the same words."""
+        """A hash of the request; equal requests have the same."""
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:8]
 
     def selection(self, now_ms: int) -> tuple[Selection, tuple[str, ...]]:
-        """What is meant now, with notes about times that had to be decided."""
+        """The selection as of now, with notes about ambiguous times."""
         period = parse_period(self.since, self.until, self.zone, now_ms)
         found = Selection(
             since_ms=period.since_ms,
@@ -90,7 +92,7 @@ def parse_rate(text: str) -> int:
 
 
 def check_request(request: ReplayRequest, now_ms: int) -> None:
-    """Refuse what cannot be meant: everything without a word, loops, the system's own topics."""
+    """Refuse wrong requests: everything without `everything`, loops, system topics."""
     selection, _ = request.selection(now_ms)
     check_selection(selection)
     check_topic_name(request.topic)

@@ -1,4 +1,4 @@
-"""A replay from its first chunk to its last, or on from where one was broken off."""
+"""Run a replay from its first chunk to its last, or resume one that was interrupted."""
 
 from typing import Any, Final
 
@@ -63,7 +63,7 @@ class Replay:
         self._chunk_rows = chunk_rows
 
     def preview(self, request: ReplayRequest, *, rate: int | None = None) -> ReplayPlan:
-        """What a run would send. Nothing is sent and nothing is kept."""
+        """The plan that a run would have. Nothing is sent and nothing is saved."""
         now = self._clock.now_ms()
         check_request(request, now)
         queues = self._outlet.queues(self._namesrv, request.into)
@@ -77,8 +77,7 @@ class Replay:
     def run(
         self, request: ReplayRequest, *, rate: int | None = None, anew: bool = False
     ) -> ReplayResult:
-        """Replay what is asked for. A replay of the same words that is not done is gone on with,
-        unless it is to begin anew."""
+        """Run a replay. An unfinished replay of an equal request is resumed, unless `anew`."""
         check_request(request, self._clock.now_ms())
         known = self._journal.unfinished(request, self._namesrv)
         if known is not None and anew:
@@ -92,7 +91,7 @@ class Replay:
         return self._work(plan, rate, resumed=False)
 
     def resume(self, replay: str, *, rate: int | None = None) -> ReplayResult:
-        """Go on with the replay of this id; the name server may have another address by now."""
+        """Resume the replay of this id; the name server's address may have changed."""
         plan = msgspec.structs.replace(self._journal.load(replay), namesrv=self._namesrv)
         if self._journal.done(plan) >= len(plan.chunks):
             sent = counted(plan.messages, "message")
@@ -188,7 +187,7 @@ class Replay:
 
 
 def told(plan: ReplayPlan) -> dict[str, Any]:
-    """The choice in a few words, times as the clocks of the request's zone show them."""
+    """The selection in a few words, with times in the request's zone."""
     selection, zone = plan.selection, plan.request.zone
     found = {
         "since": None if selection.since_ms is None else describe(selection.since_ms, zone),
@@ -202,5 +201,5 @@ def told(plan: ReplayPlan) -> dict[str, Any]:
 
 
 def paced(sent: int, rate: int | None, elapsed: float) -> float:
-    """How long to wait so that no more than `rate` a second were sent since the run began."""
+    """Seconds to wait so that at most `rate` messages a second are sent since the run began."""
     return 0.0 if rate is None else max(0.0, sent / rate - elapsed)

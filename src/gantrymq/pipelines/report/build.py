@@ -1,4 +1,4 @@
-"""From rows to tables: staging, marts and their checks, in the order that makes them true."""
+"""Make the tables of a report: staging, marts and their checks, in the needed order."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -41,7 +41,7 @@ MARTS: Final = (
 
 @dataclass(kw_only=True)
 class Report:
-    """Everything a report says, before it is drawn or written."""
+    """Everything a report says, before pages and pictures are made."""
 
     wanted: ReportRequest
     made_ms: int
@@ -60,13 +60,13 @@ class Report:
 
     @property
     def unexplained(self) -> int:
-        """Messages whose fate nothing explains."""
+        """How many messages have a state that nothing explains."""
         rows = self.table(ledger.KINDS).rows
         return sum(row["messages"] for row in rows if row["explained"] is False)
 
     @property
     def untraced(self) -> int:
-        """Messages whose fate is not known, because trace is missing."""
+        """How many messages have an unknown state, because trace is missing."""
         return self.table(ledger.GROUPS).total("untraced")
 
 
@@ -78,7 +78,7 @@ def build_report(
     history: Path | None = None,
     told: RunProgress | None = None,
 ) -> Report:
-    """Make all tables. The snapshot of progress is added to the history, if one is kept."""
+    """Make all tables. The snapshot of progress is added to the history, if there is one."""
     told = told or Silent()
     told.start(len(MARTS), "tables")
     began = elapsed_seconds()
@@ -101,7 +101,7 @@ def build_report(
 
 @contextmanager
 def _compiled_if_many(spark: SparkSession, rows: int | None) -> Iterator[None]:
-    """To compile each query costs more than to run it, unless there are many rows."""
+    """Switch off Spark's compilation of queries for few rows: it would take longer than they do."""
     before = spark.conf.get(COMPILING)
     if rows is not None and rows <= FEW_ROWS:
         spark.conf.set(COMPILING, "false")
@@ -112,7 +112,7 @@ def _compiled_if_many(spark: SparkSession, rows: int | None) -> Iterator[None]:
 
 
 class _Making:
-    """One report in the making; keeps frames that several marts are made of."""
+    """The state while one report is made; keeps frames that several marts use."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class _Making:
             frame.unpersist()
 
     def run(self, history: group_progress.Snapshot) -> None:
-        # Trace first: a record is written behind what it tells of, so that what it tells of is
+        # Trace first: a trace record is written after its message was stored, so the message is
         # among the rows that are read later.
         found = self._keep(self._spans())
         self._note_trace(found)
@@ -158,7 +158,7 @@ class _Making:
     # frames
 
     def _keep(self, frame: DataFrame) -> DataFrame:
-        """Made once, by whoever uses it first, and used by several marts."""
+        """A frame that is computed once, at its first use, and used by several marts."""
         kept = frame.persist()
         self._kept.append(kept)
         return kept
@@ -207,13 +207,13 @@ class _Making:
         dead = copies.dead_letters(found).dropDuplicates(["deadId"])
         topics, about = self._facts.topics, fn.col("topic")
         unsaid = about.isNull()
-        if self._wanted.topics:  # where a letter does not say what it was, its group has to tell
+        if self._wanted.topics:  # one without its topic counts if its group reads one of them
             readers = {each["group"] for each in self._facts.progress if each["topic"] in topics}
             unsaid &= fn.col("group").isin(sorted(readers))
         return self._of_groups(dead.where(unsaid | about.isin(topics)))
 
     def _of_groups(self, frame: DataFrame) -> DataFrame:
-        """Only of the groups that were asked for."""
+        """Only the rows of the requested groups."""
         groups = self._wanted.groups
         return frame.where(fn.col("group").isin(list(groups))) if groups else frame
 
@@ -226,7 +226,7 @@ class _Making:
         )
 
     def _steps(self) -> None:
-        """How long the steps of lines and of the heat map are."""
+        """Choose the time steps of lines and of the heat map."""
         first, last = (
             self._stored.where("inside").agg(fn.min("storedMs"), fn.max("storedMs")).collect()[0]
         )
@@ -289,7 +289,7 @@ class _Making:
         )
 
     def _excused(self, stands: DataFrame, found: DataFrame) -> DataFrame:
-        """Not known instead of unexplained, as far as missing trace can be the reason."""
+        """Mark unexplained messages as untraced where missing trace may be the reason."""
         needed = st.missing_records(stands)
         told_of = {group: count for group, count in self._told_of.items() if group in needed}
         if not told_of:
@@ -313,12 +313,14 @@ class _Making:
 
     @property
     def _copies_known(self) -> bool:
-        """Whether retries that wait can be seen: their waiting room is rarely archived. In a store
-        it appears with the first message that waits."""
+        """Whether delayed retries can be read: their system topic is rarely archived.
+
+        In a store the topic exists from the first delayed message on.
+        """
         return self._wanted.kind == STORE or SCHEDULE_TOPIC in self._facts.known
 
     def _named(self, rows: group_progress.Snapshot) -> group_progress.Snapshot:
-        """RunProgress in a store's folder does not name the broker, but its rows do."""
+        """Add the broker's name to the progress of a store: only its rows have it."""
         if self._wanted.kind != STORE:
             return rows
         names = self._stored.select("brokerName").limit(1).collect()

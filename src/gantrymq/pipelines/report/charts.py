@@ -1,7 +1,7 @@
 """Pictures as SVG text: lines over time, bars, and heat maps. Pure; every text is escaped.
 
-A picture is drawn for a width, not scaled to one: letters stay readable on a narrow screen. Colours
-are names that the style below gives a value, one for light and one for dark surroundings.
+A picture is drawn for a width, not scaled to one: text stays readable on a narrow screen. Colours
+are names; the style below gives them values, for light and for dark mode.
 """
 
 import math
@@ -76,7 +76,7 @@ class Scale:
 
 
 def whole(width: int, height: float, title: str, alt: str, inner: str, *, style: bool) -> str:
-    """A picture around its parts; with `style` it stands alone as a file."""
+    """A whole picture from its parts; with `style` it can be a file of its own."""
     own = f"<style>{STYLE}</style>" if style else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="gq" role="img" width="{width}" '
@@ -180,7 +180,7 @@ def bars(
     nested: bool = False,
     style: bool = False,
 ) -> str:
-    """Bars from left to right, a label above each; parts stand in a row, or inside each other."""
+    """Bars from left to right, a label above each; parts are side by side or nested."""
     names = dict.fromkeys((part.name, part.colour) for bar in found for part in bar.parts)
     entries = [(name, colour, False) for name, colour in names]
     legend, at = _legend(width, entries if len(entries) > 1 else [])
@@ -242,7 +242,7 @@ def heat(
     *,
     style: bool = False,
 ) -> str:
-    """Values by row and time: the more, the fuller the colour."""
+    """Values by row and time: a higher value has a stronger colour."""
     times = [at for _, cells in rows for at in cells]
     first, last = min(times), max(times)
     columns = int((last - first) // step_ms) + 1
@@ -288,7 +288,7 @@ def _colour(at: int) -> str:
 
 
 def _legend(width: int, entries: Sequence[tuple[str, str, bool]]) -> tuple[str, float]:
-    """Names of colours in as many lines as they need, and where the picture goes on."""
+    """The legend, in as many lines as needed, and the height at which the picture goes on."""
     parts, x, y = [], 4.0, 14.0
     for name, colour, dashed in entries:
         shown = cut(name, int((width - 30) / CHAR_WIDTH))

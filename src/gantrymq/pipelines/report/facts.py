@@ -1,4 +1,4 @@
-"""What is known besides the rows: topics, groups, their progress and their subscriptions."""
+"""What is known without reading messages: topics, groups, progress and subscriptions."""
 
 import asyncio
 from collections.abc import Collection, Iterable
@@ -36,7 +36,10 @@ Subscribed = tuple[str, str, list[str] | None, bool]
 
 @dataclass(kw_only=True)
 class ClusterFacts:
-    """Taken before any row is read: what is acknowledged by then has left its trace by then."""
+    """Facts about a cluster or store, taken before messages and trace are read.
+
+    What is acknowledged by then has been traced by then.
+    """
 
     at_ms: int
     topics: list[str] = field(default_factory=list)
@@ -60,11 +63,11 @@ class ClusterFacts:
 
     @property
     def known(self) -> set[str]:
-        """Every topic that is anywhere."""
+        """Every known topic."""
         return self.live | self.archived
 
     def choose(self, wanted: ReportRequest) -> None:
-        """Keep to the topics and groups that were asked for; say which there are not."""
+        """Keep only the requested topics and groups; note those that do not exist."""
         names = self.live if wanted.archive is None else self.archived
         for topic in wanted.topics:
             if topic not in names:
@@ -84,7 +87,7 @@ class ClusterFacts:
 
 
 def gather(wanted: ReportRequest, clock: WallClock) -> ClusterFacts:
-    """All facts that the places know which were named."""
+    """All facts from the places that the request names."""
     facts = ClusterFacts(at_ms=clock.now_ms())
     if wanted.namesrv is not None:
         asyncio.run(_from_cluster(facts, wanted.namesrv))
@@ -98,7 +101,7 @@ def gather(wanted: ReportRequest, clock: WallClock) -> ClusterFacts:
 
 
 def user_topics(names: Iterable[str], besides: Collection[str] = ()) -> list[str]:
-    """Topics that applications made."""
+    """Topics of applications: no system topics."""
     return [
         name
         for name in names
@@ -129,7 +132,7 @@ async def _from_cluster(facts: ClusterFacts, namesrv: str) -> None:
 
 
 def _is_users(group: str) -> bool:
-    """Not one that every RocketMQ broker has for its tools and its own use."""
+    """Whether an application made the group: not one that brokers have for tools or themselves."""
     return not group.startswith(SYSTEM_GROUPS)
 
 
@@ -163,7 +166,7 @@ async def _ask_group(facts: ClusterFacts, admin: Admin, group: str) -> None:
 
 
 async def _ask_route(facts: ClusterFacts, admin: Admin, topic: str) -> None:
-    """Leave out what cannot be read, and say so."""
+    """Look up a topic's route; a topic that cannot be read is left out and noted."""
     try:
         route = await admin.topic_route(topic)
     except NoRoute:
@@ -220,7 +223,7 @@ def _from_store(facts: ClusterFacts, path: Path) -> None:
 
 
 def _from_archive(facts: ClusterFacts, path: Path) -> None:
-    """The table decides which topics; a cluster that was named too has groups and newer rows."""
+    """Take the topics from an archive; a cluster that is named, too, has groups and newer rows."""
     files = open_table(path).files()
     facts.archived = {each.topic for each in files}
     facts.rows = (facts.rows or 0) + sum(each.rows for each in files)

@@ -45,7 +45,7 @@ def moment(value: datetime, zone: ZoneInfo) -> str:
 
 
 def tick(ms: float, step_ms: float, zone: ZoneInfo) -> str:
-    """A time on an axis; how much of it is said depends on how far ticks are apart."""
+    """A time on an axis; its precision depends on the distance of ticks."""
     there = datetime.fromtimestamp(ms / 1000, UTC).astimezone(zone)
     if step_ms >= 86_400_000:
         return there.strftime("%d %b")
@@ -55,7 +55,7 @@ def tick(ms: float, step_ms: float, zone: ZoneInfo) -> str:
 
 
 def cut(text: str, chars: int) -> str:
-    """Not longer than that; what goes is in the middle, as both ends tell things apart."""
+    """The text, cut in the middle to `chars`: both ends distinguish names."""
     if len(text) <= chars:
         return text
     tail = max(0, chars - 1) // 2

@@ -1,4 +1,4 @@
-"""The report as one page that needs nothing else: no network, no other file, no framework."""
+"""The report as one self-contained page: no network, no other file, no framework."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -157,7 +157,7 @@ def _section(section: Section, report: Report, pictures: Sequence[Picture], zone
 
 
 def _card(picture: Picture) -> str:
-    """The picture twice, for wide and narrow screens; the one that does not fit is not shown."""
+    """The picture for wide and for narrow screens; only the one that fits is shown."""
     return (
         f'<figure class="card" style="margin:0"><h3>{escape(picture.title)}</h3>'
         f'<div class="wide">{picture.draw(WIDE, False)}</div>'
@@ -209,7 +209,7 @@ def _table(table: MartTable, zone: ZoneInfo, *, headed: bool = True) -> str:
 
 
 def _worth(field: Field, table: MartTable, mart: Mart) -> bool:
-    """A column of zeros or of nothing is not shown, unless the table is about it."""
+    """Whether to show a column: not if it is all zeros or empty, unless it is the subject."""
     return field.name in (*mart.key, *_ABOUT.get(mart.name, ())) or any(
         value not in (None, 0) for value in table.column(field.name)
     )

@@ -1,4 +1,4 @@
-"""Which pictures a report has, and what of its tables they show."""
+"""The pictures of a report, and which tables they show."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Picture:
 
 
 def pictures(report: Report) -> list[Picture]:
-    """All pictures there is something to show in."""
+    """All pictures that have data."""
     made = (_ledger, _traffic, _lag, _latency, _causes, _keys, _heat)
     return [found for make in made if (found := make(report)) is not None]
 
@@ -79,7 +79,7 @@ def _traffic(report: Report) -> Picture | None:
 
 
 def _filled(points: dict[float, float], step_ms: int) -> list[tuple[float, float]]:
-    """A step without messages is 0, not a straight line between its neighbours."""
+    """The points with 0 for steps without messages, instead of a line between neighbours."""
     first, last = min(points), max(points)
     steps = int((last - first) // step_ms) + 1
     return [(at, points.get(at, 0.0)) for at in (first + step_ms * n for n in range(steps))]

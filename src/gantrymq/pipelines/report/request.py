@@ -15,7 +15,7 @@ MARGIN_MS: Final = 600_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportRequest:
-    """A report as it was asked for."""
+    """A report as the user requested it."""
 
     namesrv: str | None = None
     store: Path | None = None
@@ -57,7 +57,7 @@ class ReportRequest:
         return None if until is None else until + MARGIN_MS
 
     def words(self) -> str:
-        """The period for people."""
+        """The period as text."""
         since, until = self.period.since_ms, self.period.until_ms
         begin = "the first message" if since is None else describe(since, self.zone)
         end = "now" if until is None else describe(until, self.zone)

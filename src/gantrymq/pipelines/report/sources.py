@@ -1,4 +1,4 @@
-"""Frames of rows from where they lie: live topics, store files, an archive, or two of them."""
+"""Frames of messages from live topics, store files, an archive, or two of them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
@@ -15,16 +15,16 @@ PLACE: Final = ("topic", "brokerName", "queueId", "queueOffset")
 
 
 class Sources:
-    """Where a report reads. What a place does not have is an empty frame, not an error."""
+    """The sources of a report. A topic that a source lacks is an empty frame, not an error."""
 
     def __init__(self, spark: SparkSession, wanted: ReportRequest, facts: ClusterFacts) -> None:
         self._spark, self._wanted, self._facts = spark, wanted, facts
 
     def messages(self, columns: Sequence[str]) -> DataFrame:
-        """The topics of the report, in its period and a margin around it.
+        """The messages of the report's topics, in its period and a margin around it.
 
-        With an archive and a cluster, from both, each message once: what was traced and is not
-        archived yet is not lost.
+        With an archive and a cluster both are read, each message once: a message that was traced
+        and is not archived yet is not lost.
         """
         topics, until_ms = self._facts.topics, self._wanted.read_until_ms
         if self._wanted.archive is None:
@@ -38,9 +38,9 @@ class Sources:
         return both.dropDuplicates([*PLACE]).select(*columns)
 
     def about(self, topics: Collection[str], columns: Sequence[str]) -> DataFrame:
-        """Other topics, to their end: what happened later tells of messages in the period, too.
+        """Messages of other topics up to their end: later ones may be about the period, too.
 
-        With an archive and a cluster, from both: the one has what is old, the other what is new.
+        With an archive and a cluster both are read: one has old messages, the other new ones.
         """
         found = []
         cold = sorted(set(topics) & self._facts.archived)
@@ -70,7 +70,7 @@ class Sources:
         return self._spark.read.format("rocketmq").options(**options).load()
 
     def _place(self) -> Mapping[str, str]:
-        """Retention may delete while the report is made: that is nothing to fail for."""
+        """The source's options; messages that retention deletes meanwhile are no error."""
         wanted = self._wanted
         if wanted.store is not None:
             place = {"via": "store", "storePath": str(wanted.store)}

@@ -11,7 +11,7 @@ POINTS_MAX: Final = 240
 
 
 def step_for(first_ms: int, last_ms: int, points_max: int = POINTS_MAX) -> int:
-    """The shortest step with which the time between has few enough points."""
+    """The shortest step (ms) that gives at most `points_max` points between two times."""
     for step_ms in STEPS_MS.values():
         if (last_ms - first_ms) // step_ms < points_max:
             return step_ms

@@ -21,7 +21,7 @@ class Figure:
 
 
 class Verdict(NamedTuple):
-    """What a report comes to."""
+    """The verdict of a report."""
 
     fine: bool | None
     """None: not known, because trace is missing."""
@@ -62,7 +62,7 @@ def figures(report: Report) -> list[Figure]:
 
 
 def verdict(report: Report) -> Verdict:
-    """Whether all is well, a sentence that says so, and what it rests on."""
+    """Whether all is well, a sentence that says so, and the evidence."""
     count = report.unexplained
     stored = report.table(ledger.TOPICS).total("messages")
     groups = report.table(ledger.GROUPS).rows
@@ -108,7 +108,7 @@ def _not_known(report: Report) -> Verdict:
 
 
 def summary(report: Report) -> dict[str, Any]:
-    """For scripts."""
+    """The summary as JSON for scripts."""
     fine, first, second = verdict(report)
     return {
         "verdict": {"balanced": fine, "text": first, "basis": second},

@@ -32,8 +32,8 @@ _FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
 def write(report: Report, folder: Path) -> Path:
     """Write everything and return the page's path.
 
-    The index goes first and comes last, so whoever finds one finds the files it lists. All are
-    written whole beside their places before any of them is replaced.
+    The old index is deleted first and the new one comes last, so the files that an index lists
+    exist. All files are written in a folder beside before any of them is replaced.
     """
     making = folder / MAKING
     try:
@@ -57,7 +57,7 @@ def write(report: Report, folder: Path) -> Path:
 
 
 def index(report: Report, drawn: Iterable[Picture]) -> dict[str, Any]:
-    """What there is, with titles and units."""
+    """The index: all tables and pictures, with titles and units."""
     wanted = report.wanted
     return {
         "version": VERSION,
@@ -97,7 +97,7 @@ def _table_entry(table: MartTable) -> dict[str, Any]:
 
 
 def _make(report: Report, making: Path) -> list[str]:
-    """Write all files in a folder of their own; their names, the index last."""
+    """Write all files into a folder of their own; returns their names, the index last."""
     (making / TABLES).mkdir(parents=True)
     (making / PICTURES).mkdir()
     files = []
@@ -124,7 +124,7 @@ def _save(path: Path, text: str) -> None:
 
 
 def _listed(folder: Path) -> list[str]:
-    """The files of the report that is there, if one is; only ours, and only below the folder."""
+    """The files of an earlier report in the folder; only those below the folder."""
     try:
         old = json.loads((folder / INDEX).read_text())
         pictures = [each["file"] for each in old["pictures"]]
@@ -140,7 +140,7 @@ def _listed(folder: Path) -> list[str]:
 
 
 def as_csv(table: MartTable) -> str:
-    """Text that spreadsheets would take for a formula gets an apostrophe in front."""
+    """A table as CSV; text that spreadsheets take for a formula gets an apostrophe in front."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names = [each.name for each in table.mart.fields]

@@ -30,7 +30,7 @@ DEAD_LETTERS: Final = (
 
 
 def owners_of(groups: Iterable[str], topics: Iterable[str]) -> dict[str, str]:
-    """The topics of copies that may exist, and the group that each belongs to."""
+    """The retry and dead-letter topics that may exist, and the group of each."""
     found = {}
     names = list(topics)
     for group in groups:
@@ -43,7 +43,7 @@ def owners_of(groups: Iterable[str], topics: Iterable[str]) -> dict[str, str]:
 
 
 def retries(rows: DataFrame, owners: Mapping[str, str]) -> DataFrame:
-    """Copies that were given back, in the topics of retries and in the waiting rooms."""
+    """Copies that were sent back, in retry topics and in the system topic of delays."""
     real = property_of(properties.REAL_TOPIC)
     parked = ~fn.col("topic").startswith(RETRY_PREFIX)
     place = fn.when(parked, real).otherwise(fn.col("topic"))
@@ -62,7 +62,7 @@ def retries(rows: DataFrame, owners: Mapping[str, str]) -> DataFrame:
 
 
 def dead_letters(rows: DataFrame) -> DataFrame:
-    """What groups gave up, with why as far as it was noted."""
+    """Dead letters, with their reason if it was recorded."""
     error, text, fingerprint, reason = (property_of(name) for name in properties.FAILURE)
     return rows.where(fn.col("topic").startswith(DEAD_PREFIX)).select(
         fn.substring(fn.col("topic"), len(DEAD_PREFIX) + 1, 1 << 20).alias("group"),
@@ -84,7 +84,7 @@ def dead_letters(rows: DataFrame) -> DataFrame:
 
 
 def _id() -> Column:
-    """The id of the message that this is a copy of."""
+    """The id of the original message."""
     return fn.coalesce(
         property_of(properties.UNIQ_KEY),
         property_of(properties.DEAD_ORIGIN_MESSAGE_ID),

@@ -1,14 +1,14 @@
 """Whether trace is complete, group by group: only then does a missing record mean anything.
 
-A message that a group's progress has passed and that no trace record tells of may have been lost,
-or handled by a member that does not trace. It counts as lost only if all of this is known:
+A message that a group's progress has passed and that has no trace record may have been lost, or
+consumed by a member that does not trace. It counts as lost only if all of this is known:
 
 1. A member that traces was in the group at any time since the message was stored.
 2. Every member that those members met has traced, also those that have left.
 3. No record of these members is missing, or fewer than would explain the messages.
 
 GantryMQ's consumers number their trace records and name the members that they met
-(`protocol.trace.TraceCount`). RocketMQ's clients drop trace without a word, and name nobody.
+(`protocol.trace.TraceCount`). RocketMQ's clients drop trace silently and name no members.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -58,24 +58,26 @@ class Coverage:
 
     @property
     def bounded(self) -> bool:
-        """No more than the missing records are missing."""
+        """Whether the missing records are all counted, so that no others can be missing."""
         return not (self.cut_off or self.silent or self.unnamed or self.uncounted)
 
     @property
     def sure_ms(self) -> int | None:
-        """Of messages stored then or later all members wrote down what they did, but for missing
-        records; None: of none."""
+        """The store time (ms) from which on all members traced, except for missing records.
+
+        None if there is no such time.
+        """
         if not self.bounded or self.watched_ms is None:
             return None
         return self.watched_ms + CLOCK_SLACK_MS
 
     @property
     def whole_ms(self) -> int | None:
-        """Of messages stored then or later no record is missing; None: of none."""
+        """The store time (ms) from which on no record is missing; None if there is none."""
         return None if self.waiting or self.gap_ms is None else self.gap_ms + CLOCK_SLACK_MS
 
     def why(self, zone: str = "UTC") -> str:
-        """What is missing, and how to have it the next time."""
+        """What is missing, and how to avoid it the next time."""
         reasons = [*self._records_missing(), *self._members_missing(zone)]
         return f"the trace of group {self.group} is not complete: {'; '.join(reasons)}"
 
@@ -156,7 +158,7 @@ def coverage(
 
 
 def _writers(found: DataFrame) -> DataFrame:
-    """One row a writer: what it wrote, what is missing between its messages, and whom it met."""
+    """One row a writer: its records, those missing between its messages, members it met."""
     writer = ["group", "clientId", "begunMs"]
     counts = found.where((fn.col("kind") == COUNT_NAME) & (fn.col("state") == CONSUME))
     before = Window.partitionBy(*writer).orderBy("first", "atMs")
@@ -195,7 +197,7 @@ def _of_group(
         waiting=sum(each["waiting"] for each in open_ended),
         cut_off=sum(each["clientId"] not in online for each in open_ended),
         silent=len((met - known) | (set(online) - {each["clientId"] for each in open_ended})),
-        # A member meets itself at least: one that tells of nobody does not tell.
+        # A member meets at least itself: one that names no member leaves names out.
         unnamed=sum(max(1, each["met"]) - len(each["members"]) for each in writers),
         uncounted=max(0, count - sum(each["records"] for each in writers)),
         gap_ms=max((each["gapMs"] for each in writers if each["gapMs"] is not None), default=None),
@@ -204,7 +206,7 @@ def _of_group(
 
 
 def _watched(writers: list[Any], online: Collection[str], now_ms: int) -> int | None:
-    """Since when one writer or another was there without a break; None: none is there now."""
+    """Since when (ms) some writer was always present; None if none is present now."""
     since = None
     for each in sorted(writers, key=lambda each: _end(each, online, now_ms), reverse=True):
         if _end(each, online, now_ms) < (now_ms if since is None else since):
@@ -214,7 +216,7 @@ def _watched(writers: list[Any], online: Collection[str], now_ms: int) -> int | 
 
 
 def _end(writer: Any, online: Collection[str], now_ms: int) -> int:
-    """When a writer was there for the last time, as far as that is known."""
+    """When a writer was last known to be present (ms)."""
     if not writer["closed"] and writer["clientId"] in online:
         return now_ms
     return int(writer["lastMs"])

@@ -1,4 +1,4 @@
-"""How far groups are, now and in the past: a table of snapshots that grows with every run."""
+"""The progress of groups, now and in the past: a table of snapshots, one added each run."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -33,7 +33,7 @@ def progress(spark: SparkSession, rows: Iterable[Mapping[str, Any]]) -> DataFram
 
 
 def append(folder: Path, rows: Snapshot) -> None:
-    """Add a snapshot to the history: a file of its own, so that nobody's run is in the way."""
+    """Add a snapshot to the history, as a file of its own: runs do not conflict."""
     if not rows:
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def append(folder: Path, rows: Snapshot) -> None:
     _write(folder / f"{PREFIX}{stamp}.parquet", pa.Table.from_pylist(rows, schema=_ARROW))
     files = _files(folder)
     if len(files) > FILES_MAX:
-        # Cut off behind the write, some rows are there twice: reading drops those.
+        # A crash after the write leaves rows twice: reading drops them.
         merged = pa.Table.from_pylist(_read(files), schema=_ARROW)
         _write(folder / f"{PREFIX}{stamp}-merged.parquet", merged)
         for file in files:
@@ -54,7 +54,7 @@ def history(folder: Path) -> Snapshot:
 
 
 def stored_progress(folder: Path, broker: str, at_ms: int) -> Snapshot:
-    """Progress as a broker keeps it beside its log (`config/consumerOffset.json`)."""
+    """Progress as a broker stores it (`config/consumerOffset.json`)."""
     file = folder / "config" / "consumerOffset.json"
     if not file.is_file():
         return []
@@ -102,7 +102,7 @@ def _read(files: Iterable[Path]) -> Snapshot:
 
 
 def _write(path: Path, table: Any) -> None:
-    """Whole or not at all, also after a power cut."""
+    """Write a file completely or not at all, also after a power cut."""
     making = path.with_suffix(".making")
     with making.open("wb") as file:
         pq.write_table(table, file)

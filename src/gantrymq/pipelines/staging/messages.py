@@ -54,7 +54,7 @@ def messages(
 
 
 def origin_of() -> Column:
-    """Why a message lies in its topic a second time, if it says so: the word of its mark."""
+    """Why a message is stored again, by its mark; null without a mark."""
     found = fn.lit(None).cast("string")
     for name, word in ORIGIN_MARKS.items():
         found = fn.when(property_of(name).isNotNull(), fn.lit(word)).otherwise(found)

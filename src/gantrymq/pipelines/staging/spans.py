@@ -1,4 +1,4 @@
-"""Trace messages as spans: one row a thing that a client wrote down."""
+"""Trace messages as spans: one row a trace record."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -37,7 +37,7 @@ PUBS: Final = (
 
 
 def spans(rows: DataFrame) -> DataFrame:
-    """All records in the bodies of trace messages, each one once."""
+    """All records in the bodies of trace messages, each once."""
 
     def read(batches: Iterator[Any]) -> Iterator[Any]:
         schema = arrow_schema(SPANS)
@@ -56,7 +56,7 @@ def _rows(bodies: Iterable[bytes | None]) -> Iterator[dict[str, Any]]:
         records, unreadable = trace.decode(body or b"")
         for record in records:
             told = _told(record)
-            # A batch of RocketMQ's is one record with all its ids.
+            # RocketMQ's clients write one record for a batch, with all its ids.
             for msg_id in record.msg_id.split(","):
                 yield told | {"msgId": msg_id}
         for count in trace.decode_counts(body or b""):
@@ -104,8 +104,10 @@ def _counted(count: trace.TraceCount) -> dict[str, Any]:
 
 
 def deliveries(found: DataFrame) -> DataFrame:
-    """Hand-outs with their ends. Some writers leave out group and time at the end: the begin
-    has them."""
+    """Deliveries with their ends.
+
+    Some writers leave out group and time in the end record: the begin record has them.
+    """
     before, after = fn.col("kind") == "SubBefore", fn.col("kind") == "SubAfter"
     tried = (
         found.where(before | after)
@@ -134,7 +136,7 @@ def deliveries(found: DataFrame) -> DataFrame:
 
 
 def pubs(found: DataFrame) -> DataFrame:
-    """What producers say they sent, one row a message."""
+    """What producers traced as sent, one row a message."""
     pub = fn.col("kind") == "Pub"
     recall = fn.col("kind") == "Recall"
     decided = fn.col("state").isin("COMMIT_MESSAGE", "ROLLBACK_MESSAGE")
