@@ -1,1 +1,1 @@
-"""Popping: messages are lent for a time, not read by a queue's owner."""
+"""POP: the broker hands out messages of any queue; each is invisible until acked or revived."""

@@ -1,4 +1,4 @@
-"""Acknowledgements on their way into the revive log: those of one turn and checkpoint together."""
+"""Collects acknowledgements for the revive log: one record a turn and checkpoint."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from gantrymq.store.append import Append
 
 
 class AckAnswer:
-    """One request whose answer waits until all it acknowledged is stored."""
+    """One ack request; it is answered when all its acknowledgements are stored."""
 
     __slots__ = ("command", "connection", "error", "parts")
 
@@ -20,6 +20,7 @@ class AckAnswer:
         self.error = ""
 
     def settled(self, error: str) -> None:
+        """One part is stored, or failed with an error; the last part answers the request."""
         self.parts -= 1
         self.error = self.error or error
         if self.parts <= 0:
@@ -28,14 +29,14 @@ class AckAnswer:
 
 
 class Acks:
-    """Gathers acknowledgements for a turn of the loop: 32 of one pop become one record."""
+    """Collects the acknowledgements of a turn of the loop: 32 of one pop become one record."""
 
     def __init__(self, revive_log: ReviveLog) -> None:
         self._log = revive_log
         self._turn: dict[PopCheckpoint, tuple[int, list[AckAnswer]]] = {}
 
     def add(self, checkpoint: PopCheckpoint, bits: int, answer: AckAnswer) -> None:
-        """Settle messages of an open checkpoint; the answer is told when that is stored."""
+        """Acknowledge messages of an open checkpoint; `answer` hears when that is stored."""
         if not self._turn:
             asyncio.get_running_loop().call_soon(self._write)
         known, answers = self._turn.get(checkpoint, (0, []))

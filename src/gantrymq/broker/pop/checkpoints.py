@@ -1,4 +1,7 @@
-"""What is lent out: every pop leaves a checkpoint until all its messages are settled. Pure."""
+"""Checkpoints of popped messages, open until all their messages are settled. Pure.
+
+A message is settled when it is acknowledged or revived.
+"""
 
 import heapq
 import re
@@ -58,12 +61,12 @@ class PopCheckpoint:
         return self.pop_ms + self.invisible_ms
 
     def bits(self, offsets: Iterable[int]) -> int:
-        """The bits of these messages; offsets of others have none."""
+        """One bit for each of these messages; offsets outside the checkpoint are ignored."""
         wanted = frozenset(offsets)
         return sum(1 << at for at, offset in enumerate(self.offsets) if offset in wanted)
 
     def open_offsets(self) -> list[int]:
-        """Messages that nobody has settled yet."""
+        """The offsets of messages that are not settled yet."""
         return [offset for at, offset in enumerate(self.offsets) if not self.acked >> at & 1]
 
     def offsets_of(self, bits: int) -> list[int]:
@@ -104,9 +107,9 @@ class PopCheckpoint:
 
 
 def read_checkpoint(body: CheckpointBody, revive_queue: int, revive_offset: int) -> PopCheckpoint:
-    """The checkpoint of a record; old ones name a count instead of distances.
+    """The checkpoint of a record; old records have a count instead of distances.
 
-    Clients can write to the log, too: what no broker would write is refused.
+    Clients can write to the revive topic, too: values that no broker writes are refused.
     """
     numbers, count = (body.so, body.pt, body.it, body.pt + body.it), max(len(body.d), body.n)
     if count > MESSAGES_MAX or not all(0 <= number <= LONG_MAX for number in numbers):
@@ -130,7 +133,7 @@ def read_checkpoint(body: CheckpointBody, revive_queue: int, revive_offset: int)
 
 
 class OpenCheckpoints:
-    """Those that are not settled: by key, by place in the revive log, by time."""
+    """Checkpoints that are not settled: by key, by offset in the revive log, by due time."""
 
     def __init__(self, queues: int) -> None:
         self.queues = queues
@@ -149,10 +152,9 @@ class OpenCheckpoints:
         return self._by_key.get(key)
 
     def add(self, checkpoint: PopCheckpoint) -> None:
-        """Take one that is in the revive log at its `revive_offset`.
+        """Add a checkpoint that is in the revive log at its `revive_offset`.
 
-        The same one again, further on in the log, takes the place of the former: nothing that was
-        settled opens again.
+        It replaces an earlier copy of itself in the log; messages that were settled stay settled.
         """
         former = self._by_key.get(checkpoint.key)
         if former is not None:
@@ -165,7 +167,7 @@ class OpenCheckpoints:
         self.watch(checkpoint, checkpoint.due_ms)
 
     def watch(self, checkpoint: PopCheckpoint, at_ms: int) -> None:
-        """Have `take_due` give it out at this time, unless it is in line already."""
+        """Let `take_due` return it at this time, unless it is scheduled already."""
         if checkpoint.watched:
             return
         checkpoint.watched = True
@@ -175,13 +177,13 @@ class OpenCheckpoints:
         heapq.heappush(self._by_time, (at_ms, next(self._serial), checkpoint))
 
     def settle(self, checkpoint: PopCheckpoint, bits: int) -> None:
-        """These messages need no further delivery."""
+        """Mark messages as settled; the last one closes the checkpoint."""
         checkpoint.acked |= bits
         if checkpoint.is_settled:
             self.close(checkpoint)
 
     def close(self, checkpoint: PopCheckpoint) -> None:
-        """Nothing of it is open any more."""
+        """Remove the checkpoint."""
         if self._by_key.get(checkpoint.key) is checkpoint:
             del self._by_key[checkpoint.key]
             del self._by_place[checkpoint.revive_queue][checkpoint.revive_offset]
@@ -190,7 +192,7 @@ class OpenCheckpoints:
         return self._by_key.get(checkpoint.key) is checkpoint
 
     def moved(self, checkpoint: PopCheckpoint, revive_offset: int) -> None:
-        """It was put into the log once more, further on."""
+        """The checkpoint was stored again at a later offset of the revive log."""
         if self.is_open(checkpoint):
             place = self._by_place[checkpoint.revive_queue]
             del place[checkpoint.revive_offset]
@@ -198,19 +200,19 @@ class OpenCheckpoints:
         checkpoint.revive_offset = revive_offset
 
     def first(self, queue: int) -> PopCheckpoint | None:
-        """The one that lies first in a revive queue: nothing before it is needed any more."""
+        """The first open checkpoint of a revive queue: no record before it is needed."""
         return next(iter(self._by_place[queue].values()), None)
 
     @property
     def next_due_ms(self) -> int | None:
-        """When to look again; settled ones that are still in line are passed over."""
+        """When the next open checkpoint is due; None if there is none."""
         line = self._by_time
         while line and not self.is_open(line[0][2]):
             heapq.heappop(line)
         return line[0][0] if line else None
 
     def take_due(self, now_ms: int, count_max: int) -> list[PopCheckpoint]:
-        """Those whose time is over, out of line; whoever takes them closes or watches them."""
+        """Checkpoints that are due, unscheduled; the caller closes them or watches them again."""
         due: list[PopCheckpoint] = []
         while len(due) < count_max:
             at_ms = self.next_due_ms

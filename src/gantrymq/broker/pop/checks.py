@@ -1,4 +1,4 @@
-"""Whether a group may pop a topic; the same questions for every request about popping."""
+"""Checks whether a group may pop a topic; the same for every POP request."""
 
 from gantrymq.base.errors import GantryError
 from gantrymq.broker.errors import InvalidParameter, NotPermitted
@@ -16,13 +16,13 @@ INVISIBLE_MS_MAX = 100 * 365 * 24 * 3_600_000
 
 
 class PopChecks:
-    """Says no, with the code and the words of RocketMQ."""
+    """Refuses with the codes and texts of RocketMQ."""
 
     def __init__(self, config: BrokerConfig, policy: Policy) -> None:
         self._config, self._policy = config, policy
 
     def allowed(self, topic: str, group: str, queue_id: int, client: str) -> TopicConfig:
-        """The topic, if the group may read it now."""
+        """The topic; raises if the group may not read it."""
         if not self._config.broker_permission & READ:
             raise NotPermitted(f"the broker[{self._config.broker_ip1}] pop message is forbidden")
         found = self._policy.topic(topic)
@@ -36,7 +36,7 @@ class PopChecks:
         return found
 
     def retryable(self, topic: str, group: str) -> None:
-        """What is popped must have a place to come back to."""
+        """Raise if the name of the retry topic would be too long to store."""
         name = pop_retry_topic(group, topic, self._config.enable_retry_topic_v2)
         if len(name) > STORED_TOPIC_BYTES_MAX:
             raise InvalidParameter(
@@ -53,7 +53,7 @@ def illegal_queue(queue_id: int, topic: TopicConfig, client: str) -> str:
 
 
 def with_fields(blank: Header, handle: Hot) -> Hot:
-    """Refusals carry the fields of the answer too, as RocketMQ's do: clients look for them."""
+    """Put the answer's fields into refusals, too, as RocketMQ does: clients read them."""
     fields = blank.to_ext()
 
     def answer(connection: Connection, command: Command) -> None:

@@ -1,8 +1,8 @@
-"""Ordered pops: one batch of a queue at a time, tried again in place.
+"""Ordered pops: one batch of a queue at a time, delivered again in place.
 
 A queue stays closed while a message of its last batch is neither acknowledged nor visible again.
-The table is consumerOrderInfo.json in RocketMQ's shape. Nothing in it is needed for safety: the
-group's progress moves with the acknowledgements only, so a lost table means earlier redelivery.
+The table is consumerOrderInfo.json in RocketMQ's format. No message is lost with it: only
+acknowledgements move the group's progress, so a lost table means an earlier redelivery.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ FORGET_MS = 24 * 3600 * 1000
 
 
 class OrderedBatch(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The batch of one queue that is out."""
+    """The batch of one queue that was popped last."""
 
     a: str | None = None
     """The attempt it was popped by: the same attempt gets it again."""
@@ -44,7 +44,7 @@ class OrderedBatch(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     @property
     def next_offset(self) -> int:
-        """The first message that is not acknowledged, or behind the last one."""
+        """The first offset that is not acknowledged; if all are, the one behind the last."""
         offsets = self.offsets
         for at, offset in enumerate(offsets):
             if not self.cm >> at & 1:
@@ -52,7 +52,7 @@ class OrderedBatch(msgspec.Struct, kw_only=True, omit_defaults=True):
         return offsets[-1] + 1
 
     def closed_until_ms(self) -> int:
-        """When the last of the open messages is visible again; 0 when none is open."""
+        """When the last unacknowledged message is visible again; 0 if all are acknowledged."""
         times = [
             self.ot.get(offset, self.pop_ms + self.i)
             for at, offset in enumerate(self.offsets)
@@ -77,7 +77,7 @@ class OrderTable:
         self._changed = False
 
     def _batch(self, group: str, topic: str, queue_id: int, progress: int) -> OrderedBatch | None:
-        """The batch that is out, unless the progress was moved by somebody else meanwhile."""
+        """The popped batch; None if there is none or the group's progress was moved since."""
         queues = self._table.get(f"{topic}@{group}", {})
         batch = queues.get(queue_id)
         if batch is not None and batch.next_offset != progress:
@@ -89,7 +89,7 @@ class OrderTable:
     def closed_until_ms(
         self, group: str, topic: str, queue_id: int, progress: int, attempt: str | None
     ) -> int:
-        """Until when nothing may be popped; 0, or a time in the past, lets everything through."""
+        """Until when the queue is closed; 0 or a past time means that it is open."""
         batch = self._batch(group, topic, queue_id, progress)
         if batch is None or (attempt is not None and batch.a == attempt):
             return 0
@@ -106,7 +106,7 @@ class OrderTable:
         invisible_ms: int,
         attempt: str | None,
     ) -> dict[int, int]:
-        """A new batch is out; returns how often its messages were delivered before."""
+        """Note a new batch; returns how often its messages were delivered before, by offset."""
         former = self._batch(group, topic, queue_id, progress)
         counts: dict[int, int] = {}
         if former is not None:
@@ -130,7 +130,7 @@ class OrderTable:
     def ack(
         self, group: str, topic: str, queue_id: int, progress: int, offset: int, pop_ms: int
     ) -> int | None:
-        """Where the group's progress is now; None when this delivery is over, -1: never was."""
+        """The group's new progress; None if this delivery is over, -1 if it never was."""
         batch = self._batch(group, topic, queue_id, progress)
         if batch is None or batch.pop_ms != pop_ms:
             return None
@@ -159,7 +159,7 @@ class OrderTable:
         return True
 
     async def save(self, now_ms: int) -> None:
-        """Write the table down if it changed, without what nobody uses any more."""
+        """Write the table if it changed, without queues that were not popped for 24 h."""
         if not self._changed:
             return
         self._changed = False

@@ -1,10 +1,10 @@
-"""Progress that is saved only when what makes it safe is on disk.
+"""Progress of pops, saved only when the checkpoints behind it are durable.
 
-A pop moves its group's progress at once, so that the next pop finds the next messages. But the
-checkpoint that remembers the messages may still be in memory only; were the progress saved first,
-a power cut between the two would lose them. So the table shows the new progress, and its file gets
-the old one, until the log is flushed behind the checkpoint. The same holds for the revive log's own
-progress and the copies it republished.
+A pop moves its group's progress at once, so that the next pop gets the next messages. But its
+checkpoint may still be in memory only: if the progress were on disk first, a power cut would lose
+the messages. So the table shows the new progress, and its file gets the old one, until the log is
+flushed behind the checkpoint. The same holds for the progress of the revive log and the copies that
+it stored.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ NEVER = 1 << 62
 
 
 class Move:
-    """One step of progress, safe once the log is flushed up to `log_end`."""
+    """One step of progress; it may be saved once the log is flushed up to `log_end`."""
 
     __slots__ = ("before", "key", "log_end", "queue_id")
 
@@ -29,7 +29,7 @@ class Move:
 
 
 class SafeProgress:
-    """The only way by which popping moves progress."""
+    """Moves the progress of popping groups; nothing else may."""
 
     def __init__(self, offsets: Offsets, store: Store) -> None:
         self._offsets, self._store = offsets, store
@@ -37,7 +37,7 @@ class SafeProgress:
         offsets.ceilings = self.ceilings
 
     def move(self, group: str, topic: str, queue_id: int, offset: int) -> Move:
-        """Move now; say later behind which place of the log that is safe."""
+        """Move progress now; the caller then tells the Move the log offset that makes it safe."""
         before = self._offsets.get(group, topic, queue_id)
         self._offsets.commit(group, topic, queue_id, offset)
         move = Move(f"{topic}@{group}", queue_id, max(0, before or 0))
@@ -46,7 +46,7 @@ class SafeProgress:
         return move
 
     def take_back(self, group: str, topic: str, queue_id: int, offset: int, move: Move) -> None:
-        """What should have made it safe failed: the messages are to be popped again."""
+        """The checkpoint was not stored: move back, so that the messages are popped again."""
         now = self._offsets.get(group, topic, queue_id)
         if now is not None and now > offset:
             self._offsets.commit(group, topic, queue_id, offset)
@@ -58,13 +58,13 @@ class SafeProgress:
             moves.popleft()
 
     def hurry(self) -> None:
-        """Whoever moved progress does not wait for the next thorough flush."""
+        """Request a flush if progress waits for one."""
         self._drop_safe()
         if self._moves:
             self._store.request_flush()
 
     def ceilings(self) -> dict[tuple[str, int], int]:
-        """The highest offsets that may be saved, where that is not what the table says."""
+        """The highest offset that may be saved, for queues where the table is ahead of it."""
         self._drop_safe()
         found: dict[tuple[str, int], int] = {}
         flushed = self._store.flushed.value

@@ -1,8 +1,8 @@
-"""The revive log: what was popped (`ck`) and settled (`ack`, `bAck`), as records of a topic.
+"""The revive log: checkpoints (`ck`) and acknowledgements (`ack`, `bAck`), as records of a topic.
 
-The topic and the records are RocketMQ's. A checkpoint is stored before its pop is answered, so
-nothing that was handed out is ever forgotten: after a restart the log is read again from the first
-checkpoint that is still open.
+The topic and the records are RocketMQ's. A checkpoint is stored before its pop is answered, so the
+broker forgets no popped message: after a restart it reads the log again from the first checkpoint
+that is still open.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ Stored = Callable[[Append], None]
 
 
 class ReviveLog:
-    """Writes checkpoints and acknowledgements, and knows which are open."""
+    """Writes checkpoints and acknowledgements, and keeps the open checkpoints."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class ReviveLog:
     # writing
 
     def put(self, checkpoint: PopCheckpoint, done: Stored) -> None:
-        """Store a new checkpoint; it is open from then on, before `done` is called."""
+        """Store a new checkpoint; it is open before `done` is called."""
 
         def stored(record: Append) -> None:
             if record.status.is_stored:
@@ -76,7 +76,7 @@ class ReviveLog:
     def settle(
         self, checkpoint: PopCheckpoint, bits: int, done: Stored, *, wait: bool = True
     ) -> None:
-        """Store that these messages are settled; they count as settled before `done` is called."""
+        """Store that messages are settled; they are before `done` is called, if it was stored."""
         checkpoint.acking |= bits
 
         def stored(record: Append) -> None:
@@ -91,7 +91,7 @@ class ReviveLog:
         self._append(checkpoint, tag, fastjson.dumps(body), checkpoint.due_ms, wait, stored)
 
     def watch_again(self, checkpoint: PopCheckpoint) -> None:
-        """It may have come due while something was being decided about it."""
+        """Schedule it again: it may have come due while an acknowledgement was being stored."""
         if self.open.is_open(checkpoint) and not checkpoint.reviving:
             self.open.watch(checkpoint, checkpoint.due_ms)
 
@@ -137,7 +137,7 @@ class ReviveLog:
         self._progress.hurry()
 
     def _carry(self, checkpoint: PopCheckpoint) -> None:
-        """Put it at the end again, unless an acknowledgement is under way, which comes first."""
+        """Store the checkpoint again at the end, unless an ack or a revive of it is under way."""
         if checkpoint.acking or checkpoint.reviving:
             return
         checkpoint.put_times += 1
@@ -152,7 +152,7 @@ class ReviveLog:
     # reading it again
 
     async def load(self) -> None:
-        """Find what is open, from where the log's progress stands; before anybody pops."""
+        """Read the open checkpoints, from the log's progress on; called before clients can pop."""
         for queue in range(self.open.queues):
             at = self._offsets.get(REVIVE_GROUP, self.topic, queue) or 0
             at = max(at, self._store.min_offset(self.topic, queue))

@@ -1,7 +1,7 @@
-"""Messages whose time is over without an acknowledgement: to the retry topic, or the dead letters.
+"""Revives messages that were not acknowledged in time: to the retry topic or the dead letters.
 
 First the copies are stored, then the record that settles them. A crash between the two leaves the
-checkpoint open, and its messages are delivered once more: never too few, at worst too many.
+checkpoint open, and its messages are delivered once more: none is lost, some may come twice.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ RETRY_QUEUES = 1
 
 
 class Reviver:
-    """Looks when the next checkpoint is due and brings its open messages back."""
+    """Sleeps until the next checkpoint is due, then revives its open messages."""
 
     def __init__(
         self,
@@ -55,21 +55,21 @@ class Reviver:
         """When the log was shortened last, in the loop's time."""
 
     def look(self, due_ms: int) -> None:
-        """Something new is open: it may be due before what is waited for."""
+        """A new checkpoint is open; wake up if it is due before the next one that is awaited."""
         if due_ms < self._until_ms:
             self._wake.set()
 
     def settings_changed(self) -> None:
-        """The log's turn may come sooner now."""
+        """Wake up: `reviveInterval` may be shorter now."""
         self._wake.set()
 
     @property
     def _turn_at(self) -> float:
-        """When the log may be shortened again."""
+        """When the log's progress may be moved again, in loop time."""
         return self._advanced_at + self._config.revive_interval / 1000
 
     async def run(self) -> None:
-        """Revive for ever, and shorten the log now and then."""
+        """Revive due checkpoints and, every `reviveInterval` ms, move the log's progress."""
         loop, config = asyncio.get_running_loop(), self._config
         self._log.on_change = lambda: self.look(self._clock.now_ms() + config.revive_interval)
         while True:
@@ -84,7 +84,7 @@ class Reviver:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _pause(self, tick_seconds: float) -> None:
-        """Until something is due, or the log has changed and its turn has come."""
+        """Sleep until a checkpoint is due, or until the progress of a changed log may be moved."""
         self._wake.clear()
         now_ms = self._clock.now_ms()
         due_ms = self._log.open.next_due_ms
@@ -102,7 +102,7 @@ class Reviver:
     async def _revive_due(self) -> None:
         while due := self._log.open.take_due(self._clock.now_ms(), BATCH_MAX):
             batch = [one for one in due if not one.acking]
-            # One that is being acknowledged is watched again as soon as that is decided.
+            # One that is being acknowledged is scheduled again when the ack is stored or failed.
             for one in batch:
                 one.reviving = True
             try:
@@ -113,7 +113,7 @@ class Reviver:
             await asyncio.sleep(0)
 
     async def _revive(self, checkpoint: PopCheckpoint) -> None:
-        """What is stored again is settled; the rest stays open and is tried again."""
+        """Settle the messages whose copies are stored; the others stay open and are tried again."""
         try:
             copies = await self._copies(checkpoint)
         except Exception as error:  # one bad message must not stop the others
@@ -141,7 +141,7 @@ class Reviver:
     # copies
 
     async def _copies(self, checkpoint: PopCheckpoint) -> dict[int, Append]:
-        """The open messages on their way back. What the store no longer has needs no retry."""
+        """Copies of the open messages, by offset, without messages that the store no longer has."""
         group = self._registry.groups.get(checkpoint.group)
         if group is None or self._registry.topics.get(checkpoint.topic) is None:
             log.info("%s or %s was deleted: nothing to retry", checkpoint.group, checkpoint.topic)
@@ -207,7 +207,7 @@ class Reviver:
 
 
 def _encoded(found: dict[str, str]) -> bytes | None:
-    """The stored form; None if there is none, because it is too long or a value is odd."""
+    """The properties in stored form; None if they are too long or a value cannot be encoded."""
     try:
         encoded = properties.encode(found).encode()
     except ProtocolError:
@@ -216,7 +216,7 @@ def _encoded(found: dict[str, str]) -> bytes | None:
 
 
 def runs(offsets: list[int]) -> list[tuple[int, int]]:
-    """Neighbouring offsets together: (first, count)."""
+    """Consecutive offsets joined: (first, count)."""
     found: list[tuple[int, int]] = []
     for offset in offsets:
         if found and sum(found[-1]) == offset:

@@ -1,4 +1,4 @@
-"""A retried message as its consumer sees it: under its own topic, with its handle inside."""
+"""Rewrites retried messages for their consumer: original topic, POP receipt as a property."""
 
 import struct
 
@@ -14,10 +14,10 @@ _ENTRY_END = properties.ENTRY_END.encode()
 
 
 def under_own_topic(records: bytes, topic: str, handle: Handle) -> bytes:
-    """The same records with another topic, each with its handle as a property.
+    """The same records under another topic, each with its POP receipt as a property.
 
-    A record whose properties have no room for it stays as it is; clients understand both forms.
-    What its sender wrote is not read: it may be odd.
+    A record whose properties have no room for the receipt stays as it is; clients understand both
+    forms. The sender's properties are not parsed, because they may be malformed.
     """
     cuts, _ = cut_records(records)
     name = topic.encode()

@@ -1,4 +1,4 @@
-"""Who reads which queues of a topic when the broker decides. Pure."""
+"""Assignments that the broker computes for a topic. Pure."""
 
 from collections.abc import Sequence
 
@@ -13,14 +13,14 @@ ANY_QUEUE = -1
 def share(
     strategy: Strategy, me: str, queues: Sequence[Queue], clients: Sequence[str]
 ) -> list[Queue]:
-    """One owner a queue: for groups that pull."""
+    """The assignment of a pulling group: one member for each queue."""
     return strategy(me, sorted(queues), in_java_order(clients))
 
 
 def share_for_pop(
     strategy: Strategy, me: str, queues: Sequence[Queue], clients: Sequence[str], with_next: int
 ) -> list[Queue]:
-    """Popping members share queues: all of them, or each its own and those of the next ones."""
+    """The queues of a popping member: all, or its own and those of the next `with_next` members."""
     ordered, members = sorted(queues), in_java_order(clients)
     if with_next <= 0 or with_next >= len(members) - 1:
         return list(dict.fromkeys(Queue(q.topic, q.broker_name, ANY_QUEUE) for q in ordered))

@@ -1,8 +1,7 @@
-"""Taking messages for a group: from any queue of a topic, and from what is to be retried.
+"""Takes messages for a pop: from any queue of a topic, and from its retry topics.
 
-Progress moves as soon as messages are taken, so two pops never get the same ones. Reading is done
-in steps: what is in memory is there at once; only a cold read is waited for, and its queue is left
-alone by others meanwhile.
+Progress moves as soon as messages are taken, so two pops never get the same ones. Data in memory is
+read at once. Only a cold read is awaited; meanwhile other pops skip that queue.
 """
 
 import random
@@ -39,7 +38,7 @@ Steps = Generator[Awaitable[ReadResult], ReadResult, None]
 
 @dataclass(frozen=True)
 class Wish:
-    """What a pop asks for."""
+    """A pop request: what it asks for, and its limits."""
 
     topic: str
     group: str
@@ -56,7 +55,7 @@ class Wish:
 
 @dataclass
 class Lent:
-    """What one queue gave."""
+    """Messages that were popped from one queue."""
 
     topic: str
     portion: Portion
@@ -68,7 +67,7 @@ class Lent:
 
 @dataclass
 class Taken:
-    """What a pop got, and what it saw where it got nothing."""
+    """What one pop has taken, and which queues it has to watch if it found none."""
 
     pop_ms: int
     revive_queue: int
@@ -86,7 +85,7 @@ class Taken:
 
 
 class Taking:
-    """Reads queues on behalf of groups."""
+    """Reads queues for popping groups."""
 
     def __init__(
         self,
@@ -107,7 +106,7 @@ class Taking:
         self._pops = 0
 
     def begin(self, ordered: bool) -> Taken:
-        """An empty-handed pop."""
+        """The empty result of a new pop, with its time and its revive queue."""
         if ordered:
             return Taken(self._clock.now_ms(), ORDER_REVIVE_QUEUE)
         self._pops += 1
@@ -116,7 +115,7 @@ class Taking:
     # where to look
 
     def retry_topics(self, group: str, topic: str) -> list[str]:
-        """Where retried messages of a topic may lie, the current kind first."""
+        """The retry topics of a topic and group, the current format first."""
         config = self._config
         v1, v2 = pop_retry_topic(group, topic), pop_retry_topic(group, topic, True)
         if not config.enable_retry_topic_v2:
@@ -128,7 +127,7 @@ class Taking:
         return found.read_queue_nums if found is not None else 0
 
     def places(self, want: Wish) -> Iterator[tuple[str, int]]:
-        """Every queue to look at, in a turn that rotates so that none waits behind another."""
+        """Every queue to read; the first one rotates, so that none is always read last."""
         own = [want.queue_id] if want.queue_id >= 0 else self._rotated(want)
         normal = [(want.topic, queue_id) for queue_id in own]
         if want.ordered:
@@ -156,7 +155,7 @@ class Taking:
         return [*range(first, count), *range(first)]
 
     def position(self, group: str, topic: str, queue_id: int, init_mode: int) -> int:
-        """The group's next offset; a new group begins where it asks to, and that is remembered."""
+        """The group's next offset; a new group starts where `init_mode` says, which is stored."""
         offsets = self._registry.offsets
         known = offsets.get(group, topic, queue_id)
         if known is not None and known >= 0:
@@ -172,10 +171,10 @@ class Taking:
     # taking
 
     def take(self, want: Wish, taken: Taken) -> Steps:
-        """Fill `taken`; every queue is looked at once."""
+        """Fill `taken`; reads every queue once."""
         for topic, queue_id in self.places(want):
             yield from self._from_queue(want, taken, topic, queue_id)
-        # Who reads a queue wakes the others when it is done; unless that was in the meantime.
+        # The pop that reads a queue wakes others when it is done; it may be done already.
         taken.look_again |= any(place not in self._busy for place in taken.passed_by)
         if not want.ordered:
             self._make_checkpoints(want, taken)
@@ -199,7 +198,7 @@ class Taking:
             return
         at, pulled = yield from self._read(want, taken, topic, queue_id, at)
         if self._registry.offsets.get(*place) not in (None, at):
-            taken.look_again = True  # somebody moved the progress during a cold read
+            taken.look_again = True  # the progress was moved during a cold read
             return
         taken.watch[topic, queue_id] = pulled.max_offset + 1
         if pulled.status is ReadStatus.FOUND:
@@ -212,10 +211,10 @@ class Taking:
     def _read(
         self, want: Wish, taken: Taken, topic: str, queue_id: int, at: int
     ) -> Generator[Awaitable[ReadResult], ReadResult, tuple[int, ReadResult]]:
-        """Read on from `at`; a place that does not exist is corrected once.
+        """Read on from `at`; an offset outside the queue is corrected once.
 
-        The store ends a read where a queue goes over from its file into memory. A second read
-        brings the rest, so that a pop is as full as it can be.
+        The store ends a read where a queue goes from its file over to memory. A second read gets
+        the rest, so that a pop is as full as it can be.
         """
         place = want.group, topic, queue_id
         count, size = want.limit - taken.count, want.limit_bytes - taken.size
@@ -263,7 +262,7 @@ class Taking:
             lent.counts = self._order.popped(
                 group, topic, queue_id, at, offsets, taken.pop_ms, want.invisible_ms, want.attempt
             )
-            # What the filter skipped is done; the rest moves with the acknowledgements.
+            # Progress passes filtered messages now; acknowledgements move it over the others.
             self._registry.offsets.commit(group, topic, queue_id, offsets[0])
         else:
             lent.move = self._progress.move(group, topic, queue_id, pulled.next_offset)
@@ -272,7 +271,7 @@ class Taking:
         taken.size += len(pulled.body)
 
     def _make_checkpoints(self, want: Wish, taken: Taken) -> None:
-        """One a queue, all of one time; no two that are open may have the same name."""
+        """One checkpoint a queue, all with the same pop time; no open one has the same key."""
         while any(
             (lent.topic, want.group, lent.portion.queue_id, lent.portion.start, taken.pop_ms)
             in self._log.open
@@ -294,7 +293,7 @@ class Taking:
             )
 
     def give_back(self, group: str, lent: Lent) -> None:
-        """It could not be handed out: the next pop gets it."""
+        """Move progress back, so that the next pop gets messages that were not handed out."""
         portion = lent.portion
         if lent.move is not None:
             self._progress.take_back(group, lent.topic, portion.queue_id, portion.start, lent.move)
@@ -302,7 +301,7 @@ class Taking:
     # looking only
 
     def has_messages(self, want: Wish) -> tuple[bool, Taken]:
-        """Whether a pop may find something, without taking it."""
+        """Whether a pop would find messages; takes none."""
         seen = Taken(self._clock.now_ms(), 0)
         for topic, queue_id in self.places(want):
             at = self._registry.offsets.get(want.group, topic, queue_id)
@@ -320,7 +319,7 @@ class Taking:
         return False, seen
 
     async def peek(self, want: Wish) -> tuple[bytes, int]:
-        """What a pop would give, and how much more there is; nothing is moved."""
+        """The records that a pop would get, and how many messages wait; progress does not move."""
         parts: list[bytes] = []
         count, size, rest = want.limit, want.limit_bytes, 0
         for topic, queue_id in self.places(want):

@@ -1,4 +1,4 @@
-"""The queues of a topic on all brokers, as the name servers tell them."""
+"""The queues of a topic on all brokers, from the name servers."""
 
 import logging
 
@@ -25,7 +25,7 @@ TOPICS_MAX = 10_000
 
 
 class TopicRoutes:
-    """Asks name servers, keeps answers for a moment, and knows this broker's own share."""
+    """Asks name servers, keeps an answer for 5 s, and adds this broker's own queues."""
 
     def __init__(self, config: BrokerConfig, topics: Topics, network: Network) -> None:
         self._config, self._topics, self._network = config, topics, network
@@ -33,7 +33,7 @@ class TopicRoutes:
         self._known: dict[str, tuple[float, list[Queue]]] = {}
 
     async def queues(self, topic: str, now: float) -> list[Queue] | None:
-        """All readable queues; None when they cannot be known now."""
+        """All readable queues of a topic; None if there are none or no name server answers."""
         if not self._config.name_servers:
             return self._own(topic) or None
         known = self._known.get(topic)

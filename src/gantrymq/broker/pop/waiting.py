@@ -1,7 +1,7 @@
-"""Requests that wait for messages of a topic on behalf of a group.
+"""Long polling of POP: requests that wait for messages of a topic and group.
 
-One room a topic and group. It watches the ends of the queues, once for everybody in it: an arrival
-wakes as many as find something, first come, first served, and the rest waits on.
+Requests of one topic and group share one room, which watches the ends of the queues for all of
+them. A new message wakes as many as find messages, in order of arrival; the others stay parked.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ Watch = Mapping[tuple[str, int], int]
 
 
 class Waiter(Protocol):
-    """A request that may wait."""
+    """A request that can be held."""
 
     connection: Connection
     topic: str
@@ -33,13 +33,13 @@ class Waiter(Protocol):
 
     @property
     def kind(self) -> Hashable:
-        """Requests of one kind find the same: when one finds nothing, so do the others."""
+        """Requests of one kind find the same messages: if one finds none, neither do the others."""
 
     def attempt(self) -> bool:
-        """Look again. It answers, or waits again; False when there is certainly nothing now."""
+        """Try again: answer, or be held again. False if there is certainly no message now."""
 
     def expire(self) -> None:
-        """Its time is over."""
+        """The deadline has passed: answer."""
 
 
 class _Room:
@@ -54,7 +54,7 @@ class _Room:
 
 
 class PollRooms:
-    """Everybody who waits."""
+    """All held requests, by topic and group."""
 
     def __init__(self, config: BrokerConfig, store: Store) -> None:
         self._config, self._store = config, store
@@ -63,7 +63,7 @@ class PollRooms:
         self._total = 0
 
     def has_place(self, waiter: Waiter) -> bool:
-        """RocketMQ's two limits: on a topic, group and queue, and on all together."""
+        """Whether RocketMQ's two limits allow one more: by topic, group and queue, and in all."""
         if self._total >= self._config.max_pop_polling_size:
             return False
         here = self.waiting(waiter.topic, waiter.group, waiter.queue_id)
@@ -73,7 +73,7 @@ class PollRooms:
         return self._counts.get((topic, group, queue_id), 0)
 
     def hold(self, waiter: Waiter, watch: Watch, look_at: float | None) -> None:
-        """Let it wait until a watched queue grows, `look_at` has come, or its time is over."""
+        """Hold a request until a watched queue grows, `look_at` (loop time) or its deadline."""
         key = waiter.topic, waiter.group
         room = self._rooms.get(key)
         if room is None:
@@ -92,10 +92,10 @@ class PollRooms:
             room.timer = loop.call_at(look_at, self._timed, key, room)
 
     def _park(self, key: tuple[str, str], room: _Room, place: tuple[str, int], target: int) -> None:
-        # A park outlives whoever asked for it: cancelled ones would pile up in a quiet queue.
+        # A park stays when its request ends: cancelled parks would pile up in a quiet queue.
         mark, known = self._store.arrivals(*place), room.parked.get(place)
         if known is not None and known[0] is mark:
-            return  # otherwise its topic was deleted and made anew
+            return  # else the topic was deleted and created again
 
         def reached() -> None:
             room.parked.pop(place, None)
@@ -113,7 +113,7 @@ class PollRooms:
     # waking
 
     def wake(self, topic: str, group: str) -> None:
-        """Something else than an arrival may have helped."""
+        """Try the held requests again: a queue was opened or released without a new message."""
         room = self._rooms.get((topic, group))
         if room is not None:
             self._schedule((topic, group), room)
@@ -176,7 +176,7 @@ class PollRooms:
             waiter.timer.cancel()
             waiter.timer = None
 
-    # life
+    # end of held requests
 
     def _each(self, wanted: Callable[[Waiter], bool]) -> list[Waiter]:
         found = []
@@ -188,15 +188,15 @@ class PollRooms:
         return found
 
     def release_all(self) -> None:
-        """Answer everybody: the broker stops."""
+        """Answer all held requests, because the broker stops."""
         for waiter in self._each(lambda waiter: True):
             waiter.expire()
 
     def release(self, group: str) -> None:
-        """Answer whoever waits on behalf of a group."""
+        """Answer the held requests of a group."""
         for waiter in self._each(lambda waiter: waiter.group == group):
             waiter.expire()
 
     def forget(self, connection: Connection) -> None:
-        """A closed connection wants nothing any more."""
+        """Drop the held requests of a closed connection."""
         self._each(lambda waiter: waiter.connection is connection)
