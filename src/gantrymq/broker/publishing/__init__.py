@@ -1,1 +1,1 @@
-"""Publishing: epochs of messages, staged where nobody reads, that become visible exactly once."""
+"""Epochs: messages staged in a topic that no client reads, made visible together, once."""

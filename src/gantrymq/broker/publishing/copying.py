@@ -1,8 +1,8 @@
-"""Copies of staged messages into their queues, in order, and how many of them a log has already.
+"""Copies staged messages into their queues, in order; after a crash it goes on with the rest.
 
-Every copy that one append wrote carries where the first of their originals lies in the log, in the
-field in which a committed transaction carries its half message: clients cannot set it. An append is
-stored from its beginning up to wherever a crash cut the log, so to count them is to know the rest.
+All copies of one append carry the log offset of their first original, in the record field that else
+holds a committed transaction's half message: clients cannot set it. A crash cuts an append at its
+end, so the number of its copies in the log says which ones are missing.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _DELAY, _TIMER = DELAY_MARK.encode(), TIMER_MARK.encode()
 
 
 async def copies_behind(store: Store, position: int) -> Counter[int]:
-    """How many copies the log has from an intent on, by where the first original lies."""
+    """The number of copies in the log from `position` on, by their first original's offset."""
     found: Counter[int] = Counter()
     async for data, base, records in store.scan(position):
         for record in records:
@@ -51,7 +51,7 @@ async def copies_behind(store: Store, position: int) -> Counter[int]:
 
 
 class Copying:
-    """One share on its way. It goes on until everything is copied, whatever the disk does."""
+    """Copies one share. It retries until everything is copied."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Copying:
         """Why it will never be done."""
 
     async def run(self, finish: Callable[[], Awaitable[None]]) -> None:
-        """Copy everything, then say so; what fails is tried again."""
+        """Copy everything, then call `finish`; failed steps are tried again."""
         for stretch in self.intent.share:
             await self._copy(stretch)
         while True:
@@ -118,9 +118,10 @@ class Copying:
                 self._stats.put(copy.topic, count, copy.size)
 
     def _copies(self, part: StagedMessages, stretch: Stretch) -> tuple[list[list[Append]], int]:
-        """What to put, one list after the other, and how many messages that takes care of.
+        """The appends, in lists to put one after the other, and how many messages they cover.
 
-        Neighbours make one append. Those that ask for a time go alone, to where they wait.
+        Consecutive messages share one append. Delayed ones get an append each, redirected to a
+        system topic.
         """
         groups: list[list[Append]] = []
         alone: list[Append] = []
@@ -162,8 +163,8 @@ class Copying:
             sys_flag=first.sys_flag,
             born_ms=first.born_ms,
             born_host=encode_host(*first.born_host),
-            prepared_offset=origin + 1,
-            wait=False,  # 0 stands for none
+            prepared_offset=origin + 1,  # 0 means none
+            wait=False,
         )
 
     def _delayed(
@@ -174,6 +175,6 @@ class Copying:
         text = item[2].decode("utf-8", "replace")
         try:
             copy.properties = self._redirect.redirect(copy, text).encode()
-        except GantryError as error:  # a time that it cannot have: better now than never
+        except GantryError as error:  # a delay that is not allowed: deliver it at once
             log.warning("a published message for %s does not wait: %s", stretch.topic, error)
         return copy

@@ -1,7 +1,8 @@
-"""Notes on their way into the log, and back out of it after a start.
+"""Writes notes to the log, and reads them again after a start.
 
-The ledger learns of a note in the turn in which the log takes it, so both have the same order. A
-file beside the log saves reading old notes, and outlives them; it never knows more than the log.
+The table of writers takes a note over in the turn in which the log does, so both have the same
+order. A file beside the log makes reading old notes needless and remains when retention deletes
+them; it never contains more than the log.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ READ_MESSAGES, READ_BYTES = 256, 4 * 1024 * 1024
 
 
 class NoteJournal:
-    """Writes notes down, and remembers what they add up to."""
+    """Writes notes and applies them to the table of writers."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class NoteJournal:
         self._saved_position = 0
 
     async def write(self, note: Note) -> None:
-        """Return when the log has the note; whether it is durable is another question."""
+        """Store a note; returns when it is in the log, not yet durable."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def stored(append: Append) -> None:
@@ -81,7 +82,7 @@ class NoteJournal:
             raise Busy(f"a note about epochs of {note.writer} cannot be stored: {append.error}")
 
     async def durable(self) -> None:
-        """Return when nothing that was stored so far can be lost to a power cut."""
+        """Return when everything stored so far is durable."""
         try:
             await self._store.sync()
         except OSError as error:
@@ -90,7 +91,7 @@ class NoteJournal:
     # the file beside the log
 
     async def recover(self) -> None:
-        """Read the file, then every note behind it."""
+        """Load the file, then apply every later note of the log."""
         self._ledger.load(_load(self._disk, self._path))
         low, high = (
             self._store.min_offset(PUBLISH_TOPIC, 0),
@@ -115,7 +116,7 @@ class NoteJournal:
             at = pulled.next_offset
 
     def needs_saving_below(self, position: int) -> bool:
-        """Whether notes that only the log knows lie below a log offset."""
+        """Whether notes below a log offset are not in the file yet."""
         if self._ledger.position == self._saved_position:
             return False
         queue = self._store.queue(PUBLISH_TOPIC, QUEUE)
@@ -123,7 +124,7 @@ class NoteJournal:
         return entry is None or entry[0] < position
 
     async def save(self) -> None:
-        """Write the ledger down, once the log keeps all that it says."""
+        """Write the table of writers to the file, after the log is durable."""
         if self._ledger.position == self._saved_position:
             return
         self._ledger.forget_idle(self._clock.now_ms())
@@ -138,7 +139,7 @@ _decode = msgspec.json.Decoder(Saved).decode
 
 
 def _load(disk: Disk, path: str) -> Saved:
-    """The saved ledger, or its backup; an empty one when there never was any."""
+    """The saved table of writers, or its backup; an empty one if there never was any."""
     problems: list[str] = []
 
     def usable(text: str) -> bool:

@@ -1,6 +1,7 @@
-"""How far each writer has come: the notes, added up. Pure.
+"""The state of each writer, computed from the notes. Pure.
 
-A writer counts its epochs upwards. The first decision about an epoch holds, whoever repeats it.
+A writer numbers its epochs upwards. The first decision about an epoch holds; repeated ones change
+nothing.
 """
 
 from typing import Final
@@ -29,7 +30,7 @@ DAY_MS: Final = 86_400_000
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True):
-    """A share on its way into its queues."""
+    """A share that is being published."""
 
     epoch: int
     share: Share
@@ -38,7 +39,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True):
-    """What is staged for an epoch that was prepared: it may be decided by now, elsewhere."""
+    """The staged messages of a prepared epoch: another broker may have decided it by now."""
 
     epoch: int
     lowest: int
@@ -75,7 +76,7 @@ class EpochWriter(msgspec.Struct, kw_only=True):
 
 
 class Saved(msgspec.Struct, kw_only=True):
-    """The ledger in a file: everything that notes before `position` say."""
+    """The table of writers in a file: the effect of all notes before `position`."""
 
     position: int = 0
     """In the publish topic's queue."""
@@ -83,7 +84,7 @@ class Saved(msgspec.Struct, kw_only=True):
 
 
 class WriterTable:
-    """All writers, and up to which note that is."""
+    """All writers, and the queue offset of the next note."""
 
     def __init__(self) -> None:
         self.writers: dict[str, EpochWriter] = {}
@@ -96,11 +97,11 @@ class WriterTable:
         return Saved(position=self.position, writers=self.writers)
 
     def find(self, writer: str) -> EpochWriter:
-        """A writer's state; an unknown one has none yet."""
+        """A writer's state; an empty one for an unknown writer."""
         return self.writers.get(writer) or EpochWriter()
 
     def apply(self, note: Note | None, offset: int, position: int, now_ms: int) -> None:
-        """Add the note that stands at a queue offset and at a log offset."""
+        """Apply the note at queue offset `offset` and log offset `position`."""
         self.position = offset + 1
         if note is None:
             return
@@ -125,12 +126,13 @@ class WriterTable:
             if entry.hold is not None and entry.hold.epoch <= note.epoch:
                 entry.hold = None
             if note.epoch >= entry.decided:
-                entry.decision = None  # the coordinator is asked last, so this was the whole
+                entry.decision = None  # the coordinator publishes last, so all is done
 
     def forget_idle(self, now_ms: int) -> None:
-        """Let go of writers that are long gone, and of the longest idle ones if there are many.
+        """Forget writers that are idle for long, and the longest idle ones if there are too many.
 
-        What is decided or being published stays whatever its age, unless nobody can repeat it.
+        Writers with a decided epoch or one being published stay, except writers of a single epoch
+        whose decision is old.
         """
         gone = [name for name, entry in self.writers.items() if _is_past(name, entry, now_ms)]
         for name in gone:
@@ -143,21 +145,25 @@ class WriterTable:
                 del self.writers[name]
 
     def is_held(self, upto: int, now_ms: int) -> bool:
-        """Whether something that is staged below a log offset may still be published."""
+        """Whether messages staged below a log offset may still be published."""
         holds = [entry.hold for entry in self.writers.values() if entry.hold is not None]
         return any(hold.lowest < upto and not hold.is_over(now_ms) for hold in holds)
 
     @property
     def intents(self) -> dict[str, Intent]:
-        """What is being published, by writer."""
+        """The shares that are being published, by writer."""
         return {
             name: entry.intent for name, entry in self.writers.items() if entry.intent is not None
         }
 
 
 def _held(entry: EpochWriter, note: PreparedNote, now_ms: int) -> Hold | None:
-    """What a writer holds behind a note. Of two drivers with one epoch either may have decided, so
-    the lower place counts; the time runs from the first, or failing jobs would hold for ever."""
+    """The writer's hold after a note.
+
+    Two drivers may prepare the same epoch, and either may have decided it, so the lower log offset
+    counts. The time runs from the first note; otherwise jobs that fail again and again would hold
+    for ever.
+    """
     old = entry.hold
     if note.epoch <= entry.published or (old is not None and note.epoch < old.epoch):
         return old
@@ -172,8 +178,11 @@ def _is_once(writer: str) -> bool:
 
 
 def _is_past(writer: str, entry: EpochWriter, now_ms: int) -> bool:
-    """Whether a writer's time is over. One of a single epoch that was left open has no heir: its
-    decision goes as well, in the end."""
+    """Whether a writer is idle for so long that it is forgotten.
+
+    No client comes back for a writer of a single epoch, so it is forgotten even with a decision
+    that was never published.
+    """
     days = (now_ms - entry.used_ms) / DAY_MS
     if _is_once(writer) and entry.intent is None:
         return days > (ONCE_DAYS_MAX if entry.decision is None else IDLE_DAYS_MAX)

@@ -1,7 +1,7 @@
-"""What stands in the publish topic: one note a step, each a message of its own. Pure.
+"""The notes in the publish topic: one message for each step of an epoch. Pure.
 
-The order of the notes in the log is the truth. Whoever reads them from the start, or from a saved
-state on, knows what was decided, what is being published and what is done.
+The order of the notes in the log decides. A reader that starts at the first note, or at a saved
+state, knows what was decided, what is being published and what is done.
 """
 
 import logging
@@ -84,7 +84,7 @@ _decode = msgspec.json.Decoder(Note).decode
 
 
 def note_of(message: StoredMessage) -> Note | None:
-    """The note in a record; None for one that a later release may have written."""
+    """The note in a record; None if it cannot be read: a later release may have written it."""
     try:
         return _decode(message.body)  # type: ignore[no-any-return, unused-ignore]
     except msgspec.MsgspecError as error:

@@ -1,4 +1,4 @@
-"""Publishing shares: at most one at a time for each writer, taken up again after a start."""
+"""Publishes shares, one at a time for each writer, and resumes them after a start."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ WAIT_SECONDS: Final = 2.0
 
 
 class EpochPublisher:
-    """Carries intents out."""
+    """Runs one copying task for each share that is being published."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class EpochPublisher:
     # after a start
 
     async def recover(self) -> None:
-        """Go on with what an earlier run had begun, from where the log says it stopped."""
+        """Resume the shares of an earlier run, after the last copy in the log."""
         intents = self._ledger.intents
         if not intents:
             return
@@ -64,7 +64,7 @@ class EpochPublisher:
     # while the broker runs
 
     async def publish(self, writer: str, epoch: int, share: Share) -> PublishProgress:
-        """Publish a share, or wait for its end if that is under way already."""
+        """Publish a share, or wait for a running one; returns after at most `WAIT_SECONDS`."""
         give_up = asyncio.get_running_loop().time() + WAIT_SECONDS
         while self._ledger.find(writer).published < epoch:
             running = self._running.get(writer)
@@ -104,7 +104,7 @@ class EpochPublisher:
                 self._start(writer, intent, lowest)
 
     async def _take_up(self, writer: str, intent: Intent) -> None:
-        """Start what another request has noted: it may be gone before it could."""
+        """Start an intent that another request wrote and may not have started."""
         lowest = await lowest_place(self._store, intent.share)
         if self._ledger.find(writer).intent is intent:
             self._start(writer, intent, lowest)
@@ -123,12 +123,12 @@ class EpochPublisher:
         try:
             await copying.run(lambda: self._journal.write(note))
         except GantryError as error:
-            # Whoever asks is told; the next start of the broker tries once more.
+            # The next PUBLISH_EPOCH answers it; the next start of the broker tries once more.
             log.error("epoch %d of writer %s: %s", note.epoch, writer, error)
             copying.failure = error
             return
         except Exception as error:
-            # Told as well: a task that ends without a word would be asked for its end for ever.
+            # Answered as well: without a failure the writer would repeat its request for ever.
             log.exception("epoch %d of writer %s cannot be published", note.epoch, writer)
             copying.failure = BadRequest(
                 f"epoch {note.epoch} of {writer} cannot be published before the next start of the "
@@ -138,7 +138,7 @@ class EpochPublisher:
         del self._running[writer]
 
     async def close(self) -> None:
-        """Stop where things are: the log knows, and the next start goes on from there."""
+        """Stop all copying; the next start resumes from the log."""
         tasks = [task for _, task in self._running.values()]
         for task in tasks:
             task.cancel()
@@ -146,8 +146,11 @@ class EpochPublisher:
             await asyncio.wait(tasks)
 
     async def may_delete(self, upto: int) -> bool:
-        """Whether log files below an offset may go: not with what is being copied from them, nor
-        with what is prepared, unless the disk is so full that retention takes young files too."""
+        """Whether retention may delete the log files below an offset.
+
+        Not while shares are copied from them. Files with messages of prepared epochs stay, too,
+        unless the disk is so full that retention takes young files.
+        """
         if self._journal.needs_saving_below(upto):
             await self._journal.save()
         if any(copying.lowest < upto for copying, _ in self._running.values()):

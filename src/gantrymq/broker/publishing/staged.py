@@ -1,4 +1,4 @@
-"""What lies in the stage topic: whether it is all there, and its messages for copying."""
+"""Staged messages: checks that a share is complete, and reads it for copying."""
 
 import asyncio
 import struct
@@ -34,13 +34,13 @@ _MIDDLE, _AT_FLAG = struct.Struct(">i8xqi"), 16
 
 
 class StagedGone(GantryError):
-    """Messages of an epoch are not in the stage any more; nothing of it was published."""
+    """Messages of an epoch are no longer in the stage topic; nothing of it was published."""
 
     code = ResponseCode.MESSAGE_ILLEGAL
 
 
 class DestinationRefused(GantryError):
-    """An epoch has messages for a queue that does not take them."""
+    """An epoch has messages for a queue that does not exist or is not writable."""
 
     code = ResponseCode.TOPIC_NOT_EXIST
 
@@ -58,7 +58,7 @@ class StagedMessages(NamedTuple):
 
 
 async def check_share(store: Store, topics: Topics, share: Share) -> int:
-    """Say what is wrong with a share, if anything; returns the lowest log offset it needs."""
+    """Raise if a share cannot be published; returns the lowest log offset that it needs."""
     if len(share) > STRETCHES_MAX:
         raise StagedGone(
             f"an epoch of {len(share)} sends is too large, {STRETCHES_MAX} is the most: write "
@@ -75,7 +75,7 @@ async def check_share(store: Store, topics: Topics, share: Share) -> int:
 
 
 async def lowest_place(store: Store, share: Share) -> int:
-    """The lowest log offset that a share needs, as far as it is still there."""
+    """The lowest log offset of a share's messages that are still there."""
     lowest = store.log_max
     for number, stretch in enumerate(share):
         queue = store.queue(STAGE_TOPIC, stretch.stage_queue)
@@ -98,9 +98,10 @@ def _check_destination(topics: Topics, topic: str, queue_id: int) -> None:
 
 
 async def _check_stretch(store: Store, stretch: Stretch) -> int:
-    """Where its first record lies. The last one being there means that all are.
+    """The log offset of the first record; raises if messages are gone.
 
-    One send wrote them, and what a power cut takes is the end of the log.
+    Checking the last one is enough: one send wrote them all, and a power cut takes the end of the
+    log.
     """
     end = stretch.offset + stretch.count
     queue = store.queue(STAGE_TOPIC, stretch.stage_queue)
@@ -126,7 +127,7 @@ def _gone(stretch: Stretch, why: str) -> StagedGone:
 
 
 async def _read(store: Store, stage_queue: int, offset: int, count: int) -> bytes | None:
-    # A copy's topic may have a longer name, and small files take small appends only.
+    # A copy's topic may have a longer name, and an append must fit into one log file.
     size_max = min(READ_BYTES_MAX, store.config.record_bytes_max // 3)
     outcome = store.pull(STAGE_TOPIC, stage_queue, offset, count, size_max)
     pulled = outcome if isinstance(outcome, ReadResult) else await outcome
@@ -134,7 +135,7 @@ async def _read(store: Store, stage_queue: int, offset: int, count: int) -> byte
 
 
 async def read_slice(store: Store, stretch: Stretch, done: int) -> StagedMessages | None:
-    """The next messages of a stretch of which `done` are copied; None if they are gone."""
+    """The next messages of a stretch, behind the first `done`; None if they are gone."""
     count = min(READ_MESSAGES_MAX, stretch.count - done)
     data = await _read(store, stretch.stage_queue, stretch.offset + done, count)
     if data is None:
@@ -146,7 +147,7 @@ async def read_slice(store: Store, stretch: Stretch, done: int) -> StagedMessage
 
 
 def _items(data: bytes) -> Iterator[StagedItem]:
-    """Place, flag, body and properties of records that lie back to back."""
+    """Log offset, flag, body and properties of consecutive records."""
     at = 0
     while at < len(data):
         (size,) = _SIZE.unpack_from(data, at)
