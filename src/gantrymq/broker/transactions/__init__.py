@@ -1,1 +1,1 @@
-"""Transactions: half messages, the decisions about them, and asking for those that are missing."""
+"""Transactions: half messages, the decisions about them, and check-backs."""

@@ -1,8 +1,8 @@
-"""Asking producers for decisions that never came.
+"""Check-backs: asks producers for decisions that did not come.
 
-When a half message is due, a copy of it goes to the end of the half queue, its old place is noted
-as done, and a live producer of its group is asked about the copy. So the head of the queue never
-stays, and what an earlier run left undecided is found between two offsets.
+When a half message is due, the broker stores a copy of it at the end of the half queue, notes the
+old one as done in the op queue, and asks a connected producer of its group about the copy. So the
+head of the half queue moves on, and after a restart the undecided messages lie between two offsets.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ HOUR_MS: Final = 3_600_000
 
 
 class Checker:
-    """Looks at what is due, and remembers how far everything is decided."""
+    """Checks back for due half messages, and stores the progress of both queues."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Checker:
     # after a start
 
     async def recover(self) -> None:
-        """Find what is undecided on disk, before anybody can send or decide."""
+        """Load the undecided half messages from disk, before clients can send or decide."""
         ledger = self._ledger
         half_at = self._progress(HALF_TOPIC, HALF_QUEUE)
         ledger.decisions_from = op_at = self._progress(OP_HALF_TOPIC, OP_QUEUE)
@@ -82,7 +82,9 @@ class Checker:
                 continue
             first = find_property(message.raw_properties, properties.PREPARED_QUEUE_OFFSET.encode())
             if first is not None and first.isdigit() and int(first) in decided:
-                self._decisions.note(message.queue_offset)  # RocketMQ names the first copy
+                self._decisions.note(
+                    message.queue_offset
+                )  # RocketMQ's op records name the first copy
                 continue
             ledger.reopen(message, now_ms)
         if len(ledger):
@@ -108,7 +110,7 @@ class Checker:
     # while the broker runs
 
     async def run(self) -> None:
-        """Look whenever something is due."""
+        """Sleep until a half message is due, then check back."""
         loop, ledger = asyncio.get_running_loop(), self._ledger
         while True:
             ledger.sooner.clear()
@@ -127,7 +129,7 @@ class Checker:
                 ledger.expect(loop.time() + RETRY_SECONDS)
 
     async def _look(self) -> None:
-        """Ask for what is due; take note of the first that is undecided."""
+        """Check back for due half messages; note the offset of the first undecided one."""
         store, ledger = self._store, self._ledger
         now = asyncio.get_running_loop().time()
         half = store.max_offset(HALF_TOPIC, HALF_QUEUE)
@@ -164,7 +166,7 @@ class Checker:
     # one message
 
     async def _attend(self, entry: Undecided) -> None:
-        """Ask about it, give it up, or only bring it forward in its queue."""
+        """Check back for one message, give it up, or only copy it to the end of its queue."""
         now = asyncio.get_running_loop().time()
         entry.due = now + RETRY_SECONDS
         if entry.deciding:
@@ -191,9 +193,9 @@ class Checker:
             entry.due = entry.check_at
 
     async def _renew(self, entry: Undecided, asks: bool) -> Append | None:
-        """Put a copy at the end of the half queue; None if it did not get there or is decided.
+        """Store a copy at the end of the half queue; None if that failed or the message is decided.
 
-        The old place is noted as done behind it, so that a restart finds one of them.
+        Behind the copy the old one is noted as done, so that a restart finds only one of them.
         """
         assert entry.properties is not None
         if asks:
@@ -215,7 +217,7 @@ class Checker:
         return copy
 
     async def _give_up(self, entry: Undecided) -> None:
-        """Rolled back, and kept where an administrator finds it."""
+        """Roll the message back, and keep a copy in a system topic for operators."""
         assert entry.properties is not None
         self._policy.ensure_topic(CHECK_MAX_TOPIC, 1)
         entry.deciding = True
@@ -255,7 +257,7 @@ class Checker:
         return copy
 
     def _ask(self, entry: Undecided, copy: Append) -> None:
-        """Any live producer of the group will do: what it knows of must lie in its database."""
+        """Send CHECK_TRANSACTION_STATE (39) to any connected producer of the group."""
         live = [one for one in self._sessions.producers.get(entry.group, {}) if one.open]
         if not live:
             log.warning("no producer of %s is there to be asked", entry.group)

@@ -1,7 +1,8 @@
-"""A producer's word: commit stores the message in its topic, then the decision; rollback only that.
+"""Commit and rollback of half messages.
 
-The message stands in the log before the decision does, so a crash between the two asks again
-instead of losing it.
+A commit stores the message in its topic and then the decision in the op queue; a rollback stores
+only the decision. The message is in the log before the decision, so after a crash between the two
+the broker checks back instead of losing the message.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ Told = Callable[[Append], None] | None
 
 
 class Committed(Append):
-    """A half message on its way to its real topic."""
+    """The append of a committed message to its real topic."""
 
     __slots__ = ("entry", "told")
 
@@ -59,7 +60,7 @@ class Committed(Append):
 
 
 async def read_content(store: Store, ledger: HalfMessageTable, entry: Undecided) -> bool:
-    """Bring a message that is not kept in memory back from the log; False if it is gone."""
+    """Read a message that is not kept in memory from the log; False if it is gone."""
     if entry.body is None:
         record = await store.message_at(entry.physical)
         if record is None:
@@ -70,7 +71,7 @@ async def read_content(store: Store, ledger: HalfMessageTable, entry: Undecided)
 
 
 class Endings:
-    """Carries decisions out. Whoever waits is told with the append that settled it."""
+    """Carries out decisions. The callback `told` gets the append that succeeded or failed."""
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class Endings:
         self._writing = 0
 
     async def close(self) -> None:
-        """Bring what was accepted to its end, while the store still takes it."""
+        """Finish the accepted decisions, for at most 2 s, while the store still takes appends."""
         self._decisions.stop()
         deadline = asyncio.get_running_loop().time() + CLOSE_SECONDS_MAX
         while self._reads or self._writing or self._decisions.is_busy:
@@ -100,7 +101,7 @@ class Endings:
             task.cancel()
 
     def commit(self, entry: Undecided, half_at: int, told: Told) -> None:
-        """Store the message in its topic. `half_at` is the log offset its producer named."""
+        """Store the message in its topic. `half_at` is the log offset that the producer named."""
         entry.deciding = True
         if entry.body is not None:
             self._put(entry, half_at, told)
@@ -139,11 +140,11 @@ class Endings:
         self._store.put(message)
 
     def _wait_for_its_time(self, message: Committed) -> bool:
-        """What asked for a delay begins to wait now; False if it cannot have it."""
+        """Redirect a message with a delay, which starts now; False if it is not allowed."""
         text = message.properties.decode("utf-8", "replace")
         try:
             redirected = self._redirect.redirect(message, text)
-        except GantryError as error:  # it was taken with other settings
+        except GantryError as error:  # the settings changed since the half message came
             message.entry.deciding = False
             message.status, message.error = PutStatus.MESSAGE_ILLEGAL, str(error)
             if message.told is not None:
@@ -168,7 +169,7 @@ class Endings:
             message.told(message)
 
     def rollback(self, entry: Undecided, told: Told) -> None:
-        """Store the decision; the message stays where nobody reads it."""
+        """Store the decision; the message stays in the half topic."""
         entry.deciding = True
         offset = entry.offset
 
@@ -176,7 +177,7 @@ class Endings:
             entry.deciding = False
             if append.status.is_stored:
                 self._ledger.close(entry)
-                if entry.offset != offset:  # a newer copy was on its way into the log
+                if entry.offset != offset:  # a newer copy was being stored
                     self._decisions.note(entry.offset)
             if told is not None:
                 told(append)

@@ -1,6 +1,6 @@
-"""A half message: stored where no consumer looks, with the way to its real topic in it. Pure.
+"""Half messages: stored in the half topic, with the real topic in their properties. Pure.
 
-What a commit stores has the same properties as the half message, as RocketMQ's has.
+A committed message has the same properties as its half message, as in RocketMQ.
 """
 
 from typing import Final
@@ -21,7 +21,7 @@ _NEXT_GROUP = f"{ENTRY_END}{_GROUP}"
 
 
 def asks_for_half(text: str) -> bool:
-    """Whether a message's properties say that it is the first half of a transaction."""
+    """Whether a message's properties mark it as a half message."""
     at = text.find(_PREPARED)
     while at > 0 and text[at - 1] != ENTRY_END:
         at = text.find(_PREPARED, at + 1)
@@ -33,9 +33,9 @@ def asks_for_half(text: str) -> bool:
 
 
 def hide(message: Append) -> None:
-    """Send a message to the half queue; its properties remember where it belongs.
+    """Redirect a message to the half queue; its properties get the real topic and queue.
 
-    The places stand last, because the last one of a name counts.
+    They are added at the end, because the last property of a name counts.
     """
     place = message.topic.encode(), message.queue_id
     message.properties += b"REAL_TOPIC\x01%b\x02REAL_QID\x01%d\x02" % place
@@ -44,7 +44,7 @@ def hide(message: Append) -> None:
 
 
 def without_half_mark(text: str) -> str | None:
-    """Properties that are otherwise plain; None if the mark is not there in its usual form."""
+    """The properties without the half mark; None if it is missing or in an unusual form."""
     at = text.find(HALF_MARK)
     if at < 0 or (at and text[at - 1] != ENTRY_END):
         return None
@@ -52,17 +52,17 @@ def without_half_mark(text: str) -> str | None:
 
 
 def producer_group(text: str) -> str:
-    """Who may decide about a half message, by its properties; empty if they do not say."""
+    """The producer group in a half message's properties; empty if there is none."""
     at = text.rfind(_NEXT_GROUP)
     if at < 0 and not text.startswith(_GROUP):
         return ""
     at += 1 + len(_GROUP)
-    end = text.find(ENTRY_END, at)  # clients of 4.9 end the last entry with nothing
+    end = text.find(ENTRY_END, at)  # clients of 4.9 leave out the last separator
     return text[at : end if end >= 0 else None]
 
 
 def without_mark(text: str) -> str:
-    """Properties that no longer say that the message is a half one."""
+    """The properties without the half mark."""
     found = properties.decode(text)
     found.pop(properties.TRANSACTION_PREPARED, None)
     return properties.encode(found)
@@ -76,7 +76,7 @@ def with_property(stored: bytes, name: str, value: str) -> bytes:
 
 
 def number(text: str | None, otherwise: int) -> int:
-    """A property that should be a number, from whoever wrote it."""
+    """A property as a number; `otherwise` if it is missing or not a number."""
     if text is None or len(text) > DIGITS_MAX or not (text.isascii() and text.isdigit()):
         return otherwise
     return int(text)

@@ -1,7 +1,7 @@
-"""Which half messages are undecided. All of them stand here, so what does not is decided.
+"""The table of all undecided half messages; a message that is not in it is decided.
 
-The ledger is filled when a half message is stored and, after a start, from the two queues on disk.
-It keeps the messages themselves as long as they are few, so that a commit reads nothing.
+A half message enters when it is stored and, after a start, from the two queues on disk. The table
+keeps bodies and properties up to a limit, so that most commits read nothing from disk.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 class Undecided(msgspec.Struct, gc=False):
-    """A half message that waits for its producer's word."""
+    """A half message without a decision."""
 
     physical: int
     """Where its newest copy lies in the log."""
@@ -57,12 +57,12 @@ class Undecided(msgspec.Struct, gc=False):
     """Log and queue offsets of its older copies, which late answers still name."""
 
     def stands_at(self, physical: int, offset: int) -> bool:
-        """Whether a producer that names these two offsets means this message."""
+        """Whether these two offsets name this message or an older copy of it."""
         return (physical, offset) in ((self.physical, self.offset), *self.formerly)
 
 
 class HalfMessageTable:
-    """Every undecided half message, and when somebody must look at the next one."""
+    """Every undecided half message, and when the next one is due."""
 
     def __init__(self, timeout_ms: int, interval_ms: int) -> None:
         self.set_times(timeout_ms, interval_ms)
@@ -77,7 +77,7 @@ class HalfMessageTable:
         """Set when `next_due` came nearer."""
 
     def set_times(self, timeout_ms: int, interval_ms: int) -> None:
-        """How long producers have time to decide, and how long between two questions."""
+        """Set the time before the first check-back and between two check-backs."""
         self._timeout, self._interval = timeout_ms / 1000, interval_ms / 1000
 
     def __len__(self) -> int:
@@ -88,7 +88,7 @@ class HalfMessageTable:
         return len(self._table) >= UNDECIDED_MAX
 
     def hold(self, message: Append, topic: str, queue_id: int, group: str) -> None:
-        """A producer's half message was stored just now."""
+        """Add a half message that was stored just now."""
         wait = self._timeout
         if b"CHECK_IMMUNITY" in message.properties:
             wait = self.immunity(properties.decode(message.properties))
@@ -115,7 +115,7 @@ class HalfMessageTable:
         )
 
     def reopen(self, message: StoredMessage, now_ms: int) -> None:
-        """A half message that an earlier run left undecided."""
+        """Add a half message that an earlier run left undecided."""
         found = message.properties
         checks = number(found.get(properties.CHECK_TIMES), 0)
         renewed = found.get(properties.PREPARED_QUEUE_OFFSET)
@@ -147,7 +147,7 @@ class HalfMessageTable:
         )
 
     def immunity(self, found: dict[str, str]) -> float:
-        """Seconds before the first check: the message's own, or the broker's."""
+        """Seconds before the first check-back: the message's own, or the broker's."""
         seconds = number(found.get(properties.CHECK_IMMUNITY), -1)
         return self._timeout if seconds < 0 else float(seconds)
 
@@ -159,7 +159,7 @@ class HalfMessageTable:
         self.expect(entry.due)
 
     def _keep_less(self) -> None:
-        """Forget a quarter of the kept bytes at once, so that this is seldom done."""
+        """Drop a quarter of the kept bytes at once, so that this happens rarely."""
         for entry in self._table.values():
             if self._kept_bytes <= KEPT_BYTES_MAX * 3 // 4:
                 break
@@ -171,7 +171,7 @@ class HalfMessageTable:
             self._kept_bytes -= entry.size
 
     def keep(self, entry: Undecided, body: bytes, stored_properties: bytes) -> None:
-        """A message was read from the log again; decided meanwhile, it is not kept."""
+        """Keep the content of a message that was read from the log again."""
         if entry.body is None:
             entry.body, entry.properties = body, stored_properties
             entry.size = len(body) + len(stored_properties)
@@ -183,11 +183,11 @@ class HalfMessageTable:
         return self._table.get(physical) or self._moved.get(physical)
 
     def all(self) -> list[Undecided]:
-        """As of now, in the order in which they came."""
+        """All undecided messages, in the order in which they came."""
         return list(self._table.values())
 
     def move(self, entry: Undecided, copy: Append) -> None:
-        """A newer copy stands for the message now; the older one is still known by its place."""
+        """A newer copy replaces the message; the offsets of the older one stay known."""
         del self._table[entry.physical]
         self._moved[entry.physical] = entry
         entry.formerly += ((entry.physical, entry.offset),)
@@ -202,7 +202,7 @@ class HalfMessageTable:
         self._table[entry.physical] = entry
 
     def close(self, entry: Undecided) -> None:
-        """It is decided."""
+        """Remove a decided message."""
         if entry.done:
             return
         entry.done = True
@@ -212,13 +212,13 @@ class HalfMessageTable:
         self.drop_content(entry)
 
     def expect(self, due: float) -> None:
-        """Somebody must look at this time at the latest."""
+        """Wake the checker at this loop time at the latest."""
         if due < self.next_due:
             self.next_due = due
             self.sooner.set()
 
     def in_slices(self, size: int) -> Iterator[list[Undecided]]:
-        """All of them as of now, some at a time."""
+        """All undecided messages as of now, `size` at a time."""
         every = self.all()
         for start in range(0, len(every), size):
             yield every[start : start + size]

@@ -1,7 +1,7 @@
 """Decisions on disk: one record in the op queue names one half message by its queue offset.
 
-RocketMQ 5 puts several offsets into one record, which 4.9 cannot read; one a record both can. All
-decisions of a turn are still one append, so that each costs little.
+RocketMQ 5 puts several offsets into one record, which 4.9 cannot read; both can read one offset a
+record. All decisions of a turn go in one append, so that each costs little.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ Waiting = tuple[int, Told | None]
 
 
 def named_by(message: StoredMessage) -> list[int]:
-    """The half queue offsets in a record of the op queue, of either release."""
+    """The half queue offsets in a record of the op queue, written by 4.9 or 5."""
     if message.properties.get("TAGS") != "d":
         return []
     words = message.body.split(b",")
@@ -40,7 +40,7 @@ def named_by(message: StoredMessage) -> list[int]:
 
 
 class Decisions:
-    """Writes decisions down, a turn's at once."""
+    """Stores decisions, all of a turn in one append."""
 
     def __init__(self, store: Store, clock: WallClock, store_host: bytes) -> None:
         self._store, self._clock, self._store_host = store, clock, store_host
@@ -52,25 +52,25 @@ class Decisions:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a decision is on its way into the log."""
+        """Whether a decision is not stored yet."""
         return self._timer is not None or self._writing > 0
 
     def stop(self) -> None:
-        """The broker stops: what cannot be stored now is asked for after the next start."""
+        """The broker stops: no more retries. After the next start it checks back for the rest."""
         self._stopped = True
 
     def note(self, offset: int, told: Told | None = None) -> None:
-        """Write that a half message needs no further answer.
+        """Store that a half message is decided.
 
-        Who wants to be told is told once, also of a failure, and may come again. A decision that
-        nobody waits for is tried until it is stored: its message is already in its topic.
+        With `told` the caller hears once whether that succeeded, and may try again. Without it the
+        decision is tried until it is stored: the message is already in its topic.
         """
         self.waiting.append((offset, told))
         if self._timer is None:
             self._timer = self._loop.call_later(PATIENCE_SECONDS, self.write)
 
     def write(self) -> None:
-        """Write what waits now: whoever puts a message next takes it along in the same write."""
+        """Store the waiting decisions now, in the same write as the append that follows."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
