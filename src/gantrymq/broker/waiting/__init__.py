@@ -1,1 +1,1 @@
-"""Messages that wait: delay levels, timers, and the redirect of messages into system topics."""
+"""Waiting messages: delay levels, timers, and the redirect into system topics."""

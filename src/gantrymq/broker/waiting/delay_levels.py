@@ -1,8 +1,8 @@
 """Delay levels: messages wait in SCHEDULE_TOPIC_XXXX, one queue a level, until they are due.
 
-A level's delay is the same for all its messages, so its head is always due first and progress is
-one offset a level, in delayOffset.json. It is written down only for copies that are durable: after
-a power cut some messages may come twice, but none is missing.
+All messages of a level have the same delay, so its head is always due first and its progress is one
+offset, in delayOffset.json. Progress is saved only when the delivered copies are durable: after a
+power cut some messages may come twice, but none is lost.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ RETRY_SECONDS: Final = 1.0
 
 
 class DelayService:
-    """One task a level: sleep until its head is due, deliver all that is, remember how far."""
+    """One task a level: sleeps until its head is due, delivers due messages, keeps progress."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class DelayService:
         self.lateness = {level: Lateness() for level in self.levels()}
 
     def set_levels(self, levels_ms: tuple[int, ...]) -> None:
-        """Take another table; what waits already is due by the new one, as after a start."""
+        """Take new delays; waiting messages are due by the new ones, as after a restart."""
         if levels_ms == self._levels_ms:
             return
         before, self._levels_ms = self.levels(), levels_ms
@@ -70,7 +70,7 @@ class DelayService:
         changed.set()
 
     def levels(self) -> range:
-        """All levels of the table, and those that a longer table left messages in."""
+        """All levels of the settings, and higher ones that still have messages."""
         used = max(self._store.queues(SCHEDULE_TOPIC), default=-1) + 1
         return range(1, max(len(self._levels_ms), used) + 1)
 
@@ -79,17 +79,17 @@ class DelayService:
         return self._progress.table.get(level, 0)
 
     def due_ms(self, store_ms: int, level: int) -> int:
-        """When a message is due by the calendar."""
+        """When a message is due, in ms of wall clock time."""
         return store_ms + self._delay_ms(level)
 
     def _delay_ms(self, level: int) -> int:
         return self._levels_ms[min(level, len(self._levels_ms)) - 1]
 
-    # life
+    # start and stop
 
     async def run(self) -> None:
-        """Deliver for ever."""
-        if self._under_way:  # of a run that failed
+        """Deliver until cancelled."""
+        if self._under_way:  # left by a run that failed
             await asyncio.wait(list(self._under_way))
         for level in self.levels():
             self._clamp(level)
@@ -98,12 +98,14 @@ class DelayService:
             for level in self.levels():
                 self.resume(level)
             try:
-                await asyncio.Event().wait()  # levels may pause, and none ends by itself
+                await (
+                    asyncio.Event().wait()
+                )  # tasks of levels may be paused, and none ends by itself
             finally:
                 self._group = None
 
     async def pause(self, level: int) -> None:
-        """Let nothing of a level be delivered until `resume`."""
+        """Deliver nothing of a level until `resume`."""
         task = self._tasks.pop(level, None)
         if task is not None:
             task.cancel()
@@ -117,11 +119,11 @@ class DelayService:
             self._tasks[level] = self._group.create_task(self._run_level(level))
 
     def skip_to(self, level: int, offset: int) -> None:
-        """Somebody else has taken what lies before an offset; the level is paused."""
+        """Move the progress of a paused level over messages that went to the timer."""
         self._progress.table[level] = offset
 
     def _clamp(self, level: int) -> None:
-        """Begin neither before what is still there nor behind the end of a recovered queue."""
+        """Move progress into the queue: retention or a crash may have moved its ends."""
         at, queue = self.position(level), level - 1
         low = self._store.min_offset(SCHEDULE_TOPIC, queue)
         start = min(max(at, low), self._store.max_offset(SCHEDULE_TOPIC, queue))
@@ -130,13 +132,13 @@ class DelayService:
             self._progress.table[level] = start
 
     async def save(self) -> None:
-        """Write progress down as soon as the copies it speaks of are durable."""
+        """Save progress once the delivered copies are durable."""
         reached, end = dict(self._progress.table), self._store.log_max
         await self._store.flushed.reach(end)
         await self._progress.save(reached)
 
     async def close(self) -> None:
-        """Finish what was begun and write down how far that is."""
+        """Finish the batches under way and save progress."""
         self._closing = True
         if self._under_way:
             await asyncio.wait(list(self._under_way))
@@ -181,13 +183,16 @@ class DelayService:
         self._progress.table[level] = max(self.position(level), pulled.next_offset)
 
     async def _sleep(self, seconds: float) -> None:
-        """Until a message may be due, or the levels change."""
+        """Sleep until a message may be due, or the levels change."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
 
     def _look(self, level: int) -> None:
-        """Note when messages were seen: whatever the calendar does, none waits longer from then."""
+        """Note when messages were seen: from then on none waits longer than its delay.
+
+        So a wall clock that is set back does not delay them.
+        """
         if self.position(level) >= self._seen.get(level, (0, 0.0))[0]:
             end = self._store.max_offset(SCHEDULE_TOPIC, level - 1)
             self._seen[level] = end, asyncio.get_running_loop().time()
@@ -199,7 +204,7 @@ class DelayService:
         return len(records)
 
     def _rest(self, record: WaitingRecord, level: int) -> float:
-        """Seconds to sleep for a message: by the calendar, or less if that was set back."""
+        """Seconds to sleep for a message, by wall clock or by loop time, at most 10 s."""
         head, (end, seen_at) = record.head, self._seen[level]
         rest = (self.due_ms(head.store_ms, level) - self._clock.now_ms()) / 1000
         if head.queue_offset < end:
@@ -208,17 +213,17 @@ class DelayService:
         return min(rest, CLOCK_LOOK_SECONDS)
 
     async def _finish(self, level: int, records: Sequence[WaitingRecord]) -> None:
-        """A stop waits for what was begun: half of a batch would come twice."""
+        """Deliver in a task that a stop waits for: half a batch would come twice."""
         task = asyncio.get_running_loop().create_task(self._deliver(level, records))
         self._under_way[task] = level
         task.add_done_callback(lambda done: self._under_way.pop(done, None))
         await asyncio.shield(task)
 
     async def _deliver(self, level: int, records: Sequence[WaitingRecord]) -> None:
-        """Put messages where they were meant to go, in order; try until they are stored.
+        """Store messages in their real topics, in order; retry until they are stored.
 
-        They keep the properties that sent them here, as RocketMQ's do: outside the waiting room
-        these have no effect.
+        They keep their delay properties, as in RocketMQ; outside the system topic these have no
+        effect.
         """
         copies = [copy for copy in map(self._copy, records) if copy is not None]
         left = copies

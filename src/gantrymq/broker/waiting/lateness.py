@@ -1,4 +1,4 @@
-"""How late what waited was delivered."""
+"""How late waiting messages were delivered."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ CLOCK_LOOK_SECONDS: Final = 10.0
 
 
 class Lateness:
-    """Delivery against due time, for one level or one kind of waiting messages."""
+    """Count and lateness of deliveries, for one delay level or for the timer."""
 
     __slots__ = ("count", "last_ms", "max_ms")
 
@@ -15,7 +15,7 @@ class Lateness:
         self.count = self.last_ms = self.max_ms = 0
 
     def note(self, now_ms: int, due_ms: int) -> None:
-        """A message that was due at one time was delivered at another."""
+        """Count a message that was due at `due_ms` and delivered at `now_ms`."""
         self.count += 1
         self.last_ms = max(0, now_ms - due_ms)
         self.max_ms = max(self.max_ms, self.last_ms)

@@ -1,7 +1,7 @@
-"""Waiting redirect: where a message stays before it may go to its topic.
+"""The redirect of messages that must wait into system topics.
 
-Everything that enters the log on somebody's behalf passes `redirect` once: sends, send-backs and
-committed transactions. The topic and queue it was meant for travel in its properties.
+Sends, send-backs and committed transactions all pass `redirect` once. The real topic and queue
+travel in the message's properties.
 """
 
 from typing import Final
@@ -25,34 +25,34 @@ ASKING: Final = (
 
 
 class SystemTopicRedirect:
-    """Decides whether a message has to wait, and where."""
+    """Decides whether a message has to wait, and in which system topic."""
 
     def __init__(self, config: BrokerConfig, clock: WallClock) -> None:
         self._config, self._clock = config, clock
         self.take_settings()
 
     def take_settings(self) -> None:
-        """Count the levels once, not for every message; they may have changed."""
+        """Count the delay levels once instead of for every message; called again on a change."""
         self._levels = len(self._config.delay_levels_ms)
 
     def redirect(self, message: Append, text: str) -> str:
-        """Send a message to its waiting room if it has one; returns its properties then.
+        """Redirect a message that asks for a delay; returns its properties, changed or not.
 
-        Raises when it asks for a time that it cannot have.
+        Raises if the delay is not allowed.
         """
         if DELAY_MARK in text or TIMER_MARK in text:
             return self._placed(message, text)
         return text
 
     def wants_to_wait(self, text: str) -> bool:
-        """Whether properties ask for a level or a time."""
+        """Whether properties ask for a delay level or a delivery time."""
         found = properties.decode(text)
         return self._level(found) > 0 or any(name in found for name in ASKING)
 
     def _placed(self, message: Append, text: str) -> str:
         found = properties.decode(text)
         level = self._level(found)
-        if level > 0:  # wins over any time
+        if level > 0:  # wins over a delivery time
             kept = {name: value for name, value in found.items() if name not in ASKING}
             kept[properties.DELAY] = str(level)
             return move(message, kept, SCHEDULE_TOPIC, level - 1)
@@ -86,7 +86,7 @@ class SystemTopicRedirect:
 
 
 def move(message: Append, found: dict[str, str], topic: str, queue_id: int) -> str:
-    """Put a message into a room, remembering where it wanted to go; returns its properties."""
+    """Redirect a message to a system topic, its real place in its properties; returns those."""
     found[properties.REAL_TOPIC] = message.topic
     found[properties.REAL_QUEUE] = str(message.queue_id)
     message.topic, message.queue_id = topic, queue_id

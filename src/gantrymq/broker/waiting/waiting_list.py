@@ -1,6 +1,6 @@
-"""Who waits, where and since when: the tool that RocketMQ does not have.
+"""Lists the waiting messages (GET_WAITING_MESSAGES), which RocketMQ cannot.
 
-Looking costs reads, so it goes in small steps between which the loop serves others.
+It reads many messages, in small steps between which the loop serves other requests.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ TIMER: Final = "timer"
 
 
 class _Look:
-    """What one look has found so far."""
+    """What one listing has found so far."""
 
     def __init__(self, topic: str | None, count: int, from_ms: int) -> None:
         self.topic, self.count, self.from_ms = topic, min(max(0, count), NAMED_MAX), from_ms
@@ -49,7 +49,7 @@ class _Look:
 
 
 class WaitingView:
-    """Looks into the delay levels and the timer."""
+    """Reads the delay levels and the timer."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class WaitingView:
         self._clock, self._host = clock, host
 
     async def look(self, topic: str | None, count: int, from_ms: int) -> WaitingTable:
-        """Figures of all rooms; topics and the soonest messages of one topic or of all."""
+        """Figures of the levels and the timer; topics and the soonest messages, of one or all."""
         look = _Look(topic, count, from_ms)
         rooms = [await self._level(level, look) for level in self._delays.levels()]
         rooms.append(await self._timer(look))

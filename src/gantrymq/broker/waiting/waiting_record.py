@@ -1,4 +1,4 @@
-"""A record that waits, as it was read: only what is asked for is decoded."""
+"""A waiting record as it was read; its fields are decoded on demand."""
 
 import logging
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _REAL_TOPIC, _REAL_QUEUE = b"REAL_TOPIC", b"REAL_QID"
 
 
 class WaitingRecord(NamedTuple):
-    """One record of a waiting room, inside the bytes it was read with."""
+    """One record of a system topic, inside the bytes it was read with."""
 
     data: bytes
     body_at: int
@@ -30,7 +30,7 @@ class WaitingRecord(NamedTuple):
         return self.data[size_at + 2 : size_at + 2 + size]
 
     def copy(self, topic: str, queue_id: int, properties: bytes) -> Append:
-        """The same message for another queue; nobody waits for the disk with it."""
+        """The same message for another queue; its append does not wait for the disk."""
         head = self.head
         return Append(
             topic,
@@ -47,7 +47,7 @@ class WaitingRecord(NamedTuple):
 
 
 def waiting_records(data: bytes) -> list[WaitingRecord]:
-    """The records of a read, in order; what is none ends the list and is reported."""
+    """The records of a read, in order; a broken one ends the list and is logged."""
     cuts, error = cut_records(data)
     if error is not None:
         log.error("what waits cannot be read to its end: %s", error)
@@ -55,14 +55,14 @@ def waiting_records(data: bytes) -> list[WaitingRecord]:
 
 
 def destination(properties: bytes) -> tuple[str, int]:
-    """Topic and queue that a message in a waiting room was sent to; no topic is an empty one."""
+    """The real topic and queue of a redirected message; "" if it has no topic."""
     topic, queue = (find_property(properties, name) for name in (_REAL_TOPIC, _REAL_QUEUE))
     number = int(queue) if queue is not None and queue.isdigit() else 0
     return (topic or b"").decode("utf-8", "replace"), number
 
 
 def open_queue(topics: Mapping[str, TopicConfig], topic: str, queue_id: int) -> int:
-    """A queue that consumers read: the topic may have shrunk while the message waited."""
+    """The queue to deliver to: the topic may have fewer queues than when the message came."""
     config = topics.get(topic)
     if config is None or queue_id < max(config.read_queue_nums, config.write_queue_nums):
         return queue_id

@@ -1,11 +1,11 @@
-"""How far delivery has come, in RocketMQ's `config/timercheck`: what stands below is done.
+"""The progress of timer delivery, in RocketMQ's file `config/timercheck`.
 
 Eight-byte numbers, big-endian: the time up to which everything that was read is delivered, a
-position in RocketMQ's timer log, the offset up to which the intake queue was read, the same as
-slaves see it, and a data version of three numbers. RocketMQ keeps what it read in files of its own,
-which we do not write; so it is told to read again from the first message that waits, and loses
-none. Behind its numbers stands what we go by: that offset, the one we have read up to, and a
-checksum over RocketMQ's numbers, which tells whether it has had the store in between.
+position in RocketMQ's timer log, the offset up to which the timer topic was read, the same for
+slaves, and a data version of three numbers. RocketMQ keeps what it read in its own files, which we
+do not write; so its offset here is that of the first waiting message, and it reads again from
+there. Behind RocketMQ's numbers stand ours: that offset, the offset up to which we have read, and a
+checksum over RocketMQ's numbers, which shows whether RocketMQ used the store since.
 """
 
 import zlib
@@ -35,7 +35,7 @@ class TimerNumbers(NamedTuple):
 
 
 class TimerOwn(NamedTuple):
-    """Our part of the file, which RocketMQ passes over."""
+    """Our part of the file, which RocketMQ ignores."""
 
     mark: Bytes8
     """`gantrymq`."""
@@ -73,7 +73,7 @@ class TimerCheck(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes) -> "TimerCheck":
-        """Ours or RocketMQ's. What is too short was never written."""
+        """Read a file of ours or RocketMQ's; one that is too short counts as empty."""
         if len(data) < _LAYOUT.size:
             return cls()
         numbers = TimerNumbers._make(_LAYOUT.unpack_from(data))
@@ -86,7 +86,7 @@ class TimerCheck(NamedTuple):
 
 
 def load_check(disk: Disk, path: str) -> TimerCheck:
-    """What the file says; nothing done if there is none."""
+    """The progress in the file; none if there is no file."""
     if not disk.exists(path):
         return TimerCheck()
     file = disk.open_read(path)
@@ -97,7 +97,7 @@ def load_check(disk: Disk, path: str) -> TimerCheck:
 
 
 def save_check(disk: Disk, path: str, check: TimerCheck) -> None:
-    """Write it in place, durable when this returns."""
+    """Write the file in place; durable when this returns."""
     directory, is_new = parent_of(path), not disk.exists(path)
     if is_new:
         disk.make_dirs(directory)

@@ -1,4 +1,4 @@
-"""What stands on a timer message once it is delivered, or copied forward while it waits."""
+"""The properties of a timer message when it is delivered, or rolled while it waits."""
 
 from gantrymq.base.errors import ProtocolError
 from gantrymq.broker.waiting.timer.times import number
@@ -8,7 +8,7 @@ from gantrymq.protocol.record import PROPERTIES_BYTES_MAX
 
 
 def delivered_properties(stored: bytes, taken_ms: int, now_ms: int) -> bytes:
-    """As RocketMQ does: all stay, and when it was taken in and let out is added."""
+    """All properties, with the times of enqueue and dequeue added, as in RocketMQ."""
     more = {
         properties.TIMER_ENQUEUE_MS: str(taken_ms),
         properties.TIMER_DEQUEUE_MS: str(now_ms),
@@ -17,7 +17,7 @@ def delivered_properties(stored: bytes, taken_ms: int, now_ms: int) -> bytes:
 
 
 def rolled_properties(stored: bytes, out_ms: int) -> bytes:
-    """One more roll counted, and the exact time written down: it is stored anew."""
+    """The properties of a copy: one more roll counted, and the exact time set."""
     found = properties.decode(stored)
     times = (number(found.get(properties.TIMER_ROLL_TIMES)) or 0) + 1
     more = {properties.TIMER_ROLL_TIMES: str(times), properties.TIMER_OUT_MS: str(out_ms)}
@@ -25,17 +25,17 @@ def rolled_properties(stored: bytes, out_ms: int) -> bytes:
 
 
 def is_rolled(stored: bytes) -> bool:
-    """Whether this is a copy of an earlier one."""
+    """Whether this message is a copy that was rolled."""
     return find_property(stored, b"TIMER_ROLL_TIMES") is not None
 
 
 def with_out_ms(stored: bytes, out_ms: int) -> bytes | None:
-    """What a message needs to wait for the timer; None if there is no room for it."""
+    """Properties with TIMER_OUT_MS set, as the timer needs it; None if there is no room."""
     return _with(stored, {properties.TIMER_OUT_MS: str(out_ms)})
 
 
 def _with(stored: bytes, more: dict[str, str]) -> bytes | None:
-    """Properties with some more; None if there is no room, or an odd value among them."""
+    """Properties with more added; None if there is no room, or a value cannot be encoded."""
     names = [f"{name}{properties.NAME_END}".encode() for name in more]
     if any(name in stored for name in names):
         try:

@@ -1,4 +1,4 @@
-"""Reading the topic in which timer messages wait, in order or here and there."""
+"""Reads the timer topic, in order or by offset."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -32,7 +32,7 @@ class Intake:
     async def follow(
         self, offset: int, count_max: int, bytes_max: int
     ) -> tuple[list[WaitingRecord], int]:
-        """Records from an offset on, and where to go on; the same offset if none can be read."""
+        """Records from an offset on, and the next offset; the same offset if none can be read."""
         outcome = self._store.pull(TIMER_TOPIC, QUEUE, offset, count_max, bytes_max)
         pulled = outcome if isinstance(outcome, ReadResult) else await outcome
         if pulled.status is ReadStatus.FOUND:
@@ -42,9 +42,9 @@ class Intake:
     async def pick(
         self, offsets: Sequence[int], bytes_max: int
     ) -> tuple[dict[int, WaitingRecord], int]:
-        """The records at some offsets, and how many of these were looked at within the limit.
+        """The records at these offsets, and how many of the offsets were read within the limit.
 
-        Neighbours are read together. What is missing afterwards is not there any more.
+        Consecutive offsets are read together. An offset that was read and has no record is gone.
         """
         found: dict[int, WaitingRecord] = {}
         at = room = 0
@@ -59,6 +59,6 @@ class Intake:
                 if record.head.queue_offset in wanted:
                     found[record.head.queue_offset] = record
                 room -= record.head.total_size
-            # A gap at the beginning means that the first one is gone; the others are read again.
+            # If nothing was found at the first offset it is gone; the others are read again.
             at += max(1, sum(offset in found for offset in offsets[at:stop]))
         return found, at

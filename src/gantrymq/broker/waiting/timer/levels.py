@@ -1,7 +1,7 @@
-"""Delayed messages whose log file has to go before they are due move over to the timer.
+"""Moves delayed messages to the timer when retention deletes their log file before they are due.
 
-A level's delay counts from when a message was stored, so it cannot be stored anew there; with the
-timer it keeps its time.
+A level's delay counts from the store time, so a copy in the level would wait again; in the timer it
+keeps its time.
 """
 
 import logging
@@ -24,13 +24,13 @@ MOVE_BYTES_MAX: Final = 2 * 1024 * 1024
 
 
 class LevelMover:
-    """Answers the store before it deletes log files."""
+    """Called by the store before it deletes log files."""
 
     def __init__(self, delays: DelayService, store: Store, precision_ms: int) -> None:
         self._delays, self._store, self._precision_ms = delays, store, precision_ms
 
     async def may_delete(self, upto: int) -> bool:
-        """Move what waits in a level below a log offset; False if that cannot be done now."""
+        """Move the waiting messages below a log offset; False if that is not possible now."""
         moved = 0
         for level in self._delays.levels():
             stop = await self._store.first_offset_at(SCHEDULE_TOPIC, level - 1, upto)
@@ -56,7 +56,7 @@ class LevelMover:
         return True
 
     async def _move(self, level: int, at: int, stop: int) -> int:
-        """A few from an offset on; returns where to go on."""
+        """Move a few messages from an offset on; returns the next offset."""
         count = min(MOVE_MAX, stop - at)
         outcome = self._store.pull(SCHEDULE_TOPIC, level - 1, at, count, MOVE_BYTES_MAX)
         pulled = outcome if isinstance(outcome, ReadResult) else await outcome
@@ -66,7 +66,7 @@ class LevelMover:
         for record in waiting_records(pulled.body):
             due_ms = self._delays.due_ms(record.head.store_ms, level)
             stored = with_out_ms(record.properties, due_ms - self._precision_ms)
-            if stored is None:  # its file has to stay until it is due
+            if stored is None:  # no room: its file must stay until it is due
                 after = record.head.queue_offset
                 break
             copies.append(record.copy(TIMER_TOPIC, QUEUE, stored))

@@ -1,4 +1,4 @@
-"""Messages that their senders want back before they are due."""
+"""Timer messages that were recalled before they are due."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,15 +8,16 @@ from gantrymq.kernel import find_property
 
 
 def recall_key(stored: bytes, topic: str) -> str | None:
-    """Whom a waiting message is: its topic and its sender's id for it."""
+    """The key of a waiting message: topic and message id; None if it has no id."""
     unique = find_property(stored, b"UNIQ_KEY")
     return None if unique is None else f"{topic}+{unique.decode('utf-8', 'replace')}"
 
 
 def recalled_key(stored: bytes, topic: str) -> str | None:
-    """Whom a recall means; None if it is none, or means a message of another topic.
+    """The key of the message that a recall names.
 
-    RocketMQ before 5.2 wrote the id alone.
+    None if this is not a recall, or names a message of another topic. RocketMQ before 5.2 wrote the
+    id alone.
     """
     text = find_property(stored, b"TIMER_DEL_UNIQKEY")
     if text is None:
@@ -28,7 +29,7 @@ def recalled_key(stored: bytes, topic: str) -> str | None:
 
 
 class Recalls:
-    """Which waiting messages are recalled, by the offset of the recall, and which may be soon."""
+    """The recalled messages by key, and the recalls that are being stored."""
 
     def __init__(self) -> None:
         self._offsets: dict[str, int] = {}
@@ -37,15 +38,15 @@ class Recalls:
 
     @property
     def any(self) -> bool:
-        """Whether there is anything to look up at all."""
+        """Whether there is any recall."""
         return bool(self._offsets or self._in_doubt)
 
     def note(self, key: str, offset: int) -> None:
-        """A recall was stored."""
+        """Add a recall that was stored at an offset of the timer topic."""
         self._offsets[key], self._keys[offset] = offset, key
 
     def forget(self, offset: int) -> None:
-        """The time of a recall has passed."""
+        """Remove a recall whose message would have been delivered by now."""
         key = self._keys.pop(offset, None)
         if key is not None and self._offsets.get(key) == offset:
             del self._offsets[key]
@@ -54,12 +55,12 @@ class Recalls:
         return key in self._offsets
 
     def count(self, topic: str) -> int:
-        """Recalls of one topic whose messages still lie there."""
+        """The number of recalls for messages of a topic."""
         return sum(key.startswith(f"{topic}+") for key in self._offsets)
 
     @contextmanager
     def storing(self, key: str) -> Iterator[None]:
-        """While a recall is being stored its message is not delivered."""
+        """While a recall is being stored, its message is not delivered."""
         future = self._in_doubt[key] = asyncio.get_running_loop().create_future()
         try:
             yield
@@ -68,7 +69,7 @@ class Recalls:
             future.set_result(None)
 
     async def holds(self, key: str) -> bool:
-        """Whether a message is recalled, once that is certain."""
+        """Whether a message is recalled; waits for a recall that is being stored."""
         while key in self._in_doubt:
             await asyncio.shield(self._in_doubt[key])
         return key in self._offsets

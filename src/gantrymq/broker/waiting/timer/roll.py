@@ -1,9 +1,8 @@
-"""Rolling: what waits longer than log files are kept is copied forward before they go.
+"""Rolling: copies waiting messages forward before retention deletes their log files.
 
-A copy names the entry it takes the place of in a field of the record that else only transactions
-use (its prepared offset, plus one), so that a start after a crash in between counts it once.
-Recalls need no copies: a recall always lies behind the message it means, which is dropped here if
-it is recalled.
+A copy names the entry that it replaces in its prepared offset (plus one), a field that else only
+transactions use, so that a start after a crash counts the message once. Recalls are not copied: a
+recall always lies behind its message, and rolling drops a recalled message.
 """
 
 import asyncio
@@ -28,20 +27,20 @@ ROLL_BYTES_MAX: Final = 2 * 1024 * 1024
 
 
 class Roller:
-    """Answers the store before it deletes log files."""
+    """Called by the store before it deletes log files."""
 
     def __init__(self, timers: TimerService, store: Store, precision_ms: int) -> None:
         self._timers, self._store, self._precision_ms = timers, store, precision_ms
         self.rolled = 0
 
     async def may_delete(self, upto: int) -> bool:
-        """Copy what waits below a log offset to the end; False if that cannot be done now."""
+        """Copy the waiting messages below a log offset; False if that is not possible now."""
         timers = self._timers
         if not timers.is_ready:
             return False
         stop = await self._store.first_offset_at(TIMER_TOPIC, QUEUE, upto)
         if stop > timers.read.value:
-            return False  # it is still being taken in
+            return False  # not all of them are in the schedule yet
         timers.done = set()
         try:
             before, waiting = self.rolled, await self._waiting_below(stop)
@@ -65,7 +64,7 @@ class Roller:
         return True
 
     async def _waiting_below(self, stop: int) -> list[Entry]:
-        """What lies before an offset of the intake queue and waits, in the order of the log."""
+        """The waiting messages before an offset of the timer topic, in log order."""
         async with self._timers.slices:
             pieces = self._timers.schedule.pieces()
         found: list[Entry] = []
@@ -76,9 +75,9 @@ class Roller:
         return sorted(found, key=lambda entry: entry.offset)
 
     async def _roll(self, entries: list[Entry]) -> int:
-        """Copy a few and forget the originals; returns how many are done, 0 if it failed.
+        """Copy a few and drop the originals; returns how many are done, 0 if it failed.
 
-        Nothing is delivered meanwhile, so that each is delivered either before or as its copy.
+        Delivery is locked out meanwhile, so each message is delivered once: before, or as its copy.
         """
         timers = self._timers
         async with timers.slices:

@@ -1,10 +1,9 @@
-"""Who is due when: sixteen bytes a waiting message.
+"""The due times of all waiting timer messages: sixteen bytes a message.
 
-An entry is one number made of the due time, the offset in the intake queue and the number of the
-topic, in this order, so that the smallest is due first and ties keep the order in which they came.
+An entry is one number made of the due time, the offset in the timer topic and the number of the
+real topic, in this order, so that the smallest is due first and ties keep their order of arrival.
 New numbers go into a small heap; a full heap becomes a sorted run in plain arrays, because a heap
-of a million Python integers would keep the memory around each of them. Messages themselves stay in
-the log.
+of a million Python integers takes much more memory. Messages themselves stay in the log.
 """
 
 import heapq
@@ -27,7 +26,7 @@ SPARSE: Final = 4
 
 
 class Entry(NamedTuple):
-    """One waiting message: when it is due and where it lies."""
+    """One waiting message: its due time and its offset in the timer topic."""
 
     due_ms: int
     offset: int
@@ -43,7 +42,7 @@ class Entry(NamedTuple):
 
 
 class _Run:
-    """Sorted entries; what stands before `at` is gone."""
+    """Sorted entries; those before `at` are removed."""
 
     __slots__ = ("at", "dues", "places")
 
@@ -60,7 +59,7 @@ class _Run:
 
 
 class Schedule:
-    """All that wait, soonest first."""
+    """All entries, the soonest first."""
 
     def __init__(self) -> None:
         self._fresh: list[int] = []
@@ -76,7 +75,7 @@ class Schedule:
         return self._size - len(self._dropped)
 
     def number_of(self, topic: str) -> int:
-        """The number of a topic; a name is kept once, however many wait for it."""
+        """The number of a topic, by which entries name it."""
         number = self._numbers.get(topic)
         if number is None:
             number = min(len(self._names), TOPIC_MASK)
@@ -89,7 +88,7 @@ class Schedule:
         return self._names[number]
 
     def add(self, entry: Entry) -> bool:
-        """Take an entry; whether it is due before all others."""
+        """Add an entry; True if it is due before all others."""
         number = entry.packed
         self._size += 1
         self._push(number)
@@ -111,7 +110,7 @@ class Schedule:
         return min(fresh[0], runs[0][0]) if fresh else runs[0][0]
 
     def _pop(self) -> int:
-        """Remove the smallest; there is one."""
+        """Remove and return the smallest number; the schedule must not be empty."""
         fresh, runs = self._fresh, self._runs
         self._size -= 1
         if not runs or (fresh and fresh[0] < runs[0][0]):
@@ -131,7 +130,7 @@ class Schedule:
 
     @property
     def head_ms(self) -> int | None:
-        """When the next one is due."""
+        """When the next entry is due; None if there is none."""
         dropped = self._dropped
         while (number := self._head()) is not None:
             offset = number >> TOPIC_BITS & OFFSET_MASK
@@ -142,7 +141,7 @@ class Schedule:
         return None
 
     def take(self, until_ms: int, count_max: int) -> list[Entry]:
-        """Remove and return what is due at a time, in order."""
+        """Remove and return up to `count_max` entries due at `until_ms`, in order."""
         taken: list[Entry] = []
         while len(taken) < count_max:
             head_ms = self.head_ms
@@ -154,11 +153,11 @@ class Schedule:
     # replacing
 
     def drop(self, offsets: Iterable[int]) -> None:
-        """Forget entries by where they lie; only for such as are in here, until `compact`."""
+        """Mark entries as removed, by offset; all of them must be in the schedule."""
         self._dropped.update(offsets)
 
     def compact(self) -> Iterator[None]:
-        """Give the room of dropped entries back, a run at a step; others may come in between."""
+        """Free the memory of dropped entries, one run a step; `add` may be called in between."""
         seen: set[int] = set()
         while True:
             at = next((at for at, row in enumerate(self._runs) if row[1] not in seen), None)
@@ -184,10 +183,10 @@ class Schedule:
         else:
             self._push(number)
 
-    # looking
+    # reading
 
     def pieces(self) -> Iterator[list[int]]:
-        """All numbers as they are now, a piece at a time and in no order."""
+        """All numbers as they are now, in pieces and in no order."""
         runs = [(run, run.at) for _, _, run in self._runs]
         return self._pieces(self._fresh[:], runs, frozenset(self._dropped))
 

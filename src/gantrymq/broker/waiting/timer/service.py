@@ -1,11 +1,11 @@
-"""Timer messages: take them in, deliver each when it is due, remember how far.
+"""Timer messages: schedules them, delivers each when it is due, and keeps the progress.
 
-Two loops. One follows the intake topic and notes who is due when; at a start it first reads what
-is there, minus what the checkpoint says is delivered. The other sleeps until the first is due and
-delivers in slices, so that a hundred thousand at once leave room for live traffic.
+Two loops. One follows the timer topic and schedules its messages; at a start it first reads the
+messages that the checkpoint does not count as delivered. The other sleeps until the first is due
+and delivers in slices, so that a hundred thousand at once leave room for live traffic.
 
-The checkpoint is written only when the copies that it speaks of are durable. After a crash what
-was delivered since the last one may come again; nothing is missing.
+The checkpoint is saved only when the delivered copies are durable. After a crash, messages that
+were delivered since the last checkpoint may come again; none is lost.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ CLOSING_LOOK_SECONDS: Final = 0.1
 
 
 class TimerService:
-    """Everything that waits for a time of its own."""
+    """The schedule of all timer messages, and their delivery."""
 
     def __init__(
         self,
@@ -86,10 +86,10 @@ class TimerService:
         self._wake, self._ready = asyncio.Event(), asyncio.Event()
         self._slice: asyncio.Task[bool] | None = None
 
-    # life
+    # start and stop
 
     async def run(self) -> None:
-        """Take in and deliver for ever."""
+        """Schedule and deliver until cancelled."""
         while not self._ready.is_set():
             try:
                 await self._rebuild()
@@ -103,11 +103,11 @@ class TimerService:
 
     @property
     def is_ready(self) -> bool:
-        """Whether all that waits is known."""
+        """Whether all waiting messages are in the schedule."""
         return self._ready.is_set()
 
     async def taken_in(self, end: int) -> bool:
-        """Wait until the intake queue is read up to an offset; False if that will not be."""
+        """Wait until the timer topic is read up to an offset; False if the broker stops first."""
         while self.read.value < end and not self._closing:
             with suppress(TimeoutError):
                 async with asyncio.timeout(CLOSING_LOOK_SECONDS):
@@ -115,7 +115,7 @@ class TimerService:
         return self.read.value >= end
 
     async def close(self) -> None:
-        """Finish the slice that was begun and write down how far that is."""
+        """Finish the slice under way and save progress."""
         self._closing = True
         if self._slice is not None:
             await asyncio.wait([self._slice])
@@ -129,7 +129,7 @@ class TimerService:
             log.error("progress of timer messages is not saved, some may come twice: %s", error)
 
     async def save(self) -> None:
-        """Write progress down as soon as the copies it speaks of are durable."""
+        """Save progress once the delivered copies are durable."""
         self._samples.append((asyncio.get_running_loop().time(), self.taken, self.delivered))
         if not self._changed or not self.is_ready:
             return
@@ -146,7 +146,7 @@ class TimerService:
             raise
 
     def figures(self) -> dict[str, object]:
-        """What `brokerStatus` shows, under RocketMQ's names: seconds, messages, a second."""
+        """The timer's figures in `brokerStatus`, under RocketMQ's names."""
         head_ms, now_ms = self.schedule.head_ms, self._clock.now_ms()
         (began, taken, delivered), (last, *_) = self._samples[0], self._samples[-1]
         seconds = max(last - began, SAVE_SECONDS)
@@ -165,7 +165,7 @@ class TimerService:
         self._check = check
 
     def _reached(self) -> TimerCheck:
-        """Everything read so far and due until then is delivered."""
+        """The progress: every message read so far and due until then is delivered."""
         until = max(self._check.read_ms, self._clock.now_ms())
         for waiting in (self.schedule.head_ms, self._flying_ms):
             if waiting is not None:
@@ -174,7 +174,7 @@ class TimerService:
         return TimerCheck(until, self.read.value, max(low, self._check.low))
 
     async def _lowest(self) -> int:
-        """The offset below which nothing waits."""
+        """The offset of the first waiting message; the end of what was read if none waits."""
         async with self.slices:
             lowest, pieces = self.read.value, self.schedule.pieces()
         for piece in pieces:
@@ -186,7 +186,7 @@ class TimerService:
     # taking in
 
     async def _rebuild(self) -> None:
-        """Read what waits. Progress beyond the recovered end of the queue is pulled back."""
+        """Schedule all waiting messages. Progress beyond the recovered queue end is pulled back."""
         check = load_check(self._disk, self._path)
         first, end = self.intake.first, self.intake.end
         if check.offset > end:
@@ -240,7 +240,7 @@ class TimerService:
             await asyncio.sleep(0)
 
     def _take(self, record: WaitingRecord) -> bool:
-        """Note one message of the intake; whether it is due before all others."""
+        """Schedule one message of the timer topic; True if it is due before all others."""
         head, found = record.head, record.properties
         due = due_ms(found, head.store_ms, self._precision_ms)
         topic = destination(found)[0]
@@ -258,7 +258,7 @@ class TimerService:
         return self.schedule.add(Entry(due, head.queue_offset, self.schedule.number_of(topic)))
 
     def _take_recall(self, offset: int, due: int, key: str | None) -> bool:
-        """A recall is kept until its message was due in any case."""
+        """Keep a recall until its message would certainly have been due."""
         until = due + max(TICK_MS_MAX, self._precision_ms) + SLACK_MS
         if key is None or self._is_done(offset, until):
             return False
@@ -292,7 +292,7 @@ class TimerService:
                     await self._wake.wait()
 
     async def _deliver_slice(self) -> bool:
-        """Deliver some of what is due; whether the store took it."""
+        """Deliver some of the due messages; False if the store refused any."""
         async with self.slices:
             entries = self.schedule.take(self._clock.now_ms(), SLICE_MAX)
             if not entries:
@@ -310,7 +310,7 @@ class TimerService:
             return not refused
 
     async def _send(self, entries: Sequence[Entry]) -> tuple[list[Entry], bool]:
-        """Put messages where they were meant to go; returns what is left, and whether by force."""
+        """Store messages in their real topics; returns those left, and True if any was refused."""
         wanted = [entry.offset for entry in entries if entry.topic != RECALL]
         records, looked_at = await self.intake.pick(wanted, SLICE_BYTES_MAX)
         later = set(wanted[looked_at:])
@@ -344,7 +344,7 @@ class TimerService:
         return back, bool(refused)
 
     async def _copy(self, entry: Entry, record: WaitingRecord) -> Append | None:
-        """What goes to the topic; None for a message that nobody wants any more."""
+        """The append to the real topic; None if the message was recalled or has a later copy."""
         found = record.properties
         topic, queue_id = destination(found)
         if await self.is_void(entry.offset, found, topic):
@@ -355,7 +355,7 @@ class TimerService:
         return record.copy(topic, open_queue(self._topics, topic, queue_id), stored)
 
     async def is_void(self, offset: int, found: bytes, topic: str) -> bool:
-        """Whether a message is recalled, or RocketMQ left a later copy of it."""
+        """Whether a message is recalled, or RocketMQ stored a later copy of it."""
         if not self._newest and not self.recalls.any:
             return False
         key = recall_key(found, topic)

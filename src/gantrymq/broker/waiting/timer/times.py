@@ -1,8 +1,8 @@
-"""When a message is due: what its sender asked for, and what is written on it while it waits.
+"""The due time of a timer message, from its properties.
 
-RocketMQ writes TIMER_OUT_MS, the asked time rounded down to its precision, a multiple lowered by
-one tick. A message is due behind that and at most a tick later; what its sender asked for says
-exactly when.
+RocketMQ writes TIMER_OUT_MS: the delivery time rounded down to its precision, and one tick less for
+an exact multiple. A message is due after that and at most a tick later; the properties of its
+sender say exactly when.
 """
 
 import re
@@ -31,12 +31,12 @@ _DELAY_SEC, _DELAY_MS, _DELIVER_MS, _OUT_MS, _ROLLED = (
 
 
 def number(text: str | None) -> int | None:
-    """A whole number as Java reads it."""
+    """A whole number as Java parses it; None for anything else."""
     return int(text) if text is not None and _NUMBER.fullmatch(text) else None
 
 
 def asked_ms(found: Mapping[str, str], now_ms: int) -> int | None:
-    """The time a sender asked for; None if what it wrote is no number."""
+    """The delivery time that the sender asks for, in ms; None if it is not a number."""
     seconds, delay = found.get(properties.TIMER_DELAY_SEC), found.get(properties.TIMER_DELAY_MS)
     if seconds is not None:
         wanted = number(seconds)
@@ -48,15 +48,15 @@ def asked_ms(found: Mapping[str, str], now_ms: int) -> int | None:
 
 
 def out_ms(deliver_ms: int, precision_ms: int) -> int:
-    """TIMER_OUT_MS for a time to deliver at."""
+    """TIMER_OUT_MS of a delivery time."""
     return (deliver_ms - 1) // precision_ms * precision_ms
 
 
 def due_ms(stored: bytes, store_ms: int, precision_ms: int) -> int | None:
-    """When a waiting message is due; None if it does not say.
+    """When a waiting message is due; None if it has no TIMER_OUT_MS.
 
-    What its sender asked for counts if it fits what is written. A relative delay counts from when
-    it was stored; a message that was rolled forward has been stored anew since.
+    The sender's own time counts if it agrees with TIMER_OUT_MS. A relative delay counts from the
+    store time, unless the message was rolled, because a copy has a new store time.
     """
     written = _value(stored, _OUT_MS)
     if written is None:
