@@ -1,1 +1,1 @@
-"""Tools with no domain in them: the ports to the world, watermarks, settings, errors."""
+"""General tools: the ports to disk, network and time, watermarks, settings, errors."""

@@ -1,4 +1,4 @@
-"""Looking at what a caller passed: each check returns the value or says what is right."""
+"""Checks of arguments: each returns the value or raises an error that says what is right."""
 
 import math
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ def yes_or_no(name: str, value: Any) -> bool:
 
 
 def whole(name: str, value: Any, least: int) -> int:
-    """A whole number that is large enough."""
+    """A whole number of at least `least`."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong_type(name, "a whole number", value)
     if value < least:
@@ -29,7 +29,7 @@ def whole(name: str, value: Any, least: int) -> int:
 
 
 def seconds(name: str, value: Any, *, more_than_none: bool = False) -> float:
-    """A length of time; `more_than_none` refuses 0."""
+    """A length of time in seconds; `more_than_none` refuses 0."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise wrong_type(name, "a number of seconds", value)
     if not 0 <= value < math.inf or (more_than_none and not value):
@@ -39,7 +39,7 @@ def seconds(name: str, value: Any, *, more_than_none: bool = False) -> float:
 
 
 def one_of(name: str, value: Any, kind: type[T], right: str) -> T:
-    """An object of a class; `right` says where it comes from."""
+    """An object of a class; `right` says where the caller gets one."""
     if not isinstance(value, kind):
         raise wrong_type(name, right, value)
     return value

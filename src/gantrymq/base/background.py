@@ -1,8 +1,8 @@
 """The background tasks of one owner: a client, a consumer, a broker.
 
-Every task that nobody awaits belongs to a `Background`. It ends when its owner closes, and no
-failure is lost: periodic work is tried again, a service is started again, and anything else that
-ends by an exception is logged.
+Every task that is not awaited belongs to a `Background`. It ends when its owner closes, and no
+failure is lost: periodic work is tried again, a service is started again, and any other task that
+fails is logged.
 """
 
 import asyncio
@@ -20,32 +20,32 @@ Pause = Callable[[float], Awaitable[None]]
 
 
 class Background:
-    """The tasks of one owner, whose name stands in the log."""
+    """The tasks of one owner; the log names the owner."""
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run something once."""
+        """Start a task that runs once."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = None
         task.add_done_callback(self._ended)
         return task
 
     def every(self, seconds: float, work: Work, pause: Pause = asyncio.sleep) -> None:
-        """Run something again and again, a pause before each time; a failure is not final."""
+        """Run `work` periodically, `seconds` before each run; a failure does not end it."""
         self.spawn(self._repeat(seconds, work, pause))
 
     def keep_up(self, work: Work) -> None:
         """Run a service that has no end of its own; one that fails is started again.
 
-        Messages would wait for a service that ended, and nobody would know.
+        Otherwise messages would wait for an ended service without any sign of it.
         """
         self.spawn(self._restart(work))
 
     async def close(self) -> None:
-        """Cancel all tasks and wait for their end; one that closes its owner is left to itself."""
+        """Cancel all tasks and wait for them; a task that closes its own owner is not awaited."""
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()

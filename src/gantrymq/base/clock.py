@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class WallClock(Protocol):
-    """What the calendar says. It may jump; nothing measures a duration with it."""
+    """The calendar time. It may jump, so durations are never measured with it."""
 
     def now_ms(self) -> int:
         """Milliseconds since 1970."""
@@ -23,8 +23,8 @@ class SystemClock:
 
 
 def elapsed_seconds() -> float:
-    """Seconds since some moment, on a clock that never jumps: for blocking code, as Spark's tasks.
+    """Seconds on a clock that never jumps, for blocking code such as Spark's tasks.
 
-    Only differences of two values have a meaning.
+    Only the difference of two values has a meaning.
     """
     return time.monotonic()

@@ -1,8 +1,8 @@
 """Settings: one struct a component, read from RocketMQ's property files.
 
-A key is honoured, or known to RocketMQ but without meaning here (one warning), or unknown: then the
-start stops and names the nearest key. Every error names the file and the line, or the option, that
-the setting stands in.
+A key has an effect, or is one of RocketMQ without an effect here (one warning), or is unknown: then
+the start fails and names the nearest key. Every error names the file and the line, or the option,
+that the setting stands in.
 """
 
 import difflib
@@ -31,7 +31,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class WrittenSettings:
-    """Settings as somebody wrote them, and where each of them stands."""
+    """Settings as the user wrote them, and where each of them stands."""
 
     values: dict[str, str] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class WrittenSettings:
             raise ConfigError(f"cannot read {path}: {why}") from error
 
     def __or__(self, later: "WrittenSettings") -> "WrittenSettings":
-        """Both; what stands in the later one wins."""
+        """Both; a setting of the later one overrides."""
         return WrittenSettings(self.values | later.values, self.places | later.places)
 
     def quote(self, key: str) -> str:
@@ -86,13 +86,13 @@ def replace_properties(text: str, changes: Mapping[str, str]) -> str:
 
 
 def escape_value(value: str) -> str:
-    """A value that reads back as it is."""
+    """The value, escaped so that it reads back unchanged."""
     plain = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     return f"\\{plain}" if plain[:1] in (" ", "\t", "\f") else plain
 
 
 def _entries(text: str) -> list[tuple[str, str, int]]:
-    """Key, value and number of the line it begins in, in the order of the text."""
+    """Key, value and line number of each setting, in the order of the text."""
     return [(key, value, first) for key, value, first, _ in _spans(text)]
 
 
@@ -181,7 +181,7 @@ def settings(
 
 
 def convert(kind: type[T], values: Mapping[str, Any], places: Mapping[str, str]) -> T:
-    """A struct from text; an error says which value, where it stands and what would be right."""
+    """A struct from text; an error names the value, its place and what would be right."""
     try:
         return msgspec.convert(dict(values), kind, strict=False)
     except msgspec.ValidationError as error:
@@ -202,7 +202,7 @@ def _placed(text: str, places: Mapping[str, str]) -> str:
 
 
 def _wanted(kind: type[msgspec.Struct], key: str) -> str:
-    """What a setting may be, in words."""
+    """The allowed values of a setting, in words."""
     name = kind.__struct_fields__[kind.__struct_encode_fields__.index(key)]
     hint = get_type_hints(kind)[name]
     if get_origin(hint) is Literal:
@@ -213,7 +213,7 @@ def _wanted(kind: type[msgspec.Struct], key: str) -> str:
 def unknown_key(
     key: str, known: Collection[str], place: str = "", otherwise: str = "remove it"
 ) -> str:
-    """Where the setting stands, and the one that was meant; `otherwise` when none comes near."""
+    """The text of an error: the place of the setting and the nearest key, else `otherwise`."""
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]}?" if near else otherwise
     at = f" ({place})" if place else ""
@@ -221,7 +221,7 @@ def unknown_key(
 
 
 def as_text(config: msgspec.Struct) -> dict[str, str]:
-    """A component's settings as RocketMQ's operators read them."""
+    """A component's settings as text, under RocketMQ's names."""
     names = zip(config.__struct_fields__, config.__struct_encode_fields__, strict=True)
     found = {}
     for name, wire in names:

@@ -1,4 +1,4 @@
-"""The disk as a port: what the store asks of a file system, and the real one behind it."""
+"""The disk as a port: what the store needs of a file system, and the real one."""
 
 import contextlib
 import ctypes
@@ -21,7 +21,7 @@ class LockedError(GantryError):
 
 
 class File(Protocol):
-    """One open file, addressed by position. It has no cursor, so nobody has to share one."""
+    """One open file, addressed by position. It has no cursor, so callers share none."""
 
     @property
     def path(self) -> str:
@@ -34,7 +34,7 @@ class File(Protocol):
         """Read up to `size` bytes; fewer only at the end of the file."""
 
     def pread_warm(self, size: int, at: int) -> bytes | None:
-        """Like `pread` if that needs no disk; None when it would have to wait."""
+        """Like `pread` if the page cache has the bytes; None if it would wait for the disk."""
 
     def sync(self) -> None:
         """Make the contents and the length durable."""
@@ -49,27 +49,27 @@ class File(Protocol):
         """The length in bytes."""
 
     def fileno(self) -> int:
-        """The descriptor, for those who sync it elsewhere; -1 when there is none."""
+        """The descriptor, for callers that sync it elsewhere; -1 if there is none."""
 
     def close(self) -> None:
-        """Give the descriptor back; closing twice is fine."""
+        """Close the descriptor; closing twice is fine."""
 
 
 class Lock(Protocol):
     """An exclusive claim that lasts until it is released or the process ends."""
 
     def release(self) -> None:
-        """Let the next one in."""
+        """Release the lock."""
 
 
 class Disk(Protocol):
-    """Everything the store asks of a file system. Paths are strings with `/` between parts."""
+    """Everything the store needs of a file system. Paths are strings with `/` between parts."""
 
     def open(self, path: str, *, create: bool = False) -> File:
         """Open for reading and writing; `create` makes an empty file when there is none."""
 
     def open_read(self, path: str) -> File:
-        """Open for reading only, as a stranger to the store would."""
+        """Open for reading only, for code that does not own the store."""
 
     def list(self, directory: str) -> Sequence[str]:
         """Sorted names in a directory; nothing when it does not exist."""
@@ -96,7 +96,7 @@ class Disk(Protocol):
         """Make everything on the file system of `root` durable."""
 
     def free_bytes(self, root: str) -> int:
-        """What an ordinary user may still write."""
+        """The bytes that an ordinary user may still write."""
 
     def used_ratio(self, root: str) -> float:
         """How full the file system is, from 0 to 1."""
@@ -121,8 +121,8 @@ def delete_tree(disk: Disk, path: str) -> None:
 class OsFile:
     """A descriptor of the operating system.
 
-    It closes itself when the last holder drops it, so a reader in a worker thread can never see
-    its descriptor number reused under its feet: whoever evicts the file merely lets go of it.
+    It closes itself when the last holder drops it, so its number is never reused while a reader in
+    a worker thread holds it: a cache that evicts the file only drops its reference.
     """
 
     __slots__ = ("_fd", "path")
@@ -136,7 +136,7 @@ class OsFile:
     def pwrite(self, data: Bytes, at: int) -> None:
         written = os.pwrite(self._fd, data, at)
         if written != len(data):
-            # The usual reason is a full disk, which the next attempt would say in so many words.
+            # The usual reason is a full disk; a second write would raise that error.
             raise OSError(errno.ENOSPC, f"{written} of {len(data)} bytes written", self.path)
 
     def pread(self, size: int, at: int) -> bytes:
@@ -151,11 +151,11 @@ class OsFile:
             except OSError as error:
                 if error.errno == errno.EAGAIN:
                     return None
-                if error.errno == errno.EOPNOTSUPP:  # a file system without the notion
+                if error.errno == errno.EOPNOTSUPP:  # the file system does not support it
                     return self.pread(size, at)
                 raise
             if got < size:
-                # Either the file ends here or the rest is cold; only the length can tell.
+                # Either the file ends here or the rest is not cached; only the length can tell.
                 return None if at + got < self.size() else bytes(buffer[:got])
             return bytes(buffer)
 
@@ -196,14 +196,14 @@ class OsLock:
     """A POSIX record lock on byte 0, the kind that Java's FileChannel takes."""
 
     def __init__(self, path: str) -> None:
-        import fcntl  # Windows has none, and clients there load this module all the same
+        import fcntl  # Windows has none, but clients there load this module, too
 
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         stat = os.fstat(self._file)
         self._identity = (stat.st_dev, stat.st_ino)
         if self._identity in _locked_here:
             # Closing any descriptor of the file would drop this process's own lock on it, so
-            # this one stays open for good: the price of a mistake that is made once.
+            # this one stays open for good.
             raise LockedError(f"{path} is locked by this process already (pid {os.getpid()})")
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
@@ -222,7 +222,7 @@ class OsLock:
 
 
 def check_unlocked(path: str) -> None:
-    """LockedError when another process holds this lock. The file is not made and not changed."""
+    """Raise LockedError if another process holds this lock. The file is not changed."""
     import fcntl
 
     try:
@@ -298,7 +298,7 @@ class OsDisk:
     def used_ratio(self, root: str) -> float:
         stat = os.statvfs(root)
         used = stat.f_blocks - stat.f_bfree
-        # What is kept back for the superuser counts as used, as `df` and Java see it.
+        # Blocks reserved for the superuser do not count as free, as in `df` and Java.
         usable = used + stat.f_bavail
         return used / usable if usable else 1.0
 
@@ -313,4 +313,4 @@ def _syncfs(fd: int) -> None:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
         return
-    os.sync()  # no such call on this system: ask for everything
+    os.sync()  # no syncfs on this system: sync all file systems

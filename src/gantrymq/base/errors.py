@@ -4,23 +4,23 @@ from typing import ClassVar
 
 
 class GantryError(Exception):
-    """Something the world did, told to whoever asked. Anything else that is raised is a bug."""
+    """A failure that callers can expect and handle. Any other exception is a bug."""
 
     code: ClassVar[int] = 1
     """The response code a peer sees; 1 is RocketMQ's SYSTEM_ERROR."""
 
 
 class ProtocolError(GantryError):
-    """Bytes that are not what the protocol says they must be."""
+    """Bytes do not follow the protocol."""
 
 
 class ConfigError(GantryError):
-    """A setting that cannot be used; the text says what to change."""
+    """A setting cannot be used; the text says what to change."""
 
 
 class WrongType(GantryError, TypeError):
-    """An argument of a type that it cannot have; the text says which is right."""
+    """An argument has a wrong type; the text says which is right."""
 
 
 class WrongValue(GantryError, ValueError):
-    """An argument of the right type, with a value that it cannot have; the text says which can."""
+    """An argument has a wrong value; the text says which are right."""

@@ -1,4 +1,4 @@
-"""Java's types, where a declaration has to say more than Python's own ones do."""
+"""Java's types, for declarations that need more than Python's own types."""
 
 from typing import Annotated, Final
 
@@ -14,5 +14,5 @@ Int32 = Annotated[int, msgspec.Meta(ge=-INT_MAX - 1, le=INT_MAX)]
 
 
 def java_enum(*names: str) -> msgspec.Meta:
-    """Marks text as one of Java's enums; the names stand in the order of their ordinals."""
+    """Mark text as a Java enum; the names are in the order of their ordinals."""
     return msgspec.Meta(pattern=f"^({'|'.join(names)})$", extra={ENUM: names})

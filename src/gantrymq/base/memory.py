@@ -1,4 +1,4 @@
-"""How the C library's allocator deals with large blocks that come and go."""
+"""Tune the C library's allocator for large blocks."""
 
 import ctypes
 from contextlib import suppress
@@ -12,11 +12,11 @@ BLOCK_BYTES_MAX: Final = 32 * 1024 * 1024
 
 
 def keep_freed_memory() -> None:
-    """Keep what was freed for the next large block.
+    """Keep freed memory for the next large block.
 
-    A block of a megabyte, as an answer to a pull is, goes back to the system when it is freed, and
-    each of its pages costs a fault when the next one is written: a quarter of a broker's time when
-    a backlog is read. Elsewhere than on glibc nothing happens.
+    By default a block of a megabyte, such as the answer to a pull, goes back to the system when it
+    is freed, and each of its pages costs a page fault when the next block is written: a quarter of
+    a broker's time while a backlog is read. Without glibc this has no effect.
     """
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt

@@ -17,7 +17,7 @@ FIRST_EPHEMERAL_PORT = 32_768
 
 
 class ConnectFailed(GantryError):
-    """Nobody answered at an address."""
+    """No connection could be made to an address."""
 
 
 class Listener(Protocol):
@@ -32,7 +32,7 @@ class Listener(Protocol):
 
 
 class Network(Protocol):
-    """How protocols meet."""
+    """Opens ports and connections."""
 
     async def listen(
         self, host: str, port: int, factory: Callable[[], asyncio.Protocol]
@@ -40,10 +40,10 @@ class Network(Protocol):
         """Accept connections, each with a protocol of its own."""
 
     async def connect(self, host: str, port: int, factory: Callable[[], P], timeout: float) -> P:
-        """Reach a peer or raise ConnectFailed, naming it."""
+        """Connect to a peer, or raise ConnectFailed, which names it; `timeout` in seconds."""
 
     def free_port(self, host: str, beside: Sequence[int] = ()) -> int:
-        """A port to listen on a moment later, as are its neighbours at these distances."""
+        """A free port to listen on, with free neighbours at these distances."""
 
 
 class _TcpListener:
@@ -84,10 +84,10 @@ class TcpNetwork:
 
 
 def free_port(host: str, beside: Sequence[int] = ()) -> int:
-    """A port that nobody has, and whose neighbours at these distances nobody has.
+    """A free port, whose neighbours at these distances are free, too.
 
-    Never one of those that the system gives to outgoing connections: such a port may be taken
-    between this answer and the moment somebody listens on it, or while a server is restarted.
+    It is never one of the ports that the system uses for outgoing connections: such a port may be
+    taken before the caller listens on it, or while a server restarts.
     """
     candidates = range(FIRST_FREE_PORT, _first_ephemeral_port())
     for port in random.sample(candidates, len(candidates)):

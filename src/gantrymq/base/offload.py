@@ -1,4 +1,4 @@
-"""Work off the event loop, as a port. Threads exist only behind it."""
+"""Blocking calls off the event loop, as a port: worker threads, or none in simulations."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,10 +10,10 @@ Ts = TypeVarTuple("Ts")
 
 
 class Offload(Protocol):
-    """Somewhere to run a call that may block."""
+    """Runs calls that may block."""
 
     async def run(self, fn: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Call `fn` elsewhere and give back what it returns or raises."""
+        """Call `fn` elsewhere; returns its result or raises its error."""
 
 
 class ThreadOffload:

@@ -1,4 +1,4 @@
-"""A server's own property file: what calls changed is written there and read at the next start."""
+"""A server's own property file: it keeps settings that admin requests changed."""
 
 import logging
 from collections.abc import Collection, Iterable
@@ -18,9 +18,10 @@ T = TypeVar("T", bound=msgspec.Struct)
 def with_saved(
     config: T, disk: Disk, path: str, *, fixed: Collection[str], stronger: Collection[str]
 ) -> T:
-    """The settings with those of the file on top.
+    """The settings, overridden by those of the file.
 
-    What is `fixed` is never taken from it, and what is `stronger` stands on the command line.
+    Keys in `fixed` are never taken from the file; keys in `stronger` stand on the command line and
+    win.
     """
     written = WrittenSettings.in_text(load_text(disk, path) or "", path)
     chosen = {

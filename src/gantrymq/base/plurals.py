@@ -1,4 +1,4 @@
-"""Small words in what people read."""
+"""Plurals in texts for people."""
 
 
 def counted(number: int, noun: str, plural: str | None = None, *, form: str = "") -> str:

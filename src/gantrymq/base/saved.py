@@ -1,4 +1,4 @@
-"""A table in a JSON file: changed in memory at once, on disk soon, and whoever cares can wait."""
+"""A table in a JSON file: it changes in memory at once and on disk soon."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ class SavedFile:
         self._turn = asyncio.Lock()
 
     async def save(self, text: str) -> None:
-        """Return once this text, or a newer one, is on disk. Raises OSError when it cannot be."""
+        """Wait until this text, or a newer one, is on disk. Raises OSError if that fails."""
         self._text = text
         self._wanted += 1
         mine = self._wanted

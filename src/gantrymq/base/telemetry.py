@@ -1,4 +1,4 @@
-"""Logs where operators look for them: a rotating file, written off the event loop."""
+"""Logging to a rotating file, written off the event loop."""
 
 import logging
 import logging.handlers
@@ -13,7 +13,7 @@ LINES_WAITING_MAX = 10_000
 
 
 class _DroppingHandler(logging.handlers.QueueHandler):
-    """Never blocks: a line that finds the queue full is dropped rather than holding the loop."""
+    """Drops a line if the queue is full, so that it never blocks the event loop."""
 
     def enqueue(self, record: logging.LogRecord) -> None:
         try:

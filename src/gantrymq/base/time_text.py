@@ -42,7 +42,7 @@ _LENGTH_MS_MAX: Final = 100 * 366 * 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A point in time, and what had to be decided to find it."""
+    """A point in time, with a note if the text was ambiguous."""
 
     ms: int
     note: str | None = None
@@ -63,7 +63,7 @@ def parse_moment(text: str, zone: str, now_ms: int) -> int:
 
 
 def parse_period(since: str | None, until: str | None, zone: str, now_ms: int) -> Period:
-    """Two moments with time between them; either may be left out."""
+    """A period between two moments; either may be None. An empty period is an error."""
     begin = None if since is None else find_moment(since, zone, now_ms)
     end = None if until is None else find_moment(until, zone, now_ms)
     if begin is not None and end is not None and begin.ms >= end.ms:
@@ -80,7 +80,7 @@ def parse_period(since: str | None, until: str | None, zone: str, now_ms: int) -
 
 
 def find_moment(text: str, zone: str, now_ms: int) -> Moment:
-    """The moment, with a note where the clocks of the zone leave a choice."""
+    """The moment, with a note if the clocks of the zone skip or repeat the time."""
     words = " ".join(text.strip().lower().split())
     if words == "now":
         return Moment(now_ms)
@@ -139,7 +139,7 @@ def _day(word: str, text: str, region: ZoneInfo, now_ms: int) -> date:
     near = {"today": 0, "yesterday": -1, "tomorrow": 1}
     if word in near:
         return today + timedelta(days=near[word])
-    if word in DAYS:  # the latest one, which may be today
+    if word in DAYS:  # the latest such day, which may be today
         return today - timedelta(days=(today.weekday() - DAYS.index(word)) % 7)
     try:
         day = date.fromisoformat(word)
@@ -198,7 +198,7 @@ def _name_in(link: Path) -> str:
 
 
 def _placed(local: datetime, region: ZoneInfo) -> Moment:
-    """When the clocks of the region show this time; the first time of two, the jump if never."""
+    """The moment of a local time: the first of two; the jump if the clocks skip it."""
     first, second = local.replace(tzinfo=region), local.replace(tzinfo=region, fold=1)
     before, after = first.utcoffset(), second.utcoffset()
     assert before is not None

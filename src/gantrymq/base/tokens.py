@@ -1,7 +1,7 @@
-"""Random names that no two runs share: of files, of runs, of writers.
+"""Random names, unique to each run: of files, runs and writers.
 
-What *decides* by chance takes a `random.Random`, so that a simulation can repeat it. A name decides
-nothing, so it comes from the machine; ruff's TID251 refuses that elsewhere.
+Code that *decides* by chance takes a `random.Random`, so that a simulation can repeat it. A name
+decides nothing, so it comes from the machine; ruff's TID251 refuses that elsewhere.
 """
 
 import secrets

@@ -1,8 +1,8 @@
 """Pauses between rounds of upkeep: flushing, saving, scanning, registering.
 
-A round may come late without anybody noticing, unlike a time-out or a message whose time has come.
-On an ordinary event loop these are plain timers. A loop whose time is moved by a test
-(`gantrymq.testing`) may let rounds of an idle server fall together, so that a day passes quickly.
+A round may be late without harm, unlike a time-out or a delayed message. On an ordinary event loop
+these are plain timers. A loop in virtual time (`gantrymq.testing`) may merge rounds of an idle
+server, so that a simulated day passes quickly.
 """
 
 import asyncio

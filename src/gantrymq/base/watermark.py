@@ -1,4 +1,4 @@
-"""One idea for three needs: flushed, replicated and dispatched offsets that others wait for."""
+"""A watermark: a number that only grows, on which requests wait (flushed, replicated, ...)."""
 
 import asyncio
 import heapq
@@ -39,7 +39,7 @@ class Watermark:
         self._serial = count()
 
     def advance(self, value: int) -> None:
-        """Raise the mark and run, lowest target first, every callback that it has reached."""
+        """Raise the mark and run every callback that it has reached, lowest target first."""
         assert value >= self.value, f"a watermark never falls: {self.value} to {value}"
         self.value = value
         waiting = self._waiting
@@ -61,7 +61,7 @@ class Watermark:
         return parked
 
     def withdrawn(self) -> None:
-        """One more is not wanted: a mark that stands still must not collect them."""
+        """Count a cancelled callback; many are removed from the heap, so that it cannot grow."""
         self._withdrawn += 1
         waiting = self._waiting
         if self._withdrawn > WITHDRAWN_MIN and 2 * self._withdrawn > len(waiting):
@@ -71,7 +71,7 @@ class Watermark:
 
     @property
     def waiting(self) -> int:
-        """How many callbacks are still wanted."""
+        """How many callbacks wait and are not cancelled."""
         return len(self._waiting) - self._withdrawn
 
     async def reach(self, target: int) -> None:
