@@ -1,8 +1,8 @@
 """One connection, the same class on both ends, because the protocol is symmetric.
 
-A read chunk is cut into commands in one go. A response wakes its caller. A request goes to
+Each received chunk is cut into commands at once. A response wakes its caller. A request goes to
 `answer`, a plain function: it replies at once, parks the request for later, or starts a task.
-Whatever is replied within one turn of the loop leaves in one write.
+All replies of one turn of the event loop leave in one write.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ Answer = Callable[["Connection", Command], None]
 
 
 class ConnectionLost(GantryError):
-    """The peer went away before it answered."""
+    """The connection closed before the peer answered."""
 
 
 class CallTimeout(GantryError):
@@ -47,13 +47,13 @@ class CallTimeout(GantryError):
 
 
 class PendingCall(Protocol):
-    """Whoever waits for an answer."""
+    """A call that waits for its response."""
 
     deadline: float
     """In the loop's time."""
 
     def settle(self, answer: Command | GantryError) -> None:
-        """Called once: with the response, or with CallTimeout or ConnectionLost."""
+        """Called exactly once: with the response, or with CallTimeout or ConnectionLost."""
 
 
 class _Call:
@@ -74,12 +74,12 @@ class _Call:
 
 
 def refuse_requests(connection: "Connection", command: Command) -> None:
-    """The default for clients: a request nobody wants is answered with code 3."""
+    """The default of clients: answer every request with code 3 (not supported)."""
     connection.reply(command, 3, remark=f" request type {command.code} not supported")
 
 
 class Connection(asyncio.Protocol):
-    """A peer, and what is under way with it."""
+    """A connection to a peer, with its pending calls and unanswered requests."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):
     # asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # A cast, not a check: uvloop's transports are none of asyncio's by descent.
+        # A cast, not a check: uvloop's transports are no subclasses of asyncio's.
         self.transport = cast(asyncio.Transport, transport)
         self.loop = asyncio.get_running_loop()
         self.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
@@ -158,7 +158,7 @@ class Connection(asyncio.Protocol):
     # requests and responses coming in
 
     def _sniff(self, first: int) -> bool:
-        """The first byte tells TLS from plain frames, whose size never needs it."""
+        """Refuse a peer whose first byte begins no plain frame, such as a TLS handshake."""
         self._sniffed = True
         if first in CLEAR_FIRST_BYTES:
             return True
@@ -193,10 +193,10 @@ class Connection(asyncio.Protocol):
             self.loop.call_soon(self._next_turn)
 
     def _note_slow_turn(self, took: float, commands: Sequence[Command]) -> None:
-        """Requests that were answered so slowly kept other peers waiting, and are worth a warning.
+        """Log a warning about requests whose answer kept other peers waiting.
 
-        A client that only took in answers, such as a reader of megabytes on a busy machine, kept
-        nobody waiting but itself.
+        A client that only received responses, such as a reader of megabytes on a busy machine,
+        delayed only itself.
         """
         asked = dict.fromkeys(each.code for each in commands if not each.flag & RESPONSE_FLAG)
         level = logging.WARNING if asked else logging.DEBUG
@@ -209,7 +209,7 @@ class Connection(asyncio.Protocol):
             self._take_turn()
 
     def _refuse_bytes(self, error: ProtocolError) -> None:
-        """Nothing after a bad frame can be trusted; what was answered before it still leaves."""
+        """Close after a bad frame: nothing after it can be trusted. Earlier replies still leave."""
         log.warning("%s sent bytes that are no frame, closed: %s", self.address, error)
         self._buffer.clear()
         self._flush()
@@ -247,7 +247,7 @@ class Connection(asyncio.Protocol):
         self.write(encode(answer))
 
     def reply_frame(self, *parts: bytes) -> None:
-        """Answer with a frame already built (the hot path). Not for one-way requests."""
+        """Reply with a frame that is already built (the hot path). Not for one-way requests."""
         self._one_answered()
         if self.open:
             if not self._out:
@@ -266,7 +266,7 @@ class Connection(asyncio.Protocol):
             await self._answered
 
     def write(self, data: bytes) -> None:
-        """Put bytes behind what this turn has written so far."""
+        """Append bytes to the output of this turn."""
         if self.open:
             if not self._out:
                 self.loop.call_soon(self._flush)
@@ -286,7 +286,7 @@ class Connection(asyncio.Protocol):
     # calling the peer
 
     def submit(self, command: Command, timeout: float) -> asyncio.Future[Command]:
-        """Send a request; the future is its response, or CallTimeout, or ConnectionLost."""
+        """Send a request; the future is its response, CallTimeout or ConnectionLost."""
         future: asyncio.Future[Command] = self.loop.create_future()
         if not self.open:
             future.set_exception(ConnectionLost(f"{self.address} is not connected"))
@@ -296,9 +296,9 @@ class Connection(asyncio.Protocol):
         return future
 
     def expect(self, call: PendingCall) -> int:
-        """The number for a request whose frame the caller builds and writes itself (the hot path).
+        """Register a call whose frame the caller writes itself (the hot path); returns its number.
 
-        Only while the connection is open. Whatever becomes of the request is told to `call`.
+        Only while the connection is open. `call` gets the outcome.
         """
         opaque = next(self._opaques) & 0x7FFF_FFFF
         self._calls[opaque] = call
@@ -315,7 +315,7 @@ class Connection(asyncio.Protocol):
         return next(self._opaques) & 0x7FFF_FFFF
 
     def oneway(self, command: Command) -> None:
-        """Send a request that is never answered; lost without a word if the peer is gone."""
+        """Send a one-way request; it is silently lost if the connection is closed."""
         command.flag |= ONEWAY_FLAG
         command.opaque = self.next_number()
         self.write(encode(command))
@@ -327,7 +327,7 @@ class Connection(asyncio.Protocol):
         self._sweep = self.loop.call_at(at, self._sweep_calls)
 
     def _sweep_calls(self) -> None:
-        """One timer serves every call: fail what is overdue, wake again for the next."""
+        """Fail the overdue calls and set the timer for the next; one timer serves all calls."""
         now = self.loop.time()
         self._sweep, self._sweep_at = None, float("inf")
         overdue = [opaque for opaque, call in self._calls.items() if call.deadline <= now]
@@ -352,7 +352,7 @@ class Connection(asyncio.Protocol):
             self.transport.pause_reading()
 
     def stop_reading(self) -> None:
-        """Take no further requests; answers still leave."""
+        """Read no further requests; replies still leave."""
         self._set_reading(False)
 
     def close(self) -> None:

@@ -34,7 +34,7 @@ Guard = Callable[[Connection, Command], None]
 
 
 class HandlerTable:
-    """Everything a server answers: code to handler, hot or slow."""
+    """All requests that a server answers: code to handler, hot or slow."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class HandlerTable:
         assert not clash, f"codes in both tables: {sorted(clash)}"
 
     def without(self, *codes: int) -> "HandlerTable":
-        """The same table minus some codes (a broker's fast port takes no pulls)."""
+        """The same table without some codes (a broker's fast port takes no pulls)."""
         return HandlerTable(
             {c: h for c, h in self.hot.items() if c not in codes},
             {c: h for c, h in self.slow.items() if c not in codes},
@@ -158,7 +158,7 @@ class Server:
             )
 
     def _reply_error(self, connection: Connection, command: Command, error: Exception) -> None:
-        """The one place where an exception becomes a response code."""
+        """Reply with the response code for an exception; the only place that maps them."""
         if isinstance(error, GantryError):
             connection.reply(command, error.code, remark=str(error))
         else:
@@ -179,7 +179,7 @@ class Server:
                     connection.close()
 
     async def stop(self) -> None:
-        """Take no more requests, answer what was accepted, close."""
+        """Stop reading requests, answer those accepted, then close."""
         self._stopping = True
         if self._idle_scan is not None:
             self._idle_scan.cancel()
