@@ -1,5 +1,5 @@
-"""What every producer and consumer of one client id shares.
+"""What all producers and consumers with one client id share.
 
-Name servers and their addresses, routes, connections, heartbeats, options and errors. Nothing here
-sends or reads messages.
+Name server addresses, routes, connections, heartbeats, options and errors. Nothing here sends or
+reads messages.
 """

@@ -1,8 +1,8 @@
-"""Where a client begins: which name servers there are, and which of them it talks to.
+"""The addresses of the name servers, and which one a client uses.
 
 Strongest first: the address given in code; the process option (`python -X
 rocketmq.namesrv.addr=HOST:PORT`); the environment's NAMESRV_ADDR; an HTTP page that lists them,
-asked only when its host is set, and again every two minutes.
+read only when its host is set, and again every two minutes.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _NO_ADDRESS = (
 
 
 class AddressPageBroken(ClientError):
-    """The HTTP address server gave nothing that could be used."""
+    """The HTTP address server did not answer with a list of addresses."""
 
 
 def split_list(text: str) -> list[str]:
@@ -44,7 +44,7 @@ def split_list(text: str) -> list[str]:
 def find_addresses(
     in_code: str | None, process: Mapping[str, object], environment: Mapping[str, str]
 ) -> list[str]:
-    """The addresses that are written down somewhere; the strongest place that has any wins."""
+    """The addresses from code, process option or environment: the first of these that has any."""
     in_process = process.get(PROCESS_OPTION)
     texts = (
         in_code,
@@ -58,7 +58,7 @@ def find_addresses(
 
 
 def find_page_host(options: ClientOptions, process: Mapping[str, object]) -> str | None:
-    """The host of the address page, if anybody set one: never a stranger's by default."""
+    """The host of the address page; None unless an option sets it: there is no default host."""
     if options.address_server_host:
         return options.address_server_host
     host = process.get(PROCESS_DOMAIN)
@@ -66,7 +66,7 @@ def find_page_host(options: ClientOptions, process: Mapping[str, object]) -> str
 
 
 class NameServers:
-    """The known name servers. One is kept until it fails; the first is chosen by chance."""
+    """The known name servers. The first is chosen at random and used until it fails."""
 
     def __init__(self, addresses: list[str], rng: random.Random) -> None:
         self._addresses = list(addresses)
@@ -77,17 +77,17 @@ class NameServers:
         return list(self._addresses)
 
     def in_order(self) -> list[str]:
-        """All of them, the one in use first."""
+        """All addresses, the one in use first."""
         at = self._at
         return self._addresses[at:] + self._addresses[:at]
 
     def keep(self, address: str) -> None:
-        """This one answered: begin with it next time."""
+        """Use this address first from now on."""
         if address in self._addresses:
             self._at = self._addresses.index(address)
 
     def replace(self, addresses: list[str]) -> bool:
-        """Take a new list, staying with the one in use if it is still there."""
+        """Take a new list; keep the address in use if listed. False when nothing changed."""
         if not addresses or sorted(addresses) == sorted(self._addresses):
             return False
         current = self.in_order()[:1]
@@ -98,7 +98,7 @@ class NameServers:
 
 
 class _Page(asyncio.Protocol):
-    """An HTTP/1.0 answer, gathered until the server closes."""
+    """An HTTP/1.0 answer, collected until the server closes the connection."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -154,5 +154,5 @@ def parse_page(data: bytes, where: str) -> list[str]:
 
 
 def no_address() -> NoNameServer:
-    """The one error for a client that was told nothing."""
+    """The error for a client without any name server address."""
     return NoNameServer(_NO_ADDRESS)

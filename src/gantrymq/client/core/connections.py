@@ -1,4 +1,4 @@
-"""The open connections of one client, by address, each made when first needed."""
+"""The connections of one client, by address, each opened when first needed."""
 
 import asyncio
 import os
@@ -14,12 +14,12 @@ SILENT_CALLS_MAX: Final = 2
 
 
 class BrokerConnection(Connection):
-    """A connection whose user can wait until the peer has taken what was written."""
+    """A connection whose user can wait until written bytes have left."""
 
     _until_drained: asyncio.Future[None] | None = None
 
     async def drained(self) -> None:
-        """Return at once unless much is still to be written; then when it has left."""
+        """Wait while the write buffer is above its limit."""
         if self.slow_reader and self.open:
             if self._until_drained is None:
                 self._until_drained = self.loop.create_future()
@@ -40,7 +40,7 @@ class BrokerConnection(Connection):
 
 
 class Connections:
-    """One connection an address. Callers that need the same one wait for the same connect."""
+    """One connection an address. Callers of the same address share one connect."""
 
     def __init__(
         self,
@@ -58,12 +58,12 @@ class Connections:
         self._closed = False
 
     def ready(self, address: str) -> BrokerConnection | None:
-        """The connection if it is open right now."""
+        """The connection if it is open; else None."""
         connection = self._open.get(address)
         return connection if connection is not None and connection.open else None
 
     async def get(self, address: str, timeout: float | None = None) -> BrokerConnection:
-        """The connection, made if need be; raises ConnectFailed."""
+        """The connection, opened if needed; raises ConnectFailed."""
         connection = self.ready(address)
         if connection is not None:
             return connection
@@ -72,7 +72,7 @@ class Connections:
             making = asyncio.create_task(self._make(address, timeout))
             self._making[address] = making
             making.add_done_callback(lambda _: self._making.pop(address, None))
-        # Shielded: one caller that gives up must not take the connect away from the others.
+        # Shielded: a caller that is cancelled must not cancel the connect of the others.
         return await asyncio.shield(making)
 
     async def _make(self, address: str, timeout: float | None) -> BrokerConnection:
@@ -95,15 +95,15 @@ class Connections:
         return connection
 
     def heard(self, connection: Connection) -> None:
-        """The peer answered."""
+        """Note that the peer answered."""
         self.silent.pop(connection, None)
 
     def unheard(self, connection: Connection) -> None:
-        """A call got no answer in time. A peer that vanished without a word is found here."""
+        """Count a call without an answer; after SILENT_CALLS_MAX in a row close the connection."""
         silent = self.silent.get(connection, 0) + 1
         self.silent[connection] = silent
         if silent >= SILENT_CALLS_MAX:
-            # Out of the table first: the loss itself is only reported in the loop's next turn.
+            # Remove it from the table first: `lost` runs only in the loop's next turn.
             for address in [a for a, known in self._open.items() if known is connection]:
                 del self._open[address]
             connection.abort()
@@ -119,10 +119,10 @@ class Connections:
         return list(self._open)
 
     def let_go(self) -> None:
-        """In a forked child: give the parent's sockets up without a word on the wire.
+        """In a forked child: release the parent's sockets without sending anything.
 
-        Their numbers now lead nowhere instead of being closed, because the objects that hold them
-        live on and would otherwise close somebody else's descriptor later.
+        The descriptors are pointed to /dev/null instead of closed, because the socket objects still
+        exist and would later close a descriptor with the same number.
         """
         nowhere = os.open(os.devnull, os.O_RDWR)
         for connection in self._open.values():
@@ -132,7 +132,7 @@ class Connections:
         os.close(nowhere)
 
     async def close(self) -> None:
-        """Close everything once what was written has left."""
+        """Close all connections after their written bytes have left."""
         self._closed = True
         for making in list(self._making.values()):
             making.cancel()

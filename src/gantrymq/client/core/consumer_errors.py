@@ -1,21 +1,21 @@
-"""What can go wrong with a message that was delivered, and with a consumer that was set up."""
+"""Errors of consumers and of delivered messages."""
 
 from gantrymq.base.errors import GantryError
 
 
 class AlreadyFinished(GantryError):
-    """A message is finished by one verb, once."""
+    """The message was finished before, by ack, retry or dead."""
 
     def __init__(self, msg_id: str, how: str) -> None:
         super().__init__(f"message {msg_id} was finished already ({how}); a verb counts once")
 
 
 class ConsumerMisused(GantryError):
-    """The consumer was asked for something its settings rule out; the text says what."""
+    """The call does not fit the settings of the consumer; the text says why."""
 
 
 class QueueNotAssigned(GantryError):
-    """The queue is not, or no longer, this consumer's."""
+    """This consumer does not hold the queue, or no longer."""
 
 
 class HandlerRefused(GantryError):

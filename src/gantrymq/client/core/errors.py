@@ -1,4 +1,4 @@
-"""What can go wrong for whoever uses a client, each with the text that helps."""
+"""Errors that users of a client see; each text says what to do."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,11 @@ TRANSPORT_ERRORS = (ConnectFailed, ConnectionLost, CallTimeout)
 
 
 class ClientError(GantryError):
-    """The root of the client's errors."""
+    """The base of the client's errors."""
 
 
 class NoNameServer(ClientError):
-    """There is no address to begin with, or nobody answers at any of them."""
+    """No name server address is set, or no name server answers."""
 
 
 class NoRoute(ClientError):
@@ -32,23 +32,23 @@ class NoRoute(ClientError):
 
 
 class BrokerUnknown(ClientError):
-    """No route names this broker (any more)."""
+    """No route names this broker, or no longer."""
 
 
 class NotStarted(ClientError):
-    """Used before `async with` or `start()`."""
+    """The client was used before `async with` or `start()`."""
 
 
 class Closed(ClientError):
-    """Used after it was closed."""
+    """The client was used after it was closed."""
 
 
 class ForkedError(ClientError):
-    """An asynchronous client was carried into a forked child, where its sockets are not its own."""
+    """An asynchronous client was used in a forked child; its sockets belong to the parent."""
 
 
 class HookFailed(ClientError):
-    """A hook raised before a request: it was not sent."""
+    """A hook raised before a request, so the request was not sent."""
 
 
 class BrokerRefused(ClientError):
@@ -63,15 +63,15 @@ class BrokerRefused(ClientError):
 
 
 class MessageRefused(ClientError):
-    """The client itself will not send this message; nothing went to a broker."""
+    """The client refuses this message; it sent nothing to a broker."""
 
 
 class WindowFull(ClientError):
-    """As many sends are under way as the window allows: wait with `room()` first."""
+    """The window of pending sends is full: wait with `room()` first."""
 
 
 class SendFailed(ClientError):
-    """All tries are used up, or the answer was one that another try would not change."""
+    """All tries failed, or the error is one that another try would not change."""
 
     def __init__(self, topic: str, tries: Sequence[str], cause: Exception) -> None:
         count = counted(len(tries), "try", "tries")

@@ -1,4 +1,4 @@
-"""Telling brokers that a client lives, and what its groups want."""
+"""Heartbeats: tell brokers that a client is alive, and the subscriptions of its groups."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ Provider = Callable[[], ConsumerData]
 
 
 class HeartbeatGroups:
-    """The groups of one client id: what a heartbeat is made of."""
+    """The groups of one client id, from which heartbeats are built."""
 
     def __init__(self) -> None:
         self._producers: dict[str, int] = {}
@@ -33,14 +33,14 @@ class HeartbeatGroups:
         self._promised: set[str] = set()
 
     def promise_consumer(self, group: str) -> None:
-        """A member of this group will be added: no other one may take its place meanwhile."""
+        """Reserve this group for a consumer that will be added soon."""
         self._promised.add(group)
 
     def add_producer(self, group: str) -> None:
         self._producers[group] = self._producers.get(group, 0) + 1
 
     def drop_producer(self, group: str) -> bool:
-        """One member fewer; True when it was the last."""
+        """Remove one producer of the group; True when it was the last."""
         left = self._producers.get(group, 0) - 1
         if left > 0:
             self._producers[group] = left
@@ -49,7 +49,7 @@ class HeartbeatGroups:
 
     @property
     def any_producer(self) -> str | None:
-        """A producer group that heartbeats name, if there is one."""
+        """A producer group that heartbeats name; None without one."""
         return next(iter(self._producers), INNER_PRODUCER if self._consumers else None)
 
     def add_consumer(self, group: str, provider: Provider) -> None:
@@ -87,7 +87,7 @@ class HeartbeatGroups:
 
 
 class Heartbeats:
-    """Sends them: to masters for producers, to every broker once there is a consumer."""
+    """Sends heartbeats: to masters only, or to every broker when there is a consumer."""
 
     def __init__(self, instance: "Instance", groups: HeartbeatGroups) -> None:
         self._instance, self._groups = instance, groups
@@ -101,25 +101,25 @@ class Heartbeats:
         return self._instance.routes.all_addresses(masters_only=not self._groups.any_consumer)
 
     async def send_all(self) -> None:
-        """One heartbeat to everybody, side by side; who cannot be reached is only logged."""
+        """Send a heartbeat to all targets at once; failures are only logged."""
         if not self._groups.empty:
             await self._send(self.targets())
 
     async def send_again(self, address: str) -> None:
-        """One heartbeat to a broker that forgot this client when the connection was lost."""
+        """Send a heartbeat to a broker that forgot this client when the connection was lost."""
         if not self._groups.empty and address in self.targets():
             await self._send([address])
 
     async def send_new(self) -> None:
-        """One heartbeat to those brokers that have not had one yet."""
+        """Send a heartbeat to brokers that have not answered one yet."""
         if not self._groups.empty:
             await self._send([a for a in self.targets() if a not in self.versions])
 
     async def introduce_again(self) -> None:
-        """Have brokers write down anew where this client is.
+        """Make brokers register this client's connection again.
 
-        RocketMQ's broker forgets it when any producer group leaves the client, and no heartbeat of
-        the groups that stay reminds it: replies to requests would be lost from then on.
+        RocketMQ's broker drops it when any producer group leaves the client, and heartbeats of the
+        remaining groups do not restore it: replies to requests would be lost from then on.
         """
         group = self._groups.any_producer
         if group is not None:
@@ -128,8 +128,8 @@ class Heartbeats:
 
     async def _send(self, addresses: list[str]) -> None:
         body = fastjson.dumps(self._groups.body(self._instance.client_id))
-        # A task of its own: whoever asked may be cancelled, but what has left must be answered
-        # before the group says good-bye.
+        # A task of its own: the caller may be cancelled, but `unregister` must wait for the
+        # answers to heartbeats that were sent.
         task = self._instance.spawn(self._send_to(addresses, body))
         self._under_way[task] = None
         task.add_done_callback(lambda task: self._under_way.pop(task, None))
@@ -154,7 +154,7 @@ class Heartbeats:
             self.introduced[address] = None
 
     def keep(self, addresses: list[str]) -> None:
-        """Forget what is known of brokers that are gone."""
+        """Forget brokers that are not at these addresses."""
         for table in (self.versions, self.introduced):
             for address in [a for a in table if a not in addresses]:
                 del table[address]
@@ -164,8 +164,8 @@ class Heartbeats:
     ) -> None:
         """Tell every broker that a group has left this client."""
         if self._under_way:
-            # Brokers work on heartbeats and good-byes side by side: a heartbeat that was not
-            # answered yet could bring the group back, and its member would stay as a ghost.
+            # Brokers handle heartbeats and unregistrations concurrently: a heartbeat that is not
+            # answered yet could register the group again after it left.
             await asyncio.wait(list(self._under_way), timeout=UNREGISTER_SECONDS_MAX)
         header = UnregisterClientRequest(
             client_id=self._instance.client_id,

@@ -1,4 +1,4 @@
-"""Who a client says it is, and the ids it gives to its messages."""
+"""The address of a client, and the ids it gives to its messages."""
 
 import datetime
 import ipaddress
@@ -14,7 +14,7 @@ _NOWHERE: Final = ("192.0.2.1", 9)
 
 
 def local_ip() -> str:
-    """The address this machine would send from; the loopback when it has no network."""
+    """The address that this machine sends from; the loopback without a network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(_NOWHERE)
@@ -24,7 +24,7 @@ def local_ip() -> str:
 
 
 def month_bounds_ms(now_ms: int) -> tuple[int, int]:
-    """First moment of the local month that holds `now_ms`, and of the next one."""
+    """The begin, in ms, of the local month of `now_ms`, and of the next month."""
     first = datetime.datetime.fromtimestamp(now_ms / 1000).astimezone()
     first = first.replace(day=1, hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     following = (first + datetime.timedelta(days=32)).replace(day=1)
@@ -32,7 +32,7 @@ def month_bounds_ms(now_ms: int) -> tuple[int, int]:
 
 
 class MessageIds:
-    """UNIQ_KEYs for one client. Their time counts from the start of the month, as RocketMQ's."""
+    """Makes the UNIQ_KEYs of one client. Their time counts from the start of the month."""
 
     def __init__(self, client_ip: str, pid: int, salt: int, clock: WallClock) -> None:
         self._address = _packed(client_ip)
@@ -41,7 +41,7 @@ class MessageIds:
         self._ids: UniqueIds
 
     def next(self) -> tuple[str, int]:
-        """A new id and the moment it was made."""
+        """A new id and its time in ms."""
         now_ms = self._clock.now_ms()
         if now_ms >= self._month_end_ms:
             start_ms, self._month_end_ms = month_bounds_ms(now_ms)
@@ -50,7 +50,7 @@ class MessageIds:
 
 
 def _packed(client_ip: str) -> bytes:
-    """The address as bytes; a `clientIP` that is a name still gives ids of the right length."""
+    """The address as bytes; 127.0.0.1 for a `clientIP` that is a name, to keep the length."""
     try:
         return ipaddress.ip_address(client_ip).packed
     except ValueError:

@@ -1,4 +1,4 @@
-"""One client id: the connections, routes and timers that its producers and consumers share."""
+"""The instance of one client id: connections, routes and timers that its clients share."""
 
 import asyncio
 import logging
@@ -65,7 +65,7 @@ Handler = Callable[[Connection, Command], Awaitable[Command | None]]
 
 
 def _is_brokers_word(code: int, refused: BrokerRefused) -> bool:
-    """Whether a request that every name server knows was not understood: a broker was asked."""
+    """Whether the peer is a broker: it refused a request that every name server supports."""
     unknown = refused.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     return unknown and code in _KNOWN_TO_EVERY_NAMESRV
 
@@ -77,11 +77,11 @@ class Hook(Protocol):
         """May add extension fields, for instance a signature; an exception stops the request."""
 
     def after_response(self, address: str, command: Command, response: Command) -> None:
-        """The answer to that very request; it stands, whatever is raised here."""
+        """Sees the answer to that request; an exception here does not change the result."""
 
 
 class Instance:
-    """Shared by everything with one client id in one event loop; counts its users."""
+    """Shared by all clients with one client id in one event loop; counts its users."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class Instance:
     # life
 
     async def start(self) -> None:
-        """One more user; the first one finds the name servers and starts the timers."""
+        """Add a user; the first one finds the name servers and starts the timers."""
         async with self._lock:
             if self._state == "closed":
                 raise Closed(f"client {self.client_id} is closed")
@@ -134,7 +134,7 @@ class Instance:
             self._users += 1
 
     async def close(self) -> None:
-        """One user fewer; the last one closes everything."""
+        """Remove a user; the last one closes the connections."""
         async with self._lock:
             self._users -= 1
             if self._users > 0 or self._state == "closed":
@@ -149,7 +149,7 @@ class Instance:
         return self._state == "open"
 
     def check_usable(self) -> None:
-        """Raise what a user of a client that cannot work should read."""
+        """Raise ForkedError, Closed or NotStarted unless the client can be used."""
         if os.getpid() != self.pid:
             raise ForkedError(
                 "this client was made before a fork; make a new one in the child, "
@@ -172,7 +172,7 @@ class Instance:
         self.routes.on_change.append(self._on_routes)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """A task that ends with the instance."""
+        """Start a task that ends with the instance."""
         return self._background.spawn(work)
 
     # name servers
@@ -217,9 +217,9 @@ class Instance:
         timeout: float | None = None,
         expect: Collection[int] = (0,),
     ) -> tuple[R, Command]:
-        """Ask the name server in use; if it does not answer, the next one, and keep that.
+        """Ask the name server in use; if it does not answer, ask the next one and use that.
 
-        However many there are, all of them together have a few seconds.
+        All tries together have a few seconds, however many name servers there are.
         """
         failures = []
         now, addresses = asyncio.get_running_loop().time, self._namesrv.in_order()
@@ -265,9 +265,9 @@ class Instance:
         timeout: float | None = None,
         expect: Collection[int] = (0,),
     ) -> tuple[R, Command]:
-        """Send a request, connecting if need be. An answer whose code is not expected raises.
+        """Send a request, connecting if needed. Raises BrokerRefused for a code not expected.
 
-        The header is None when an expected error code came without fields: look at the code first.
+        The header is None when an expected error code came without fields: check the code first.
         """
         command = Command(code=call.code, ext=header.to_ext(), body=body, codec=self.codec)
         answer = await self.exchange(address, command, timeout)
@@ -280,7 +280,7 @@ class Instance:
     async def exchange(
         self, address: str, command: Command, timeout: float | None = None
     ) -> Command:
-        """One request, one answer, whatever its code."""
+        """Send a request and return the answer, whatever its code."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (timeout or self.options.call_timeout_ms / 1000)
         connection = await self.connections.get(address, deadline - loop.time())
@@ -295,14 +295,14 @@ class Instance:
         return answer
 
     async def oneway(self, address: str, call: Call[Q, R], header: Q, body: bytes = b"") -> None:
-        """Send a request that nobody answers; raises only when there is no connection."""
+        """Send a one-way request; raises only without a connection or if a hook raises."""
         command = Command(code=call.code, ext=header.to_ext(), body=body, codec=self.codec)
         connection = await self.connections.get(address)
         self.before_request(address, command)
         connection.oneway(command)
 
     def before_request(self, address: str, command: Command) -> None:
-        """Show a request to the hooks; one that objects stops it, whoever sends it."""
+        """Pass a request to the hooks; raises a hook's GantryError, or else HookFailed."""
         for hook in self.hooks:
             try:
                 hook.before_request(address, command)
@@ -312,7 +312,7 @@ class Instance:
                 raise HookFailed(f"a hook stopped the request to {address}: {error!r}") from error
 
     def after_response(self, address: str, command: Command, answer: Command) -> None:
-        """Show them its answer. The peer has done its work: nothing they raise undoes that."""
+        """Pass the answer to the hooks; their exceptions do not change the result."""
         for hook in self.hooks:
             try:
                 hook.after_response(address, command, answer)
@@ -328,7 +328,7 @@ class Instance:
             self.spawn(self.heartbeats.send_all())
 
     def register_consumer(self, group: str, provider: Provider) -> None:
-        """From now on heartbeats carry what `provider` says of this group."""
+        """From now on heartbeats have this group's data, as `provider` returns it."""
         self.groups.add_consumer(group, provider)
 
     async def unregister_producer(self, group: str) -> None:
@@ -342,7 +342,7 @@ class Instance:
             await self.heartbeats.unregister(consumer_group=group)
 
     async def heartbeat_now(self) -> None:
-        """Tell every broker at once, not at the next turn."""
+        """Send heartbeats to all brokers now, not at the next interval."""
         await self.heartbeats.send_all()
 
     async def _beat(self) -> None:
@@ -350,11 +350,11 @@ class Instance:
         await self.heartbeats.send_all()
 
     def _forget_lost_brokers(self) -> None:
-        """Brokers that left every route are let go, connection and all."""
+        """Forget brokers that are in no route, and close their connections."""
         known = self.routes.all_addresses()
         self.heartbeats.keep(known)
         keep = {*known, *self._namesrv.addresses}
-        # Only idle ones: an administrator talks to brokers that no route of this client names.
+        # Only idle ones: an Admin uses brokers that are in no route of this client.
         oldest = asyncio.get_running_loop().time() - FORGET_IDLE_SECONDS
         for address in self.connections.addresses:
             connection = self.connections.ready(address)
@@ -371,9 +371,9 @@ class Instance:
     # requests of the broker
 
     def on_request(self, code: int, handler: Handler) -> Callable[[], None]:
-        """Let `handler` see requests a broker pushes. Several may: the first answer is sent.
+        """Pass requests of brokers with this code to `handler`; the first answer is sent.
 
-        Returns the function that takes the handler away again.
+        Returns the function that removes the handler.
         """
         handlers = self._handlers.setdefault(code, [])
         handlers.append(handler)
@@ -433,8 +433,9 @@ def shared_instance(
     """The instance for these options in the running loop: an existing one if it fits, else new.
 
     With the default instance name a second consumer of a group gets an instance of its own, since
-    a broker tells the members of a group apart by client id alone. Ports and hooks that were passed
-    are shared only with those who passed the same ones: nobody signs with a stranger's key.
+    a broker tells the members of a group apart by client id alone. An instance with given ports and
+    hooks is shared only with callers that pass the same ones, so that no client signs with the key
+    of another.
     """
     options = options or ClientOptions()
     network, clock = network or _DEFAULT_NETWORK, clock or _DEFAULT_CLOCK
@@ -462,7 +463,7 @@ def shared_instance(
 
 
 def _forget(instance: Instance) -> None:
-    """A closed instance goes, and with its last one the loop: it would be kept alive by them."""
+    """Remove a closed instance; with the last one remove the loop, so that it can be freed."""
     loop = asyncio.get_running_loop()
     left = [other for other in _instances.get(loop, []) if other is not instance]
     if left:
@@ -472,7 +473,7 @@ def _forget(instance: Instance) -> None:
 
 
 def _let_go_in_child() -> None:
-    """After a fork: the sockets are the parent's. Held here, they would outlive its close."""
+    """Release the parent's sockets in a forked child, or they would outlive its close."""
     for instances in list(_instances.values()):
         for instance in instances:
             instance.connections.let_go()

@@ -21,7 +21,7 @@ HOW = "use `async with` or `await start()`"
 
 
 class ClientPorts(NamedTuple):
-    """How a client reaches the world; None is the real thing, tests put their own in."""
+    """Network, clock and randomness of a client; None is the real one. Tests pass others."""
 
     network: Network | None = None
     clock: WallClock | None = None
@@ -49,7 +49,7 @@ class Lifecycle(ABC):
 
     @abstractmethod
     async def _open(self, instance: Instance) -> None:
-        """Build the running part, complete or not at all."""
+        """Build the running part; on an error leave nothing behind."""
 
     @abstractmethod
     async def _shut(self) -> None:
@@ -80,7 +80,7 @@ class Lifecycle(ABC):
         self._state = "open"
 
     async def close(self) -> None:
-        """End in good order; what that means for messages is told by each class."""
+        """Close the client; each class says what happens to its messages."""
         was, self._state = self._state, "closed"
         if was != "open":
             return
@@ -98,7 +98,7 @@ class Lifecycle(ABC):
 
     @property
     def instance(self) -> Instance:
-        """The connections, routes and timers that it shares with its client id."""
+        """The connections, routes and timers shared by all clients with its client id."""
         self._check_open()
         return self._instance
 
@@ -107,7 +107,7 @@ class Lifecycle(ABC):
             raise Closed(f"{self._what} is closed")
 
     def _check_open(self) -> None:
-        """Raise what a user should read who cannot use it now."""
+        """Raise Closed or NotStarted unless the client can be used."""
         self._check_not_closed()
         if self._state == "new":
             raise NotStarted(f"{self._what} is not started: {HOW}")

@@ -5,7 +5,7 @@
     [producer]
     send_timeout_ms = 5000
 
-A misspelt table or option is an error that names the nearest.
+A misspelt table or option is an error that names the most similar one.
 """
 
 import ast
@@ -45,7 +45,7 @@ class OptionsFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_options(path: str | Path) -> OptionsFile:
-    """Read the file; the error says which line of which table to mend."""
+    """Read the file; the error names the table and option to fix."""
     try:
         tables = tomllib.loads(Path(path).read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -37,7 +37,7 @@ take the whole time."""
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back."""
+    """The reply to a request."""
 
     topic: str
     body: bytes
@@ -75,7 +75,7 @@ class Requests:
         """Replies that came when nobody waited for them any more, or never did."""
 
     def open(self) -> tuple[str, asyncio.Future[Reply]]:
-        """A new correlation id and what its reply will be."""
+        """A new correlation id, and the future of its reply."""
         if len(self._open) >= OPEN_MAX:
             raise WindowFull(f"{OPEN_MAX} requests of this client wait for their reply")
         correlation_id = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
@@ -85,11 +85,11 @@ class Requests:
         return correlation_id, future
 
     def close(self, correlation_id: str) -> None:
-        """Nobody waits for this one any more."""
+        """The caller no longer waits for this reply."""
         self._open.pop(correlation_id, None)
 
     async def arrived(self, connection: "Connection", command: Command) -> Command:
-        """A broker hands on a reply. Also a late one is taken: sending it again would not help."""
+        """Take a reply that a broker pushes; accept a late one too, as a resend would not help."""
         header = calls.PUSH_REPLY_MESSAGE_TO_CLIENT.request.parse(command.ext)
         reply = self._read(header, command.body)
         correlation_id = reply.properties.get(p.CORRELATION_ID, "")
@@ -118,7 +118,7 @@ class Requests:
         )
 
     async def introduce(self, instance: "Instance", topic: str) -> None:
-        """Let every broker that may hand on a reply hear of this client first.
+        """Send a heartbeat first to every broker that may push the reply.
 
         A reply may go to any broker of the cluster, not only to those of the topic.
         """

@@ -1,4 +1,4 @@
-"""Where topics live: asked from a name server once, kept fresh, and turned into queues."""
+"""The routes of topics: asked from a name server, refreshed, and turned into queues."""
 
 import asyncio
 import logging
@@ -16,10 +16,10 @@ Fetch = Callable[[str], Awaitable[Route]]
 
 
 def publish_queues(route: Route, topic: str) -> list[Queue]:
-    """The queues a producer may use, by broker name and id.
+    """The queues a producer may send to, by broker name and id.
 
-    An order topic's fixed list goes before everything: its queues stay even while their broker is
-    away, so that a key never wanders to another queue.
+    An order topic's fixed list takes precedence: its queues stay even while their broker is down,
+    so that a key always has the same queue.
     """
     if route.order_topic_conf:
         return _ordered_queues(route.order_topic_conf, topic)
@@ -52,7 +52,7 @@ def _ordered_queues(conf: str, topic: str) -> list[Queue]:
 
 
 def from_template(template: Route, queues_max: int) -> Route:
-    """The route a topic will have once a broker makes it on first send."""
+    """The route that a topic will have when a broker creates it at the first send."""
     datas = [
         msgspec.structs.replace(
             data,
@@ -97,18 +97,18 @@ class Routes:
     # asking
 
     async def get(self, topic: str) -> Route:
-        """The topic's route; raises NoRoute, or what kept the name servers from answering."""
+        """The topic's route; raises NoRoute, or the error of the name servers."""
         route = self._routes.get(topic)
         if route is not None and topic not in self._provisional:
             return route
         return await self.refresh(topic)
 
     def cached(self, topic: str) -> Route | None:
-        """What is known without asking anybody, provisional routes included."""
+        """The cached route, also a provisional one; None without one."""
         return self._routes.get(topic)
 
     async def get_for_sending(self, topic: str, template_topic: str, queues_max: int) -> Route:
-        """The topic's route, or that of the template when the topic is yet to be made."""
+        """The topic's route, or one from the template topic when the topic does not exist yet."""
         route = self._routes.get(topic)
         if route is not None:
             return route
@@ -129,7 +129,7 @@ class Routes:
         return route
 
     async def refresh(self, topic: str) -> Route:
-        """Ask again now. Callers that ask for the same topic share one request."""
+        """Ask a name server now. Callers for the same topic share one request."""
         fetching = self._fetching.get(topic)
         if fetching is None:
             fetching = asyncio.create_task(self._refresh(topic))
@@ -140,7 +140,7 @@ class Routes:
     def _fetched(self, topic: str, task: asyncio.Task[Route]) -> None:
         self._fetching.pop(topic, None)
         if not task.cancelled():
-            task.exception()  # whoever waited has it; with nobody waiting it is no news
+            task.exception()  # marks the error as seen: callers got it through the task
 
     async def _refresh(self, topic: str) -> Route:
         try:
@@ -154,7 +154,7 @@ class Routes:
         return route
 
     async def refresh_all(self) -> None:
-        """Ask for every topic in use again. A route that cannot be had now stays as it was."""
+        """Refresh the routes of all topics in use; one that cannot be fetched stays as it is."""
         for topic in list(self._routes):
             try:
                 await self.refresh(topic)
@@ -165,7 +165,7 @@ class Routes:
     def _set(self, topic: str, route: Route) -> None:
         if self._routes.get(topic) == route:
             return
-        # Last in, last in order: the newest word on a broker's addresses wins.
+        # The newest route comes last in the table, so that its broker addresses win.
         self._routes.pop(topic, None)
         self._routes[topic] = route
         self._brokers = broker_table(self._routes.values())
@@ -183,7 +183,7 @@ class Routes:
     # brokers
 
     def address_of(self, broker_name: str, broker_id: int = 0, any_id: bool = False) -> str:
-        """A broker's address. With `any_id` another member stands in: the next id, then any."""
+        """A broker's address. With `any_id`, if that id is missing, the next id or the smallest."""
         addresses = self._brokers.get(broker_name, {})
         if broker_id in addresses:
             return addresses[broker_id]
@@ -193,7 +193,7 @@ class Routes:
         raise BrokerUnknown(f"broker {broker_name!r} has no member {broker_id}: {known}")
 
     def has_master(self, broker_name: str) -> bool:
-        """Whether a route names a broker's master; if not, a slave is who answers."""
+        """Whether a route names the master of a broker."""
         return 0 in self._brokers.get(broker_name, {})
 
     def name_at(self, address: str) -> str:
@@ -218,5 +218,5 @@ class Routes:
 
 
 def queue_data_of(route: Route, broker_name: str) -> QueueData | None:
-    """What one broker offers of the topic."""
+    """The queue data of one broker in a route; None without any."""
     return next((data for data in route.queue_datas if data.broker_name == broker_name), None)
