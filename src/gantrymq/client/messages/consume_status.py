@@ -1,4 +1,4 @@
-"""What a handler may return: RocketMQ's listeners say by a status what becomes of a message."""
+"""The status that a handler may return, as RocketMQ's listeners do."""
 
 from enum import Enum
 
@@ -6,7 +6,7 @@ from gantrymq.client.messages.delivery import Delivery
 
 
 class ConsumeStatus(Enum):
-    """A handler's verdict on what it was given; returning None is SUCCESS."""
+    """What happens to the messages of a handler call; None counts as SUCCESS."""
 
     SUCCESS = "SUCCESS"
     """`CONSUME_SUCCESS`: done, never again."""
@@ -22,7 +22,7 @@ def is_done(value: object) -> bool:
 
 
 async def finish_by(status: ConsumeStatus, message: Delivery) -> None:
-    """Carry a verdict out that is not success."""
+    """Finish a message by a status other than SUCCESS."""
     if status is ConsumeStatus.DEAD:
         await message.dead(reason="the handler returned DEAD")
     else:

@@ -1,4 +1,4 @@
-"""A delivered message and the three verbs that finish it: ack, retry, dead."""
+"""A delivery: a message that a handler finishes by ack, retry or dead."""
 
 from typing import Final, Protocol
 
@@ -16,20 +16,20 @@ BROKER_LEVEL: Final = 0
 
 
 class DeliveryOwner(Protocol):
-    """Who handed a message out and wants it back."""
+    """The process queue that handed a message out."""
 
     def acked(self, message: "Delivery") -> None:
-        """The work is done."""
+        """The message was acked."""
 
     async def sent_back(self, message: "Delivery", delay_level: int) -> None:
-        """The work failed; again later, or never."""
+        """The message failed: send it back with this delay level, or to the dead letters."""
 
 
 class TracedAttempt(Protocol):
-    """The trace of one consumption, from hand-out to its verb."""
+    """The trace of one consumption, from the hand-out to ack, retry or dead."""
 
     def ended(self, message: "Delivery") -> None:
-        """The consumer is done with the message; `message.finished` says how."""
+        """The message is finished; `message.finished` says how."""
 
 
 class Delivery(Received):
@@ -54,7 +54,7 @@ class Delivery(Received):
 
     @property
     def reconsume_times(self) -> int:
-        """How often it was delivered before: sent back, or tried again in place."""
+        """How many times it was delivered before: after a send-back, or in place."""
         return self._head.reconsume_times + self._tries
 
     async def ack(self) -> None:
@@ -69,8 +69,8 @@ class Delivery(Received):
     async def retry(self, delay_level: int = BROKER_LEVEL, *, reason: str | None = None) -> None:
         """Deliver it again later, after 10 s, 30 s, 1 min ... or the given delay level.
 
-        An ordered queue tries again in place, after its pause, because nothing may overtake it.
-        The reason is kept with the message, for whoever looks at the dead letters.
+        An ordered queue retries in place, after its pause, because no message may overtake it.
+        The reason is stored with the message and shown with the dead letters.
         """
         delay_level = message_fields.delay_level(delay_level)
         self._finish("retry")
@@ -78,7 +78,7 @@ class Delivery(Received):
         await self._keeper.sent_back(self, delay_level)
 
     async def dead(self, *, reason: str | None = None) -> None:
-        """Never deliver it again: to the group's dead letters."""
+        """Send it to the group's dead letters; it is not delivered again."""
         self._finish("dead")
         self.failure = because(reason) or self.failure
         await self._keeper.sent_back(self, DEAD_LEVEL)
@@ -91,13 +91,13 @@ class Delivery(Received):
             self.attempt.ended(self)
 
     def expire(self) -> None:
-        """Take it back from a holder who never finished it; a later verb will raise."""
+        """Finish it because its time is over; a later ack, retry or dead raises."""
         self.finished = "its time was over"
         if self.attempt is not None:
             self.attempt.ended(self)
 
     def again(self) -> "Delivery":
-        """The same message for one more try in place."""
+        """A new delivery of the same message, for a retry in place."""
         copy = Delivery(self._data, self._body_at, self._head, self.queue, self._keeper)
         copy._tries = self._tries + 1
         copy._body, copy._properties = self._body, self._properties

@@ -1,4 +1,4 @@
-"""Why a message failed, short enough to travel with it: the dead letters can then be sorted."""
+"""Why a message failed, short enough for its properties; groups dead letters by cause."""
 
 import hashlib
 import traceback
@@ -25,7 +25,7 @@ _SEPARATORS = str.maketrans({properties.NAME_END: " ", properties.ENTRY_END: " "
 
 
 class Failure(NamedTuple):
-    """What is known of one failure; empty where nothing is."""
+    """What is known of one failure; unknown fields are empty."""
 
     error: str = ""
     """The exception's type."""
@@ -37,12 +37,12 @@ class Failure(NamedTuple):
     """What the handler said when it gave up: `retry(reason=...)`, `dead(reason=...)`."""
 
     def properties(self) -> dict[str, str]:
-        """As they travel with the message."""
+        """The failure as properties of the message."""
         return {name: value for name, value in zip(properties.FAILURE, self, strict=True) if value}
 
 
 def failure_of(error: BaseException) -> Failure:
-    """The failure that an exception is."""
+    """The failure that describes an exception."""
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else _full_name(kind)
     try:
@@ -57,12 +57,12 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def because(reason: str | None) -> Failure | None:
-    """The failure of which only a sentence is known."""
+    """A failure with only a reason; None without one."""
     return Failure(reason=_cut(reason, TEXT_CHARS_MAX)) if reason else None
 
 
 def failure_in(found: Mapping[str, str]) -> Failure | None:
-    """The last failure of a message that comes back, or lies among the dead letters."""
+    """The last failure of a retried message or dead letter, from its properties."""
     known = Failure(*(found.get(name, "") for name in properties.FAILURE))
     return known if any(known) else None
 
@@ -72,13 +72,13 @@ def _full_name(kind: type[BaseException]) -> str:
 
 
 def _fingerprint(name: str, trace: TracebackType | None) -> str:
-    """Functions, not lines: the same defect keeps its fingerprint when the file is edited."""
+    """A hash of functions, not of lines, so that it survives edits of the file."""
     places = [
         f"{frame.f_globals.get('__name__', '?')}:{frame.f_code.co_qualname}"
         for frame, _ in traceback.walk_tb(trace)
     ]
     mine = [place for place in places if not place.startswith(_OWN)][-FRAMES_MAX:]
-    # A recursion's depth is noise as well.
+    # The depth of a recursion does not matter either.
     steps = [place for at, place in enumerate(mine) if not at or mine[at - 1] != place]
     digest = hashlib.blake2b("\n".join([name, *steps]).encode(), digest_size=FINGERPRINT_BYTES)
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""A message as a pull brings it: a window on the answer's bytes, decoded when somebody looks."""
+"""A message as a pull returns it: a view of the answer's bytes, decoded on first use."""
 
 import struct
 from datetime import UTC, datetime
@@ -31,14 +31,14 @@ class Received:
 
     @property
     def body(self) -> bytes:
-        """What was sent, unpacked if the producer had compressed it."""
+        """The body as sent; decompressed if the producer compressed it."""
         if self._body is None:
             self._body = compression.decompress(self.stored_body, self._head.sys_flag)
         return self._body
 
     @property
     def stored_body(self) -> bytes:
-        """The body as it lies in the log, still packed if the producer packed it."""
+        """The body as stored; compressed if the producer compressed it."""
         return self._data[self._body_at : self._body_at + self._head.body_size]
 
     def _tail(self) -> tuple[str, bytes]:
@@ -55,14 +55,14 @@ class Received:
 
     @property
     def properties(self) -> dict[str, str]:
-        """The user's properties together with the system's own."""
+        """The properties of the user and of the system."""
         if self._properties is None:
             self._properties = properties.decode(self._tail()[1])
         return self._properties
 
     @property
     def topic(self) -> str:
-        """The topic it was sent to, also when it comes back through the retry topic."""
+        """The topic it was sent to, also when it is read from a retry topic."""
         topic = self.queue.topic
         if topic.startswith(RETRY_PREFIX):
             return self.properties.get(properties.RETRY_TOPIC, topic)
@@ -70,7 +70,7 @@ class Received:
 
     @property
     def stored_topic(self) -> str:
-        """The topic written in the record itself."""
+        """The topic in the record."""
         return self._tail()[0]
 
     @property
@@ -83,12 +83,12 @@ class Received:
 
     @property
     def msg_id(self) -> str:
-        """The id the producer gave, the same in every delivery; the broker's id without one."""
+        """The id that the producer gave, the same in every delivery; else the offset message id."""
         return self.properties.get(properties.UNIQ_KEY) or self.offset_msg_id
 
     @property
     def offset_msg_id(self) -> str:
-        """Where this record lies: the broker's address and its place in the log."""
+        """The broker's id of this record: its address and log offset."""
         return offset_msg_id(self._head.store_host, self._head.physical_offset)
 
     @property
@@ -131,7 +131,7 @@ class Received:
 
     @property
     def reconsume_times(self) -> int:
-        """How often it was sent back before."""
+        """How many times it was sent back before."""
         return self._head.reconsume_times
 
     def __repr__(self) -> str:
