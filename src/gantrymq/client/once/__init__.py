@@ -1,1 +1,1 @@
-"""Effectively-once consuming: work is remembered in a store, and doubles are left out."""
+"""Effectively-once consuming: a store remembers finished work, and doubles are skipped."""

@@ -1,8 +1,8 @@
-"""The guard in front of a handler: what is done already is acknowledged without it.
+"""The guard around a handler: acknowledges work that is already done without calling it.
 
-Two strengths. In the user's own transaction the row that says `done` commits together with the
-handler's writes: effectively once, whatever dies when. With claims the row is written around the
-work: a member that dies after the work and before its mark leaves the work to be done again.
+There are two ways. In the user's own transaction the `done` row commits together with the handler's
+writes: effectively once, whatever crashes when. With claims the row is written before and after the
+work: if a member dies after the work and before the `done` mark, the work is done again.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class _RolledBack(Exception):
-    """Ends a transaction whose handler did not do the work."""
+    """Rolls back a transaction whose handler did not do the work."""
 
     def __init__(self, value: object) -> None:
         self.value = value
@@ -132,7 +132,7 @@ class Once(Generic[Tx]):
         background.every(purge_seconds, lambda: self._tried(self._purge))
 
     async def close(self) -> None:
-        """The consumer has ended."""
+        """Close the store for this consumer."""
         if not self._group:
             return
         self._group = ""
@@ -142,7 +142,7 @@ class Once(Generic[Tx]):
             log.warning("store of finished work not closed: %r", error)
 
     async def _tried(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """A store that is away is no fault of the program: one line, no traceback."""
+        """Run periodic work; if the store fails, log one line without a traceback."""
         try:
             await work()
         except Exception as error:
@@ -229,7 +229,7 @@ class Once(Generic[Tx]):
         return None
 
     async def _finish(self, groups: dict[str, list[Delivery]], fresh: Sequence[Delivery]) -> None:
-        """The work is remembered: acknowledge it and all doubles of it."""
+        """Acknowledge finished work and all doubles of it."""
         for message in fresh:
             if message.finished is None:
                 await message.ack()
@@ -241,9 +241,10 @@ class Once(Generic[Tx]):
     async def _under_claims(
         self, groups: dict[str, list[Delivery]], call: Callable[..., Any]
     ) -> object:
-        """Do what is free first and wait for the rest empty-handed, so that nobody waits in a ring.
+        """Do the free work first, and wait for the rest without holding claims: no deadlock.
 
-        A dead member's claims lapse while we wait; who is still busy after two leases lives.
+        After two leases of waiting the rest is retried later, because its holder is alive: claims
+        of a dead member have lapsed by then.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + 2 * self._lease
@@ -271,7 +272,7 @@ class Once(Generic[Tx]):
         return None
 
     async def _claim(self, keys: list[str]) -> dict[str, WorkState]:
-        """What a neighbour in this process is at is busy as well; the store need not be asked."""
+        """Claim work; what another task of this process works on is BUSY without a request."""
         verdicts = {key: WorkState.BUSY for key in keys if key in self._working}
         free = [key for key in keys if key not in verdicts]
         if not free:
@@ -323,7 +324,7 @@ class Once(Generic[Tx]):
                 await message.retry()
 
     async def _done(self, keys: list[str]) -> None:
-        """Worth a few tries: without this mark the work is done again."""
+        """Mark work as done, with a few tries: without the mark it would be done again."""
         for left in reversed(range(DONE_TRIES)):
             try:
                 lost = await self._in_time(
@@ -340,7 +341,7 @@ class Once(Generic[Tx]):
             log.warning("claims lapsed during the work, maybe done twice: %s", ", ".join(lost))
 
     async def _release(self, keys: list[str]) -> None:
-        """If it fails the claims lapse by themselves. A mark made before the work stays."""
+        """Release claims; if that fails they lapse. A `done` mark made before the work stays."""
         try:
             await self._in_time(self.store.release(self._group, keys, self._holder))
         except Exception as error:

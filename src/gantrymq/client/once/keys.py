@@ -16,9 +16,9 @@ KEY_BYTES_MAX: Final = 400
 
 
 def by_keys(message: Delivery) -> str:
-    """Topic, tag and keys together: the same order may be both `created` and `paid`.
+    """Topic, tag and keys, because the same order may be both `created` and `paid`.
 
-    Without keys only the id is left, which a second send of the same thing does not share.
+    Without keys the message id, which differs when the producer sends the same thing twice.
     """
     keys = message.keys
     if not keys:
@@ -27,12 +27,12 @@ def by_keys(message: Delivery) -> str:
 
 
 def by_message_id(message: Delivery) -> str:
-    """The id its producer gave it: finds what was delivered twice, not what was sent twice."""
+    """The message id: detects a second delivery, but not a second send."""
     return f"id {message.msg_id}"
 
 
 def row_key(key: str) -> str:
-    """The name as stores keep it: short, and of characters that every database takes."""
+    """The key as stores keep it: a hash if it is long or not printable."""
     if key.isprintable() and len(key.encode()) <= KEY_BYTES_MAX:
         return key
     return "sha256 " + hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,4 +1,4 @@
-"""Finished work in a table of PostgreSQL, which all members share."""
+"""A store in a PostgreSQL table, which all members share."""
 
 import sys
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -55,7 +55,7 @@ class PostgresStore(SharedOpening):
             await self._make_table(connection)
 
     async def _make_table(self, connection: Any) -> None:
-        """Only when it is missing: a role without that right can use a table made for it."""
+        """Create the table if it is missing; a role without that right can use an existing one."""
         table = self._table
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (MAKE_TABLE_LOCK,))
         found = await connection.execute("SELECT to_regclass(%s)", (table,))
@@ -89,7 +89,7 @@ class PostgresStore(SharedOpening):
         done: bool,
         seconds: float,
     ) -> dict[str, WorkState]:
-        """Sorted, so that two members who want the same rows cannot wait for each other."""
+        """Take rows in sorted order, so that two members cannot deadlock."""
         table, wanted = self._table, sorted(keys)
         taken = await connection.execute(
             f"INSERT INTO {table} AS row (member_group, work, holder, done, until) "
@@ -161,7 +161,7 @@ class PostgresStore(SharedOpening):
     async def mark(
         self, transaction: Any, group: str, keys: Sequence[str], keep: float
     ) -> dict[str, WorkState]:
-        """Waits for another open transaction with the same work: its end decides."""
+        """Mark work; waits while another open transaction has the same work."""
         return await self._take(transaction, group, keys, "", True, keep)
 
 

@@ -1,7 +1,7 @@
-"""Finished work in Redis, which all members share. Redis itself forgets rows in time.
+"""A store in Redis, which all members share. Rows expire in Redis by themselves.
 
-It knows no transaction with your own database, and a Redis that fails over may lose its last
-writes: a claim or a `done` that is lost means that the work is done again.
+It has no transaction with the user's database, and a Redis that fails over may lose its last
+writes: after a lost claim or `done` the work may be done again.
 """
 
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ class RedisStore(SharedOpening):
     async def _each(
         self, script: str, group: str, keys: Sequence[str], *arguments: str | int
     ) -> dict[str, int]:
-        """The script on every key, in one trip; a key each, so that a cluster may spread them."""
+        """Run the script for each key, in one round trip; a Redis cluster needs one key a call."""
         pipe = self._redis.pipeline(transaction=False)
         for key in keys:
             pipe.eval(script, 1, f"{self._prefix}:{group}:{key}", *arguments)

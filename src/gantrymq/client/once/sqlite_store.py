@@ -1,4 +1,4 @@
-"""Finished work in an SQLite file: for a group whose members all run on one machine."""
+"""A store in an SQLite file, for a group whose members all run on one machine."""
 
 import asyncio
 import sqlite3
@@ -20,7 +20,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class SqliteTransaction:
-    """The handler's hand on the open transaction; each statement runs off the event loop."""
+    """The open transaction that a handler gets; statements run on a thread."""
 
     def __init__(self, connection: sqlite3.Connection, offload: Offload) -> None:
         self._connection, self._offload = connection, offload
@@ -57,7 +57,7 @@ class SqliteStore(SharedOpening):
         await self._patiently(
             self._db.execute, "PRAGMA journal_mode=WAL"
         )  # readers never hold up a commit
-        # A message is acknowledged once its row is committed: a commit must survive the machine.
+        # A message is acknowledged after its row is committed: a commit must survive a power cut.
         await self._patiently(self._db.execute, "PRAGMA synchronous=FULL")
         if not await self._patiently(self._has_table):
             await self._alone(self._make_table)
@@ -66,7 +66,7 @@ class SqliteStore(SharedOpening):
         return sqlite3.connect(self._path, timeout=0, isolation_level=None, check_same_thread=False)
 
     def _has_table(self) -> bool:
-        """Asked first, because a reader need not wait for whoever writes just now."""
+        """Whether the table exists; a read does not wait for a writer, as creating it would."""
         found = self._db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (self._table,))
         return found.fetchone() is not None
 
@@ -88,7 +88,7 @@ class SqliteStore(SharedOpening):
     # one at a time
 
     async def _patiently(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Tried again and again instead of blocking: the holder may live on this very loop."""
+        """Retry while the file is locked, without blocking: its holder may run on this loop."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + LOCKED_SECONDS_MAX
         while True:
@@ -100,7 +100,7 @@ class SqliteStore(SharedOpening):
             await asyncio.sleep(LOCKED_PAUSE_SECONDS)
 
     async def _alone(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
-        """From begin to commit without the loop: whoever blocks the loop cannot block this."""
+        """Run a whole transaction on the thread, so that a blocked loop cannot hold it open."""
         async with self._turn:
             return await self._patiently(self._whole, lambda: work(*args))
 
@@ -115,7 +115,7 @@ class SqliteStore(SharedOpening):
         return result
 
     def _roll_back(self) -> None:
-        """Must not hide why: a file that is gone has rolled back by itself."""
+        """Roll back; ignore errors, which would hide the first one."""
         with suppress(sqlite3.Error):
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")

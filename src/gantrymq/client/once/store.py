@@ -1,4 +1,4 @@
-"""What a store of finished work must do. Write your own for a database that has none here."""
+"""The interface of stores of finished work; implement it for another database."""
 
 import asyncio
 import re
@@ -28,7 +28,7 @@ _TABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,50}\Z")
 
 
 class WorkState(Enum):
-    """What a store says of one piece of work."""
+    """The state of one piece of work in a store."""
 
     OURS = "ours"
     DONE = "done"
@@ -40,14 +40,14 @@ class StoreUnusable(GantryError):
 
 
 def checked_table(name: str) -> str:
-    """A table's name goes into SQL as it is, so it must be one."""
+    """Check a table name, because it becomes part of the SQL text."""
     if not _TABLE_NAME.match(name):
         raise StoreUnusable(f"{name!r} is no table name: letters, digits and _ only")
     return name
 
 
 def driver(module: str, extra: str) -> Any:
-    """Import a driver, or say how to get it."""
+    """Import a driver; the error says how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -57,40 +57,40 @@ def driver(module: str, extra: str) -> Any:
 
 
 class ClaimStore(Protocol):
-    """Remembers who works on what, and what is done. Rows belong to a group."""
+    """Remembers which member works on what, and what is done. Rows belong to a group."""
 
     one_host: bool
     """Whether only members on one machine can share it."""
 
     async def open(self, clock: WallClock) -> None:
-        """Connect, make the table. Each `open` is paired with a `close`."""
+        """Connect, and create the table. Each `open` is paired with a `close`."""
 
     async def close(self) -> None:
-        """Let go."""
+        """Disconnect."""
 
     async def claim(
         self, group: str, keys: Sequence[str], holder: str, lease: float
     ) -> dict[str, WorkState]:
-        """Take what is free, lapsed or the holder's already, for `lease` seconds."""
+        """Claim work that is free, lapsed or already the holder's, for `lease` seconds."""
 
     async def renew(self, group: str, keys: Sequence[str], holder: str, lease: float) -> None:
-        """Hold on to claims."""
+        """Renew claims for `lease` seconds."""
 
     async def done(self, group: str, keys: Sequence[str], holder: str, keep: float) -> list[str]:
-        """Remember for `keep` seconds that it is done; returns what another has claimed since."""
+        """Mark work as done for `keep` seconds; returns keys that another member claimed since."""
 
     async def release(self, group: str, keys: Sequence[str], holder: str) -> None:
-        """Give claims up: the work failed and may be done by anybody."""
+        """Release claims of failed work, so that any member may do it."""
 
     async def purge(self, count_max: int) -> int:
-        """Delete up to so many rows whose time is over; how many there were."""
+        """Delete up to `count_max` expired rows; returns how many were deleted."""
 
 
 class TransactionStore(ClaimStore, Protocol[Tx_co]):
-    """A database in which the user's own writes happen as well."""
+    """A store in the database of the handler's own writes."""
 
     def transaction(self) -> AbstractAsyncContextManager[Tx_co]:
-        """What the handler is given; committed at the end, rolled back by an exception."""
+        """The transaction that the handler gets; an exception rolls it back, else it commits."""
 
     async def mark(
         self, transaction: Any, group: str, keys: Sequence[str], keep: float
