@@ -1,4 +1,4 @@
-"""Answering a broker that asks what became of a transaction."""
+"""Check-back: answers a broker that asks what became of a transaction."""
 
 import asyncio
 import inspect
@@ -31,7 +31,7 @@ class Unfinished(Received):
 
     @property
     def transaction_id(self) -> str:
-        """What the transaction wrote down when it ran."""
+        """The id that the local transaction stored: `Transaction.transaction_id`."""
         return self.msg_id
 
 
@@ -42,7 +42,7 @@ Question = tuple[Connection, CheckTransactionRequest, Unfinished]
 
 
 def read_question(command: Command) -> tuple[CheckTransactionRequest, Unfinished]:
-    """The header and the message of a broker's question."""
+    """The header and the half message of a check-back."""
     header = CHECK_TRANSACTION_STATE.request.parse(command.ext)
     cuts, bad = cut_records(command.body)
     if bad is not None or not cuts:
@@ -55,7 +55,7 @@ def read_question(command: Command) -> tuple[CheckTransactionRequest, Unfinished
 
 
 class Checks:
-    """The questions for one producer group: a few at a time, some waiting, no more."""
+    """The check-backs of one producer group: a few run at a time, some wait, more are dropped."""
 
     def __init__(self, group: str, options: ProducerOptions) -> None:
         self._group, self._options = group, options
@@ -81,7 +81,7 @@ class Checks:
         self._workers.clear()
 
     async def _asked(self, connection: Connection, command: Command) -> Command | None:
-        """Take a question in; None leaves it to another producer of this client as well."""
+        """Queue a check-back; None passes it on to another producer of this client."""
         header, message = read_question(command)
         if message.properties.get(properties.PRODUCER_GROUP) != self._group:
             return None
@@ -131,7 +131,7 @@ class Checks:
         return decision_of(await value if inspect.isawaitable(value) else value)
 
     def _answer(self, question: Question, decision: Decision, remark: str = "") -> None:
-        """To the address that asked, about the copy it asked for."""
+        """Send the decision to the broker that asked, for the copy that it asked about."""
         connection, asked, message = question
         assert self._instance is not None
         header = EndTransactionRequest(

@@ -1,4 +1,4 @@
-"""One epoch, message by message: what a program without Spark uses.
+"""One epoch, staged message by message, for programs without Spark.
 
 Ids are made from writer, epoch, part and number, so a repeated epoch has the same ids again.
 """
@@ -22,21 +22,21 @@ NUMBER_MAX: Final = 0xFFFF_FFFF
 
 
 def id_prefix(writer: str, epoch: int, part: int) -> str:
-    """What the ids of one part of an epoch begin with: 16 digits."""
+    """The prefix of the ids of one part of an epoch: 16 hex digits."""
     text = f"{writer}\n{epoch}\n{part}".encode()
     return hashlib.blake2b(text, digest_size=PREFIX_BYTES).hexdigest().upper()
 
 
 def stable_id(prefix: str, number: int) -> str:
-    """An id in RocketMQ's form. Where that has a time stand zeros: the beginning of this month,
-    from which on RocketMQ's tools then search."""
+    """An id in RocketMQ's format. Its time field is zero, the beginning of the month, so that
+    RocketMQ's tools search from there."""
     return f"{prefix}{number >> 16:04X}00000000{number & 0xFFFF:04X}"
 
 
 class Epoch:
     """Messages that become visible together, by `publish`.
 
-    `part` tells processes apart that share an epoch; one of them publishes with all shares.
+    `part` distinguishes processes that share an epoch; one of them publishes all shares.
     """
 
     def __init__(self, publisher: Publisher, number: int, part: int = 0) -> None:
@@ -63,7 +63,7 @@ class Epoch:
             await self._stage(queue, some)
 
     async def publish(self) -> EpochResult:
-        """Make it all visible, once: see `Publisher.publish`."""
+        """Make all messages visible, once: see `Publisher.publish`."""
         return await self._publisher.publish(self.number, self.shares)
 
     async def _queue_for(self, message: Message) -> Queue:

@@ -1,4 +1,4 @@
-"""Sending messages.
+"""The producer: sends messages.
 
 async with Producer("localhost:9876", group="shop") as producer:
     result = await producer.send(Message("orders", b"..."))
@@ -57,7 +57,7 @@ BURST_MESSAGES: Final = 256
 
 
 def check_producer_group(group: str) -> str:
-    """A group must be named, and not by the name everybody would have."""
+    """Refuse a missing group name, and RocketMQ's default one."""
     if group == REFUSED_GROUP:
         raise NameRefused(f"producerGroup can not equal {REFUSED_GROUP}, please specify another.")
     return check_group_name(group)
@@ -107,7 +107,7 @@ class Producer(Lifecycle):
         self._send_seconds = self.options.send_timeout_ms / 1000
 
     async def _shut(self) -> None:
-        """Wait for what is under way (it has a time-out), say good-bye to the brokers."""
+        """Wait for pending sends, which have a deadline, and unregister the group."""
         self._ends = None
         await self._sends.close()
         await self._checks.stop()
@@ -132,8 +132,8 @@ class Producer(Lifecycle):
     ) -> SendResult:
         """Send and wait for the answer.
 
-        Without a queue, a selector or a sharding key up to three brokers are tried, on transport
-        errors and on answers that another broker may not give; `timeout` is over all tries.
+        Without a queue, a selector or a sharding key it tries up to three times, on other brokers,
+        after transport errors and retryable answers; `timeout` (s) covers all tries.
         """
         sends = self._usable()
         if sends.full:
@@ -144,10 +144,10 @@ class Producer(Lifecycle):
 
     async def _send(self, sends: PendingSends, pending: Pending) -> SendResult:
         if pending.fixed:
-            pending.tries_left = 1  # a second try of a timed-out message would break the order
+            pending.tries_left = 1  # a retry after a timeout would break the order
         pending.retry_codes = self._retry_codes
         pending.when_stored_less = self.options.retry_when_not_stored_ok
-        future = pending.future  # what fails at once has let go of it when `add` returns
+        future = pending.future  # a send that fails at once drops it before `add` returns
         sends.add(pending)
         return await future
 
@@ -161,8 +161,8 @@ class Producer(Lifecycle):
     ) -> asyncio.Future[SendResult]:
         """Send without waiting: many at once, each with a future of its own.
 
-        Retried after transport errors only. When the window is full this raises WindowFull: wait
-        with `await producer.room()` before the next, so that memory stays bounded however slow
+        Retries only after transport errors. Raises WindowFull when the window is full: call
+        `await producer.room()` before the next send, so that memory stays bounded however slow
         the brokers are.
         """
         sends = self._usable()
@@ -198,16 +198,16 @@ class Producer(Lifecycle):
         await self._usable().room()
 
     async def flush(self) -> None:
-        """Wait until nothing is under way any more."""
+        """Wait until no send is pending."""
         await self._usable().idle()
 
     async def send_many(self, messages: Iterable[Message]) -> list[SendResult | GantryError]:
-        """Submit all, as fast as the window allows; for each its result or what went wrong."""
+        """Submit all, as fast as the window allows; returns for each its result or its error."""
         sends = self._usable()
         futures: list[asyncio.Future[SendResult]] = []
         for number, message in enumerate(messages, 1):
             if number % BURST_MESSAGES == 0:
-                await asyncio.sleep(0)  # what is written so far leaves, and others get their turn
+                await asyncio.sleep(0)  # let written bytes leave and other tasks run
             if sends.full:
                 await sends.room()
             futures.append(self.submit(message))
@@ -221,7 +221,7 @@ class Producer(Lifecycle):
         queue: Queue | None = None,
         timeout: float | None = None,
     ) -> SendResult:
-        """Send several messages of one topic as one request; stored all or none.
+        """Send several messages of one topic as one request; the broker stores all or none.
 
         `msg_id` holds the ids separated by commas, `offset` is that of the first message.
         """
@@ -242,7 +242,7 @@ class Producer(Lifecycle):
         queue: Queue | None = None,
         selector: Selector | None = None,
     ) -> None:
-        """Send without an answer: fast, and nobody knows whether it arrived."""
+        """Send without an answer: fast, but it is not known whether the message was stored."""
         sends = self._usable()
         pending = self._pending(sends, self._prepared(message), None, 1)
         _fix(pending, message, queue, selector)
@@ -256,9 +256,9 @@ class Producer(Lifecycle):
         selector: Selector | None = None,
         timeout: float | None = None,
     ) -> Reply:
-        """Send a request and wait for the reply of whoever consumes it.
+        """Send a request and wait for the reply of the consumer that gets it.
 
-        `timeout` (3 s) is over both; RequestTimeout when it passes.
+        `timeout` (3 s) covers both; raises RequestTimeout when it passes.
         """
         self._usable()
         if not isinstance(message, Message):
@@ -267,15 +267,15 @@ class Producer(Lifecycle):
         return await ask(self, message, seconds, queue=queue, selector=selector)
 
     async def reply(self, message: Received, body: bytes | str) -> SendResult:
-        """Reply to a request that was received; it has arrived when this returns."""
+        """Reply to a received request; a broker has the reply when this returns."""
         self._usable()
         return await answer(self, message, body)
 
     async def recall(self, topic: str, handle: str) -> RecallResult:
         """Take back a message that still waits for its time.
 
-        The handle is `recall_handle` of the result of sending it. The result's `state` tells
-        whether it waited; RecallRefused if its time has passed, or the handle is not right.
+        The handle is `recall_handle` of its send result. The result's `state` says whether the
+        message was waiting; raises RecallRefused if its time has passed or the handle is wrong.
         """
         self._usable()
         return await recall_message(self.instance, self.group, topic, handle, self.tracing)
@@ -294,7 +294,8 @@ class Producer(Lifecycle):
         """A block for `async with`: its body is the local transaction.
 
         Leaving it commits, an exception rolls back; `tx.commit()`, `tx.rollback()` and
-        `tx.unknown()` say otherwise. `check_after` seconds without a word the broker asks (6).
+        `tx.unknown()` override that. Without a decision for `check_after` seconds (6 by default)
+        the broker starts check-backs.
         """
         return Transaction(
             self, message, queue=queue, selector=selector, timeout=timeout, check_after=check_after
@@ -303,18 +304,18 @@ class Producer(Lifecycle):
     async def send_transaction(
         self, message: Message, local: Local, *, check_after: int | None = None
     ) -> Transaction:
-        """Send half a message, run `local` with the transaction, and do as it says."""
+        """Send a half message, run `local` with the transaction, and send its decision."""
         return await run_transaction(self.transaction(message, check_after=check_after), local)
 
     def submit_transaction(self, message: Message, local: Local) -> asyncio.Future[Transaction]:
-        """Many at once, as `submit` does; `local` is a plain function that does not wait."""
+        """Like `submit`, for many at once; `local` is a plain function that does not wait."""
         sends, submitted = self._usable(), Submitted(Transaction(self, message), local)
         prepared = half_of(self._prepared(message), self.group, None)
         self._submit(sends, prepared, message, future=cast("asyncio.Future[SendResult]", submitted))
         return submitted.outcome
 
     def check(self, handler: CheckHandler) -> CheckHandler:
-        """Register who answers when a broker asks what became of a transaction."""
+        """Register the function that answers check-backs."""
         self._checks.handler = handler
         return handler
 
@@ -327,7 +328,7 @@ class Producer(Lifecycle):
         selector: Selector | None = None,
         timeout: float | None = None,
     ) -> SendResult:
-        """Only the first half; whoever uses this must call `end_transaction`."""
+        """Send only the half message; the caller must call `end_transaction`."""
         sends = self._usable()
         check_message(message, check_after)
         if sends.full:
@@ -338,13 +339,13 @@ class Producer(Lifecycle):
         return await self._send(sends, pending)
 
     def end_transaction(self, result: SendResult, decision: Decision, remark: str = "") -> None:
-        """The word about a half message. Nobody answers it: one that is lost is asked for."""
+        """Send the decision on a half message, one-way; if it is lost the broker checks back."""
         if self._ends is None:
             self._ends = Ends(self.instance, self.group)
         self._ends.send(result, decision, remark)
 
     async def queues(self, topic: str) -> list[Queue]:
-        """The queues of a topic that may be written to."""
+        """The writable queues of a topic."""
         self._usable()
         return publish_queues(await self.instance.routes.get(topic), topic)
 

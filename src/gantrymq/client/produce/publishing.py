@@ -1,8 +1,8 @@
-"""Exactly-once publishing: epochs of messages that become visible all at once, and once only.
+"""Exactly-once publishing: the messages of an epoch become visible together, and only once.
 
-A writer stages the messages of an epoch where nobody reads them, then publishes the epoch. Whoever
-repeats an epoch that is already decided changes nothing: the first decision is carried out, and
-what was staged again is left to retention. Works with GantryMQ brokers; RocketMQ's refuse.
+A writer stages the messages of an epoch in the stage topic, which consumers do not read, then
+publishes the epoch. To repeat a decided epoch changes nothing: the first decision is carried out,
+and retention deletes what was staged again. Needs GantryMQ brokers; RocketMQ's refuse.
 """
 
 import asyncio
@@ -67,15 +67,15 @@ Shares = Mapping[str, Sequence[Stretch]]
 
 
 class NotSupported(ClientError):
-    """A broker that cannot publish epochs: RocketMQ's, or an older one."""
+    """The broker cannot publish epochs: it is RocketMQ's, or an older one."""
 
 
 class CoordinatorAway(ClientError):
-    """The broker that keeps a writer's decisions cannot be asked."""
+    """The coordinator, which keeps a writer's decisions, is not in the cluster."""
 
 
 class EpochResult(NamedTuple):
-    """What became of an epoch."""
+    """The result of publishing an epoch."""
 
     messages: int
     """How many this call has published; 0 when an earlier one had done everything."""
@@ -86,7 +86,8 @@ class EpochResult(NamedTuple):
 class Publisher:
     """One writer's epochs. Use it in an `async with` block.
 
-    The id names the writer for ever: a restarted one must have the same id, two at once must not.
+    The id names the writer for ever: a restarted writer must have the same id, and two running
+    writers must not.
     """
 
     def __init__(
@@ -131,18 +132,18 @@ class Publisher:
             raise NotStarted("use the publisher in an `async with` block")
         return self._instance
 
-    # where the writer stands
+    # state of the writer
 
     async def last_epoch(self) -> int:
-        """The last epoch that is decided, so that its messages are or will be visible; else -1."""
+        """The last decided epoch, whose messages are or will be visible; -1 without one."""
         _, state = await self._coordinator(await self.states())
         return state.decided
 
     async def states(self) -> dict[str, WriterState | None]:
         """What every broker knows of the writer; None from brokers that cannot publish epochs.
 
-        A broker that does not answer is waited for, unless the coordinator has answered: then
-        what the others know does not matter, and they are left out.
+        Waits for a broker that does not answer, unless the coordinator has answered: then the
+        state of the others does not matter, and they are left out.
         """
         loop = asyncio.get_running_loop()
         give_up, pause = loop.time() + self._patience, PAUSE_SECONDS_FIRST
@@ -198,9 +199,9 @@ class Publisher:
     async def _coordinator(
         self, states: Mapping[str, WriterState | None]
     ) -> tuple[str, WriterState]:
-        """Who keeps the decisions, and what it says. A new writer's are kept by one of all brokers
-        that can, found by its id, so that everybody who asks at the same time finds the same one,
-        wherever the messages lie."""
+        """The coordinator, which keeps the decisions, and its state. For a new writer a hash of its
+        id chooses one of all brokers that can publish, so that concurrent callers choose the same
+        one, wherever the messages go."""
         known = {state.coordinator for state in states.values() if state and state.coordinator}
         if len(known) > 1:
             raise ClientError(
@@ -227,8 +228,8 @@ class Publisher:
     async def stage(
         self, queue: Queue, batch: bytes, count: int, last_id: str, *, timeout: float | None = None
     ) -> Stretch:
-        """Stage the body of a batch send for one queue. May be repeated: what counts is what the
-        epoch is published with."""
+        """Stage the body of a batch send for one queue. May be repeated: only the stretches that
+        `publish` names become visible."""
         if queue.broker_name not in self._able:
             await self._check_able(queue.broker_name)
         stage_queue = crc32(f"{self.writer}/{queue}".encode()) % STAGE_QUEUES
@@ -261,17 +262,17 @@ class Publisher:
         return await self._patiently(send, f"broker {queue.broker_name}")
 
     async def _check_able(self, broker: str) -> None:
-        """RocketMQ's brokers would make an ordinary topic of the stage, for all to read."""
+        """Refuse RocketMQ's brokers: they would create the stage topic as an ordinary topic."""
         if await self._patiently(lambda: self._state(broker), f"broker {broker}") is None:
             raise NotSupported(f"broker {broker} cannot publish epochs: only GantryMQ's can")
 
     # publishing
 
     async def publish(self, epoch: int, shares: Shares) -> EpochResult:
-        """Publish an epoch. When this returns everything is visible, once and for good.
+        """Publish an epoch. When this returns all its messages are visible, once.
 
-        Whatever goes wrong, the same call with the same epoch may be made again, by another
-        process as well, and finishes what was begun.
+        After any error the same call with the same epoch may be repeated, also by another process,
+        and finishes the epoch.
         """
         wanted = {name: list(share) for name, share in shares.items() if share}
         states = await self.states()
@@ -281,8 +282,8 @@ class Publisher:
             await self._carry_out(name, state.decided, await self._decide(name, state.decided, {}))
         is_repeat = state.decided >= epoch
         if not is_repeat:
-            # Everybody learns who decides, with messages or without: whichever broker is away when
-            # the epoch is repeated, another one knows that it was decided, and by whom.
+            # All brokers learn the coordinator, also those without messages: whichever broker is
+            # down when the epoch is repeated, another one knows the coordinator.
             asked = {broker: wanted.get(broker, []) for broker in {*wanted, *_strangers(states)}}
             await asyncio.gather(
                 *(self._prepare(broker, name, epoch, share) for broker, share in asked.items())
@@ -292,7 +293,7 @@ class Publisher:
         return EpochResult(decision.count, is_repeat)
 
     async def finish(self, epoch: int) -> bool:
-        """Publish an epoch that was decided before; False if it never was."""
+        """Publish an epoch that was decided before; False if it was not."""
         name, state = await self._coordinator(await self.states())
         if state.decided < epoch:
             return False
@@ -300,7 +301,7 @@ class Publisher:
         return True
 
     async def _carry_out(self, coordinator: str, epoch: int, decision: EpochDecision) -> None:
-        """Everybody publishes; the coordinator last, because then it knows that all have."""
+        """All brokers publish; the coordinator last, so that it knows the epoch is complete."""
         others = [name for name in decision.shares if name != coordinator]
         await asyncio.gather(
             *(self._print(name, coordinator, epoch, decision.shares[name]) for name in others)
@@ -319,7 +320,7 @@ class Publisher:
         return fastjson.load_as(answer, EpochDecision)
 
     async def _print(self, broker: str, coordinator: str, epoch: int, share: Share) -> None:
-        """Ask again until it is done, for as long as something moves."""
+        """Ask a broker to publish its share until done; raises when its progress stops."""
         loop, body = asyncio.get_running_loop(), fastjson.dumps(share)
         copied, give_up = -1, loop.time() + self._patience
         while True:
@@ -361,7 +362,7 @@ class Publisher:
             raise
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]], whom: str) -> T:
-        """Ask again while nobody answers or the answer is "busy": every request may be repeated."""
+        """Repeat a request while the peer does not answer or is busy; each may be repeated."""
         loop = asyncio.get_running_loop()
         give_up, pause = loop.time() + self._patience, PAUSE_SECONDS_FIRST
         while True:

@@ -1,4 +1,4 @@
-"""Taking back a message that waits at its broker for a time of its own."""
+"""Recall: takes back a timer message that still waits at its broker."""
 
 from typing import Final, Literal, NamedTuple
 
@@ -22,7 +22,7 @@ class RecallRefused(ClientError):
 
 
 class RecallResult(NamedTuple):
-    """What became of a recall."""
+    """The result of a recall."""
 
     msg_id: str
     state: RecallState | None
@@ -33,7 +33,7 @@ class RecallResult(NamedTuple):
 async def recall_message(
     instance: Instance, group: str, topic: str, handle: str, trace: TraceSink | None = None
 ) -> RecallResult:
-    """Ask the broker where the message waits to deliver it no more."""
+    """Ask the broker of a waiting message not to deliver it."""
     check_topic_name(topic)
     try:
         meant = RecallHandle.decode(handle)

@@ -1,6 +1,6 @@
 """Request-reply: a request goes to a topic, its reply comes back to the client that asked.
 
-How the reply finds its way is told in `client.core.requests`.
+`client.core.requests` describes the way of the reply.
 """
 
 import asyncio
@@ -22,15 +22,15 @@ REPLY_TYPE: Final = "reply"
 
 
 class RequestTimeout(ClientError):
-    """Nobody replied in time. The request may still be worked on; its reply will be ignored."""
+    """No reply came in time. A consumer may still handle the request; its reply is ignored."""
 
 
 class NotARequest(ClientError):
-    """A reply to a message that does not ask for one."""
+    """The message to reply to is not a request."""
 
 
 async def ask(producer: "Producer", message: Message, seconds: float, **place: Any) -> Reply:
-    """Send a request and wait for its reply, `seconds` over both."""
+    """Send a request and wait for its reply, `seconds` for both."""
     instance = producer.instance
     requests, options = instance.requests, producer.options
     deadline = asyncio.get_running_loop().time() + seconds
@@ -47,7 +47,7 @@ async def ask(producer: "Producer", message: Message, seconds: float, **place: A
             try:
                 sent = await producer.send(request, timeout=left, **place)
             except GantryError:
-                if not reply.done():  # a reply is the best proof that the request arrived
+                if not reply.done():  # a reply proves that the request arrived
                     raise
             return await reply
     except TimeoutError:
@@ -83,7 +83,7 @@ def reply_to(
     keys: Iterable[str] | str = (),
     properties: Mapping[str, str] | None = None,
 ) -> Message:
-    """The reply to a request, to be sent by any producer."""
+    """The reply to a request; any producer may send it."""
     found = message.properties
     names = (p.CLUSTER, p.REPLY_TO_CLIENT, p.CORRELATION_ID)
     missing = [name for name in names if not found.get(name)]
@@ -106,9 +106,9 @@ def reply_to(
 
 
 async def answer(producer: "Producer", message: Received, body: bytes | str) -> SendResult:
-    """Reply to a request, by the broker the request came from: that one knows the asker.
+    """Reply to a request through the broker it came from, which knows the client that asked.
 
-    Should it not any more, the other brokers of the cluster are tried.
+    If that fails, try the other brokers of the cluster.
     """
     reply = reply_to(message, body)
     queues = {queue.broker_name: queue for queue in await producer.queues(reply.topic)}

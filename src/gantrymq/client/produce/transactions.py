@@ -1,10 +1,10 @@
-"""Messages that are sent if, and only if, something else was done: half first, then your word.
+"""Transactions: send a half message, run the local transaction, then commit or roll back.
 
 async with producer.transaction(Message("orders", b"...")) as tx:
     write_row(database, tx.transaction_id)
 
-The broker keeps the message out of sight until it hears the word. One that never comes is asked
-for: see `checks`.
+Consumers cannot read the half message until the broker gets the commit. Without a decision the
+broker starts check-backs: see `check_back`.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ END_SECONDS_MAX: Final = 3.0
 
 
 class Decision(Enum):
-    """What becomes of a half message. Unknown leaves it to the broker's next question."""
+    """The decision on a half message. UNKNOWN leaves it to the next check-back."""
 
     COMMIT = "commit"
     ROLLBACK = "rollback"
@@ -64,7 +64,7 @@ VERDICTS: Final = {
 
 
 class HalfNotSafe(ClientError):
-    """The half message was stored less safely than asked for: rolled back, nothing was run."""
+    """The half message was stored, but not SEND_OK: it was rolled back, and nothing was run."""
 
     def __init__(self, result: SendResult) -> None:
         super().__init__(
@@ -75,7 +75,7 @@ class HalfNotSafe(ClientError):
 
 
 def decision_of(value: object) -> Decision:
-    """A word as a decision. True, False or None could mean anything and are none."""
+    """A decision or its name as a Decision; refuses True, False and None as ambiguous."""
     if isinstance(value, Decision):
         return value
     found = _WORDS.get(value) if isinstance(value, str) else None
@@ -85,7 +85,7 @@ def decision_of(value: object) -> Decision:
 
 
 def half_of(prepared: PreparedMessage, group: str, check_after: int | None) -> PreparedMessage:
-    """Mark a message ready to be sent as the first half of a transaction of a group."""
+    """Mark a prepared message as a half message of a group."""
     text = f"TRAN_MSG\x01true\x02PGROUP\x01{group}\x02"
     if check_after is not None:
         text += f"{properties.CHECK_IMMUNITY}\x01{check_after}\x02"
@@ -95,7 +95,7 @@ def half_of(prepared: PreparedMessage, group: str, check_after: int | None) -> P
 
 
 def check_message(message: Message, check_after: int | None) -> None:
-    """Refuse what cannot be half of a transaction."""
+    """Refuse a message that cannot be a half message."""
     if message.delay_level or message.timer is not None:
         raise MessageRefused(
             f"message to {message.topic!r}: a transaction takes no delay; RocketMQ's brokers would "
@@ -106,7 +106,7 @@ def check_message(message: Message, check_after: int | None) -> None:
 
 
 class Transaction:
-    """One message and the word about it; `async with` sends both."""
+    """One half message and its decision; `async with` sends both."""
 
     __slots__ = (
         "_check_after", "_producer", "_queue", "_result", "_selector", "_timeout", "decision",
@@ -133,26 +133,26 @@ class Transaction:
 
     @property
     def result(self) -> SendResult:
-        """What the broker said about the half message."""
+        """The send result of the half message."""
         if self._result is None:
             raise ClientError("the half message is not sent yet: use `async with`")
         return self._result
 
     @property
     def transaction_id(self) -> str:
-        """The message's own id: write it next to what your transaction does."""
+        """The message id; store it with the local transaction, for check-backs."""
         return self.result.msg_id
 
     def commit(self) -> None:
-        """Deliver the message when the block ends, however it ends."""
+        """Commit when the block ends, even by an exception."""
         self.decision = Decision.COMMIT
 
     def rollback(self) -> None:
-        """Never deliver it."""
+        """Roll back when the block ends."""
         self.decision = Decision.ROLLBACK
 
     def unknown(self) -> None:
-        """Say nothing now; the broker will ask."""
+        """Decide later: the broker will start a check-back."""
         self.decision = Decision.UNKNOWN
 
     async def __aenter__(self) -> Self:
@@ -167,7 +167,7 @@ class Transaction:
         return self
 
     def begun(self, result: SendResult) -> None:
-        """The half message is stored; anything but SEND_OK is rolled back without running more."""
+        """Take the result of the half message; roll back and raise if it is not SEND_OK."""
         self._result = result
         if result.status != "SEND_OK":
             self.rollback()
@@ -183,10 +183,10 @@ class Transaction:
         self.ended(error)
 
     def ended(self, error: BaseException | None) -> None:
-        """The local part is over: send the word that was given, or the one that follows from it.
+        """The local transaction ended: send the decision, by default commit.
 
-        An exception rolls back. A block that was cancelled or killed may have done its work or
-        not, so nobody knows.
+        An exception rolls back. After a cancellation or exit it is unknown, because the block may
+        have done its work or not.
         """
         if self.decision is None:
             if error is None:
@@ -225,7 +225,7 @@ async def run_transaction(transaction: Transaction, local: Local) -> Transaction
 
 
 class Submitted:
-    """Stands where a send's future stands: goes on as soon as the half message is answered."""
+    """Used in place of a send's future: runs the local transaction when the answer comes."""
 
     __slots__ = ("_local", "_transaction", "outcome")
 
@@ -234,18 +234,18 @@ class Submitted:
         self.outcome: asyncio.Future[Transaction] = asyncio.get_running_loop().create_future()
 
     def done(self) -> bool:
-        """Whether nobody waits any more."""
+        """Whether the caller's future is settled or cancelled."""
         return self.outcome.done()
 
     def set_exception(self, error: BaseException) -> None:
-        """The half message was not stored, or nobody knows."""
+        """The half message was not stored, or this is not known."""
         if not self.outcome.done():
             self.outcome.set_exception(error)
 
     def set_result(self, result: SendResult) -> None:
-        """The half message is stored: run the local part, send the word.
+        """The half message is stored: run the local transaction, send the decision.
 
-        Nothing may escape from here into the connection that brought the answer.
+        Catches all exceptions, because the connection that got the answer calls this.
         """
         try:
             self._go_on(result)
@@ -278,14 +278,14 @@ _json = msgspec.json.Encoder().encode
 
 
 class Ends:
-    """Sends a producer's words to the brokers that have its half messages."""
+    """Sends a producer's decisions (END_TRANSACTION) to the brokers of its half messages."""
 
     def __init__(self, instance: "Instance", group: str) -> None:
         self._instance, self._group = instance, group
         self._templates: dict[tuple[str, str], bytes] = {}
 
     def send(self, half: SendResult, decision: Decision, remark: str) -> None:
-        """Now, or as soon as the broker can be reached. Nobody answers: see the log."""
+        """Send now, or when the broker is connected. One-way: failures are only logged."""
         instance = self._instance
         try:
             address = instance.routes.address_of(half.queue.broker_name)
