@@ -1,4 +1,4 @@
 """One send: choose a queue, encode the request, transmit, retry, settle.
 
-Producers and the trace writer use it; the public producer is in `produce`.
+Producers and the trace writer use this; the public producer is in `produce`.
 """

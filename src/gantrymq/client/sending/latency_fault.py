@@ -1,11 +1,11 @@
-"""Brokers to avoid for a while, judged by how slow their last answer was."""
+"""Latency faults: brokers to avoid for a while, because their last answer was slow."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
 
 class LatencyTable(NamedTuple):
-    """From which latency on a broker is avoided, and for how long; both in milliseconds."""
+    """Maps latencies to how long a broker is avoided; both in milliseconds."""
 
     steps: tuple[tuple[int, int], ...]
     failure_ms: int
@@ -69,7 +69,7 @@ class FaultTable:
         return mark is None or mark.until <= self._time()
 
     def least_bad(self) -> str | None:
-        """When all are to be avoided: one of the better half, in turn."""
+        """When all are to be avoided: one of the faster half, in turn."""
         ranked = sorted(
             self._marks,
             key=lambda name: (

@@ -1,8 +1,8 @@
-"""The sends of one producer that are under way: chosen a queue, transmitted, settled, retried.
+"""The pending sends of one producer: choose a queue, transmit, settle, retry.
 
 The hot path is one plain function call from `post` to the connection's buffer, and one from the
-answer to the caller's future. Whatever has to wait first (an unknown topic, a connection that is
-not there yet) waits in a list, in order.
+answer to the caller's future. A send that has to wait (for a route or a connection) waits in
+a list, in order.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ _REPLY_MARK: Final = "MSG_TYPE\x01reply\x02"
 
 
 class SendTarget:
-    """One queue, where its broker is, and how its requests look."""
+    """One queue, the address of its broker, and the frames of its requests."""
 
     __slots__ = ("address", "connection", "frames", "queue")
 
@@ -63,7 +63,7 @@ class SendTarget:
 
 
 class Publication:
-    """A topic as a producer sees it: its queues in order, and whose turn it is."""
+    """A topic as a producer sees it: its queues in order, and the next one."""
 
     __slots__ = ("brokers", "cursor", "queues", "targets", "unusual", "version")
 
@@ -76,7 +76,7 @@ class Publication:
 
 
 class Pending(msgspec.Struct, gc=False):
-    """One message on its way. Whoever holds it lets go when it is settled, so no cycle stays."""
+    """One pending send. All references to it are dropped when it is settled: no cycle remains."""
 
     sends: "PendingSends"
     prepared: PreparedMessage
@@ -99,7 +99,7 @@ class Pending(msgspec.Struct, gc=False):
 
     @property
     def fixed(self) -> bool:
-        """The caller chose the queue: no other one will do."""
+        """Whether the caller chose the queue, so that a retry must not choose another."""
         return self.queue is not None or self.selector is not None or self.sharding_key is not None
 
     def settle(self, answer: Command | GantryError) -> None:
@@ -107,7 +107,7 @@ class Pending(msgspec.Struct, gc=False):
 
 
 class PendingSends:
-    """Everything between a prepared message and its result."""
+    """Takes prepared messages to their results."""
 
     def __init__(self, instance: Instance, group: str, options: ProducerOptions) -> None:
         self._instance, self._group, self._options = instance, group, options
@@ -138,27 +138,27 @@ class PendingSends:
         return self.count >= options.window_messages or self.bytes >= options.window_bytes
 
     async def room(self) -> None:
-        """Wait until another message may be on its way."""
+        """Wait until the window has room."""
         while self.full:
             waiter: asyncio.Future[None] = self._loop.create_future()
             self._room_waiters.append(waiter)
             await waiter
 
     async def idle(self) -> None:
-        """Wait until nothing is under way; every message has a deadline, so this ends."""
+        """Wait until no send is pending; every send has a deadline, so this ends."""
         while self.count:
             if self._idle is None:
                 self._idle = self._loop.create_future()
             await asyncio.shield(self._idle)
 
     def add(self, pending: Pending) -> None:
-        """Take a message into the window and send it off."""
+        """Count a message in the window and send it."""
         self.count += 1
         self.bytes += len(pending.prepared.body)
         self.post(pending)
 
     def add_plain(self, pending: Pending) -> None:
-        """The same for a message to any queue: all that is usual, in one place, in one go."""
+        """The same for a message to any queue, with the usual path in one function for speed."""
         prepared = pending.prepared
         publication = self._publications.get(prepared.topic)
         if publication is not None and publication.version == self._routes.version:
@@ -176,15 +176,15 @@ class PendingSends:
 
     @property
     def _plain(self) -> bool:
-        """Nobody judges brokers, looks at requests, or waits in a line that others may not pass."""
+        """Whether the fast path is allowed: no latency faults, no hooks, no waiting sends."""
         return not (self._faults or self._instance.hooks or self._for_route or self._for_connection)
 
     def _leave(self, pending: Pending) -> None:
         self.count -= 1
         self.bytes -= len(pending.prepared.body)
         waiters = self._room_waiters
-        # One comes for one that goes, and all when none is left: a waiter that was woken may have
-        # been cancelled meanwhile. Who finds the room taken waits again.
+        # Wake one waiter for each send that ends, and all when none is pending: a woken waiter may
+        # have been cancelled meanwhile. A waiter that finds the window full waits again.
         while waiters and not self.full:
             waiter = waiters.popleft()
             if not waiter.done():
@@ -224,7 +224,7 @@ class PendingSends:
                 raise NoRoute(topic, "it has brokers, but none with a queue to write to")
 
     def _publish(self, topic: str) -> Publication | None:
-        """Turn a known route into targets. A changed route keeps whose turn it is."""
+        """Turn a cached route into targets; a changed route keeps the cursor."""
         route = self._routes.cached(topic)
         if route is None:
             return None
@@ -241,7 +241,7 @@ class PendingSends:
         try:
             address = self._routes.address_of(queue.broker_name)
         except BrokerUnknown:
-            address = ""  # an order topic lists brokers that may be away: found out when used
+            address = ""  # a broker of an order topic may be down: the send fails
         return SendTarget(queue, address, self._frames_for(queue))
 
     def _frames_for(self, queue: Queue) -> SendFrames:
@@ -287,7 +287,7 @@ class PendingSends:
         for target in publication.targets:
             if target.queue == queue:
                 return target
-        return self._target(queue)  # not in the route (any more): the broker will say
+        return self._target(queue)  # not in the route: the broker decides
 
     # transmitting
 
@@ -305,7 +305,7 @@ class PendingSends:
         self._write(pending, target, connection)
 
     def _transmit_again(self, pending: Pending) -> None:
-        """The connection came up while this one waited."""
+        """Transmit a send that waited for its connection."""
         target = pending.target
         assert target is not None
         connection = self._connections.ready(target.address)
@@ -326,12 +326,12 @@ class PendingSends:
             connection.write(target.frames.frame(prepared, connection.expect(pending)))
 
     def _write_shown(self, pending: Pending, target: SendTarget, connection: Connection) -> None:
-        """The same request as a command that hooks can see, change and stop."""
+        """Write the same request as a command, which hooks can see, change and stop."""
         command = self.command(pending.prepared, target)
         try:
             self._instance.before_request(target.address, command)
         except GantryError as error:
-            pending.target = None  # the broker had no part in it
+            pending.target = None  # the failure is not the broker's
             self._fail(pending, error)
             return
         if self._instance.hooks:
@@ -351,7 +351,7 @@ class PendingSends:
     # settling
 
     def settle(self, pending: Pending, answer: Command | GantryError) -> None:
-        """The answer, or what came instead of one."""
+        """Handle the answer to a send, or the error in place of it."""
         target = pending.target
         assert target is not None
         if isinstance(answer, GantryError):
@@ -387,7 +387,7 @@ class PendingSends:
             pending.future.set_result(result)
 
     def _fail(self, pending: Pending, error: GantryError) -> None:
-        """Try again where that makes sense, else tell the caller."""
+        """Retry if the error allows it, else fail the caller's future."""
         if pending.target is not None:
             broker_name = pending.target.queue.broker_name
             pending.tried += (broker_name,)
@@ -402,7 +402,7 @@ class PendingSends:
             self.post(pending)
             return
         self._leave(pending)
-        # The error will hold the frames it passes, and they hold this: it must let go of the error.
+        # The error's traceback refers to this send: drop the future, which refers to the error.
         future, pending.future = pending.future, self._settled
         if future.done():
             return
@@ -415,7 +415,7 @@ class PendingSends:
         if pending.tries_left <= 1 or pending.deadline <= self._loop.time():
             return False
         if pending.future.done():
-            return False  # the caller gave up: nobody wants another try
+            return False  # the caller gave up: do not retry
         pending.tries_left -= 1
         return True
 
@@ -426,7 +426,7 @@ class PendingSends:
     # without an answer
 
     async def oneway(self, pending: Pending) -> None:
-        """Hand the message to the network and forget it."""
+        """Write the message without waiting for an answer."""
         topic = pending.prepared.topic
         await self._find_route(topic)
         publication = self._publish(topic)
@@ -436,7 +436,7 @@ class PendingSends:
         if not target.address:
             raise BrokerUnknown(f"broker {target.queue.broker_name!r} is in no route")
         connection = await self._connections.get(target.address)
-        # Nobody answers a one-way message, so the socket is the only brake there is.
+        # A one-way message has no answer, so only the socket limits the rate.
         await connection.drained()
         command = self.command(pending.prepared, target)
         self._instance.before_request(target.address, command)
@@ -449,7 +449,7 @@ class PendingSends:
 
 
 def _selected(selector: Selector, queues: Sequence[Queue]) -> Queue:
-    """The queue of a caller's own function; its mistakes must not stop the sends of others."""
+    """Call the caller's selector; its errors must not stop other sends."""
     try:
         queue = selector(queues)
     except Exception as error:
@@ -460,7 +460,7 @@ def _selected(selector: Selector, queues: Sequence[Queue]) -> Queue:
 
 
 def _failure(pending: Pending, error: GantryError) -> GantryError:
-    """What the caller sees; a message that never had a broker gets the plain reason."""
+    """The error for the caller: the plain one if no broker was tried, else SendFailed."""
     if not pending.tried:
         return error
     failed = SendFailed(pending.prepared.topic, pending.tried, error)
@@ -469,7 +469,7 @@ def _failure(pending: Pending, error: GantryError) -> GantryError:
 
 
 def _result(status: str, msg_id: str, target: SendTarget, answer: Command) -> SendResult:
-    """Read the few fields that matter; the typed way only when they are not as expected."""
+    """Read the few fields needed; parse the whole header only when one is missing or bad."""
     ext = answer.ext
     queue = target.queue
     try:

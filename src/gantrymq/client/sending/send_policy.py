@@ -1,4 +1,4 @@
-"""Which queue a message goes to and whether a failed one goes again. Pure: decides, never acts."""
+"""Which queue a message goes to, and which failures are retried. Pure: decides, never acts."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -39,8 +39,8 @@ def next_index(
     """The position of the next queue in turn, given each queue's broker.
 
     Brokers that failed (`avoid`, in the order they were tried) and brokers that are not available
-    are passed over. When none is left, anything but the last failed one will do, and when there is
-    no other, the next in turn is taken all the same.
+    are skipped. If none is left, any available broker but the last failed one is taken; if there is
+    no such broker, the next queue in turn.
     """
     count = len(brokers)
     first = cursor % count

@@ -1,4 +1,4 @@
-"""From a message to the bytes of a send request. The hot form is one filled-in template."""
+"""Builds the bytes of a send request from a message; the fast path fills a template."""
 
 import struct
 from collections.abc import Sequence
@@ -45,10 +45,10 @@ _TEMPLATE = (
 
 
 class PreparedMessage(msgspec.Struct, gc=False):
-    """A message ready to go: checked, numbered, packed. Tries share it, so the id stays.
+    """A checked and encoded message with its id. All tries share it, so the id stays the same.
 
-    A struct without a place in the garbage collector's lists, because thousands are under way at
-    once; it holds nothing that could form a cycle.
+    The garbage collector does not track it, because thousands are pending at once; it refers to
+    nothing that could form a cycle.
     """
 
     topic: str
@@ -72,12 +72,12 @@ def check_topic(topic: str) -> None:
 
 
 def is_unusual(topic: str) -> bool:
-    """Whether requests to it carry more than the usual fields, or go under another code."""
+    """Whether requests to this topic need more fields than usual, or another request code."""
     return topic.startswith(RETRY_PREFIX) or topic.endswith(REPLY_SUFFIX)
 
 
 def prepare(message: Message, ids: MessageIds, options: ProducerOptions) -> PreparedMessage:
-    """Check and pack one message. The topic's name is the caller's to check, once a topic."""
+    """Check and encode one message. The caller checks the topic name, once a topic."""
     body = message.body
     if len(body) > options.max_message_bytes:
         raise too_large(message.topic, len(body), options.max_message_bytes)
@@ -100,7 +100,7 @@ def prepare(message: Message, ids: MessageIds, options: ProducerOptions) -> Prep
     sys_flag = 0
     if len(body) >= options.compress_over_bytes:
         packed, packed_flag = compress(body, options.compression, options.compression_level)
-        # What does not get smaller travels as it is: the packed form could be over a limit.
+        # A body that does not get smaller is sent as it is: compressed it could exceed a limit.
         if len(packed) < len(body):
             body, sys_flag = packed, packed_flag
     return PreparedMessage(message.topic, body, text, msg_id, born_ms, message.flag, sys_flag)
@@ -114,7 +114,7 @@ def too_large(topic: str, size: int, size_max: int) -> MessageRefused:
 
 
 def _plain_properties(message: Message, msg_id: str) -> str:
-    """The usual case without a dict: an id, perhaps a tag and keys."""
+    """Encode the usual properties without a dict: an id, perhaps a tag and keys."""
     text = f"UNIQ_KEY\x01{msg_id}\x02"
     if message.tags:
         text += f"TAGS\x01{message.tags}\x02"
@@ -124,9 +124,9 @@ def _plain_properties(message: Message, msg_id: str) -> str:
 
 
 def property_map(message: Message, msg_id: str) -> dict[str, str]:
-    """All properties of a message, the system's and the sender's."""
+    """All properties of a message, of the system and of the sender."""
     own = message.properties
-    check_names(own, message.topic)  # once more: a message keeps them in a dict, which can change
+    check_names(own, message.topic)  # again: the dict may have changed since the message was made
     fields = {properties.UNIQ_KEY: msg_id, **own}
     if message.tags:
         fields[properties.TAGS] = message.tags
@@ -160,7 +160,7 @@ def _encoded(message: Message, fields: dict[str, str]) -> str:
 def prepare_batch(
     messages: Sequence[Message], ids: MessageIds, options: ProducerOptions
 ) -> PreparedMessage:
-    """One topic, no delay, no retry topic; the whole within the size limit."""
+    """Check and encode a batch: one topic, no retry topic, no delay, within the size limit."""
     if not messages:
         raise MessageRefused("a batch needs at least one message")
     topic = messages[0].topic
@@ -186,7 +186,7 @@ def prepare_batch(
 
 
 class SendFrames:
-    """Builds the frames of one producer for one queue; all that never changes is filled in once."""
+    """Builds the frames of one producer for one queue; constant fields are filled in once."""
 
     __slots__ = ("_group", "_options", "_queue", "_templates")
 
@@ -221,7 +221,7 @@ class SendFrames:
         """The same as a typed header, for hooks, one-way sends and retry topics."""
         text, again, again_max = prepared.properties, None, None
         if prepared.topic.startswith(RETRY_PREFIX):
-            # A consumer's own resend: brokers read these two from the header.
+            # A resend by a consumer: brokers read these two from the header.
             fields = properties.decode(text)
             again = fields.pop(RECONSUME_TIME, None)
             again_max = fields.pop(MAX_RECONSUME_TIMES, None)
@@ -275,7 +275,7 @@ class BinarySendFrames(SendFrames):
 
 
 def _field(name: str, value: str) -> bytes:
-    """One extension field of a binary header; a value of no length would read as none at all."""
+    """One extension field of a binary header; nothing for an empty value, which reads as absent."""
     key, text = name.encode(), value.encode()
     if not text:
         return b""
@@ -283,5 +283,5 @@ def _field(name: str, value: str) -> bytes:
 
 
 def quoted(text: str) -> str:
-    """A JSON string inside a %-template."""
+    """The text as a JSON string, with % escaped for a template."""
     return _json(text).decode().replace("%", "%%")

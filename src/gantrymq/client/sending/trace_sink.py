@@ -1,4 +1,4 @@
-"""What the parts of a client tell the trace writer. The writer itself is `client.tracing`."""
+"""The interface of the trace writer for other parts of a client; the writer is `client.tracing`."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -11,7 +11,7 @@ from gantrymq.protocol.command import Command
 
 
 class TraceSink(Protocol):
-    """What the parts of a client tell; where there is no sink, tracing is off."""
+    """Takes events to trace. A part whose sink is None does not trace."""
 
     def sent(
         self, prepared: PreparedMessage, address: str, result: SendResult, answer: Command
@@ -19,7 +19,7 @@ class TraceSink(Protocol):
         """A broker stored a message."""
 
     def handed_out(self, messages: Sequence[Delivery]) -> None:
-        """A consumer got messages; each that is traced gets its `attempt`."""
+        """A handler got messages; sets the `attempt` of each that is traced."""
 
     def transaction_ended(
         self,
@@ -34,4 +34,4 @@ class TraceSink(Protocol):
         """A producer decided: commit, rollback or unknown."""
 
     def recalled(self, topic: str, msg_id: str, *, ok: bool) -> None:
-        """A delayed message was called back, or could not be."""
+        """A producer recalled a delayed message, or failed to (`ok` False)."""

@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 class Bounded(Protocol):
-    """Waits until its deadline in the loop's time, and no longer."""
+    """Work with a deadline, in the event loop's time."""
 
     deadline: float
 
@@ -21,10 +21,10 @@ W = TypeVar("W", bound=Bounded)
 
 
 class Waitlist(Generic[W]):
-    """Per key: one attempt under way, and everybody who waits for it.
+    """For each key one attempt under way, and the work that waits for it.
 
-    Whoever comes first starts the attempt. When it succeeds all go on in the order they came;
-    when it fails all are told why; who runs out of time before is told so.
+    The first work of a key starts the attempt. When it succeeds all work continues in order; when
+    it fails all work fails with its error. Work whose deadline passes first fails with CallTimeout.
     """
 
     def __init__(self, go: Callable[[W], None], fail: Callable[[W, GantryError], None]) -> None:
@@ -39,7 +39,7 @@ class Waitlist(Generic[W]):
         return key in self._waiting
 
     def add(self, key: str, work: W, attempt: Callable[[], Awaitable[object]]) -> None:
-        """Let `work` go on once `attempt` (started unless it already is) has succeeded."""
+        """Continue `work` when `attempt`, started unless one is under way, has succeeded."""
         waiting = self._waiting.get(key)
         if waiting is not None:
             waiting.append(work)
@@ -61,10 +61,10 @@ class Waitlist(Generic[W]):
         except asyncio.CancelledError:
             trying.cancel()
             error = GantryError("the client was closed")
-        except Exception as bug:  # nobody may wait for ever, not even because of a mistake here
+        except Exception as bug:  # a bug must not leave work waiting for ever
             log.exception("waiting for %s", key)
             error = GantryError(f"{type(bug).__name__}: {bug}")
-        # From here on newcomers go the direct way, behind those who waited.
+        # New work no longer waits from here on, and follows the work that waited.
         for work in self._waiting.pop(key):
             if error is None:
                 self._go(work)
@@ -72,7 +72,7 @@ class Waitlist(Generic[W]):
                 self._fail(work, error)
 
     def _expire(self, key: str) -> float | None:
-        """Tell those whose time is over; returns the seconds until the next one's is."""
+        """Fail the work whose deadline passed; returns the seconds until the next deadline."""
         now = asyncio.get_running_loop().time()
         waiting = self._waiting[key]
         late = [work for work in waiting if work.deadline <= now]
