@@ -1,9 +1,9 @@
-"""The client: producers, consumers and the administration, over one core that they share.
+"""The client: producers, consumers and administration, over a shared core.
 
-`core` is what one client id has, `messages` what consumers get, `sending` one send, `produce` and
-`consume` the public clients, `once` effectively-once consuming, `tracing` the trace writer, and
-`admin` what operators ask. Programs import from `gantrymq`; what only operators' programs need is
-importable from here.
+`core` has what all clients with one client id share, `messages` what consumers get, `sending` the
+way of one send, `produce` and `consume` the public clients, `once` effectively-once consuming,
+`tracing` the trace writer and `admin` the requests of operators. Programs import from `gantrymq`,
+and from here what only programs of operators need.
 """
 
 from typing import TYPE_CHECKING

@@ -1,9 +1,9 @@
-"""Writing down what happens to messages, beside the work and never in its way.
+"""The trace writer: records sends and consumptions, without slowing them down.
 
-What is traced goes into a bounded queue: when that is full, trace is dropped and counted, because
-a message is worth more than its trace. Full trace messages leave at once and the rest after half a
-second, by sends that are not traced themselves. Each trace message ends with a count of the
-writer's records, so that readers know whether they have them all.
+Records go into a bounded queue; when it is full they are dropped and counted, because a message is
+worth more than its trace. A full trace message is sent at once, the rest after half a second; these
+sends are not traced themselves. Each trace message ends with a count of the writer's records, so
+that readers know whether they have all.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ _OPTIONS: Final = ProducerOptions(
 
 
 class Attempt:
-    """One consumption of one message, from hand-out to its verb."""
+    """One consumption of one message, from the hand-out to ack, retry or dead."""
 
     __slots__ = ("_began_ms", "_request_id", "_tracing")
 
@@ -62,12 +62,12 @@ class Attempt:
         self._tracing, self._began_ms, self._request_id = tracing, began_ms, request_id
 
     def ended(self, message: "Delivery") -> None:
-        """Its consumer is done with it; how is in the message."""
+        """Record the end; `message.finished` says how it ended."""
         self._tracing.ended(message, self._began_ms, self._request_id)
 
 
 class Tracing:
-    """The trace of one producer or consumer."""
+    """Writes the trace of one producer or consumer."""
 
     def __init__(self, instance: "Instance", group: str, kind: str, topic: str | bool) -> None:
         self._instance, self._group = instance, group
@@ -91,7 +91,7 @@ class Tracing:
         instance.register_producer(self._inner_group)
 
     async def close(self) -> None:
-        """Write what is noted, as far as that is possible in a few seconds."""
+        """Send the remaining records; gives up after CLOSE_SECONDS_MAX."""
         try:
             async with asyncio.timeout(CLOSE_SECONDS_MAX):
                 last = not (self._numbered or self._notes or self.dropped or self._met)
@@ -109,7 +109,7 @@ class Tracing:
                     handle.cancel()
             await self._instance.unregister_producer(self._inner_group)
 
-    # what happens
+    # events
 
     def sent(
         self, prepared: PreparedMessage, address: str, result: SendResult, answer: Command
@@ -141,7 +141,7 @@ class Tracing:
             self._note(before)
 
     def ended(self, message: "Delivery", began_ms: int, request_id: str) -> None:
-        """The other end of an attempt."""
+        """Record the end of a consumption."""
         now_ms = self._instance.clock.now_ms()
         after = trace.SubAfter(
             msg_id=message.msg_id,
@@ -199,8 +199,8 @@ class Tracing:
         self._note(called)
 
     def met(self, members: Sequence[str]) -> None:
-        """The members of the group, as its broker names them: whoever reads the trace can tell
-        whether all of them trace."""
+        """Record the members of the group, so that readers of the trace can tell whether all
+        of them trace."""
         found = [member for member in members if member not in self._met]
         if found:
             self._met.update(found)
@@ -221,22 +221,22 @@ class Tracing:
             self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
 
     def _hurry(self) -> None:
-        """Write full messages in the next turn; with too many sends pending, answers call this."""
+        """Send full messages in the loop's next turn, or after an answer if the window is full."""
         if self._soon is None and not self._sends.full:
             self._soon = self._loop.call_soon(self._write_full)
 
-    # putting it into words
+    # encoding and sending
 
     def _pubs(
         self, prepared: PreparedMessage, address: str, result: SendResult, region: str, now_ms: int
     ) -> list[Record]:
-        """One record a message, also for a batch: each must be found by its own id."""
+        """One record a message, also of a batch, so that each is found by its own id."""
         ids, places = [result.msg_id], [result.offset_msg_id]
         items = [(properties.decode(prepared.properties), len(prepared.body))]
         if prepared.batch:
             inner = batch.decode(prepared.body)
             ids, places = result.msg_id.split(","), result.offset_msg_id.split(",")
-            places += [""] * (len(ids) - len(places))  # a batch stored as one has one place
+            places += [""] * (len(ids) - len(places))  # a batch stored as one record has one id
             items = [(properties.decode(item.properties), len(item.body)) for item in inner]
         return [
             trace.Pub(
@@ -258,7 +258,7 @@ class Tracing:
         ]
 
     def _flush(self) -> None:
-        """The timer: what waits is written, also when it is little."""
+        """Called by the timer: send waiting records, also if they are few."""
         self._timer = None
         if len(self._notes) >= BATCH_MAX or self._sends.full:
             self._hurry()
@@ -279,7 +279,7 @@ class Tracing:
             self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
 
     def _write(self, *, closing: bool = False) -> None:
-        """Turn records into one trace message, and send it off."""
+        """Encode records as one trace message and send it."""
         records: list[Record] = []
         parts: list[str] = []
         size = 0
@@ -367,7 +367,7 @@ def _outcome(message: "Delivery") -> ConsumeReturnType:
 
 
 def _fitting(keys: list[str]) -> list[str]:
-    """As many keys as the properties of a message can carry."""
+    """As many keys as fit into the properties of a message."""
     kept, size = [], 0
     for key in keys:
         size += len(key.encode()) + 1
