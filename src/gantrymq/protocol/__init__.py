@@ -1,1 +1,1 @@
-"""Bytes and their meanings. Nothing here opens, waits, or asks for the time."""
+"""The wire and record formats. No module here does I/O, waits or reads a clock."""

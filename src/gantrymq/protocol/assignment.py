@@ -1,7 +1,7 @@
-"""Who reads which queue: the six strategies, as functions of the same sorted inputs.
+"""The assignment of queues to members: six strategies over the same sorted inputs.
 
 Every member of a group computes alone. All of them see the same queues and the same client ids in
-the same order, so together their answers cover each queue exactly once.
+the same order, so together their results cover each queue exactly once.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ def in_java_order(clients: Iterable[str]) -> list[str]:
 
 
 def averagely(me: str, queues: Sequence[Queue], clients: Sequence[str]) -> list[Queue]:
-    """Like pages of a book: neighbouring queues, the first members get one more (AVG)."""
+    """Each member gets neighbouring queues; the first members get one more (AVG)."""
     if me not in clients:
         return []
     size, extra = divmod(len(queues), len(clients))
@@ -33,12 +33,12 @@ def averagely(me: str, queues: Sequence[Queue], clients: Sequence[str]) -> list[
 
 
 def by_circle(me: str, queues: Sequence[Queue], clients: Sequence[str]) -> list[Queue]:
-    """Dealt like cards, one each in turn (AVG_BY_CIRCLE)."""
+    """Members get queues one by one in turn (AVG_BY_CIRCLE)."""
     return list(queues[clients.index(me) :: len(clients)]) if me in clients else []
 
 
 def by_config(mine: Iterable[Queue]) -> Strategy:
-    """A fixed list, whoever else is there (CONFIG)."""
+    """A fixed list of queues, independent of the other members (CONFIG)."""
     fixed = list(mine)
 
     def strategy(me: str, queues: Sequence[Queue], clients: Sequence[str]) -> list[Queue]:
@@ -74,7 +74,7 @@ def _room_of(queue: Queue) -> str | None:
 def machine_room_nearby(
     inner: Strategy, room_of_queue: Callable[[Queue], str], room_of_client: Callable[[str], str]
 ) -> Strategy:
-    """Each room's members share its queues; rooms without members are shared by everybody."""
+    """Members share the queues of their room; all members share those of empty rooms."""
 
     def strategy(me: str, queues: Sequence[Queue], clients: Sequence[str]) -> list[Queue]:
         if me not in clients:
@@ -95,7 +95,7 @@ def machine_room_nearby(
 
 
 def consistent_hash(virtual_nodes: int = VIRTUAL_NODES) -> Strategy:
-    """A ring of virtual nodes: a member that comes or goes moves few queues (CONSISTENT_HASH)."""
+    """A ring of virtual nodes; few queues move when members join or leave (CONSISTENT_HASH)."""
 
     def strategy(me: str, queues: Sequence[Queue], clients: Sequence[str]) -> list[Queue]:
         ring = {

@@ -1,4 +1,4 @@
-"""The body of a batch send: what a client packs, what a broker unpacks."""
+"""The body of a batch send, as clients encode and brokers decode it."""
 
 import struct
 from typing import NamedTuple
@@ -49,7 +49,7 @@ def encode(items: list[Item]) -> bytes:
 
 
 def decode(data: bytes) -> list[Item]:
-    """All messages of a batch, or a ProtocolError: a batch is taken whole or not at all."""
+    """All messages of a batch; ProtocolError refuses the whole batch."""
     items, at = [], 0
     try:
         while at < len(data):

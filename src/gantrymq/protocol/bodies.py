@@ -27,7 +27,7 @@ class ProducerData(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class ConsumerData(msgspec.Struct, kw_only=True, rename="camel"):
-    """One consumer group of one client, as its heartbeat tells it."""
+    """One consumer group of one client, as its heartbeat reports it."""
 
     consume_from_where: ConsumeFromWhere | None = None
     consume_type: ConsumeType | None = None
@@ -112,7 +112,7 @@ class ClientConnection(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class SubscriptionConflict(msgspec.Struct, kw_only=True, rename="camel", frozen=True):
-    """Two members of a group that want different things of one topic. RocketMQ has none of it."""
+    """Two members of a group with different subscriptions of a topic; not in RocketMQ."""
 
     newer_client_id: str
     newer_expression: str
@@ -169,7 +169,7 @@ class BrokerStatsData(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class CheckClient(msgspec.Struct, kw_only=True, rename="camel"):
-    """CHECK_CLIENT_CONFIG: would this subscription work here?"""
+    """CHECK_CLIENT_CONFIG: asks whether the broker accepts a subscription."""
 
     client_id: str = ""
     group: str = ""

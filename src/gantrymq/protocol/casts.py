@@ -26,7 +26,7 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 def cast_to(value: Any, kind: Any) -> Any:
-    """A parsed value in the shape of a declared type; raises ProtocolError when it is none."""
+    """A parsed value in the shape of a declared type; ProtocolError if it does not fit."""
     found = _cast(kind)(value)
     return None if found is _ABSENT else found
 
@@ -65,7 +65,7 @@ def _cast_for(info: inspect.Type) -> Cast:
         wanted = [each for each in info.types if not isinstance(each, inspect.NoneType)]
         return _or_null(_cast_for(wanted[0])) if len(wanted) == 1 else _unchanged
     if isinstance(info, inspect.StructType):
-        # Structs that are lists on the wire are our own, and never Java's to write loosely.
+        # Only GantryMQ writes structs as lists on the wire, so they need no loose reading.
         return _unchanged if info.array_like else _struct_cast(info.cls)
     if isinstance(info, inspect.ListType):
         return _list_cast(info.item_type)
@@ -96,7 +96,7 @@ def _refused(value: Any, wanted: str) -> ProtocolError:
 
 
 def _text(value: Any) -> str:
-    """A value as JSON writes it; it has no way to write an object whose keys are objects."""
+    """A value as JSON text; as Python prints it if a key is an object."""
     try:
         return _encoder.encode(value).decode()
     except TypeError:
@@ -116,7 +116,7 @@ def _to_text(value: Any) -> Any:
 
 
 def _to_int(value: Any) -> Any:
-    """Java's int: text may end in `.0`, which that of a long may not."""
+    """Java's int; text may end in `.0`, unlike the text of a long."""
     if isinstance(value, str):
         head, point, zeros = value.partition(".")
         value = head if point and not zeros.strip("0") else value
@@ -173,7 +173,7 @@ def _enum_cast(names: tuple[str, ...]) -> Cast:
     by_name = {name.lower(): name for name in names}
 
     def cast(value: Any) -> Any:
-        """By name or by ordinal; Java takes a name that it does not know for null."""
+        """An enum by name or by ordinal; Java reads an unknown name as null."""
         if value is None or isinstance(value, str):
             return by_name.get((value or "").lower(), _ABSENT)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < len(names):
@@ -191,7 +191,7 @@ def _list_cast(item: inspect.Type) -> Cast:
     inner = _cast_for(item)
 
     def cast(value: Any) -> Any:
-        """One object stands for a list of one; nothing else stands for a list."""
+        """A list; one object counts as a list of one, any other value is refused."""
         if value is None:
             return _ABSENT
         if of_objects and isinstance(value, dict):
@@ -246,5 +246,5 @@ def _struct_cast(cls: type) -> Cast:
 
 
 def _loose(name: str) -> str:
-    """A name as it is compared: without regard to case, underscores and hyphens."""
+    """A name in the form for comparing: without case, underscores and hyphens."""
     return name.replace("_", "").replace("-", "").lower()

@@ -137,7 +137,7 @@ class RequestCode(IntEnum):
     POLLING_INFO = 200055
     POP_ROLLBACK = 200056
     BATCH_ACK_MESSAGE = 200151
-    # Extensions of ours; RocketMQ answers them with 3.
+    # GantryMQ's extensions; RocketMQ's brokers answer them with 3.
     GET_WAITING_MESSAGES = 40100
     GET_WRITER_STATE = 40101
     PREPARE_EPOCH = 40102

@@ -78,7 +78,7 @@ class Command(msgspec.Struct, rename=_HIDDEN, gc=False):
 
 
 class _LenientHeader(msgspec.Struct):
-    """What other clients may send: see `casts`. ali-ons and Go send numbers as field values."""
+    """A header as other clients may write it: see `casts`. ali-ons and Go send numbers."""
 
     code: Int32
     extFields: dict[str, str | None] | None = None  # noqa: N815
@@ -90,7 +90,7 @@ class _LenientHeader(msgspec.Struct):
 
 
 class _JsonHeader(msgspec.Struct, omit_defaults=True):
-    """What we write: Java's alphabetical order, nothing that is null."""
+    """A header as GantryMQ writes it: in Java's alphabetical order, without nulls."""
 
     code: int
     extFields: dict[str, str] | None = None  # noqa: N815
@@ -107,7 +107,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def java_text(value: Any) -> str:
-    """A JSON scalar as Java would print it; ali-ons never quotes its extension values."""
+    """A JSON scalar as Java prints it; ali-ons does not quote extension values."""
     if isinstance(value, str):
         return value
     if value is True:
@@ -120,7 +120,7 @@ def java_text(value: Any) -> str:
 
 
 def decode_header(codec: int, header: bytes | memoryview) -> Command:
-    """Parse a header; the body is the caller's to set. Raises ProtocolError and nothing else."""
+    """Parse a header; the caller sets the body. Raises ProtocolError and nothing else."""
     if codec == JSON_CODEC:
         try:
             return _strict_decoder.decode(header)
@@ -180,7 +180,7 @@ def _bad_text(size: int, at: int, data: bytes) -> ProtocolError:
 
 
 def _decode_ext(data: bytes, at: int, size: int) -> dict[str, str]:
-    """Written out, because without the compiled kernel this loop is most of a header's cost."""
+    """Read extension fields; one loop, as it is most of a header's cost without the kernel."""
     end, length = at + size, len(data)
     if size < 0 or end > length:
         raise ProtocolError(f"binary header: {size} bytes of fields at {at} of {length}")

@@ -18,7 +18,7 @@ class CompressionMissing(ProtocolError):
 
 
 def compress(body: bytes, kind: str = "zlib", level: int = 5) -> tuple[bytes, int]:
-    """The packed body and the bits its sysFlag needs."""
+    """The compressed body, and the bits to set in its sysFlag."""
     if kind == "zlib":
         return zlib.compress(body, level), COMPRESSED | ZLIB
     if kind == "lz4":
@@ -29,7 +29,7 @@ def compress(body: bytes, kind: str = "zlib", level: int = 5) -> tuple[bytes, in
 
 
 def decompress(body: bytes, sys_flag: int) -> bytes:
-    """The body as it was sent; unchanged when the flag says it was never packed."""
+    """The body as the producer sent it; unchanged if the flag says it is not compressed."""
     if not sys_flag & COMPRESSED:
         return body
     unpack: Callable[[bytes], bytes]

@@ -1,8 +1,8 @@
 """The JSON dialect of fastjson 1.2, which RocketMQ's bodies use.
 
-What is not JSON about it: numeric keys without quotes, whole objects as keys, names without quotes,
-single quotes, stray commas, comments, and {"$ref": ...} for an object written before. Valid JSON
-takes the quick way through msgspec; only what that refuses is read here, character by character.
+It differs from JSON in: numeric keys without quotes, whole objects as keys, names without quotes,
+single quotes, stray commas, comments, and {"$ref": ...} for an object written before. msgspec
+reads valid JSON; only text that it refuses is read here, character by character.
 How values become what a type declares is in `casts`.
 """
 
@@ -33,14 +33,14 @@ _exact_decoder = msgspec.json.Decoder(float_hook=Decimal)
 
 
 class ObjectKey(dict[str, Any]):
-    """An object that stood where JSON wants a string: the key of a map, so it hashes by content."""
+    """An object as the key of a map; it hashes by content."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset((str(k), str(v)) for k, v in self.items()))
 
 
 def loads(data: bytes | str) -> Any:
-    """Parse either kind; object keys become `ObjectKey`, integer keys stay text."""
+    """Parse JSON or the dialect; object keys become `ObjectKey`, integer keys stay text."""
     return _loads(data, msgspec.json.decode)
 
 
@@ -59,8 +59,8 @@ def _loads(data: bytes | str, quickly: Callable[[bytes | str], Any]) -> Any:
 def load_as(data: bytes | str, kind: type[T]) -> T:
     """Parse into a declared type, with values as loose as fastjson takes them.
 
-    Members are found by their own names: this is for what servers and files say. Raises
-    ProtocolError when it is not one.
+    Members are found by their exact names: this is for bodies of servers and for files. Raises
+    ProtocolError if the value does not fit the type.
     """
     text = data.encode() if isinstance(data, str) else data
     try:
@@ -70,7 +70,7 @@ def load_as(data: bytes | str, kind: type[T]) -> T:
 
 
 def load_request(text: bytes, kind: type[T]) -> T:
-    """The same for what clients ask: fastjson finds members by any spelling of their names."""
+    """The same for requests of clients: fastjson accepts any spelling of members' names."""
     try:
         found = msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -86,7 +86,7 @@ def _cast_as(text: bytes, kind: type[T]) -> T:
 
 
 def _only_names_of(kind: Any, text: bytes) -> bool:
-    """Whether no other name is there, which might be one of them in another spelling."""
+    """Whether the text has only names of the type, so that none can be another spelling."""
     names = {name.decode("utf-8", "replace") for name in _NAME.findall(text)}
     return member_names(kind) >= names
 
@@ -109,7 +109,7 @@ def dump_object_keyed(name: str, pairs: Iterable[tuple[Any, Any]], **others: Any
 
 
 def pretty(value: Mapping[str, Any]) -> str:
-    """How RocketMQ writes its tables: tabs, integer keys without quotes."""
+    """JSON as RocketMQ writes its files: tabs, integer keys without quotes."""
     return _pretty(value, 0)
 
 
@@ -127,7 +127,7 @@ def _pretty(value: Any, depth: int) -> str:
 
 
 class _Parser:
-    """Reads the dialect. Every way out is a value or a ProtocolError."""
+    """Reads the dialect. Each method returns a value or raises ProtocolError."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -264,7 +264,7 @@ def _number(word: str) -> Any:
 
 
 def _resolved(root: Any) -> Any:
-    """Replace {"$ref": path} by the object it names; what names nothing becomes None."""
+    """Replace {"$ref": path} by the object that it names; an unknown path becomes None."""
 
     def walk(value: Any, parents: tuple[Any, ...]) -> Any:
         if isinstance(value, list):

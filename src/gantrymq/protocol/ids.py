@@ -45,7 +45,7 @@ def decode_host(data: bytes) -> tuple[str, int]:
 
 
 def offset_msg_id(store_host: bytes, offset: int) -> str:
-    """The id a broker gives: its own address and the record's place in the log."""
+    """The offset message id: the broker's address and the record's log offset."""
     return f"{store_host.hex()}{offset:016x}".upper()
 
 

@@ -1,4 +1,4 @@
-"""What popping says on the wire and in the revive log: names, handles, offset lists, bodies."""
+"""POP on the wire and in the revive log: topic names, handles, offset lists, bodies."""
 
 import base64
 import binascii
@@ -26,12 +26,12 @@ OFFSETS_SPAN_MAX = 1 << 16
 
 
 def revive_topic(cluster: str) -> str:
-    """The log of what was popped and acknowledged."""
+    """The system topic that logs pops and acknowledgements."""
     return f"rmq_sys_REVIVE_LOG_{cluster}"
 
 
 def pop_retry_topic(group: str, topic: str, v2: bool = False) -> str:
-    """Where a message waits that was popped and not acknowledged in time."""
+    """The topic for messages that were popped and not acknowledged in time."""
     return f"{RETRY_PREFIX}{group}{'+' if v2 else '_'}{topic}"
 
 
@@ -42,7 +42,7 @@ def retry_flag(topic: str) -> str:
 
 
 def real_topic(topic: str, group: str, flag: str) -> str:
-    """The topic a message of `topic` really lies in."""
+    """The topic that holds a message of `topic`: a retry topic if the flag says so."""
     if flag == NORMAL:
         return topic
     if flag not in (RETRY_V1, RETRY_V2):
@@ -51,7 +51,7 @@ def real_topic(topic: str, group: str, flag: str) -> str:
 
 
 class Handle(NamedTuple):
-    """The receipt of one popped message: what acknowledges it (the property POP_CK)."""
+    """The handle of one popped message, which acknowledges it (the property POP_CK)."""
 
     start: int
     """The first offset its pop looked at; names the checkpoint together with the time."""
@@ -101,7 +101,7 @@ class Handle(NamedTuple):
 
 
 class Portion(NamedTuple):
-    """What one queue gave to a pop."""
+    """The messages that a pop takes from one queue."""
 
     flag: str
     queue_id: int
@@ -118,14 +118,14 @@ def offset_info(portions: Iterable[Portion]) -> str:
 
 
 def order_info(flag: str, queue_id: int, counts: Mapping[int, int], offsets: Sequence[int]) -> str:
-    """How often each message was delivered before; the last entry is the queue's smallest."""
+    """Earlier deliveries of each message; the last entry is the minimum of the queue."""
     entries = [f"{flag} qo{queue_id}%{offset} {count}" for offset, count in counts.items()]
     least = min(counts.values()) if counts and len(counts) == len(offsets) else 0
     return ";".join([*entries, f"{flag} {queue_id} {least}"])
 
 
 def parse_info(text: str | None) -> dict[tuple[str, str], str]:
-    """(retry flag, queue) to the third word, of any of the three lists."""
+    """A list of a pop's answer: (retry flag, queue) to the third word."""
     found: dict[tuple[str, str], str] = {}
     for entry in (text or "").split(";"):
         words = entry.split(" ")
@@ -140,7 +140,7 @@ def parse_info(text: str | None) -> dict[tuple[str, str], str]:
 
 
 class CheckpointBody(msgspec.Struct, kw_only=True):
-    """What was popped together from one queue; the body of a `ck` record."""
+    """The messages of one queue that were popped together; the body of a `ck` record."""
 
     bm: int = 0
     """Bit i is set when the i-th message needs no further delivery."""
@@ -169,7 +169,7 @@ class CheckpointBody(msgspec.Struct, kw_only=True):
 
 
 class AckBody(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The bodies of `ack` and `bAck` records; the latter bring a list."""
+    """The bodies of `ack` and `bAck` records; a `bAck` has a list of offsets."""
 
     ao: int = -1
     """The queue offset of the one message."""
@@ -305,6 +305,6 @@ class QueueAssignment(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class Assignments(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
-    """None keeps what the client has; an empty list takes everything away."""
+    """The answer to QUERY_ASSIGNMENT: None changes nothing, an empty list takes all queues."""
 
     message_queue_assignments: list[QueueAssignment] | None = None

@@ -68,21 +68,22 @@ WAITING_BYTES = 320
 
 
 def encode(properties: Mapping[str, str]) -> str:
-    """The stored form. Separators inside a name or value would change its meaning: refused."""
+    """The stored form. A separator inside a name or value is refused."""
     parts: list[str] = []
     for name, value in properties.items():
         if NAME_END in name or ENTRY_END in name or NAME_END in value or ENTRY_END in value:
             raise ProtocolError(f"property {name!r} contains a separator (0x01 or 0x02)")
         if name and value:
-            # Joined, not formatted: of an enum's string member that takes the value, not its name.
+            # Joined, not formatted: for a string enum join takes the value, a format its name.
             parts += (name, NAME_END, value, ENTRY_END)
     return "".join(parts)
 
 
 def fitted(found: Mapping[str, str]) -> str:
-    """The stored form of a copy that grew: what is only good to know goes when it is too long.
+    """The stored form of a copy that grew; spare properties are dropped if it is too long.
 
-    Otherwise a message whose properties fill the field could neither be retried nor die.
+    Otherwise a message whose properties fill the field could neither be retried nor become a dead
+    letter.
     """
     kept = dict(found)
     text = encode(kept)

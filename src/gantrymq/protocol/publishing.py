@@ -1,8 +1,8 @@
-"""Publishing whole epochs at once: requests and bodies of an extension of ours.
+"""Publishing epochs: requests and bodies of a GantryMQ extension.
 
-A writer stages messages where nobody reads, and an epoch of them is published once. What was
-staged is named by stretches: messages that one send put one behind the other into a stage queue,
-all for one queue of one topic.
+A writer stages messages in the stage topic, which consumers do not read, and publishes each epoch
+of them once. Stretches name the staged messages: each is a run of messages that one send stored in
+a stage queue, all for one queue of one topic.
 """
 
 from typing import Final
@@ -25,7 +25,7 @@ class WriterRequest(Header, frozen=True, kw_only=True):
 
 
 class EpochRequest(Header, frozen=True, kw_only=True):
-    """PREPARE_EPOCH, DECIDE_EPOCH and PUBLISH_EPOCH; what is meant stands in the body."""
+    """PREPARE_EPOCH, DECIDE_EPOCH and PUBLISH_EPOCH; the body has the content."""
 
     writer: str
     epoch: int
@@ -34,7 +34,7 @@ class EpochRequest(Header, frozen=True, kw_only=True):
 
 
 class WriterState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What one broker knows of a writer; -1 stands for no epoch at all."""
+    """What one broker knows of a writer; -1 means no epoch."""
 
     coordinator: str = ""
     decided: int = -1
@@ -46,7 +46,7 @@ class WriterState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Stretch(msgspec.Struct, frozen=True, array_like=True):
-    """Staged messages one behind the other, and the queue they are for."""
+    """A run of staged messages, and the queue that they are for."""
 
     stage_queue: int
     """The queue of the stage topic."""
@@ -67,7 +67,7 @@ Share = list[Stretch]
 
 
 class EpochDecision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What an epoch consists of, by broker name."""
+    """The content of an epoch, by broker name."""
 
     shares: dict[str, Share] = {}
 
@@ -77,7 +77,7 @@ class EpochDecision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PublishProgress(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The answer to PUBLISH_EPOCH: it may take longer than one request may wait."""
+    """The answer to PUBLISH_EPOCH; publishing may take longer than one request."""
 
     done: bool
     copied: int = 0

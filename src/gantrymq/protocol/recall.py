@@ -1,4 +1,4 @@
-"""The handle by which a waiting message can be recalled: base64 of five words.
+"""The handle that recalls a delayed message: base64 of five words.
 
 v1 topic brokerName deliverMs uniqKey
 """
@@ -30,7 +30,7 @@ class RecallHandle(NamedTuple):
 
     @classmethod
     def decode(cls, text: str) -> Self:
-        """ProtocolError if this is none."""
+        """Read a handle; ProtocolError if the text is none."""
         try:
             raw = base64.b64decode(text.encode() + b"=" * (-len(text) % 4), b"-_", validate=True)
             version, topic, broker_name, deliver_ms, msg_id, *_ = raw.decode().split(" ")

@@ -105,7 +105,7 @@ I32_LEN = struct.Struct(">i")
 
 
 def version_of(topic: bytes) -> tuple[int, int]:
-    """The version of a topic's records: its magic number, and how many bytes tell the length."""
+    """The magic number of a topic's records, and how many bytes its length takes."""
     return (MAGIC_V1, 1) if len(topic) <= V1_TOPIC_BYTES_MAX else (MAGIC_V2, 2)
 
 
@@ -147,7 +147,7 @@ class StoredMessage(msgspec.Struct, kw_only=True, dict=True):
 
     @property
     def offset_message_id(self) -> str:
-        """The id that tells where the record lies: store host and log offset in hexadecimal."""
+        """The offset message id: store host and log offset in hexadecimal."""
         return offset_msg_id(encode_host(*self.store_host), self.physical_offset)
 
 

@@ -14,7 +14,7 @@ class BadSubscription(GantryError):
 
 
 def parse_tags(expression: str | None) -> list[str]:
-    """The tags of `a || b`; empty means all."""
+    """The tags of `a || b`; an empty list means all messages."""
     if not expression or expression.strip() in ("", ALL):
         return []
     tags = [tag.strip() for tag in expression.split("||")]
@@ -27,7 +27,7 @@ def parse_tags(expression: str | None) -> list[str]:
 def subscription(
     topic: str, expression: str | None, kind: str = "TAG", version: int = 0
 ) -> Subscription:
-    """The heartbeat form of an expression."""
+    """The subscription that a heartbeat carries for an expression."""
     if kind != "TAG":
         return Subscription(
             topic=topic, sub_string=expression or "", expression_type=kind, sub_version=version
@@ -45,7 +45,7 @@ def subscription(
 
 
 def tag_codes(wanted: Subscription) -> frozenset[int] | None:
-    """The hashes a broker lets through; None lets everything through."""
+    """The tag hashes that a broker lets through; None lets all messages through."""
     if wanted.sub_string in (ALL, "") and not wanted.code_set:
         return None
     codes = wanted.code_set or [java_hash(tag) for tag in parse_tags(wanted.sub_string)]

@@ -4,7 +4,7 @@ Fields are joined by 0x01 and a record ends with 0x02. A missing text is written
 of different ages leave fields out or add some at the end; the reader takes what is there.
 
 GantryMQ's clients end each trace message with a `TraceCount`, a record that RocketMQ's readers do
-not know and pass over: it numbers the records of one writer, so that a reader can tell how many are
+not know and skip: it numbers the records of one writer, so that a reader can tell how many are
 missing.
 """
 
@@ -49,7 +49,7 @@ class ConsumeReturnType(IntEnum):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What all records tell; empty texts are unknown."""
+    """The fields of all records; empty texts are unknown."""
 
     msg_id: str
     """The message's unique id."""
@@ -96,7 +96,7 @@ class SubBefore(Record, frozen=True, kw_only=True, gc=False):
 
 
 class SubAfter(Record, frozen=True, kw_only=True, gc=False):
-    """A consumer is done with a message. The clouds' writers leave out time and group."""
+    """A consumption ended. Writers of cloud services leave out time and group."""
 
     request_id: str
     """The same in both records of one consumption."""
@@ -128,7 +128,7 @@ class EndTransaction(Record, frozen=True, kw_only=True, gc=False):
 
 
 class Recall(Record, frozen=True, kw_only=True, gc=False):
-    """A delayed message was called back."""
+    """A delayed message was recalled."""
 
     topic: str
     """The message's topic."""
@@ -137,7 +137,7 @@ class Recall(Record, frozen=True, kw_only=True, gc=False):
 
 
 class TraceCount(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Which records of a writer are in this trace message, and which never will be in any.
+    """Which records of a writer this trace message holds, and how many the writer dropped.
 
     The messages of one writer follow each other without a hole in `first` and `records`; a hole is
     a trace message that was not stored, or is no longer there.
@@ -182,7 +182,7 @@ def encode(record: Record | TraceCount) -> str:
 
 
 def index_keys(records: Sequence[Record]) -> list[str]:
-    """What a trace message is found by: the ids and the keys of the messages it tells about."""
+    """The index keys of a trace message: the ids and keys of the messages in its records."""
     found = dict.fromkeys(record.msg_id for record in records)
     for record in records:
         found |= dict.fromkeys(record.keys.split())
@@ -190,7 +190,7 @@ def index_keys(records: Sequence[Record]) -> list[str]:
 
 
 def decode(body: bytes) -> Decoded:
-    """All records of a trace message; what no writer known writes is counted and left out."""
+    """All records of a trace message; unreadable ones are counted and left out."""
     records, unreadable = [], 0
     for name, fields in _lines(body):
         read = _READERS.get(name)
@@ -205,8 +205,7 @@ def decode(body: bytes) -> Decoded:
 
 
 def decode_counts(body: bytes) -> list[TraceCount]:
-    """What the writer of a trace message tells about its records; RocketMQ's clients tell
-    nothing."""
+    """The counts in a trace message; RocketMQ's clients write none."""
     if COUNT_NAME.encode() not in body:
         return []
     found = []
@@ -281,7 +280,7 @@ def _word(truth: bool) -> str:
 
 
 def _read_pub(f: list[str]) -> Pub:
-    # The first writers had no offset id, later ones add where they run at the end.
+    # The first writers had no offset id; later ones add the client host at the end.
     old = len(f) == 12
     return Pub(
         at_ms=int(f[0]),

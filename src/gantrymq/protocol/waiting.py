@@ -1,10 +1,10 @@
-"""Who waits on a broker: the body of the answer to GET_WAITING_MESSAGES, an extension of ours."""
+"""Delayed messages of a broker: the answer to GET_WAITING_MESSAGES, a GantryMQ extension."""
 
 import msgspec
 
 
 class WaitingMessage(msgspec.Struct, kw_only=True, rename="camel"):
-    """One message that waits."""
+    """One delayed message."""
 
     msg_id: str
     topic: str
@@ -16,7 +16,7 @@ class WaitingMessage(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class WaitingTopic(msgspec.Struct, kw_only=True, rename="camel"):
-    """How many messages of one topic wait in one room."""
+    """How many messages of one topic wait in one delay level or in the timer."""
 
     topic: str
     room: str
@@ -25,7 +25,7 @@ class WaitingTopic(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class WaitingRoom(msgspec.Struct, kw_only=True, rename="camel"):
-    """One level, or the timer: what waits, what is late, and how late deliveries were."""
+    """One delay level, or the timer: what waits, what is late, and how late deliveries were."""
 
     room: str
     count: int = 0

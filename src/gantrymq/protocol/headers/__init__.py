@@ -1,1 +1,1 @@
-"""Typed views of a command's extension fields, one module a conversation."""
+"""Typed views of a command's extension fields, one module a subject."""

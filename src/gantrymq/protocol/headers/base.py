@@ -15,7 +15,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @classmethod
     def parse(cls, fields: Mapping[str, str]) -> Self:
-        """Read "3" as 3 and "true" as True; unknown fields belong to somebody else and are left."""
+        """Read "3" as 3 and "true" as True; unknown fields are ignored."""
         try:
             return msgspec.convert(fields, cls, strict=False)
         except msgspec.ValidationError:
@@ -23,14 +23,14 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @classmethod
     def _parse_as_java(cls, fields: Mapping[str, str]) -> Self:
-        """What Java reads and msgspec does not: "+3" is 3, and no word but "true" is True."""
+        """Read what Java accepts and msgspec does not: "+3" is 3, any text but "true" is False."""
         try:
             return msgspec.convert(_as_java(cls, fields), cls, strict=False)
         except msgspec.ValidationError as error:
             raise ProtocolError(f"{cls.__name__}: {error}") from error
 
     def to_ext(self) -> dict[str, str]:
-        """The string map to send; what is None stays away."""
+        """The string map to send; None values are left out."""
         names = zip(self.__struct_fields__, self.__struct_encode_fields__, strict=True)
         pairs = ((wire, getattr(self, name)) for name, wire in names)
         return {wire: java_text(value) for wire, value in pairs if value is not None}
@@ -53,4 +53,4 @@ def _as_java(cls: type[Header], fields: Mapping[str, str]) -> dict[str, Any]:
 
 
 class Nothing(Header, frozen=True, kw_only=True):
-    """No fields at all."""
+    """A header without fields."""

@@ -1,4 +1,4 @@
-"""Clients and groups: membership, and what a broker asks of a client."""
+"""Clients and groups: membership, and requests of a broker to a client."""
 
 from msgspec import field
 

@@ -152,7 +152,7 @@ class QueryMessageResponse(Header, frozen=True, kw_only=True):
 
 
 class SendBackRequest(Header, frozen=True, kw_only=True):
-    """CONSUMER_SEND_MSG_BACK. The last four are ours; RocketMQ's brokers do not look at them."""
+    """CONSUMER_SEND_MSG_BACK. The last four fields are GantryMQ's; RocketMQ ignores them."""
 
     offset: int
     group: str
@@ -168,6 +168,6 @@ class SendBackRequest(Header, frozen=True, kw_only=True):
 
     @property
     def failure(self) -> dict[str, str]:
-        """Why it comes back, as properties of the message."""
+        """Why the message was sent back, as properties."""
         values = (self.error, self.error_text, self.fingerprint, self.reason)
         return {name: value for name, value in zip(FAILURE, values, strict=True) if value}

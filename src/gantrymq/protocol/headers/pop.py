@@ -1,4 +1,4 @@
-"""Popping: taking messages without owning a queue, and giving them back or not."""
+"""POP: receive messages of any queue, acknowledge them or change their invisible time."""
 
 from gantrymq.protocol.headers.base import Header
 
@@ -37,7 +37,7 @@ class PopResponse(Header, frozen=True, kw_only=True):
 
 
 class AckRequest(Header, frozen=True, kw_only=True):
-    """ACK_MESSAGE; the topic is the real one, a retry topic for what was retried."""
+    """ACK_MESSAGE; the topic is the one that holds the message, such as a retry topic."""
 
     consumer_group: str
     topic: str
@@ -58,7 +58,7 @@ class ChangeInvisibleRequest(Header, frozen=True, kw_only=True):
 
 
 class ChangeInvisibleResponse(Header, frozen=True, kw_only=True):
-    """What the message's next handle is made of."""
+    """The values for the message's next handle."""
 
     pop_time: int = 0
     invisible_time: int = 0
@@ -75,7 +75,7 @@ class PeekRequest(Header, frozen=True, kw_only=True):
 
 
 class NotificationRequest(Header, frozen=True, kw_only=True):
-    """NOTIFICATION: tell me as soon as a pop would find something."""
+    """NOTIFICATION: asks for an answer as soon as a pop would find a message."""
 
     consumer_group: str
     topic: str

@@ -1,4 +1,4 @@
-"""What operators ask a single consumer, through a broker."""
+"""Requests of operators to a single consumer, through a broker."""
 
 from gantrymq.protocol.headers.base import Header
 

@@ -1,4 +1,4 @@
-"""Messages that wait: recalling one, and asking who waits."""
+"""Delayed messages: recalling one, and listing those that wait."""
 
 from gantrymq.protocol.headers.base import Header
 
@@ -14,7 +14,7 @@ class RecallResponse(Header, frozen=True, kw_only=True):
 
 
 class WaitingRequest(Header, frozen=True, kw_only=True):
-    """Who waits: of one topic or of all, and how many of them to name."""
+    """Lists delayed messages, of one topic or of all; also how many to name."""
 
     topic: str | None = None
     count: int = 0

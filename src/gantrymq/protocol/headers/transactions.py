@@ -1,4 +1,4 @@
-"""Transactions: how a producer ends one, and how a broker asks for what it was not told."""
+"""Transactions: a producer's decision, and a broker's check-back."""
 
 from gantrymq.protocol.headers.base import Header
 
