@@ -1,7 +1,7 @@
 """The hot inner loops: a compiled module and its readable pure-Python twin.
 
-Everybody imports from here. `GRADE` says which of the two is in use; `GANTRY_PURE=1` forces the
-twin. Both give the same bytes and values for the same arguments.
+Other packages import from here only. `GRADE` says which of the two is in use; `GANTRY_PURE=1`
+forces the twin. Both give the same bytes and values for the same arguments.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Frames in, answers out: the pure twin of what every request passes through."""
+"""Decoding of frames and encoding of answers: the pure twin."""
 
 import struct
 
@@ -38,8 +38,8 @@ def cut_commands(
 ) -> tuple[list[Command], int, ProtocolError | None]:
     """Decode whole frames from the front of `buffer`, at most `count_max` of them.
 
-    Returns the commands, how many bytes they took (the caller deletes them), and what was wrong
-    with the first bad frame: the good ones before it are still to be answered.
+    Returns the commands, how many bytes they took (the caller deletes them), and the error of the
+    first bad frame, None without one: the commands before it must still be answered.
     """
     commands: list[Command] = []
     at, end = 0, len(buffer)
@@ -89,7 +89,7 @@ def send_answer(
 def _binary_send_answer(
     code: int, opaque: int, msg_id: str, queue_id: str, queue_offset: str, transaction_id: str
 ) -> bytes:
-    """The two fields that never change are ready-made; the others follow in the order of JSON's."""
+    """The same with a binary header; the two constant fields are ready-made."""
     if not -32768 <= code <= 32767:
         raise ProtocolError(f"code {code} needs a JSON header: binary ones carry 16 bits")
     named = [

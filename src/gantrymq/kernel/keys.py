@@ -1,4 +1,4 @@
-"""What the key index holds of records: the pure twin."""
+"""Entries of the key index from records: the pure twin."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Cutting the body of a pull's answer into records: the pure twin of what every message passes."""
+"""Cutting the body of a pull's answer into records: the pure twin."""
 
 from zlib import crc32
 
@@ -21,9 +21,9 @@ _HOST_BITS = BORN_V6 | STORE_V6
 
 
 def cut_records(data: bytes, check: bool = False) -> tuple[list[Cut], ProtocolError | None]:
-    """The records that lie back to back, and what was wrong with the first bad one.
+    """The records that lie back to back, and the error of the first bad one, None without one.
 
-    With `check` a body that does not fit its checksum makes a record a bad one.
+    With `check` a record whose body does not match its checksum is bad.
     """
     found: list[Cut] = []
     at, end = 0, len(data)

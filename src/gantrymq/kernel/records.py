@@ -1,7 +1,7 @@
 """Hot loops over records and queue entries, batch by batch, on plain buffers.
 
-This is the readable form of what a compiled module can do instead; nothing here knows a file, a
-clock or an object of the store.
+This is the readable twin of the compiled module; it uses no file, no clock and no object of the
+store.
 """
 
 import struct
@@ -271,7 +271,7 @@ _tag_codes: dict[bytes, int] = {}
 
 
 def tag_code_of(tags: bytes) -> int:
-    """The hash that a queue entry holds for a tag; 0 for none. Few tags exist, so it remembers."""
+    """The hash that a queue entry holds for a tag; 0 without a tag. Results are cached."""
     code = _tag_codes.get(tags)
     if code is None:
         if len(_tag_codes) > 10_000:
@@ -281,7 +281,7 @@ def tag_code_of(tags: bytes) -> int:
 
 
 def hash_keys(keys: Sequence[bytes]) -> list[int]:
-    """The index hash of each key: Java's hash without its sign, 0 if that cannot be.
+    """The index hash of each key: the absolute value of Java's hash, 0 if that overflows.
 
     Keys of one length are hashed together, as rows of a matrix: ids all have the same length.
     """
@@ -304,7 +304,7 @@ def hash_keys(keys: Sequence[bytes]) -> list[int]:
 
 
 def _hash_rows(joined: bytes, length: int) -> list[int]:
-    import numpy as np  # a client, which hashes no keys, need not pay for loading it
+    import numpy as np  # clients hash no keys and need not load it
 
     rows = np.frombuffer(joined, np.uint8).reshape(-1, length).astype(np.uint32)
     powers = np.full(length, 31, np.uint32)

@@ -1,4 +1,4 @@
-"""The fields of an ordinary send: the pure twin of what every message passes on its way in."""
+"""The fields of an ordinary send: the pure twin of a step that every send takes."""
 
 import re
 from collections.abc import Mapping
@@ -19,11 +19,10 @@ _DELAY, _TRANSACTION, _TIMER = "DELAY\x01", "TRAN_MSG\x01true", "TIMER_DEL"
 
 
 def read_send(ext: Mapping[str, str], tail: bytes) -> PlainSend | None:
-    """What a SEND_MESSAGE_V2 header says, if it is an ordinary one; None for all others.
+    """The fields of a SEND_MESSAGE_V2 header if the send is an ordinary one, else None.
 
-    Not ordinary is whatever needs a closer look: batches, delays, timers, transactions, retry and
-    system topics, fields that are missing or are no numbers of their size. `tail` is what the
-    broker adds to the properties.
+    Not ordinary are batches, delays, timers, transactions, retry and system topics, and fields that
+    are missing or no numbers of their size. `tail` is what the broker adds to the properties.
     """
     topic, text = ext.get("b"), ext.get("i", "")
     if not topic or topic[0] == "%" or _is_guarded(topic) or ext.get("m") == "true":
@@ -40,12 +39,12 @@ def read_send(ext: Mapping[str, str], tail: bytes) -> PlainSend | None:
 
 
 def _is_guarded(topic: str) -> bool:
-    """Whether a name may be one that nobody sends to; a cheap first look."""
+    """Whether a topic may be one that producers must not send to; a cheap first check."""
     return topic[0] in _GUARDED_INITIALS and (not _LOWER.search(topic) or "_XXXX" in topic)
 
 
 def _number(text: str | None, high: int = 0x7FFFFFFF) -> int | None:
-    """A decimal number of 32 or 64 bits; Java takes nothing else, and int() would."""
+    """A decimal number of 32 or 64 bits, as Java accepts it; int() accepts more."""
     if text is None:
         return None
     digits = text.removeprefix("-")
@@ -56,7 +55,7 @@ def _number(text: str | None, high: int = 0x7FFFFFFF) -> int | None:
 
 
 def _stored_properties(text: str) -> tuple[bytes, str, bool]:
-    """All entries but a receipt of a pop: this message is a new one, and was never popped."""
+    """All properties except POP_CK: this is a new message, which was never popped."""
     stored, unique, waits = "", "", True
     for entry in text.split("\x02"):
         if not entry or entry.startswith("POP_CK\x01"):
@@ -79,6 +78,6 @@ def stored_answer(
     queue_offset: int,
     transaction_id: str,
 ) -> bytes:
-    """The answer to one stored message, whose id tells the broker's address and log offset."""
+    """The answer to one stored message; its id has the broker's address and log offset."""
     msg_id = offset_msg_id(store_host, position)
     return send_answer(codec, code, opaque, msg_id, queue_id, queue_offset, transaction_id)

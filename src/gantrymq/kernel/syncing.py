@@ -1,9 +1,9 @@
-"""A thread that makes files durable: the readable twin of the one that needs no interpreter.
+"""A thread that makes files durable: the twin of the compiled thread.
 
-It is spoken to through two pipes, which an event loop can watch and C can read. A request is a
+It is controlled through two pipes, which an event loop can watch and C can read. A request is a
 ticket and the descriptors to sync, which the thread closes afterwards; a reply is the ticket and
 the errno of the first failure, 0 for none. Both have a fixed size below PIPE_BUF, so each arrives
-whole or not at all. The twin waits for the interpreter lock after every sync; the compiled thread
+completely or not at all. The twin needs the interpreter lock after every sync; the compiled thread
 never does.
 """
 
