@@ -1,4 +1,4 @@
-"""Filters over message properties: SQL conditions and the bloom bitmaps that spare asking them."""
+"""Filters over message properties: SQL conditions, and bloom bitmaps of their results."""
 
 from gantrymq.filter.errors import BadSql
 from gantrymq.filter.sql import Condition, condition

@@ -1,4 +1,4 @@
-"""Bloom bitmaps: which groups' conditions a message matched, in a few bytes. RocketMQ's numbers."""
+"""Bloom bitmaps, with RocketMQ's numbers: which groups' conditions a message matched."""
 
 import math
 
@@ -8,7 +8,7 @@ _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 
 
 class Bloom:
-    """How many bits a bitmap has, and which of them stand for a key."""
+    """The size of a bitmap, and the bits of a key."""
 
     def __init__(self, error_percent: int, keys: int) -> None:
         if not 1 <= error_percent < 100 or keys < 1:

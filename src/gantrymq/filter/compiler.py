@@ -1,15 +1,15 @@
 """A condition's tree turned into one Python expression over the raw properties of a message.
 
-Nothing of the condition's text becomes code: names and values are constants of the function, under
-names that are made here. Every node is written in one of three ways:
+The condition's text never becomes code: names and values are constants of the function, under
+generated names. Every node is written in one of three ways:
 
 - `value`: True, False or None (unknown), and Undecidable is raised where Java would throw;
 - `truth`: anything truthy exactly when the value is True, and raises the same;
 - `hope`: truthy exactly when the value is True; where the value could not be decided it may also
-  be falsy, because whoever asks takes both for "no match".
+  be falsy, because the caller takes both for "no match".
 
-Java looks at the right side of an AND also when the left one is unknown, and an exception there
-decides the whole: only `hope` may stop at the first part that is not true.
+Java evaluates the right side of an AND also if the left one is unknown, and an exception there
+ends the evaluation: only `hope` may stop at the first part that is not true.
 """
 
 import operator
@@ -66,7 +66,7 @@ WORLD: dict[str, object] = {
 
 
 def function_of(root: Node) -> Callable[[bytes], bool]:
-    """Whether a message with these properties matches."""
+    """A function that says whether a message with these raw properties matches."""
     writer = _Writer()
     hope = writer.hope(root)
     code = (
@@ -280,7 +280,7 @@ def _is_text(node: Node) -> bool:
 
 
 def _is_constant(node: Node) -> bool:
-    """Known without a message; NULL never gets here."""
+    """Whether the value is known without a message; NULL is handled before."""
     return isinstance(node, Text | Number | Truth)
 
 
@@ -297,13 +297,13 @@ def _may_raise(node: Node) -> bool:
 
 
 def _refuse() -> bool:
-    """A truth on the left of a text is more than Java can compare."""
+    """Raise Undecidable: Java cannot compare a boolean on the left with a text."""
     raise Undecidable
 
 
 def _order_of(sign: Callable[[Any, Any], bool]) -> Callable[[bytes | None, bytes | None], Any]:
     def compare(left: bytes | None, right: bytes | None) -> bool | None:
-        """Two properties: both must be doubles."""
+        """Compare two properties as doubles; None if one is missing."""
         if left is None or right is None:
             return None
         return sign(ranked(as_double(left)), ranked(as_double(right)))

@@ -1,4 +1,4 @@
-"""What is wrong with a condition, and where."""
+"""The error of a condition, with its place."""
 
 from gantrymq.protocol.subscription import BadSubscription
 
@@ -7,7 +7,7 @@ SHOWN_MAX = 60
 
 
 class BadSql(BadSubscription):
-    """A condition that cannot be read; the text shows the place."""
+    """A condition cannot be parsed; the text shows the place."""
 
     def __init__(self, sql: str, at: int, problem: str) -> None:
         super().__init__(f"SQL condition, character {at + 1}: {problem}\n{mark(sql, at)}")
@@ -15,7 +15,7 @@ class BadSql(BadSubscription):
 
 
 def mark(sql: str, at: int) -> str:
-    """The neighbourhood of a place, and below it a caret."""
+    """The text around a place, and below it a caret."""
     first = max(0, at - SHOWN_MAX // 2)
     shown = "".join(c if c.isprintable() else " " for c in sql[first : first + SHOWN_MAX])
     return f"  {shown}\n  {' ' * (at - first)}^"

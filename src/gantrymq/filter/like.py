@@ -8,14 +8,14 @@ PATTERN_CHARS_MAX: Final = 1_000
 
 
 class BadPattern(Exception):
-    """The text says why."""
+    """A LIKE pattern is wrong; the text says why."""
 
 
 def like(pattern: str, escape: str | None) -> re.Pattern[str]:
-    """The pattern as a regular expression that never goes back over a % it has passed.
+    """The pattern as a regular expression that never backtracks over a `%`.
 
-    The shortest stretch that reaches the next piece is always good enough, so each one is final
-    and no pattern takes longer than text times pattern.
+    The shortest match up to the next piece is always sufficient, so each match is final, and the
+    time is at most the length of the text times that of the pattern.
     """
     if len(pattern) > PATTERN_CHARS_MAX:
         raise BadPattern(f"a pattern has {PATTERN_CHARS_MAX} characters at most")

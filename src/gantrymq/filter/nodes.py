@@ -1,4 +1,4 @@
-"""A condition as a tree. Only the parser makes these; it has checked what may stand where."""
+"""A condition as a tree. Only the parser makes nodes; it has checked their operands."""
 
 import re
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ class Number(Node):
 
 @dataclass(slots=True, eq=False)
 class Unknown(Node):
-    """What a minus sign makes of anything that is no number; `behind` is evaluated all the same."""
+    """A minus sign before an operand that is no number; `behind` is still evaluated."""
 
     behind: Node
 

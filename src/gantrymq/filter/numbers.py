@@ -1,6 +1,6 @@
-"""Texts as numbers, exactly as Java reads them: what it refuses is refused here.
+"""Texts as numbers, exactly as Java reads them: what Java refuses is refused.
 
-A condition that must read such a text cannot be decided, and the message does not match.
+A condition that needs such a text cannot be decided, and the message does not match.
 """
 
 import math
@@ -22,7 +22,7 @@ _WORD = re.compile(r"[\x00-\x20]*(?P<sign>[+-]?)(?P<word>NaN|Infinity)[\x00-\x20
 
 
 class Undecidable(Exception):
-    """A value that cannot be compared as the condition wants it."""
+    """A value cannot be compared as the condition requires."""
 
 
 class NotANumber:
@@ -121,7 +121,7 @@ def ranked(number: Any) -> tuple[Any, bool]:
 
 
 def alike(left: int | float, right: int | float) -> tuple[int | float, int | float]:
-    """Two numbers of one type, as Java makes them before it compares."""
+    """Both numbers in one type, as Java converts them before it compares."""
     if isinstance(left, float) or isinstance(right, float):
         return float(left), float(right)
     return left, right

@@ -1,8 +1,8 @@
 """RocketMQ's grammar, one method a level: or, and, equality, comparison, unary, primary.
 
-What RocketMQ refuses is refused; what it takes is taken, with four differences, all of them named
-in the guide: what follows a complete condition is an error (there it is ignored), `0L` is zero,
-LIKE exists, and the words of the text operators may also be names of properties.
+It accepts what RocketMQ accepts and refuses the rest, with four differences, which the guide names:
+text after a complete condition is an error (RocketMQ ignores it), `0L` is zero, LIKE exists, and
+the words of the text operators may also be names of properties.
 """
 
 import math
@@ -48,7 +48,7 @@ def parse(sql: str) -> "Parsed":
 
 
 class Parsed:
-    """One condition: its tree, its size, and which words of ours it uses."""
+    """One condition: its tree, its size, and its operators that not every broker has."""
 
     def __init__(self, sql: str) -> None:
         self.sql = sql

@@ -1,4 +1,4 @@
-"""SQL conditions over message properties: read once, then asked for every message."""
+"""SQL conditions over message properties: compiled once, evaluated for every message."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -12,7 +12,7 @@ CACHED_MAX = 256
 
 
 class Condition:
-    """A condition that can be asked."""
+    """A compiled condition."""
 
     __slots__ = ("matches", "sql", "weight", "words")
 
@@ -31,7 +31,7 @@ class Condition:
 
 
 def condition(sql: str) -> Condition:
-    """The condition, from memory if it was asked for lately; BadSql if it cannot be read."""
+    """The condition, cached if it was used lately; BadSql if it cannot be parsed."""
     found = _cached(sql)
     if isinstance(found, BadSql):
         raise found.with_traceback(None)

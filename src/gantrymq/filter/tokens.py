@@ -32,7 +32,7 @@ class Token(NamedTuple):
 
     @property
     def word(self) -> str:
-        """Keywords are the same in any case."""
+        """The word in upper case, as keywords have no case; empty for other tokens."""
         return self.text.upper() if self.kind == WORD else ""
 
     def __str__(self) -> str:
