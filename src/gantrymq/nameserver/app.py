@@ -42,7 +42,7 @@ async def run_nameserver(
     offload: Offload | None = None,
     stronger: Collection[str] = (),
 ) -> AsyncIterator[NameServer]:
-    """Serve until the block is left; `stronger` settings stand above what calls changed."""
+    """Serve until the block is left; `stronger` settings override those that were saved."""
     clock, disk = clock or SystemClock(), disk or OsDisk()
     threads = ThreadOffload(1) if offload is None else None
     offload = offload or threads

@@ -11,7 +11,7 @@ _HOME = os.path.expanduser("~")
 
 
 class NameServerConfig(msgspec.Struct, kw_only=True, rename="camel"):
-    """All settings of a name server. Only its handler of changed settings writes to it."""
+    """All settings of a name server. Only the handler of setting changes writes to it."""
 
     listen_port: int = 9876
     """The port for clients and brokers; 0 takes a free one."""

@@ -17,7 +17,7 @@ ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"
 class KvConfig:
     """namespace -> key -> value; every change is on disk before it is answered.
 
-    It is written off the loop: on a busy disk that takes seconds, and routes must not wait.
+    The file is written off the event loop: a busy disk takes seconds, and routes must not wait.
     """
 
     def __init__(self, disk: Disk, offload: Offload, path: str) -> None:
@@ -43,7 +43,7 @@ class KvConfig:
             await self._change(namespace, key, None)
 
     async def _change(self, namespace: str, key: str, value: str | None) -> None:
-        """Set or remove a value; what cannot be written is not changed."""
+        """Set or remove a value; if it cannot be saved, nothing changes."""
         before = self.get(namespace, key)
         self._set(namespace, key, value)
         try:

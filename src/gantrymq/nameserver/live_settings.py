@@ -1,4 +1,4 @@
-"""Settings of a running name server: what is in force, and what a call may change."""
+"""The settings of a running name server, and changes to them."""
 
 from gantrymq.base.config import as_text, convert, replace_properties
 from gantrymq.base.disk import Disk
@@ -24,11 +24,11 @@ class NameServerSettings:
 
     @property
     def in_force(self) -> dict[str, str]:
-        """All settings as they are at this moment."""
+        """All present settings."""
         return as_text(self._config)
 
     async def change(self, wanted: dict[str, str]) -> None:
-        """Check all and keep all, or refuse all; keys that nobody knows are passed over."""
+        """Change settings, all or none; unknown keys are ignored."""
         if UNCHANGEABLE & wanted.keys():
             raise NotChangeable("Can not update config in black list.")
         known = {key: value.strip() for key, value in wanted.items() if key in self.in_force}

@@ -13,7 +13,10 @@ UNPACKED_BYTES_MAX = 64 * 1024 * 1024
 
 
 def decode_body(body: bytes) -> RegisterBrokerBody:
-    """5.x brokers say `compressed=false` of packed bodies, so the first byte decides."""
+    """The body of a registration, plain or packed by its first byte.
+
+    The header cannot tell: 5.x brokers say `compressed=false` of packed bodies, too.
+    """
     if not body:
         return RegisterBrokerBody()
     if body[:1] == b"{":

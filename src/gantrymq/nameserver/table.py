@@ -1,4 +1,4 @@
-"""Who is where: topics, brokers, clusters and who was heard of when. Pure: time comes in."""
+"""The route registry: topics, brokers, clusters, last heartbeats. Pure: time is an argument."""
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ UNIT_FLAG, UNIT_SUB_FLAG = 1, 2
 
 @dataclass(frozen=True)
 class Registration:
-    """What one broker says about itself."""
+    """The registration of one broker."""
 
     cluster: str
     name: str
@@ -35,7 +35,7 @@ class Registration:
 
 @dataclass
 class Alive:
-    """A broker that was heard of."""
+    """A live broker, with its last heartbeat."""
 
     registration: Registration
     heard_ms: int
@@ -43,11 +43,11 @@ class Alive:
 
 
 class RegistrationRefused(Exception):
-    """The registration contradicts what is known; the text says how."""
+    """The registration contradicts the registry; the text says how."""
 
 
 class RouteTable:
-    """The registry. Every change arrives from a broker or from the scan for silent ones."""
+    """The route registry. Brokers change it, and the scan for silent ones."""
 
     def __init__(self) -> None:
         self._queues: dict[str, dict[str, QueueData]] = {}
@@ -60,11 +60,11 @@ class RouteTable:
     def register(
         self, new: Registration, connection: Hashable, now_ms: int
     ) -> tuple[str | None, str | None]:
-        """Take a broker's word; returns (master address, master's HA address) for a slave."""
+        """Register a broker; returns (master address, master's HA address) for a slave."""
         broker = self._brokers.get(new.name)
         known = broker.broker_addrs if broker is not None else {}
         if str(new.broker_id) not in known and len(new.topics) == 1:
-            # A first registration brings all topics; one alone is an increment nobody asked for.
+            # A first registration has all topics; a single topic is an increment, which is refused.
             raise RegistrationRefused("register broker failed")
         previous = self._alive.get(new.address)
         self._clusters.setdefault(new.cluster, {})[new.name] = None
@@ -99,7 +99,7 @@ class RouteTable:
         return (address, alive.registration.ha_address) if alive else (None, None)
 
     def unregister(self, name: str, address: str, broker_id: int | None = None) -> None:
-        """Forget an address, and with a broker's last address its queues."""
+        """Remove an address; with a broker's last address its queues, too."""
         self._alive.pop(address, None)
         broker = self._brokers.get(name)
         if broker is None:
@@ -126,12 +126,12 @@ class RouteTable:
         return alive.registration.address
 
     def drop_connection(self, connection: Hashable) -> list[str]:
-        """A closed connection takes its brokers with it at once."""
+        """Remove the brokers of a closed connection; returns their addresses."""
         gone = [alive for alive in self._alive.values() if alive.connection == connection]
         return [self._drop(alive) for alive in gone]
 
     def expire(self, now_ms: int) -> list[str]:
-        """Drop every broker that was silent for too long."""
+        """Remove the brokers that were silent for too long; returns their addresses."""
         gone = [
             alive
             for alive in self._alive.values()
@@ -140,7 +140,7 @@ class RouteTable:
         return [self._drop(alive) for alive in gone]
 
     def heard(self, address: str, now_ms: int) -> None:
-        """A sign of life without news."""
+        """Record a heartbeat."""
         alive = self._alive.get(address)
         if alive is not None:
             alive.heard_ms = now_ms
@@ -150,7 +150,7 @@ class RouteTable:
         return alive.registration.version if alive is not None else None
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
-        """Forget a topic, everywhere or in one cluster."""
+        """Delete a topic, everywhere or in one cluster."""
         queues = self._queues.get(topic, {})
         for name in list(queues):
             if not cluster or name in self._clusters.get(cluster, {}):
@@ -159,13 +159,13 @@ class RouteTable:
             self._queues.pop(topic, None)
 
     def add_topic(self, topic: str, queues: Iterable[QueueData]) -> None:
-        """A topic announced by hand; brokers nobody knows are left out."""
+        """Register a topic for an operator; unknown brokers are left out."""
         known = {data.broker_name: data for data in queues if data.broker_name in self._brokers}
         if known:
             self._queues.setdefault(topic, {}).update(known)
 
     def set_write(self, broker: str, allowed: bool) -> int:
-        """Give or take the write bit of all a broker's queues; returns how many topics changed."""
+        """Set or clear the write bit of all queues of a broker; returns how many topics it has."""
         count = 0
         for queues in self._queues.values():
             data = queues.get(broker)
@@ -177,7 +177,7 @@ class RouteTable:
     # questions
 
     def route(self, topic: str) -> Route | None:
-        """Where a topic lives; None unless both queues and a broker are known."""
+        """The route of a topic; None unless both queues and a broker are known."""
         queues = self._queues.get(topic)
         if not queues:
             return None
@@ -217,7 +217,7 @@ class RouteTable:
         return found
 
     def system_names(self) -> tuple[list[str], str | None]:
-        """Cluster and broker names double as topics; with them the address of any broker."""
+        """The names of clusters and brokers, which are topics, too; and any broker's address."""
         names = dict.fromkeys(self._clusters)
         for members in self._clusters.values():
             names |= dict.fromkeys(members)
