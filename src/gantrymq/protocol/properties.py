@@ -1,7 +1,7 @@
 """The properties string: name 0x01 value 0x02, repeated.
 
 RocketMQ 4.9 drops the last 0x02, 5.x keeps it; both are read. Entries with an empty name or value
-cannot be told from damage and are dropped, as RocketMQ does.
+look like damage and are dropped, as RocketMQ does.
 """
 
 from collections.abc import Mapping

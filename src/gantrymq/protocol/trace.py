@@ -1,7 +1,7 @@
 """Trace records: what clients write down about a message, in the text form of RocketMQ's clients.
 
 Fields are joined by 0x01 and a record ends with 0x02. A missing text is written as `null`. Writers
-of different ages leave fields out or add some at the end; the reader takes what is there.
+of different ages leave fields out or add some at the end; the reader accepts all of these forms.
 
 GantryMQ's clients end each trace message with a `TraceCount`, a record that RocketMQ's readers do
 not know and skip: it numbers the records of one writer, so that a reader can tell how many are

@@ -128,9 +128,9 @@ def ranges(start: Offsets, end: Offsets, *, skips_new: bool = False) -> list[Ran
     A queue that is not in `start` appeared while the query ran: it is read from its first message,
     or with `skips_new` from the end of this batch on.
 
-    A start behind its end is possible: after a crash in its first batch a query that began at
-    `latest` is given a new beginning together with the old end, which holds; and a queue that was
-    cut begins anew. Nothing is to be read then, and the next batch begins at the end.
+    A start may lie behind its end: after a crash in its first batch Spark gives a query that began
+    at `latest` a new beginning with the old end; and a queue that was cut begins at its new start.
+    Then the range is empty, and the next batch begins at the end.
     """
     return [
         Range(queue, start.get(queue, 0), end[queue], is_new=queue not in start)

@@ -20,7 +20,7 @@ def archive_topics(
     """Archive topics up to the present; again and again, it goes on from the table.
 
     `source` has options of the format "rocketmq" that say what to read: nameServer, topic or
-    subscribePattern, via, storePath, group. With a group brokers are told of the progress.
+    subscribePattern, via, storePath, group. With a group the progress is reported to brokers.
     """
     from gantrymq.pipelines.archive.entry import ArchiveRun, run_archive
     from gantrymq.pipelines.archive.run import ArchiveRequest

@@ -315,7 +315,7 @@ def _places(entries: Entries, rows: Ints) -> tuple[Ints, Ints]:
 
 
 def _is_gone(entries: Entries, log_min: int) -> Bools:
-    """Which entries stand for records that were deleted with the files that held them."""
+    """Which entries belong to records that were deleted with their log files."""
     deleted = (entries["size"] == FILLER_SIZE) | (entries["position"] < log_min)
     gone: Bools = deleted & (entries["size"] != 0)
     return gone
