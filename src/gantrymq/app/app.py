@@ -1,4 +1,4 @@
-"""A program that only handles messages: topics, typed handlers, and nothing else to write.
+"""An app: a program that consists of typed handlers for topics.
 
 app = App("localhost:9876", group="billing")
 
@@ -72,7 +72,7 @@ class World(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Route:
-    """One handler and what was declared for it."""
+    """One handler and its declaration."""
 
     name: str
     function: Callable[..., Any]
@@ -91,7 +91,7 @@ class _Route:
 
 
 class BaseApp(Generic[Shown, Done]):
-    """An app, whether its functions wait on the event loop or block on threads."""
+    """The base of both apps: functions run on the event loop, or block on threads."""
 
     blocking: ClassVar = False
     """Whether handlers are plain functions that run on threads."""
@@ -146,10 +146,11 @@ class BaseApp(Generic[Shown, Done]):
         dead: Callable[[Shown, Exception], Done] | None = None,
         undecodable: Literal["dead", "retry"] = "dead",
     ) -> Callable[[F], F]:
-        """Give messages of a topic, or some of its tags, to the function below.
+        """Give messages of a topic, or those with some tags, to the decorated function.
 
-        After `retries` failed tries (None: never) a message goes to the dead letters, at once when
-        its body is not what the function takes; `dead(message, error)` is called before.
+        After `retries` failed retries (None: never) a message goes to the dead letters; at once if
+        its body does not fit the annotation, unless `undecodable` is "retry". Before that
+        `dead(message, error)` is called.
         """
         check_topic_name(topic)
         arguments.whole("concurrency", concurrency, 1)
@@ -196,10 +197,10 @@ class BaseApp(Generic[Shown, Done]):
         return add
 
     def publish(self, topic: str, *, tags: str | None = None) -> Callable[[F], F]:
-        """Publish the result of the handler below, or above, to a topic, before it is acknowledged.
+        """Publish the result of the decorated handler to a topic, before the message is acked.
 
-        Bytes and strings are the body, other objects its JSON; None publishes nothing. The message
-        has the keys of the one that was handled. What cannot be published is retried.
+        Bytes and strings are the body, other objects become JSON; None publishes nothing. The new
+        message has the keys of the handled one. If it cannot be sent, the handled one is retried.
         """
         target = ResultTopic(topic, tags)
 
@@ -210,19 +211,19 @@ class BaseApp(Generic[Shown, Done]):
         return add
 
     def on_start(self, function: Callable[[], Done]) -> Callable[[], Done]:
-        """HandlerCall it before the first message; the producer works already."""
+        """Call the function before the first message; the producer is already started."""
         self._check_function(function)
         self._starters.append(function)
         return function
 
     def on_stop(self, function: Callable[[], Done]) -> Callable[[], Done]:
-        """HandlerCall it after the last message; the producer still works."""
+        """Call the function after the last message; the producer is not closed yet."""
         self._check_function(function)
         self._stoppers.append(function)
         return function
 
     def _groups(self) -> dict[str, list[_Route]]:
-        """Handlers by group, checked: in a group every message has one handler and one order."""
+        """Handlers by group; refuses two for the same messages, and ordered beside unordered."""
         if not self._routes:
             raise HandlerRefused("the app has no handler: declare one with @app.on(...)")
         groups: dict[str, list[_Route]] = {}
@@ -245,7 +246,7 @@ class BaseApp(Generic[Shown, Done]):
     # life
 
     async def __aenter__(self) -> Self:
-        """Start everything; `run` does it by itself."""
+        """Start producer and consumers; `run` does this itself."""
         if self._stack is not None:
             raise GantryError("the app is running already")
         groups = self._groups()
@@ -265,7 +266,7 @@ class BaseApp(Generic[Shown, Done]):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Let running handlers end, store their acknowledgements, leave the groups."""
+        """Wait for running handlers, store the progress, leave the groups."""
         stack, self._stack = self._stack, None
         if stack is not None:
             await stack.aclose()
@@ -274,7 +275,7 @@ class BaseApp(Generic[Shown, Done]):
         await asyncio.gather(*(consumer.close() for consumer in self._consumers))
 
     async def run(self) -> None:
-        """Handle messages until `stop`, or until a consumer cannot go on, which is raised."""
+        """Handle messages until `stop`; raises the error of a consumer that fails."""
         async with self:
             works: list[Awaitable[object]] = [consumer.run() for consumer in self._consumers]
             waits = [asyncio.ensure_future(work) for work in (*works, self._stopping.wait())]
@@ -287,15 +288,15 @@ class BaseApp(Generic[Shown, Done]):
                 wait.result()
 
     def stop(self) -> None:
-        """End `run`: what is being handled is handled to its end."""
+        """End `run` after the running handlers."""
         self._stopping.set()
 
     def use_namesrv(self, namesrv: str | None) -> None:
-        """Start on other name servers than it was made with; None leaves it as it is."""
+        """Replace the name server addresses before the start; None keeps them."""
         self._namesrv = namesrv or self._namesrv
 
     def run_forever(self, namesrv: str | None = None) -> None:
-        """Run until SIGTERM or SIGINT, maybe on other name servers; blocks."""
+        """Run until SIGTERM or SIGINT, with other name servers if given; blocks."""
         self.use_namesrv(namesrv)
 
         async def main() -> None:
@@ -322,7 +323,7 @@ class BaseApp(Generic[Shown, Done]):
 
     @property
     def producer(self) -> Producer:
-        """For sending from handlers and hooks."""
+        """The app's producer, for handlers and hooks."""
         if self._producer is None:
             raise NotStarted("the app is not running: its producer comes with it")
         return self._producer
@@ -333,7 +334,7 @@ class BaseApp(Generic[Shown, Done]):
         return self._once if group == self.group else None
 
     def _consumer(self, group: str, routes: list[_Route]) -> Consumer:
-        """One consumer for all of a group: members of a group must read the same."""
+        """One consumer for all handlers of a group, so that its members subscribe to the same."""
         limits = [route.retries for route in routes if route.retries is not None]
         consumer = Consumer(
             self._namesrv,
@@ -359,7 +360,7 @@ class BaseApp(Generic[Shown, Done]):
             tags = table.get(message.topic, {})
             route = tags.get(message.tags or "") or tags.get(ALL)
             if route is None:
-                # A retry of a handler that is no longer declared; not to be lost.
+                # A retry for a handler that is no longer declared: keep it as a dead letter.
                 await message.dead(reason=f"no handler for {message.topic}, tag {message.tags}")
                 return None
             async with turns[route]:
@@ -419,13 +420,13 @@ class BaseApp(Generic[Shown, Done]):
                 await self.producer.send(target.message(result, message))
             return None
 
-    # what an app whose functions block does differently
+    # overridden by the app whose functions block
 
     def _check_function(self, function: Callable[..., Any]) -> None:
         """Refuse a handler or a hook that cannot run here."""
 
     async def _invoke(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """HandlerCall a user's function, whether it waits or not."""
+        """Call a user's function, and await its result if needed."""
         result = function(*arguments, **named)
         return await result if inspect.isawaitable(result) else result
 
@@ -457,8 +458,8 @@ class App(BaseApp[Delivery, Awaitable[None] | None]):
     def middleware(self, function: M) -> M:
         """Run `function(message, call_next)` around every handler; the first one is outermost.
 
-        `await call_next(message)` reads the body, runs the handler and publishes its result; what
-        the handler raises comes out of it, and what this raises counts as the handler's.
+        `await call_next(message)` reads the body, runs the handler and publishes its result; it
+        raises what the handler raises. What `function` raises counts as the handler's exception.
         """
         check_handler(function, arguments=("message", "call_next"), given=Delivery, must_wait=True)
         self._middleware.append(function)

@@ -1,8 +1,8 @@
-"""What the parameters of an app's handler are given: body, message, transaction, dependencies.
+"""The arguments of an app's handler: body, message, transaction, dependencies.
 
     async def paid(order: Order, db: Annotated[Db, Depends(connect)]) -> None: ...
 
-Looked at once, when the handler is declared; a mistake is refused there.
+The signature is read once, when the handler is declared, and mistakes are refused there.
 """
 
 import inspect
@@ -24,7 +24,7 @@ Invoke = Callable[..., Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """A function whose result a parameter is given."""
+    """A function whose result is the value of a parameter."""
 
     function: Callable[..., Any]
 
@@ -33,8 +33,8 @@ def Depends(function: Callable[..., Any]) -> Any:  # noqa: N802  # reads as Fast
     """Give a parameter the result of a function: as its default, or in `Annotated`.
 
     The function may take the message (annotated `Delivery`), the app's `Producer` and dependencies
-    of its own. It is called once for each message; one with a `yield` goes on after the handler,
-    before the message is acknowledged, and sees the handler's exception.
+    of its own. It is called once for each message; one with a `yield` continues after the
+    handler, before the message is acknowledged, and gets the handler's exception.
     """
     if not callable(function):
         raise HandlerRefused(f"Depends takes a function, not {function!r}")
@@ -43,7 +43,7 @@ def Depends(function: Callable[..., Any]) -> Any:  # noqa: N802  # reads as Fast
 
 @dataclass(slots=True)
 class HandlerCall:
-    """One message on its way to its handler."""
+    """One call of a handler: the message and what its arguments are made of."""
 
     message: Delivery
     shown: Any
@@ -59,10 +59,10 @@ Provide = Callable[[HandlerCall], Any]
 
 
 class ArgumentPlan:
-    """How one function's arguments are made.
+    """How the arguments of one function are made.
 
-    A `blocking` function is given the blocking face of a transaction, which may be annotated as
-    what it looks like, for example `psycopg.Connection`.
+    A `blocking` function gets a blocking transaction, which may be annotated with the driver's own
+    blocking class, for example `psycopg.Connection`.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class ArgumentPlan:
             raise self._refused()
         provide = self._provider(parameter)
         if provide is None:
-            return  # it has a default, and nothing here is meant for it
+            return  # it keeps its default
         if parameter.kind is parameter.KEYWORD_ONLY or self._named:
             self._named[parameter.name] = provide
         else:
@@ -168,7 +168,7 @@ class ArgumentPlan:
         )
 
     async def arguments(self, call: HandlerCall) -> tuple[list[Any], dict[str, Any]]:
-        """By place and by name, for one message."""
+        """Positional and keyword arguments for one message."""
         positional = [await _ready(provide(call)) for provide in self._positional]
         named = {name: await _ready(provide(call)) for name, provide in self._named.items()}
         return positional, named
@@ -182,7 +182,7 @@ async def _ready(value: Any) -> Any:
 
 
 def _split(parameter: inspect.Parameter) -> tuple[Any, Dependency | None]:
-    """The type that a parameter is annotated with, and what it depends on."""
+    """The annotated type of a parameter, and its dependency."""
     wanted = parameter.annotation
     if isinstance(parameter.default, Dependency):
         return wanted, parameter.default

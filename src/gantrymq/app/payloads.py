@@ -1,4 +1,4 @@
-"""What a typed handler is given in place of the message: its body as the annotation says."""
+"""Decodes the body of a message to the type that a handler is annotated with."""
 
 import inspect
 from collections.abc import Callable
@@ -14,18 +14,18 @@ Decode = Callable[[Delivery], Any]
 
 
 class PayloadRefused(GantryError):
-    """A body is not what the handler is declared for; trying again would change nothing."""
+    """The body does not fit the handler's annotation; a retry would not help."""
 
 
 def decoder_of(wanted: Any, name: str) -> Decode:
-    """How the payload of a handler is made from a message, by its annotation."""
+    """The function that makes a handler's payload from a message, by its annotation."""
     if wanted is inspect.Parameter.empty or wanted is Delivery:
         return lambda message: message
     if wanted is bytes:
         return lambda message: message.body
     if wanted is str:
         return _checked(bytes.decode, wanted)
-    if hasattr(wanted, "model_validate_json"):  # a pydantic model, known by its manners
+    if hasattr(wanted, "model_validate_json"):  # a pydantic model, recognized by this method
         return _checked(wanted.model_validate_json, wanted)
     try:
         unknown = isinstance(msgspec.inspect.type_info(wanted), msgspec.inspect.CustomType)

@@ -1,4 +1,4 @@
-"""What becomes of a handler's result: published where the handler says so."""
+"""Publishes the results of handlers that are declared with `@app.publish`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from gantrymq.model import Message, check_topic_name
 
 @dataclass(frozen=True, slots=True)
 class ResultTopic:
-    """Where the results of a handler go."""
+    """The topic and tags of the results of a handler."""
 
     topic: str
     tags: str | None = None
 
     def __post_init__(self) -> None:
         check_topic_name(self.topic)
-        Message(self.topic, b"x", self.tags)  # refuses tags that cannot be
+        Message(self.topic, b"x", self.tags)  # refuses bad tags
 
     def message(self, result: Any, cause: Delivery) -> Message:
-        """The message that carries a result; it has the keys of the one that caused it."""
+        """The message with a result as its body; it has the keys of the handled one."""
         if isinstance(result, Message):
             raise HandlerRefused(
                 f"a result that is published to {self.topic!r} is a body; return the object, "
