@@ -1,13 +1,13 @@
-"""The blocking face of the client: the same names, without `async`.
+"""The blocking client: the same names as the asynchronous one, without `async`.
 
     from gantrymq.sync import Producer
 
     with Producer("localhost:9876", group="shop") as producer:
         producer.send(Message("orders", b"..."))
 
-One background thread runs one event loop for all of them; each call crosses over once, so the bulk
-verbs (`send_many`, `poll`, `finish_many`) are the fast ones. After a fork the objects open again in
-the child by themselves.
+One background thread runs one event loop for all objects. Each call crosses to that thread once, so
+the bulk calls (`send_many`, `poll`, `finish_many`) are the fast ones. After a fork the objects open
+again in the child by themselves.
 """
 
 from gantrymq.sync.admin import Admin

@@ -1,4 +1,4 @@
-"""The blocking face of the administration."""
+"""The blocking administration."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from gantrymq.sync.portal import Blocking, Portal, blocking
 
 
 class Admin(Blocking[AsyncAdmin]):
-    """Governs a cluster."""
+    """Administers a cluster."""
 
     def __init__(
         self,

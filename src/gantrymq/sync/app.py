@@ -1,4 +1,4 @@
-"""The blocking face of an app: handlers are plain functions, each on a thread.
+"""The blocking app: handlers are plain functions that run on threads.
 
 from gantrymq.sync import App
 
@@ -34,23 +34,23 @@ M = TypeVar("M", bound=Middleware)
 
 
 class ThreadedApp(BaseApp[Delivery, None]):
-    """An app on an event loop whose functions block: they run on threads of a pool."""
+    """An app on an event loop whose functions run on threads of a pool."""
 
     blocking: ClassVar = True
     pool: concurrent.futures.Executor
     portal: Portal
 
     async def start(self) -> None:
-        """Start everything."""
+        """Start producer and consumers."""
         await self.__aenter__()
 
     async def close(self) -> None:
-        """Let running handlers end, and leave the groups."""
+        """Wait for running handlers, and leave the groups."""
         await self.__aexit__()
 
     @property
     def threads_max(self) -> int:
-        """One for each handler and each layer around it that may run at once, and for hooks."""
+        """One thread for each handler and middleware call that can run at once, one for hooks."""
         return sum(route.concurrency for route in self._routes) * (1 + len(self._middleware)) + 1
 
     def _check_function(self, function: Callable[..., Any]) -> None:
@@ -71,8 +71,8 @@ class ThreadedApp(BaseApp[Delivery, None]):
     def middleware(self, function: M) -> M:
         """Run `function(message, call_next)` around every handler; the first one is outermost.
 
-        `call_next(message)` reads the body, runs the handler and publishes its result; what the
-        handler raises comes out of it, and what this raises counts as the handler's.
+        `call_next(message)` reads the body, runs the handler and publishes its result; it raises
+        what the handler raises. What `function` raises counts as the handler's exception.
         """
         names = ("message", "call_next")
         check_handler(function, arguments=names, given=Delivery, may_wait=False)
@@ -140,30 +140,30 @@ class App(Blocking[ThreadedApp]):
             yield
 
     def start(self) -> None:
-        """Start everything; `with` does the same."""
+        """Start producer and consumers; `with` does the same."""
         with ExitStack() as opening:
             opening.enter_context(self._threads())
             super().start()
             self._open = opening.pop_all()
 
     def close(self) -> None:
-        """Let running handlers end, store their acknowledgements, leave the groups."""
+        """Wait for running handlers, store the progress, leave the groups."""
         try:
             super().close()
         finally:
             self._open.close()
 
     def run(self) -> None:
-        """Handle messages until `stop`, or until a consumer cannot go on, which is raised."""
+        """Handle messages until `stop`; raises the error of a consumer that fails."""
         with self._threads():
             self._run(lambda target: target.run())
 
     def stop(self) -> None:
-        """End `run`: what is being handled is handled to its end."""
+        """End `run` after the running handlers."""
         self._portal.post(self._current().stop)
 
     def run_forever(self, namesrv: str | None = None) -> None:
-        """Run until SIGTERM or SIGINT, maybe on other name servers; for a program's main thread."""
+        """Run until SIGTERM or SIGINT, with other name servers if given; for the main thread."""
         self._current().use_namesrv(namesrv)
         before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
         for each in before:
@@ -177,7 +177,7 @@ class App(Blocking[ThreadedApp]):
 
     @property
     def producer(self) -> Producer:
-        """For sending from handlers and hooks."""
+        """The app's producer, for handlers and hooks."""
         target = self._current()
         if target._producer is None:
             raise NotStarted("the app is not running: its producer comes with it")

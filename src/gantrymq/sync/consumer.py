@@ -1,4 +1,4 @@
-"""The blocking face of the consumer."""
+"""The blocking push consumer."""
 
 import asyncio
 import concurrent.futures
@@ -39,9 +39,9 @@ class PollingConsumer(AsyncConsumer):
     async def poll(
         self, count_max: int, timeout: float | None, *, one_by_one: bool = False
     ) -> list[AsyncDelivery] | None:
-        """Wait for at least one message; [] when none came in time, None when it was closed.
+        """Wait for at least one message; [] when none came in time, None when closed.
 
-        One by one, an ordered queue gives no second message before the first is finished.
+        With `one_by_one` an ordered queue returns only its first unfinished message.
         """
         if self._state == "closed":
             return None
@@ -74,10 +74,10 @@ class PollingConsumer(AsyncConsumer):
         count: int,
         batch_max: int | None,
     ) -> None:
-        """Give every message to a coroutine function, `count` calls at a time, until it is closed.
+        """Give every message to a coroutine function, `count` calls at a time, until closed.
 
         With a `batch_max` it gets lists of up to so many. The messages `ahead` were handed out
-        before, to a loop that was left.
+        before, to a `for` loop that was left.
         """
         self._check_open()
         if self._work is None:
@@ -92,7 +92,7 @@ class PollingConsumer(AsyncConsumer):
         await self.run()
 
     async def close_for(self, closer: "asyncio.Task[Any] | None") -> None:
-        """Close, maybe on behalf of a handler: that one is not waited for."""
+        """Close without waiting for `closer`, the task of the handler that closes it."""
         if closer is not None and self._workers is not None:
             self._workers.closers.add(closer)
         await self.close()
@@ -127,7 +127,7 @@ class Delivery(Received):
         self._portal.run(self._inner.retry(delay_level, reason=reason))
 
     def dead(self, *, reason: str | None = None) -> None:
-        """To the group's dead letters."""
+        """Send it to the group's dead letters."""
         self._check_open()
         self._portal.run(self._inner.dead(reason=reason))
 
@@ -208,7 +208,7 @@ class Consumer(Blocking[PollingConsumer]):
         """Fetched for a loop, which may be left at any time."""
 
     def close(self) -> None:
-        """Close it: in a forked child only what the child itself opened."""
+        """Close the consumer; a forked child closes only what it opened itself."""
         if os.getpid() == self._pid:
             self._started = False
             closer = current_task()
@@ -221,12 +221,12 @@ class Consumer(Blocking[PollingConsumer]):
         self._run(lambda target: _subscribe(target, {topic: (tags, sql)}))
 
     def unsubscribe(self, topic: str) -> None:
-        """Read it no more."""
+        """Stop reading a topic."""
         self._wanted.pop(topic, None)
         self._run(lambda target: _unsubscribe(target, topic))
 
     def _reopen(self, target: PollingConsumer) -> None:
-        self._ahead.clear()  # the parent's
+        self._ahead.clear()  # handed out to the parent process
         if self._once is not None:
             raise ForkedError("a consumer with `once` belongs to the process that made it")
         super()._reopen(target)
@@ -241,7 +241,7 @@ class Consumer(Blocking[PollingConsumer]):
         return self._do(lambda target: target.assignment)
 
     def pause(self, seconds: float) -> None:
-        """Hand nothing out for a time, when what the handler needs is down."""
+        """Hand out no messages for `seconds`, for instance while the handler's database is down."""
         self._do(lambda target: target.pause(seconds))
 
     def resume(self) -> None:
@@ -249,7 +249,7 @@ class Consumer(Blocking[PollingConsumer]):
         self._do(lambda target: target.resume())
 
     def poll(self, count_max: int = POLL_MESSAGES, timeout: float | None = None) -> list[Delivery]:
-        """Up to `count_max` messages in one crossing; waits for the first, at most `timeout`."""
+        """Up to `count_max` messages in one crossing; waits for the first, at most `timeout` s."""
         if ahead := self._from_ahead(count_max):
             return ahead
         found = self._run(lambda target: target.poll(count_max, timeout))
@@ -258,7 +258,7 @@ class Consumer(Blocking[PollingConsumer]):
         return self._shown(found)
 
     def _from_ahead(self, count_max: int) -> list[Delivery]:
-        self._current()  # in a child nothing of it counts
+        self._current()  # a child has no part in the parent's messages
         found: list[Delivery] = []
         with contextlib.suppress(IndexError):  # another thread was faster
             while len(found) < count_max:
@@ -279,7 +279,7 @@ class Consumer(Blocking[PollingConsumer]):
             self._ahead.extend(found)
 
     def _fetch(self, count_max: int) -> list[Delivery] | None:
-        """Wait for messages that will be finished each by itself."""
+        """Wait for messages that are finished one by one."""
         found = self._run(lambda target: target.poll(count_max, None, one_by_one=self._ordered))
         return None if found is None else self._shown(found)
 
@@ -288,7 +288,7 @@ class Consumer(Blocking[PollingConsumer]):
         return [Delivery(message, portal) for message in found]
 
     def finish_many(self, messages: Iterable[Delivery], verb: str = "ack") -> None:
-        """Finish messages with one verb (`ack`, `retry` or `dead`) in one crossing."""
+        """Finish messages the same way (`ack`, `retry` or `dead`) in one crossing."""
         if verb not in ("ack", "retry", "dead"):
             raise ValueError(f"a message is finished by ack, retry or dead, not {verb!r}")
         inner = []
@@ -328,11 +328,11 @@ class Consumer(Blocking[PollingConsumer]):
         return function
 
     def run(self, threads: int = THREADS) -> None:
-        """Give messages to the handler until the consumer is closed, by a handler or elsewhere.
+        """Give messages to the handler until the consumer is closed.
 
-        Up to `threads` handlers run at once, each on a thread, and the next message is taken the
-        moment one is free; an ordered consumer keeps each queue's order in any case. Returning None
-        acknowledges, an exception retries, and a ConsumeStatus says which.
+        Up to `threads` handlers run at once, each on a thread, and a free thread takes the next
+        message; an ordered consumer keeps the order of each queue. Returning None acknowledges,
+        an exception retries, and a ConsumeStatus says which.
         """
         if self._handler is None:
             raise GantryError("there is no handler: register one with @consumer.handler")

@@ -1,4 +1,4 @@
-"""The blocking face of a group's dead letters."""
+"""The blocking dead letters of a group."""
 
 from collections.abc import Iterator, Sequence
 

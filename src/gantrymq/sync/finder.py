@@ -1,4 +1,4 @@
-"""The blocking face of searches."""
+"""Blocking searches for messages."""
 
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Finder:
-    """Searches of one cluster, by way of a started `gantrymq.sync.Admin`."""
+    """Searches of one cluster, through a started `gantrymq.sync.Admin`."""
 
     def __init__(self, admin: "Admin") -> None:
         self._admin = admin

@@ -1,4 +1,4 @@
-"""Handlers that block, run on threads for a consumer that lives on an event loop."""
+"""Runs blocking handlers on threads, for a consumer on an event loop."""
 
 import asyncio
 import concurrent.futures
@@ -17,7 +17,7 @@ _inside = threading.local()
 
 
 def current_task() -> "asyncio.Task[Any] | None":
-    """The task that waits for the handler that runs on this thread; None outside of handlers."""
+    """The task that waits for the handler on this thread; None outside of handlers."""
     return getattr(_inside, "task", None)
 
 
@@ -48,7 +48,7 @@ def on_thread(
 
 
 class BlockingTransaction:
-    """The transaction of `once`, used from a thread: its coroutine methods are waited for."""
+    """The transaction of `once` for a thread: calls of its coroutine methods block."""
 
     def __init__(self, inner: Any, portal: Portal) -> None:
         self._inner, self._portal = inner, portal

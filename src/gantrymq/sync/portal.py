@@ -1,4 +1,4 @@
-"""How blocking callers reach asynchronous objects: one background thread, one event loop."""
+"""Lets blocking callers use asynchronous objects, by one background thread with a loop."""
 
 import asyncio
 import concurrent.futures
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Openable(Protocol):
-    """What a portal needs to know of the object behind it."""
+    """The asynchronous object that a portal opens and closes."""
 
     async def start(self) -> None:
         """Open it."""
@@ -30,7 +30,7 @@ A = TypeVar("A", bound=Openable)
 
 
 class Portal:
-    """One background thread, one event loop: how blocking callers reach asynchronous code."""
+    """A background thread with an event loop, on which blocking callers run coroutines."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -47,7 +47,7 @@ class Portal:
         self._loop.run_forever()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run to the end and return the result; an interrupted caller takes its work along."""
+        """Run a coroutine and return its result; an interrupted caller cancels it."""
         if threading.current_thread() is self._thread:
             work.close()
             raise GantryError("a blocking client cannot be used on its own event loop")
@@ -59,28 +59,28 @@ class Portal:
             raise
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
-        """Begin it and return at once."""
+        """Start a coroutine and return at once."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def post(self, function: Callable[..., object], *args: object) -> None:
-        """Run soon, in order, without waiting."""
+        """Call a function on the loop soon, in order, without waiting."""
         self._loop.call_soon_threadsafe(function, *args)
 
     def close(self) -> None:
-        """End the thread."""
+        """Stop the loop and end the thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
 
 class _Shared:
-    """The portal everybody in this process uses unless told otherwise."""
+    """The default portal of this process."""
 
     def __init__(self) -> None:
         self.forked()
 
     def forked(self) -> None:
-        """In a child the thread is gone, and the lock may have been held by anybody."""
+        """In a forked child the thread is gone, and another thread may have held the lock."""
         self._lock = threading.Lock()
         self._portal: Portal | None = None
 
@@ -117,7 +117,7 @@ class Blocking(Generic[A]):
         self._run(lambda target: target.start())
 
     def close(self) -> None:
-        """Close it: in a forked child only what the child itself opened."""
+        """Close the object; a forked child closes only what it opened itself."""
         if os.getpid() == self._pid:
             self._started = False
             self._run(lambda target: target.close())
@@ -134,7 +134,7 @@ class Blocking(Generic[A]):
         return self._portal.run(work(target))
 
     def _do(self, work: Callable[[A], T]) -> T:
-        """Call what does not wait, on the loop all the same: the object belongs to it."""
+        """Call a plain function on the loop, because the object may only be used there."""
 
         async def run(target: A) -> T:
             return work(target)
@@ -159,7 +159,7 @@ class Blocking(Generic[A]):
 def blocking(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Any, P], T]:
-    """The same method, waited for."""
+    """The method as a blocking one."""
 
     @functools.wraps(method)
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -170,7 +170,7 @@ def blocking(
 
 
 def forwarded(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """The same method, of the object behind the portal; it does not wait and needs no loop."""
+    """The method of the object behind the portal, called directly: it needs no loop."""
 
     @functools.wraps(method)
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:

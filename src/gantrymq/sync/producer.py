@@ -1,4 +1,4 @@
-"""The blocking face of the producer."""
+"""The blocking producer."""
 
 import asyncio
 import concurrent.futures
@@ -44,7 +44,7 @@ class Producer(Blocking[AsyncProducer]):
 
     @classmethod
     def over(cls, target: AsyncProducer, portal: Portal) -> Self:
-        """The blocking face of a producer that somebody else starts and closes."""
+        """The blocking form of a producer that its owner starts and closes."""
         face = cls.__new__(cls)
         Blocking.__init__(face, lambda: target, portal)
         face._check, face._room = None, threading.BoundedSemaphore(target.options.window_messages)
@@ -68,7 +68,7 @@ class Producer(Blocking[AsyncProducer]):
         timeout: float | None = None,
         check_after: int | None = None,
     ) -> Iterator[Transaction]:
-        """A block whose body is the local transaction; see the asynchronous one."""
+        """A block whose body is the local transaction; see `gantrymq.Producer.transaction`."""
 
         async def begin(target: AsyncProducer) -> Transaction:
             block = target.transaction(
@@ -90,7 +90,7 @@ class Producer(Blocking[AsyncProducer]):
             self._run(lambda _: end(failure))
 
     def check(self, handler: CheckHandler) -> CheckHandler:
-        """Register who answers when a broker asks what became of a transaction.
+        """Register the function that answers check-backs.
 
         It runs on a thread of its own, so it may block.
         """
@@ -111,7 +111,7 @@ class Producer(Blocking[AsyncProducer]):
     def submit(
         self, message: Message, *, queue: Queue | None = None, selector: Selector | None = None
     ) -> "concurrent.futures.Future[SendResult]":
-        """Begin to send and return a future; waits only while `window_messages` are under way."""
+        """Start a send and return its future; waits while `window_messages` are pending."""
         target = self._current()
 
         async def send() -> SendResult:
@@ -127,6 +127,6 @@ class Producer(Blocking[AsyncProducer]):
         return future
 
     def send_many(self, messages: Iterable[Message]) -> list[SendResult | GantryError]:
-        """Send all in one crossing; for each its result or what went wrong."""
+        """Send all in one crossing; returns for each its result or its error."""
         every = list(messages)  # the caller's iterator runs on the caller's thread
         return self._run(lambda target: target.send_many(every))

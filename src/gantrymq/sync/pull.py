@@ -1,4 +1,4 @@
-"""The blocking faces of the consumers that choose their queues and offsets themselves."""
+"""The blocking pull and lite pull consumers."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,7 +14,7 @@ from gantrymq.sync.portal import Blocking, Portal, blocking
 
 
 class PullConsumer(Blocking[AsyncPullConsumer]):
-    """Reads any queue from any offset; progress is the caller's own affair."""
+    """Reads any queue from any offset; the caller keeps the progress."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class PullConsumer(Blocking[AsyncPullConsumer]):
 
 
 class LitePullConsumer(Blocking[AsyncLitePullConsumer]):
-    """Polls messages of shared or chosen queues, and may seek in them."""
+    """Polls messages of assigned or chosen queues, and can seek."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class LitePullConsumer(Blocking[AsyncLitePullConsumer]):
         self._wanted[topic] = (tags, sql)
 
     def assign(self, queues: Iterable[Queue]) -> None:
-        """Read these queues, whoever else does."""
+        """Read exactly these queues, outside of the rebalance."""
         chosen = list(queues)
         self._do(lambda target: target.assign(chosen))
         self._chosen = chosen
@@ -103,7 +103,7 @@ class LitePullConsumer(Blocking[AsyncLitePullConsumer]):
         return self._do(lambda target: target.position(queue))
 
     def pause(self, queues: Iterable[Queue]) -> None:
-        """Poll nothing from these queues."""
+        """Neither pull nor return messages of these queues."""
         chosen = list(queues)
         self._do(lambda target: target.pause(chosen))
 

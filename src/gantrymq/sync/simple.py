@@ -1,4 +1,4 @@
-"""The blocking face of the simple consumer."""
+"""The blocking simple consumer."""
 
 import os
 from collections import deque
@@ -15,7 +15,7 @@ from gantrymq.sync.portal import Blocking, Portal
 
 
 class Popped(Received):
-    """One loan of a message. Finish it once, with `ack` or `retry`; `extend` asks for more time."""
+    """A popped message. Finish it once, with `ack` or `retry`; `extend` asks for more time."""
 
     __slots__ = ("_consumer", "_inner", "_pid")
 
@@ -29,12 +29,12 @@ class Popped(Received):
 
     @property
     def finished(self) -> str | None:
-        """The verb that finished this loan; None while it is open."""
+        """How it was finished, "ack" or "retry"; None while it is open."""
         return self._inner.finished
 
     @property
     def due_ms(self) -> int:
-        """When it becomes visible for others again, by the broker's clock."""
+        """When it becomes visible for other consumers again, in ms of the broker's clock."""
         return self._inner.due_ms
 
     def ack(self) -> None:
@@ -42,11 +42,11 @@ class Popped(Received):
         self._consumer._run(lambda _: self._own().ack())
 
     def extend(self, seconds: float) -> None:
-        """Keep it for so many seconds from now on."""
+        """Keep it invisible for `seconds` from now."""
         self._consumer._run(lambda _: self._own().extend(seconds))
 
     def retry(self, seconds: float = 0.0) -> None:
-        """Deliver it again, after so many seconds."""
+        """Deliver it again after `seconds`."""
         self._consumer._run(lambda _: self._own().retry(seconds))
 
     def _own(self) -> AsyncPopped:
@@ -56,7 +56,7 @@ class Popped(Received):
 
 
 class SimpleConsumer(Blocking[AsyncSimpleConsumer]):
-    """Borrows messages for a time and acknowledges each by itself."""
+    """Pops messages and acknowledges each by itself."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class SimpleConsumer(Blocking[AsyncSimpleConsumer]):
         self._run(lambda target: _subscribe(target, {topic: (tags, sql)}))
 
     def unsubscribe(self, topic: str) -> None:
-        """Read it no more."""
+        """Stop reading a topic."""
         self._topics.pop(topic, None)
         self._do(lambda target: target.unsubscribe(topic))
 
@@ -120,7 +120,7 @@ class SimpleConsumer(Blocking[AsyncSimpleConsumer]):
                 while left:
                     yield left.popleft()
             finally:
-                if left:  # the loop was left: not waited for, the thread may be at its end
+                if left:  # the loop was left: post without waiting, as the thread may be ending
                     self._portal.post(self._current().keep, [m._inner for m in left])
 
 
