@@ -1,4 +1,4 @@
-"""Clocks for tests: they show the loop's time, so moving one moves the other."""
+"""Clocks for tests: they follow the event loop's time, so both move together."""
 
 import asyncio
 import concurrent.futures
@@ -21,7 +21,7 @@ class LoopClock:
 
 
 class MovableClock:
-    """The calendar of a cluster under test. `advance` returns when all due work is done."""
+    """The wall clock of a cluster under test. `advance` returns when all due work is done."""
 
     def __init__(self, loop: "asyncio.AbstractEventLoop | None" = None) -> None:
         from gantrymq.testing.loop import MovableLoop
@@ -36,8 +36,8 @@ class MovableClock:
     def advance(self, seconds: float, timeout: float = ADVANCE_SECONDS_MAX) -> Awaitable[None]:
         """Move time forward.
 
-        In a coroutine it is awaited, `await clock.advance(3600)`, and the test's own event loop
-        goes on meanwhile. Without a running event loop it waits by itself, up to `timeout`.
+        In a coroutine await it, `await clock.advance(3600)`; the test's own event loop runs
+        meanwhile. Without a running event loop the call blocks, up to `timeout` seconds.
         """
         try:
             here = asyncio.get_running_loop()
@@ -61,7 +61,7 @@ class MovableClock:
 
 
 class _Done:
-    """Waited for already."""
+    """An awaitable that is done."""
 
     def __await__(self) -> Generator[None, None, None]:
         return

@@ -1,4 +1,4 @@
-"""A whole cluster in this process: the shipped name server and broker, on ports of your choice."""
+"""A whole cluster in this process, with the real name server and broker."""
 
 import asyncio
 import random
@@ -38,7 +38,7 @@ SMALL = {
 
 
 class Cluster:
-    """Name servers and brokers that live as long as the block.
+    """Name servers and brokers that run as long as the `async with` block.
 
     `memory=True` puts network and disks in memory; in a `VirtualLoop` time is virtual as well.
     """
@@ -129,7 +129,7 @@ class Cluster:
         await self.start_broker(name)
 
     async def start_broker(self, name: str = "broker-a") -> Broker:
-        """Start a broker of this cluster that was stopped."""
+        """Start a broker again that was stopped or killed."""
         assert self._clock is not None
         stack = AsyncExitStack()
         ports = Ports(
@@ -151,10 +151,10 @@ class Cluster:
         await stack.aclose()
 
     async def kill_broker(self, name: str = "broker-a", *, power_cut: bool = False) -> None:
-        """End a broker as `kill -9` does, or as a power cut: what it had not written is gone.
+        """End a broker as `kill -9` does, or as a power cut does, which loses unsynced writes.
 
-        Only in memory. Its connections break, nobody is told, and `start_broker` finds the disk as
-        it was left.
+        Only with `memory=True`. Its connections break without a goodbye, and `start_broker` finds
+        the disk as it was left.
         """
         disk, network = self._disks[name], self.network
         assert isinstance(disk, MemoryDisk), "only a broker on its own disk in memory can be killed"
@@ -209,6 +209,6 @@ class Cluster:
         return Admin(self.namesrv, **self._ports)
 
     async def create_topic(self, name: str, queues: int = 4) -> None:
-        """A topic on every broker, known to the name servers when this returns."""
+        """Create a topic on every broker; the name servers know it when this returns."""
         async with self.admin() as admin:
             await admin.create_topic(name, queues=queues)

@@ -1,9 +1,8 @@
-"""A disk in memory that is crueller than a real one, for tests and simulations.
+"""A disk in memory with more faults than a real one, for tests and simulations.
 
-It knows what was synced and what was not. `image` says what a power cut might leave: everything
-synced, any mixture of versions of the 512-byte sectors that were not, and a prefix of the unsynced
-operations on names. It can be full, it can fail on command, and it can call somebody after every
-operation that changes something.
+It records what was synced. `image` is what a power cut might leave: everything synced, any mixture
+of versions of the 512-byte sectors that were not, and a prefix of the unsynced operations on names.
+The disk can be full, operations can fail on request, and a callback can run after every change.
 """
 
 import errno
@@ -25,7 +24,7 @@ NameOperation = tuple[frozenset[str], Callable[["Names"], None]]
 
 
 class Inode:
-    """A file's contents: what programs see, and what the disk may hold."""
+    """The contents of a file: what programs read, and what the disk may hold."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -36,7 +35,7 @@ class Inode:
         """Lengths since the last sync, the durable one first; empty if it did not change."""
 
     def remember(self, start: int, stop: int) -> None:
-        """Keep the versions of the pages that are about to change."""
+        """Keep the present versions of pages that are about to change."""
         for page in range(start // PAGE, (stop + PAGE - 1) // PAGE):
             versions = self.history.setdefault(page, [])
             versions.append(self.page(page))
@@ -44,11 +43,11 @@ class Inode:
                 del versions[1]
 
     def page(self, number: int) -> bytes:
-        """A page as programs see it now."""
+        """A page as programs read it now."""
         return bytes(self.data[number * PAGE : (number + 1) * PAGE]).ljust(PAGE, b"\0")
 
     def resize(self, size: int) -> None:
-        """Change the length; what is new reads as zeros."""
+        """Change the length; new bytes are zeros."""
         if size == len(self.data):
             return
         self.sizes.append(len(self.data))
@@ -60,7 +59,7 @@ class Inode:
             self.data.extend(bytes(size - len(self.data)))
 
     def sync(self) -> None:
-        """From now on a power cut finds this version."""
+        """Make the present version durable: a power cut leaves it."""
         self.history.clear()
         self.sizes.clear()
 
@@ -69,7 +68,7 @@ class Inode:
         left = Inode()
         size = random.choice([*self.sizes, len(self.data)])
         data = bytearray(self.data[:size].ljust(size, b"\0"))
-        mood = random.random()  # often all or nothing, which sparse choices seldom give
+        mood = random.random()  # all old or all new pages often, as single choices seldom give
         for number, versions in self.history.items():
             choices = [*versions, self.page(number)]
             for at in range(0, PAGE, SECTOR):
@@ -84,14 +83,14 @@ class Inode:
 
 
 class Names:
-    """Which name leads to which file, and which directories there are."""
+    """The files by name, and the directories."""
 
     def __init__(self) -> None:
         self.files: dict[str, Inode] = {}
         self.directories: set[str] = set()
 
     def copy(self) -> "Names":
-        """The same names for the same files."""
+        """A copy of the names, for the same files."""
         other = Names()
         other.files, other.directories = dict(self.files), set(self.directories)
         return other
@@ -107,7 +106,7 @@ class Names:
         self.directories |= {new + path[len(old) :] for path in moved}
 
     def forget_orphans(self) -> None:
-        """Drop what lies in directories that do not exist."""
+        """Drop files and directories whose parent directory does not exist."""
         self.directories = {path for path in self.directories if self._is_reachable(path)}
         self.files = {path: inode for path, inode in self.files.items() if self._has_home(path)}
 
@@ -177,7 +176,7 @@ class MemoryFile:
         return -1
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to do."""
 
 
 class MemoryLock:
@@ -205,21 +204,21 @@ class MemoryDisk:
         self._names, self._durable = Names(), Names()
         self._pending: list[NameOperation] = []
 
-    # What is around every operation
+    # Around every operation
 
     def before(self, operation: str, path: str) -> None:
-        """Fail if somebody wants this operation to."""
+        """Raise the error that `fault` returns for this operation, if any."""
         error = self.fault(operation, path) if self.fault is not None else None
         if error is not None:
             raise error
 
     def after(self) -> None:
-        """Something has changed."""
+        """Call `after_each` after a change."""
         if self.after_each is not None:
             self.after_each()
 
     def claim(self, inode: Inode, start: int, stop: int) -> int:
-        """Take blocks for a range; how many bytes of it got some."""
+        """Allocate blocks for a range; returns for how many of its bytes the disk had room."""
         for block in range(start // PAGE, (stop + PAGE - 1) // PAGE):
             if block not in inode.blocks:
                 if self.capacity is not None and self._used() >= self.capacity:
@@ -322,7 +321,7 @@ class MemoryDisk:
     def lock(self, path: str) -> MemoryLock:
         return MemoryLock(self, path)
 
-    # The end of the world
+    # Power cut and kill
 
     def image(self, random: Random) -> "MemoryDisk":
         """The disk as a power cut at this moment might leave it."""
@@ -352,5 +351,5 @@ class MemoryDisk:
         return disk
 
     def contents(self) -> dict[str, bytes]:
-        """Every file with its bytes, to compare two disks."""
+        """All files with their bytes, to compare two disks."""
         return {path: bytes(inode.data) for path, inode in sorted(self._names.files.items())}

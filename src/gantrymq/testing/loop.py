@@ -1,4 +1,4 @@
-"""Event loops whose time is ours: one fully virtual, one real that can be pushed forward."""
+"""Event loops for tests: one with virtual time, and a real one that can be moved forward."""
 
 import asyncio
 import selectors
@@ -19,11 +19,11 @@ UPKEEP_NOTES_MAX = 1_000
 
 
 class Stuck(RuntimeError):
-    """Everything waits and no timer is set: the simulation would wait for ever."""
+    """All tasks wait and no timer is set: the simulation would wait for ever."""
 
 
 class _InstantSelector(selectors.SelectSelector):
-    """Instead of sleeping until the next timer, it moves the loop's clock there."""
+    """Moves the loop's clock to the next timer instead of sleeping."""
 
     loop: "VirtualLoop"
     idle = 0
@@ -41,7 +41,7 @@ class _InstantSelector(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Time passes only when nothing else can happen, and then at once."""
+    """An event loop in virtual time: when no task can run, time jumps to the next timer."""
 
     def __init__(self) -> None:
         selector = _InstantSelector()
@@ -56,7 +56,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class MovableLoop(asyncio.SelectorEventLoop):
-    """A real loop on real sockets whose time can be pushed forward."""
+    """A real loop on real sockets whose time can be moved forward."""
 
     def __init__(self) -> None:
         self._shift = 0.0
@@ -64,7 +64,7 @@ class MovableLoop(asyncio.SelectorEventLoop):
         super().__init__()
 
     def note_upkeep(self, handle: asyncio.TimerHandle) -> None:
-        """This timer is a round of upkeep, which may come late; see `gantrymq.base.upkeep`."""
+        """Mark a timer as upkeep, which may run late; see `gantrymq.base.upkeep`."""
         self._upkeep[id(handle)] = handle
         if len(self._upkeep) > UPKEEP_NOTES_MAX:
             self._next_stop(0.0)
@@ -76,7 +76,7 @@ class MovableLoop(asyncio.SelectorEventLoop):
         return time.time_ns() // 1_000_000 + int(self._shift * 1000)
 
     async def advance(self, seconds: float) -> None:
-        """Go forward timer by timer, so that what each one starts can finish before the next.
+        """Move time forward timer by timer; work that one timer starts finishes before the next.
 
         Rounds of upkeep wait for the next other timer, up to UPKEEP_SECONDS_MAX: an idle cluster
         has nothing but them, a few each second.
@@ -103,7 +103,7 @@ class MovableLoop(asyncio.SelectorEventLoop):
                 when += UPKEEP_SECONDS_MAX
             if when < stop:
                 stop = when
-        self._upkeep = upkeep  # without those that are over, whose ids may come again
+        self._upkeep = upkeep  # drop timers that are over, because Python may reuse their ids
         return stop
 
     async def _settle(self) -> None:

@@ -1,4 +1,4 @@
-"""A network in memory that delays, cuts and parts, and does the same again for the same seed."""
+"""A network in memory with delays, cuts and partitions; the same seed repeats them."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ WINDOW_BYTES = 1024 * 1024
 
 
 class MemoryTransport(asyncio.Transport):
-    """One end of a connection: what is written here arrives there, in order, after a delay."""
+    """One end of a connection: written bytes arrive at the other end, in order, after a delay."""
 
     def __init__(
         self, network: "MemoryNetwork", here: tuple[str, int], peer: tuple[str, int]
@@ -43,11 +43,11 @@ class MemoryTransport(asyncio.Transport):
             self._paused_writer = True
             self.protocol.pause_writing()
         if self._network.parted(self.host, self.other.host):
-            return  # the bytes are lost with the link; the connection will be cut or time out
+            return  # partitioned: the bytes are lost; the connection will be cut or time out
         self._later(self.other._receive, data)
 
     def _later(self, action: Callable[..., None], *args: Any) -> None:
-        """Nothing overtakes: each delivery is due no earlier than the one before it."""
+        """Schedule a delivery, in order: due no earlier than the one before."""
         self._arrives = max(self._arrives, self._loop.time() + self._network.delay())
         self._loop.call_at(self._arrives, action, *args)
 
@@ -89,7 +89,7 @@ class MemoryTransport(asyncio.Transport):
         return self._closing
 
     def close(self) -> None:
-        """What was written still arrives, then both ends are lost."""
+        """Close both ends after the written bytes have arrived."""
         if not self._closing:
             self._closing = True
             self._later(self.other._end, None)
@@ -99,7 +99,7 @@ class MemoryTransport(asyncio.Transport):
         self.cut(ConnectionResetError("aborted"))
 
     def cut(self, error: Exception | None = None) -> None:
-        """Both ends lose the connection now; what is under way is gone."""
+        """Break the connection at both ends now; bytes under way are lost."""
         self._loop.call_soon(self._end, error)
         self._loop.call_soon(self.other._end, error)
 
@@ -119,7 +119,7 @@ class _MemoryListener:
 
 
 class MemoryNetwork:
-    """Ports and links of one simulated world."""
+    """The listening ports and connections of one simulation."""
 
     def __init__(
         self, rng: random.Random | None = None, delay: tuple[float, float] = (0.0001, 0.0005)
@@ -167,7 +167,7 @@ class MemoryNetwork:
         self._next_port += max((0, *beside))
         return port
 
-    # what a transport needs
+    # used by transports
 
     def delay(self) -> float:
         return self._rng.uniform(*self._delay)
@@ -187,20 +187,20 @@ class MemoryNetwork:
         self._delay = (least, most)
 
     def cut_all(self) -> int:
-        """Lose every connection; returns how many."""
+        """Break all connections; returns how many."""
         gone = list(self._open)
         for transport in gone[::2]:
             transport.cut(ConnectionResetError("cut"))
         return len(gone) // 2
 
     def cut_port(self, port: int) -> None:
-        """Lose every connection to one listening port."""
+        """Break all connections to one listening port."""
         for transport in list(self._open):
             if transport.get_extra_info("sockname")[1] == port:
                 transport.cut(ConnectionResetError("cut"))
 
     def part(self, one: str, other: str) -> None:
-        """Bytes between two hosts vanish until they are joined again."""
+        """Partition two hosts: bytes between them are lost until `join`."""
         self._parted[frozenset((one, other))] = None
 
     def join(self, one: str, other: str) -> None:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class GantryCluster:
-    """A running cluster over TCP: what the pytest fixture `gantry` is."""
+    """A running cluster over TCP; the pytest fixture `gantry` is one."""
 
     clock: MovableClock
     """`clock.advance(seconds)` moves its time, and returns when all due work is done."""
@@ -59,11 +59,11 @@ class GantryCluster:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout)
 
     def create_topic(self, name: str, queues: int = 4) -> None:
-        """A topic on every broker, known to the name servers when this returns."""
+        """Create a topic on every broker; the name servers know it when this returns."""
         self.call(self.cluster.create_topic(name, queues))
 
     def close(self) -> None:
-        """Stop the servers; raises what went wrong in them."""
+        """Stop the servers; raises an error that occurred in them."""
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(START_SECONDS_MAX)
         if self._failure is not None:
