@@ -1,4 +1,4 @@
-"""What goes into the store and what comes out: the values at its face."""
+"""The values that go into the store and come out of it."""
 
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
@@ -7,7 +7,7 @@ import msgspec
 
 
 class PutStatus(Enum):
-    """How storing a message ended. The four first ones mean that it is stored."""
+    """How storing a message ended. The first four mean that it is stored."""
 
     PUT_OK = auto()
     FLUSH_DISK_TIMEOUT = auto()
@@ -22,7 +22,7 @@ class PutStatus(Enum):
 
     @property
     def is_stored(self) -> bool:
-        """Whether the message is in the log, however the wait for its safety ended."""
+        """Whether the message is in the log, flushed and replicated in time or not."""
         return self.value <= PutStatus.FLUSH_SLAVE_TIMEOUT.value
 
 
@@ -45,13 +45,14 @@ BatchItem = tuple[int, bytes, bytes]
 
 
 def _nobody(append: "Append") -> None:
-    """Nobody waits for the answer."""
+    """The default reply: no caller waits for the answer."""
 
 
 class Append:
-    """One message, or one batch of them, on its way into the log.
+    """One message, or one batch of messages, to be stored.
 
-    The maker fills the first half; the store fills the second half and then calls `reply` once.
+    The caller fills the first half of the fields; the store fills the rest and then calls `reply`
+    once.
     """
 
     __slots__ = (
@@ -107,7 +108,7 @@ class Append:
 
 
 class ReadResult(msgspec.Struct, frozen=True):
-    """The answer to a pull: raw records back to back, and where the reader stands."""
+    """The answer to a pull: raw records back to back, the next offset and the queue's range."""
 
     status: ReadStatus
     next_offset: int
@@ -118,7 +119,7 @@ class ReadResult(msgspec.Struct, frozen=True):
 
 
 class QueryResult(msgspec.Struct, frozen=True):
-    """Records found by key, in log order, and how far the index has come."""
+    """Records found by key, in log order, and the last record that is indexed."""
 
     records: list[bytes]
     last_update_ms: int

@@ -1,9 +1,9 @@
-"""The checkpoint file: up to where everything derived from the log is known to be durable.
+"""The checkpoint file: up to where queues and index are known to agree with the log on disk.
 
 RocketMQ's checkpoint is a page of 4096 bytes that begins with three store times. Ours begins the
-same way, so that a Java broker can take over the store. Behind them, within the first sector,
-which a disk writes whole, stand our own fields with a checksum and a copy of the three times: as
-long as the copy equals the original, nobody else wrote the file since.
+same way, so that a Java broker can take over the store. Behind them, within the first sector, which
+a disk writes whole, are our own fields with a checksum and a copy of the three times: if the copy
+equals the original, no other program wrote the file since.
 """
 
 import struct
@@ -31,7 +31,7 @@ class CheckpointTimes(NamedTuple):
 
 
 class CheckpointOwn(NamedTuple):
-    """Our part of the page, which RocketMQ passes over."""
+    """Our part of the page, which RocketMQ ignores."""
 
     magic: Bytes8
     """`GANTRY01`."""
@@ -68,7 +68,7 @@ assert _TIMES.size + _OURS.size + _CRC.size <= SECTOR
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """What a checkpoint vouches for."""
+    """How far log, queues and index are durable and agree."""
 
     log_ms: int = 0
     queue_ms: int = 0
@@ -84,7 +84,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def java_base_ms(self) -> int:
-        """RocketMQ's rule: records stored before this are in the queues for sure."""
+        """RocketMQ's rule: all records stored before this time (ms) are in the queues."""
         return max(0, min(self.log_ms, self.queue_ms) - 3000)
 
     def encode(self) -> bytes:
@@ -101,7 +101,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode(page: bytes) -> Checkpoint:
-    """Read a checkpoint, ours or a Java broker's; an empty one is no promise at all."""
+    """Read a checkpoint, ours or a Java broker's; an empty page vouches for nothing."""
     if len(page) < _TIMES.size:
         return Checkpoint()
     times = CheckpointTimes._make(_TIMES.unpack_from(page))
@@ -136,7 +136,7 @@ def load(disk: Disk, path: str) -> Checkpoint | None:
 
 
 def save(disk: Disk, path: str, checkpoint: Checkpoint) -> None:
-    """Write and sync; whatever version of the sector survives a crash is truthful."""
+    """Write and sync; the old and the new version of the sector are both valid after a crash."""
     existed = disk.exists(path)
     file = disk.open(path, create=True)
     try:

@@ -1,4 +1,4 @@
-"""Takes checkpoints: the order in which things become durable is written here and nowhere else."""
+"""Takes checkpoints; only this module decides in which order things become durable."""
 
 from collections.abc import Awaitable, Callable
 
@@ -13,7 +13,7 @@ from gantrymq.store.queues import QueueTable
 
 
 class Checkpointer:
-    """Makes queues and index durable and then says so."""
+    """Makes queues and index durable, then writes the checkpoint."""
 
     def __init__(
         self,
@@ -31,10 +31,10 @@ class Checkpointer:
         self._derived_failed = False
 
     async def take(self, flush_log: Callable[[int], Awaitable[None]], *, final: bool) -> None:
-        """Make everything durable that was dispatched when this began, then record it.
+        """Make everything durable that was dispatched when this began, then write the checkpoint.
 
-        Entries that are added meanwhile may reach the disk too; the next recovery cuts whatever
-        is not vouched for, so they do no harm. Raises OSError when the disk does.
+        Entries that are added meanwhile may reach the disk, too; the next recovery cuts entries
+        that no checkpoint covers. Raises OSError if the disk fails.
         """
         fresh = self._capture()
         assert fresh.dispatched is not None
@@ -52,7 +52,7 @@ class Checkpointer:
         return f"{self._config.directory}/checkpoint"
 
     def _capture(self) -> Checkpoint:
-        """What the checkpoint will vouch for; one moment, nothing awaited in between."""
+        """The next checkpoint, of one moment: nothing is awaited in here."""
         last_ms = self._dispatcher.last_store_ms
         index = self.last.index_name, self.last.index_next_entry
         sealed_ms = self.last.index_ms
@@ -71,9 +71,11 @@ class Checkpointer:
         )
 
     def _sync_derived(self) -> None:
-        """Runs in a worker. After one failure nothing can be vouched for in this life any more.
+        """Sync queues and index, in a worker.
 
-        The system reports a lost page once; a later success would say nothing about it.
+        After one failure no checkpoint is taken until restart.
+
+        The system reports a lost page only once, so a later success would prove nothing.
         """
         if self._derived_failed:
             raise OSError("an earlier sync of queues and index failed")

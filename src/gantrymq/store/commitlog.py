@@ -78,7 +78,7 @@ class CommitLog:
         self.end = self.limit
 
     def _check_size(self, base: int, may_be_short: bool) -> None:
-        """Every file has the configured size, but a crash may cut the making of the last short."""
+        """Raise unless the file has the configured size; a crash may leave the last one shorter."""
         size = self.file(base).size()
         if size == self.segment_bytes or (base == self.bases[-1] and size == 0):
             return
@@ -94,7 +94,7 @@ class CommitLog:
         path = self.path(base)
         file = self._disk.open(path, create=True)
         try:
-            if file.size():  # left over from a life before this one
+            if file.size():  # left over from an earlier run
                 file.truncate(0)
             file.allocate(self.segment_bytes)
             file.sync()
@@ -156,14 +156,14 @@ class CommitLog:
         return self._disk.open_read(self.path(base))
 
     def locate(self, at: int) -> tuple[File, int] | None:
-        """The file that holds offset `at`, and the position in it; None when it is gone."""
+        """The file that holds offset `at`, and the position in it; None if it is deleted."""
         if not self.bases or not self.bases[0] <= at < self.limit:
             return None
         base = self._base_of(at)
         return self.file(base), at - base
 
     def places(self, runs: list[tuple[int, int]]) -> list[Place]:
-        """Where the stretches (offset and length) that queue entries name lie."""
+        """The file and position of each (offset, length) that queue entries name."""
         places = []
         for at, size in runs:
             found = self.locate(at)
@@ -172,9 +172,9 @@ class CommitLog:
         return places
 
     def read_warm(self, runs: list[tuple[int, int]]) -> bytes | None:
-        """The stretches one behind the other; None when the disk would have to be waited for.
+        """The bytes of all (offset, length) joined; None if that would wait for the disk.
 
-        Those of one file are read in one go, if the file has a descriptor.
+        Those of one file are read by one call, if the file has a descriptor.
         """
         parts = []
         for base, of_file in groupby(runs, lambda run: self._base_of(run[0])):
@@ -191,7 +191,7 @@ class CommitLog:
         return at - (at - self.bases[0]) % self.segment_bytes
 
     def read(self, size: int, at: int) -> bytes:
-        """Read within one file, waiting for the disk; nothing when `at` is gone."""
+        """Read within one file, waiting for the disk; empty if `at` is deleted."""
         found = self.locate(at)
         return found[0].pread(size, found[1]) if found else b""
 
@@ -200,7 +200,7 @@ class CommitLog:
         return self.segment_bytes - (at - self.bases[0]) % self.segment_bytes
 
     def cut(self, end: int) -> None:
-        """Make `end` the end for good: later files go, and the rest of its own reads as zeros.
+        """Make `end` the end: delete later files, and fill the rest of the last one with zeros.
 
         Otherwise a later, shorter write could be followed by old bytes that look like records.
         """
@@ -226,7 +226,7 @@ class CommitLog:
         file.sync()
 
     def rewrite(self, start: int) -> None:
-        """Write again what is there from `start` on, because a sync of it once failed.
+        """Write the bytes from `start` on again, because a sync of them failed.
 
         The pages may be in memory, marked clean, and not on disk; writing makes them dirty again.
         """
@@ -246,7 +246,7 @@ class CommitLog:
                 self.file(base).sync()
 
     def drop_first(self) -> str:
-        """Let go of the oldest file; its path comes back, to be deleted by a worker."""
+        """Remove the oldest file from the log; returns its path, which a worker deletes."""
         assert len(self.bases) > 1, "the file being written is never deleted"
         return self._forget(self.bases.pop(0))
 
@@ -260,7 +260,7 @@ class CommitLog:
 
 
 def _one_by_one(file: File, stretches: list[tuple[int, int]], base: int) -> bytes | None:
-    """The way for files and systems that cannot be read in one go."""
+    """Read each part by its own call, for files and systems without the joined read."""
     parts = []
     for at, size in stretches:
         part = file.pread_warm(size, at - base)
@@ -271,5 +271,5 @@ def _one_by_one(file: File, stretches: list[tuple[int, int]], base: int) -> byte
 
 
 def read_back(files: list[Place]) -> bytes:
-    """Read several stretches in order; a worker calls it for a cold pull."""
+    """Read several parts in order, waiting for the disk; a worker calls it for a cold pull."""
     return b"".join([file.pread(size, at) for file, size, at in files])

@@ -1,4 +1,4 @@
-"""The store's settings, with the two profiles that exist."""
+"""The store's settings and their two profiles."""
 
 from typing import Literal, Self
 
@@ -26,9 +26,9 @@ CHANGEABLE = (
 
 
 class StoreConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """How a store lays out its files and when it flushes, cleans and refuses.
+    """How a store lays out its files and when it flushes, deletes and refuses.
 
-    All parts of a store share one; only `Store.reconfigure` changes it.
+    All parts of a store share one object; only `Store.reconfigure` changes it.
     """
 
     directory: str
@@ -94,7 +94,7 @@ class StoreConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
-        """What a store is laid out for and cannot change: recorded in it."""
+        """The file sizes of a store, which cannot change; the checkpoint records them."""
         return self.segment_bytes, self.queue_file_entries, self.index_slots, self.index_entries
 
     @property
@@ -109,7 +109,7 @@ class StoreConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     @classmethod
     def dev(cls, directory: str) -> Self:
-        """Small files, and a nearly full disk is no reason to refuse."""
+        """Small files, and a nearly full disk does not stop writes."""
         return cls(
             directory=directory,
             segment_bytes=64 * MIB,

@@ -80,7 +80,7 @@ class ConsumeQueue:
 
     @property
     def max_offset(self) -> int:
-        """Behind the last visible entry."""
+        """The offset behind the last visible entry."""
         return self.end.value
 
     @property
@@ -91,16 +91,16 @@ class ConsumeQueue:
     # Building
 
     def add(self, queue_offset: int, position: int, size: int, tag_code: int) -> None:
-        """Append an entry whatever its offset: the rare cases that are not simply the next one."""
+        """Append an entry with any offset; the dispatcher adds the usual next one itself."""
         if queue_offset > self.stop:
-            # The records between were deleted with the files that held them.
+            # Retention deleted the records between, with their log files.
             if not self.is_known:
                 self._start_at(queue_offset)
             self.tail += FILLER * (queue_offset - self.stop)
         elif queue_offset < self.stop:
             if position < self.last_position():
-                return  # already built
-            # Its log order says that it is newer, so the topic was deleted and began again.
+                return  # is in the queue already
+            # It lies later in the log, so the topic was deleted and created again.
             self.restart()
             self._start_at(queue_offset)
             self.tail += FILLER * (queue_offset - self.stop)
@@ -108,20 +108,20 @@ class ConsumeQueue:
         self.stop = queue_offset + 1
 
     def fill_up(self, stop: int) -> None:
-        """Go on at an offset: the records in front of it were deleted with the files they had."""
+        """Continue at offset `stop`: retention deleted the records before it."""
         if not self.is_known:
             self._start_at(stop - 1)
         self.tail += FILLER * (stop - self.stop)
         self.stop = stop
 
     def _start_at(self, queue_offset: int) -> None:
-        """Begin with the file that holds this offset."""
+        """Start an empty queue at this offset, at the beginning of its file."""
         per_file = self._file_bytes // ENTRY_BYTES
         self.tail_start = self.stop = queue_offset - queue_offset % per_file
         self.min_offset = queue_offset
 
     def restart(self) -> None:
-        """Forget everything, files included; only while nobody reads."""
+        """Delete all entries and files; only while no reader uses the queue."""
         self._remove_files()
         if self.ext is not None:
             self.ext.remove()
@@ -130,13 +130,13 @@ class ConsumeQueue:
         self.end = Watermark()
 
     def publish(self) -> None:
-        """Show what was built."""
+        """Make the added entries visible to readers."""
         if self.next < self.stop:
             self.next = self.stop
         self.end.advance(self.stop)
 
     def write_tail(self) -> None:
-        """Bring the entries in memory into the files; on failure they stay in memory."""
+        """Write the entries in memory to the files; on failure they stay in memory."""
         if self.ext is not None:
             self.ext.write_tail()
         at, data = self.tail_start * ENTRY_BYTES, memoryview(bytes(self.tail))
@@ -225,9 +225,9 @@ class ConsumeQueue:
         return behind
 
     def load(self, below: int, *, clean: bool) -> None:
-        """Attach, and wipe whatever stands behind, written or torn.
+        """Attach, and wipe everything behind the last entry, written or torn.
 
-        After a clean stop there is nothing, and a look at the first entry is enough.
+        After a clean stop that is empty, and checking the first entry is enough.
         """
         for base in self.attach(below):
             self._delete(base)
@@ -275,7 +275,10 @@ class ConsumeQueue:
         )
 
     def first_at_or_above(self, log_min: int, from_offset: int | None = None) -> int:
-        """The first offset whose record is not below `log_min`; a worker may have begun."""
+        """The first offset whose record is not below `log_min`.
+
+        `from_offset` is what a worker found in the files (`EntriesOnDisk`).
+        """
         if from_offset is None:
             from_offset = self.on_disk().first_at_or_above(log_min)
         if from_offset < self.tail_start:
@@ -292,7 +295,7 @@ class ConsumeQueue:
         return self.entry(offset)
 
     def last_position(self) -> int:
-        """Behind the newest record that this queue knows of."""
+        """The log offset behind the newest record of this queue; 0 if it has none."""
         if not self.stop > self.min_offset:
             return 0
         entry = self._built_entry(self.stop - 1)
@@ -309,7 +312,7 @@ class ConsumeQueue:
                 self.ext.trim(first[2])
 
     def _warm_entry(self, offset: int) -> tuple[int, int, int] | None:
-        """One entry, if it can be had without waiting for the disk."""
+        """One entry; None if that would wait for the disk."""
         data = self.tail_from(offset, 1)
         if data is None:
             found = self.locate(offset, 1)
@@ -317,7 +320,7 @@ class ConsumeQueue:
         return ENTRY.unpack(data) if data else None
 
     def last_address(self) -> int | None:
-        """Where the newest unit of this queue is, if one of its last entries in a file has one."""
+        """The address of the newest unit that the last entries name; None if they name none."""
         per_file = self._file_bytes // ENTRY_BYTES
         last = self.stop - 1
         start = max(self.min_offset, self.stop - LAST_ENTRIES, last - last % per_file)
@@ -337,7 +340,7 @@ class ConsumeQueue:
 
 
 class EntriesOnDisk(NamedTuple):
-    """A queue's entries in files, opened independently of what the loop does with them."""
+    """The entries of a queue in files, opened by path, independent of the loop's descriptors."""
 
     disk: Disk
     directory: str
@@ -361,7 +364,7 @@ class EntriesOnDisk(NamedTuple):
         base = position - position % self.file_bytes
         try:
             file = self.disk.open_read(f"{self.directory}/{file_name(base)}")
-        except FileNotFoundError:  # deleted meanwhile, with its topic
+        except FileNotFoundError:  # the topic was deleted meanwhile
             return None
         data = file.pread(ENTRY_BYTES, position - base)
         file.close()

@@ -1,4 +1,4 @@
-"""The dispatcher: the only writer of what is derived from the log, live and after a crash alike."""
+"""The dispatcher: the only code that adds queue and index entries, live and in recovery."""
 
 import logging
 from collections.abc import Callable
@@ -26,7 +26,7 @@ Marker = Callable[[bytes, bytes], bytes | None]
 
 
 def due_ms(properties: bytes, store_ms: int, levels_ms: tuple[int, ...]) -> int | None:
-    """When a delayed message is due; None if it has no delay level."""
+    """When a delayed message is due (ms); None if it has no delay level."""
     text = find_property(properties, b"DELAY")
     if text is None or not text.isdigit() or int(text) <= 0:
         return None
@@ -53,7 +53,7 @@ class Dispatcher:
         """Records up to this log offset are in the index already."""
 
     def feed(self, records: list[Walked], end: int) -> None:
-        """Take the records up to log offset `end`, then show them to readers."""
+        """Add entries for the records up to log offset `end`, then make them visible."""
         queues, pack = self._queues.by_bytes, ENTRY.pack
         index, index_from, marker = self._index, self.index_from, self.marker
         touched: dict[ConsumeQueue, None] = {}
@@ -93,7 +93,7 @@ class Dispatcher:
             return None
 
     def _keep_memory_small(self, touched: dict[ConsumeQueue, None]) -> None:
-        """Write what has grown; if that fails it waits for the next regular write."""
+        """Write large tails and index batches; if that fails, a later write tries again."""
         try:
             for queue in touched:
                 if len(queue.tail) > TAIL_BYTES_MAX:

@@ -1,7 +1,7 @@
-"""The store's face: opens it, takes messages in, gives them out, keeps it clean, closes it.
+"""The store's interface: open, put, read, clean, close.
 
-One event loop owns it; all its methods are called there. Background work is three loops that wake
-by elapsed time: flushing, checkpoints, retention.
+One event loop owns it; all its methods are called there. Three background loops wake by elapsed
+time: flushing, checkpoints, retention.
 """
 
 import asyncio
@@ -97,9 +97,9 @@ class Store:
         store_host: bytes,
         marker: Marker | None = None,
     ) -> Self:
-        """Lock, recover and start; LockedError names the process that has it open.
+        """Lock, recover and start; LockedError names the process that has the store open.
 
-        A marker is asked for every message that is stored, and its bitmap is kept beside the queue.
+        The marker gets every stored message; the bitmap that it returns is kept beside the queue.
         """
         disk.make_dirs(config.directory)
         lock = disk.lock(f"{config.directory}/lock")
@@ -144,12 +144,12 @@ class Store:
         for wake in self._wakes:
             wake.set()
         if self.config.flush == "SYNC_FLUSH":
-            self.request_flush()  # what was answered before is soon as safe as what follows
+            self.request_flush()  # make earlier messages durable soon, too
 
     async def _every(
         self, interval_ms: Callable[[], int], what: Callable[[], Awaitable[None]]
     ) -> None:
-        """Do something again and again until the store closes; a failure is logged, not final."""
+        """Repeat until the store closes; a failure is logged and the next round goes on."""
         wake = asyncio.Event()
         self._wakes.append(wake)
         while await self._pause(interval_ms, wake):
@@ -159,9 +159,9 @@ class Store:
                 log.exception("background work of the store failed")
 
     async def _pause(self, interval_ms: Callable[[], int], wake: asyncio.Event) -> bool:
-        """Until the interval is over, also when it changes meanwhile; False when the store closes.
+        """Sleep for the interval; False when the store closes.
 
-        Whoever sets `wake` has it looked at again.
+        Setting `wake` makes it read the interval again, which may have changed.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -175,9 +175,9 @@ class Store:
         return not self._stop.is_set()
 
     async def close(self) -> None:
-        """Answer what was accepted, make everything durable, and leave no sign of a crash.
+        """Answer accepted appends, make everything durable and remove the `abort` file.
 
-        If something could not be made durable the sign stays, and the next start repairs.
+        If something could not be made durable, `abort` stays and the next start repairs the store.
         """
         if self._closing:
             return
@@ -209,7 +209,7 @@ class Store:
     # In
 
     def put(self, append: Append) -> None:
-        """Take a message; `append.reply` is called once its status is final, never in here."""
+        """Take a message; `append.reply` is called later, when its status is final."""
         if self._closing:
             append.status, append.error = PutStatus.SERVICE_NOT_AVAILABLE, "the store is closed"
             asyncio.get_running_loop().call_soon(append.reply, append)
@@ -218,14 +218,14 @@ class Store:
 
     @property
     def writable(self) -> str | None:
-        """Why nothing can be stored; None when it can."""
+        """Why nothing can be stored; None if the store is writable."""
         return "the store is closed" if self._closing else self._refusal()
 
     def _refusal(self) -> str | None:
         return self._fenced or self._derived_error or self._cleaner.refusal or None
 
     def _fence(self, error: OSError) -> None:
-        """A sync of the log failed: what was not yet durable may be lost, so nothing more goes in.
+        """A sync of the log failed: refuse all writes, because unflushed messages may be lost.
 
         See Flusher for why the sync is not tried again.
         """
@@ -239,7 +239,7 @@ class Store:
             log.critical("the marker of that cannot be written either: %s", second)
 
     def request_flush(self) -> None:
-        """Make what was put so far durable soon; the flushed mark tells when it is."""
+        """Request a flush of everything put so far; the mark `flushed` says when it is durable."""
         self._flusher.request(self._log.end)
 
     # Out
@@ -254,10 +254,10 @@ class Store:
         tag_codes: frozenset[int] | None = None,
         sieve: EntryFilter | None = None,
     ) -> ReadResult | Awaitable[ReadResult]:
-        """Read raw records from a queue offset on; a sieve is asked for each of them.
+        """Read raw records from a queue offset on; the sieve filters them by their properties.
 
-        The answer is there at once when the data is in memory; otherwise it is awaited while a
-        worker reads, and the loop goes on.
+        Returns the result at once if the data is in memory; otherwise an awaitable, while a worker
+        reads.
         """
         return self._reads.pull(topic, queue_id, offset, max_count, max_bytes, tag_codes, sieve)
 
@@ -266,7 +266,7 @@ class Store:
         return self._queues.get(topic, queue_id)
 
     def arrivals(self, topic: str, queue_id: int) -> Watermark:
-        """The mark of a queue's visible end, even before its first message."""
+        """The watermark of a queue's visible end; also before its first message."""
         return self._queues.at(topic, queue_id).end
 
     def min_offset(self, topic: str, queue_id: int) -> int:
@@ -294,11 +294,11 @@ class Store:
         return await self._reads.store_ms_at(topic, queue_id, offset)
 
     async def message_at(self, physical_offset: int) -> bytes | None:
-        """The record that begins at a log offset."""
+        """The record that begins at a log offset; None if there is none."""
         return await self._reads.message_at(physical_offset)
 
     def scan(self, position: int) -> AsyncIterator[Chunk]:
-        """Every record from a log offset on, up to the end of now; see `store.scan`."""
+        """Every record from a log offset on, up to the current end; see `store.scan`."""
         return scan(self._log, self._offload, position, self._log.end)
 
     async def query(
@@ -318,9 +318,12 @@ class Store:
         return sorted(queue.queue_id for queue in self._queues.known() if queue.topic == topic)
 
     def delete_topic(self, topic: str) -> None:
-        """Forget a topic's queues. Its records stay in the log until their file is deleted."""
+        """Delete a topic's queues.
+
+        Its records stay in the log until retention deletes their file.
+        """
         self._graves += self._queues.delete_topic(topic)
-        self._checkpoint_at = float("-inf")  # the next tick takes one
+        self._checkpoint_at = float("-inf")  # take a checkpoint at the next tick
 
     # Figures
 
@@ -351,7 +354,7 @@ class Store:
 
     @property
     def usage(self) -> dict[str, float]:
-        """Figures for people who watch: sizes, ratios and how much is in use."""
+        """Figures for operators: sizes, ratios and numbers of files."""
         root = self.config.directory
         return {
             "disk_used_ratio": self._disk.used_ratio(root),
@@ -368,7 +371,7 @@ class Store:
 
     async def _flush_some(self) -> None:
         if self.config.flush == "SYNC_FLUSH":
-            return  # every write asks for its own
+            return  # every write requests its own flush
         now = asyncio.get_running_loop().time()
         thorough = now - self._flushed_at >= self.config.flush_thorough_ms / 1000
         if thorough or self._flusher.is_worth_it(self.config.flush_least_pages):
@@ -376,7 +379,7 @@ class Store:
             self._flusher.request(self._log.end)
 
     async def _flush(self, upto: int) -> None:
-        """Wait until the log is durable up to an offset, or raise because it never will be."""
+        """Wait until the log is durable up to an offset; OSError if the store is fenced."""
         self._flusher.request(upto)
         while self.flushed.value < upto:
             if self._fenced:
@@ -384,11 +387,11 @@ class Store:
             await self._flusher.settled()
 
     async def sync(self) -> None:
-        """Make everything durable that was stored before; OSError if that can never be."""
+        """Make everything durable that was stored before; OSError if the store is fenced."""
         await self._flush(self._log.end)
 
     async def _keep_derived(self) -> None:
-        """Write queue and index entries, now and then with a checkpoint behind them."""
+        """Write queue and index entries, and take a checkpoint when it is due."""
         loop = asyncio.get_running_loop()
         try:
             if self._index is not None:
@@ -408,7 +411,7 @@ class Store:
             await self._offload.run(delete_tree, self._disk, grave)
 
     async def checkpoint(self) -> None:
-        """Make everything durable that readers can see now, unless nothing is new."""
+        """Take a checkpoint, unless nothing was dispatched since the last one."""
         if self._checkpointer.last.dispatched != self.dispatched.value:
             await self._checkpointer.take(self._flush, final=False)
 
@@ -416,11 +419,11 @@ class Store:
         return self._checkpointer.last.dispatched or 0
 
     def ask_before_delete(self, ask: MayDelete) -> None:
-        """Have somebody save what it needs before log files go; see Cleaner."""
+        """Add a callback that saves what it needs before log files are deleted; see Cleaner."""
         self._cleaner.askers.append(ask)
 
     async def first_offset_at(self, topic: str, queue_id: int, position: int) -> int:
-        """The first offset of a queue whose record does not lie below a log offset."""
+        """The first offset of a queue whose record is not below a log offset."""
         queue = self._queues.get(topic, queue_id)
         if queue is None:
             return 0
@@ -431,5 +434,5 @@ class Store:
         await self._cleaner.run()
 
     async def delete_expired(self) -> int:
-        """Delete what is past its time now, whatever the hour; returns how many files went."""
+        """Delete expired files now, at any hour; returns how many."""
         return await self._cleaner.run(now=True)

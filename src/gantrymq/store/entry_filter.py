@@ -1,7 +1,7 @@
-"""Pulls that look at what messages carry: queue entries, their records, and the ones that match.
+"""Pulls with a condition on properties: reads entries and records, and keeps matching ones.
 
-A pull looks at so many entries and bytes and no more; whatever it found by then is its answer, and
-the next one goes on behind. It begins with a few entries, because most filters let many through.
+One pull reads a limited number of entries and bytes; it answers what it found by then, and the next
+pull goes on behind. It begins with a few entries, because most filters let many through.
 """
 
 from collections.abc import Awaitable, Callable
@@ -23,7 +23,7 @@ MARKED = frozenset({1})
 
 
 class EntryFilter(NamedTuple):
-    """What a pull lets through."""
+    """The condition of a pull, and how much one pull may read."""
 
     matches: Callable[[bytes], bool]
     """Asked with the raw properties of a record."""
@@ -34,7 +34,7 @@ class EntryFilter(NamedTuple):
 
 
 class _Catch:
-    """What one pull has found so far, and how much more it may look at."""
+    """The records that one pull has found, and how much more it may read."""
 
     def __init__(self, offset: int, max_count: int, max_bytes: int, sieve: EntryFilter) -> None:
         self.matches, self.mark, self.next_offset = sieve.matches, sieve.mark, offset
@@ -46,7 +46,7 @@ class _Catch:
         self.full = False
 
     def take(self, entries: bytes, chosen: Selected, body: bytes) -> None:
-        """Go through the entries that were read, up to the first that has no room any more."""
+        """Filter the records that were read, until the answer is full."""
         found = _properties(chosen.runs, body)
         view = memoryview(body)
         self.bytes_left -= len(body)
@@ -101,7 +101,7 @@ def _properties(runs: list[tuple[int, int]], body: bytes) -> dict[int, tuple[int
 
 
 class Sifter:
-    """Reads through a sieve. What is in memory is answered at once, the rest by a worker."""
+    """Pulls through a condition. Data in memory is answered at once, the rest by a worker."""
 
     def __init__(self, commit_log: CommitLog, offload: Offload) -> None:
         self._log, self._offload = commit_log, offload
@@ -159,6 +159,6 @@ class Sifter:
         chosen: Selected,
         places: list[Place],
     ) -> ReadResult:
-        """One batch, however much it finds: the reader asks again, and then it is warm."""
+        """Read one batch from disk and answer what it has; the next pull goes on."""
         catch.take(entries, chosen, await self._offload.run(read_back, places))
         return catch.answer(queue)

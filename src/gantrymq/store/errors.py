@@ -1,4 +1,4 @@
-"""What can be wrong with a store when it is opened."""
+"""Errors of a store that cannot be opened."""
 
 from gantrymq.base.errors import ConfigError, GantryError
 

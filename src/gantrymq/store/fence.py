@@ -1,4 +1,4 @@
-"""The marker that a sync of the log has failed, for the next start to see."""
+"""The file that says that a sync of the log failed, for the next start."""
 
 from gantrymq.base.disk import Disk
 from gantrymq.base.files import load_text, save_text
@@ -13,12 +13,12 @@ class Fence:
         self.flushed = int(text) if text is not None and text.strip().isdigit() else None
 
     def raise_at(self, flushed: int) -> None:
-        """Leave the marker."""
+        """Write the file."""
         save_text(self._disk, self._path, f"{flushed}\n")
         self.flushed = flushed
 
     def lift(self) -> None:
-        """The log has been repaired."""
+        """Delete the file: recovery has repaired the log."""
         if self.flushed is not None:
             for name in (self._path, f"{self._path}.bak"):
                 if self._disk.exists(name):

@@ -23,10 +23,10 @@ PAGE = 4096
 
 
 class Flusher:
-    """Moves the flushed mark behind the log's end.
+    """Moves the flushed mark up to the end of the log.
 
-    A failed sync is final: the pages it was for may be marked clean without being on disk, so
-    trying again would prove nothing. `failed` is called once and nothing is flushed any more.
+    A failed sync is final: the pages may be marked clean without being on disk, so another try
+    would prove nothing. `failed` is called once, and nothing is flushed any more.
     """
 
     def __init__(self, log: CommitLog, syncer: Syncer, failed: Callable[[OSError], None]) -> None:
@@ -38,7 +38,7 @@ class Flusher:
         self.is_dead = False
 
     def request(self, upto: int) -> None:
-        """Ask that the log be durable up to `upto`; the mark tells when it is."""
+        """Request that the log be durable up to `upto`; the mark `flushed` says when it is."""
         if upto > self._wanted:
             self._wanted = upto
         if self._target is None:
@@ -71,7 +71,7 @@ class Flusher:
         self.flushed.advance(done)
 
     async def settled(self) -> None:
-        """Wait until the sync under way has ended, well or not."""
+        """Wait until the running sync has ended, with success or not."""
         if self._target is not None:
             future = asyncio.get_running_loop().create_future()
             self._settled.append(future)

@@ -1,4 +1,4 @@
-"""A store's folder as a stranger finds it: its topics, its queues, its broker's name."""
+"""A store's folder, read by other programs: topics, queues and the broker's name."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ INHERIT: Final = 1
 
 
 class StoreFolder:
-    """One broker's store, read from outside. It may be written meanwhile."""
+    """One broker's store, read from outside. A broker may write to it meanwhile."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory.rstrip("/") or "/"
@@ -30,11 +30,11 @@ class StoreFolder:
 
     @property
     def is_open(self) -> bool:
-        """Whether a broker runs on it or died on it."""
+        """Whether a broker runs on it, or was not stopped cleanly."""
         return Path(self.directory, "abort").exists()
 
     def refresh(self) -> None:
-        """Look for files that have come or gone."""
+        """Look for new and deleted files."""
         self.log.refresh()
         self._queues.clear()
 
@@ -46,13 +46,13 @@ class StoreFolder:
         return sorted({*_names(self._queue_root), *self._configured()})
 
     def queue_ids(self, topic: str) -> list[int]:
-        """The queues of a topic: those with messages, and those that may be read and have none."""
+        """The queues of a topic: those with files, and the read queues of its settings."""
         stored = {int(name) for name in _names(self._queue_root / topic) if name.isdecimal()}
         known = self._configured().get(topic, {})
         return sorted(stored | set(range(int(known.get("readQueueNums", 0)))))
 
     def queue(self, topic: str, queue_id: int) -> QueueFiles:
-        """The entries of a queue; none if it has no files."""
+        """The entries of a queue; empty if it has no files."""
         found = self._queues.get((topic, queue_id))
         if found is None:
             directory = str(self._queue_root / topic / str(queue_id))
@@ -60,7 +60,7 @@ class StoreFolder:
         return found
 
     def broker_name(self) -> str | None:
-        """The broker's name: every broker keeps a topic of one queue that is called like itself."""
+        """The broker's name, from its topic of one queue with that name; None if unclear."""
         own = [
             name
             for name, topic in self._configured().items()
@@ -76,7 +76,7 @@ class StoreFolder:
         return Path(self.directory, "consumequeue")
 
     def _configured(self) -> dict[str, dict[str, Any]]:
-        """The topics that the broker wrote down, if it did."""
+        """The topics of `config/topics.json`; empty if it cannot be read."""
         try:
             text = Path(self.directory, "config", "topics.json").read_text()
             table = json.loads(text).get("topicConfigTable", {})

@@ -67,7 +67,7 @@ def link(slots: Numbers, places: npt.NDArray[np.int64], first: int) -> Numbers:
     order = np.argsort(places, kind="stable")
     repeated = places[order[1:]] == places[order[:-1]]
     previous[order[1:][repeated]] = numbers[order[:-1][repeated]]
-    slots[places] = numbers  # of several for one slot, the last assignment stays
+    slots[places] = numbers  # of several entries for one slot the last one stays
     return previous
 
 
@@ -86,7 +86,7 @@ class IndexFile:
 
     @property
     def entries_at(self) -> int:
-        """Where entry 0 would lie."""
+        """The byte position of entry 0, which is never used."""
         return HEADER.size + self._slot_count * SLOT_BYTES
 
     @property
@@ -110,7 +110,7 @@ class IndexFile:
         self._dirty = True
 
     def write_entries(self) -> None:
-        """Bring new entries into the file."""
+        """Write new entries to the file."""
         if self._unwritten:
             data = b"".join([rows.tobytes() for rows in self._unwritten])
             self.file.pwrite(data, self.entries_at + self._written * ENTRY_BYTES)
@@ -118,20 +118,20 @@ class IndexFile:
             self._unwritten.clear()
 
     def write_header(self) -> None:
-        """Bring entries and header into the file; the slots can be rebuilt from them."""
+        """Write new entries and the header to the file; slots can be rebuilt from them."""
         self.write_entries()
         if self._dirty:
             self.file.pwrite(self.header(), 0)
 
     def write_all(self) -> None:
-        """Bring everything into the file, for the next start or for readers."""
+        """Write entries, header and slots to the file, for the next start or for readers."""
         self.write_header()
         if self._dirty:
             self.file.pwrite(self.slots.astype(">i4").tobytes(), HEADER.size)
             self._dirty = False
 
     def header(self) -> bytes:
-        """The header for what is in memory."""
+        """The header that describes the entries in memory."""
         used = int(np.count_nonzero(self.slots))
         return HEADER.pack(
             self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, used, self.next_entry
@@ -140,9 +140,9 @@ class IndexFile:
     def load(self, below: int, count: int | None, *, clean: bool) -> None:
         """Keep the entries of records below log offset `below`, and at most `count` of them.
 
-        After a clean stop header and slots are taken as they are. Otherwise they are not trusted:
-        both follow from the entries, except for the store time of the first, which was on disk
-        before anything vouched for an entry.
+        After a clean stop header and slots are taken as they are. Otherwise both are computed from
+        the entries, except for the store time of the first one, which is read from the header: it
+        is on disk before any checkpoint covers an entry.
         """
         stated = self.stated()
         if clean and stated.next_entry == count:
@@ -156,7 +156,7 @@ class IndexFile:
         if keep:
             self.begin_ms, self.begin_offset = stated.begin_ms, int(rows["at"][0])
             self.end_offset = int(rows["at"][-1])
-            # Entries know only seconds, so this may be up to one too late, which harms no search.
+            # Entries store whole seconds, so this may be up to 1 s late, which harms no search.
             self.end_ms = self.begin_ms + int(rows["seconds"][-1]) * 1000 + 999
             if stated.next_entry == self.next_entry:
                 self.end_ms = stated.end_ms
@@ -185,7 +185,7 @@ def read_rows(file: File, entries_at: int, limit: int) -> Rows:
 
 
 def count_below(rows: Rows, below: int) -> int:
-    """How many leading entries are of records below `below`, in log order and filled."""
+    """How many entries at the beginning are valid, in log order and of records below `below`."""
     if not len(rows):
         return 0
     at = rows["at"].astype(np.int64)
@@ -200,7 +200,7 @@ def count_below(rows: Rows, below: int) -> int:
 
 
 def next_name(now_ms: int, last: str) -> str:
-    """The name of a file made now: local time to the millisecond, but behind the last one's."""
+    """The name of a new file: local time to the millisecond, but later than the last name."""
     name = _time_name(now_ms)
     while name <= last:
         now_ms += 1
@@ -214,7 +214,7 @@ def _time_name(now_ms: int) -> str:
 
 
 def create(disk: Disk, path: str, name: str, slots: int, entries: int) -> IndexFile:
-    """Make an index file with all its blocks; a full disk raises and leaves nothing."""
+    """Create an index file with all its blocks; a full disk raises and leaves no file."""
     file = disk.open(path, create=True)
     try:
         file.allocate(HEADER.size + slots * SLOT_BYTES + entries * ENTRY_BYTES)

@@ -1,7 +1,7 @@
-"""A store's key index, read from outside as arrays.
+"""A store's key index, read by other programs as arrays.
 
-Hash slots are not needed: to compare the hash of every entry at once takes less time than to follow
-chains, and the slots of the file that is being filled are in the broker's memory anyway.
+Hash slots are not used: comparing the hash of every entry at once is faster than following chains,
+and the slots of the file that is being filled are only in the broker's memory.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ class IndexView(NamedTuple):
 
 
 class FoundAt(NamedTuple):
-    """Where keys may be: at these log offsets, and anywhere outside what the index covers."""
+    """Where keys may be: at these log offsets, and anywhere that the index does not cover."""
 
     positions: Ints
     covered: list[tuple[int, int]]
@@ -41,7 +41,7 @@ class FoundAt(NamedTuple):
     missing or damaged leaves a gap."""
 
     def may_hold(self, positions: Ints) -> Bools:
-        """At which log offsets one of the keys may be."""
+        """Which of these log offsets may have one of the keys."""
         found: Bools = np.isin(positions, self.positions)
         known = np.zeros(positions.size, bool)
         for first, last in self.covered:
@@ -78,7 +78,7 @@ def _view(path: str, slots: int | None) -> IndexView | None:
 
 
 def find_keys(directory: str, topic: str, keys: Iterable[str]) -> FoundAt:
-    """Where messages of a topic with one of these keys may lie, by the index alone."""
+    """Where messages of a topic with one of these keys may be, by the index alone."""
     wanted = np.array(hash_keys([f"{topic}#{key}".encode() for key in keys]), np.int64)
     views = [view for view in index_files(directory) if view.rows.size]
     places = [view.rows["at"][np.isin(view.rows["hash"], wanted)] for view in views]
@@ -87,7 +87,10 @@ def find_keys(directory: str, topic: str, keys: Iterable[str]) -> FoundAt:
 
 
 def _covered(view: IndexView) -> tuple[int, int]:
-    """From the first record to the last: of these two some keys may be in the files beside."""
+    """The log offsets of the first and the last record of a file.
+
+    Some keys of these two records may be in the files before and after it.
+    """
     places = view.rows["at"]
     first, last = int(places[0]), int(places[-1])
     is_sound = bool((places >= first).all() and (places <= last).all())

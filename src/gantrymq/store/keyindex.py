@@ -39,7 +39,7 @@ class Sealed(NamedTuple):
 
 
 class ChainStart(NamedTuple):
-    """Where to look for a key in one file; a worker follows it."""
+    """The start of a key's chain in one file; a worker follows it."""
 
     file: File
     header: IndexHeader
@@ -62,16 +62,19 @@ class KeyIndex:
     # Filling
 
     def add(self, topic: bytes, properties: bytes, position: int, store_ms: int) -> None:
-        """Remember a record; it is indexed with the next batch."""
+        """Queue a record; `build` indexes it with the next batch."""
         self._pending.append((topic, properties, position, store_ms))
 
     @property
     def is_due(self) -> bool:
-        """Whether enough records wait."""
+        """Whether enough records wait to be indexed."""
         return len(self._pending) >= PENDING_MAX
 
     def build(self) -> None:
-        """Index what waits. If a new file is needed and cannot be made, the rest waits on."""
+        """Index the waiting records.
+
+        If a new file cannot be made, the rest waits and the error is raised.
+        """
         pending = self._pending
         if not pending:
             return
@@ -112,7 +115,7 @@ class KeyIndex:
         return self.sealed[-1].name if self.sealed else ""
 
     def write(self, *, slots: bool) -> None:
-        """Bring what is indexed into the files; the slots only for the last time before a stop."""
+        """Write entries and header to the current file; the slots only before a stop."""
         if self.current is not None:
             if slots:
                 self.current.write_all()
@@ -131,7 +134,7 @@ class KeyIndex:
 
     @property
     def sealed_ms(self) -> int:
-        """The store time up to which full files reach: what a Java broker may rely on."""
+        """The store time up to which full files have all keys; a Java broker relies on it."""
         return self.sealed[-1].header.end_ms if self.sealed else 0
 
     @property
@@ -157,9 +160,9 @@ class KeyIndex:
         return HEADER.size + self._slots * SLOT_BYTES + self._entries * ENTRY_BYTES
 
     def load(self, below: int, position: tuple[str, int] | None, *, clean: bool) -> None:
-        """Find the files; drop what is newer than `position` or of records not `below`.
+        """Find the files; drop files newer than `position` and entries not below `below`.
 
-        `position` is what a checkpoint said; None when another program wrote last.
+        `position` comes from the checkpoint; None if another program wrote the store last.
         """
         names = [name for name in self._disk.list(self.directory) if name.isdigit()]
         if position is not None:
@@ -192,7 +195,7 @@ class KeyIndex:
         return IndexFile(file, name, self._slots, self._entries)
 
     def trim(self, log_min: int) -> None:
-        """Delete full files whose records are all gone."""
+        """Delete full files whose records are all deleted."""
         while self.sealed and self.sealed[0].header.end_offset < log_min:
             self._disk.delete(self._path(self.sealed.pop(0).name))
 
@@ -215,7 +218,7 @@ class KeyIndex:
     def search(
         self, starts: list[ChainStart], key_hash: int, begin_ms: int, end_ms: int
     ) -> Iterator[int]:
-        """Log offsets that a key's hash leads to, newest first; a worker follows them."""
+        """The log offsets of entries with this hash, newest first; runs in a worker."""
         for start in starts:
             if start.header.begin_ms > end_ms or start.header.end_ms < begin_ms:
                 continue
@@ -232,7 +235,7 @@ class KeyIndex:
         while 0 < number < before:
             at = HEADER.size + self._slots * SLOT_BYTES + number * ENTRY_BYTES
             found_hash, offset, seconds, previous = _ENTRY.unpack(file.pread(ENTRY_BYTES, at))
-            # Entries know only seconds: up to 999 ms are missing in what they say.
+            # Entries store whole seconds, rounded down: the time may be up to 999 ms later.
             earliest = header.begin_ms + seconds * 1000
             if seconds < 0 or earliest + 999 < begin_ms:
                 return

@@ -1,8 +1,8 @@
-"""A store's files as arrays, read from outside: for readers that take many records at once.
+"""A store's files as arrays, for other programs that read many records at once.
 
-Log files are mapped: they have one size for life, and one that is deleted lives on as long as
-somebody maps it. Queue files are read instead, because a broker that starts cuts them, and to touch
-a mapped page that was cut away ends the process. Nothing is locked and nothing is written.
+Log files are mapped: their size never changes, and a deleted file stays readable while it is
+mapped. Queue files are read instead, because a broker cuts them when it starts, and touching a
+mapped page that was cut away ends the process. Nothing is locked and nothing is written.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ JAVA_FILE_ENTRIES: Final = 300_000
 
 
 def gather(view: Bytes, places: Ints, kind: Any) -> Any:
-    """An item of this dtype from each place; whole items are copied, which numpy does quickest."""
+    """One item of this dtype from each place; whole items are copied, the fastest way in numpy."""
     kind = np.dtype(kind)
     shape = (max(0, view.size - kind.itemsize + 1),)
     everywhere: Any = np.ndarray(shape, f"V{kind.itemsize}", view, strides=(1,))
@@ -62,14 +62,14 @@ class MappedLog:
         self.refresh()
 
     def refresh(self) -> None:
-        """Look for files that have come or gone."""
+        """Look for new and deleted files."""
         self.bases = last_run(bases_in(OsDisk(), self.directory), self.segment_bytes)
         for gone in self._maps.keys() - set(self.bases):
-            del self._maps[gone]  # a file that is mapped keeps its place on the disk
+            del self._maps[gone]  # a mapped file would keep its blocks on disk
 
     @property
     def min(self) -> int:
-        """The first offset that there is."""
+        """The first log offset that has a file."""
         return self.bases[0] if self.bases else 0
 
     @property
@@ -81,35 +81,35 @@ class MappedLog:
         return f"{self.directory}/{file_name(base)}"
 
     def base_of(self, position: int) -> int:
-        """The file that holds a log offset."""
+        """The first log offset of the file that holds a log offset."""
         return position - position % self.segment_bytes
 
     def file(self, base: int) -> Bytes:
-        """The bytes of the file that begins at `base`, as many as there are; none if it is gone."""
+        """The bytes of the file that begins at `base`; empty if it is deleted."""
         found = self._maps.get(base)
         if found is not None:
             self._maps.move_to_end(base)
             return found
         found = map_file(self.path(base))
-        if found.size == self.segment_bytes:  # one that is being made may be whole later
+        if found.size == self.segment_bytes:  # a shorter one is still being made
             self._maps[base] = found
             if len(self._maps) > MAPS_MAX:
                 self._maps.popitem(last=False)
         return found
 
     def close(self) -> None:
-        """Let go of the files; a map ends with its last array."""
+        """Drop the maps; each ends with its last array."""
         self._maps.clear()
 
     def store_ms(self, position: int) -> int:
-        """When the record at a log offset was stored."""
+        """When the record at a log offset was stored; 0 if its file ends before."""
         base = self.base_of(position)
         head = self.file(base)[position - base : position - base + 76]
         return store_ms_of(head.tobytes()) if head.size == 76 else 0
 
 
 def map_file(path: str) -> Bytes:
-    """A file's bytes, mapped; nothing when there is no such file or it is empty."""
+    """The mapped bytes of a file; empty if there is no such file or it is empty."""
     try:
         with Path(path).open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -123,9 +123,9 @@ def map_file(path: str) -> Bytes:
 def fitting(
     view: Bytes, starts: Ints, sizes: Ints, *, position: int, queue_id: int, first: Ints
 ) -> Bools:
-    """Which entries have their record: at its place, of its size, and of that queue and offset.
+    """Which entries match their record: position, size, queue and queue offset.
 
-    `view` begins at log offset `position`; `first` are the queue offsets that are expected.
+    `view` begins at log offset `position`; `first` are the expected queue offsets.
     """
     fits: Bools = (starts >= 0) & (sizes >= RECORD_BYTES_MIN) & (starts + sizes <= view.size)
     rows = np.flatnonzero(fits)
@@ -147,7 +147,7 @@ class QueueFiles:
 
     @property
     def begin(self) -> int:
-        """The offset of the first entry that there is a file for."""
+        """The offset of the first entry that has a file."""
         return self.bases[0] // ENTRY_BYTES if self.bases else 0
 
     def file_begin(self, offset: int) -> int:
@@ -155,7 +155,7 @@ class QueueFiles:
         return offset - offset % (self.file_bytes // ENTRY_BYTES)
 
     def next_file(self, offset: int) -> int | None:
-        """The first offset of the first file behind the one that holds `offset`."""
+        """The first offset of the next file behind `offset`; None if there is none."""
         behind = [base for base in self.bases if base > offset * ENTRY_BYTES]
         return behind[0] // ENTRY_BYTES if behind else None
 
@@ -172,7 +172,7 @@ class QueueFiles:
         return f"{self.directory}/{file_name(base)}"
 
     def read(self, start: int, stop: int) -> Entries:
-        """Entries from `start` up to `stop`, or to where the files end."""
+        """Entries from `start` up to `stop`, or up to the end of the files."""
         parts = list(self._parts(start * ENTRY_BYTES, stop * ENTRY_BYTES))
         data = b"".join(parts)
         return np.frombuffer(data, ENTRY_TYPE, len(data) // ENTRY_BYTES)
@@ -201,7 +201,7 @@ class QueueFiles:
             return
 
     def written(self) -> int:
-        """Behind the last entry that is not empty: found from the end, so holes hide nothing."""
+        """The offset behind the last entry that is not zero, searched from the end."""
         for base in reversed(self.bases):
             with contextlib.suppress(FileNotFoundError), Path(self._path(base)).open("rb") as file:
                 count = _filled(file.fileno(), self.file_bytes)
@@ -223,7 +223,7 @@ class QueueFiles:
 
 
 def _filled(fd: int, size: int) -> int:
-    """How many entries a file has up to the last one that is not zero."""
+    """The number of entries up to the last one that is not zero."""
     for start, end in reversed(_extents(fd, size)):
         for begin in reversed(range(start, end, CHUNK)):
             data = os.pread(fd, min(CHUNK, end - begin), begin)
@@ -234,21 +234,21 @@ def _filled(fd: int, size: int) -> int:
 
 
 def _extents(fd: int, size: int) -> list[tuple[int, int]]:
-    """Where a file has data: queue files are sparse, and their holes are not worth reading."""
+    """The parts of a sparse file that have data; holes are skipped."""
     found: list[tuple[int, int]] = []
     at = 0
     while at < size:
         try:
             start = os.lseek(fd, at, os.SEEK_DATA)
             at = os.lseek(fd, start, os.SEEK_HOLE)
-        except OSError:  # nothing but holes from here on
+        except OSError:  # only holes follow
             break
         found.append((start, min(at, size)))
     return found
 
 
 def layout_of(directory: str, log_directory: str) -> tuple[int, int]:
-    """Bytes of a log file and entries of a queue file, as the store recorded or shows them."""
+    """Bytes of a log file and entries of a queue file, from the checkpoint or the files' sizes."""
     known = checkpoint.load(OsDisk(), f"{directory}/checkpoint")
     if known is not None and known.sizes is not None:
         return known.sizes[0], known.sizes[1]

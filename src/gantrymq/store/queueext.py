@@ -1,12 +1,12 @@
-"""What a queue keeps beside its entries (RocketMQ's `consumequeue_ext`): one unit a message.
+"""Units beside the entries of a queue (RocketMQ's `consumequeue_ext`): one a message.
 
-An entry that has a unit carries its address in place of the tag code; the unit holds the tag code,
-the store time and a bitmap that says which groups' conditions the message matched. Units spare
-reading records, nothing more: one that cannot be read decides nothing.
+An entry with a unit carries its address in place of the tag code; the unit has the tag code, the
+store time and a bitmap of the groups whose conditions the message matched. Units only save reading
+records: one that cannot be read changes no result.
 
-Behind the bitmap, where RocketMQ passes over it, a unit of ours names its record's log offset. So a
-unit that was lost, torn or written over is never taken for that of another message, and nothing
-here needs repair after a crash. Units are written before the entries that lead to them.
+Behind the bitmap, where RocketMQ does not look, our units name their record's log offset. So a
+lost, torn or overwritten unit is never used for another message, and units need no repair after a
+crash. Units are written before the entries that refer to them.
 """
 
 import struct
@@ -19,7 +19,7 @@ from gantrymq.store.segment import OpenFiles, bases_in, file_name
 
 
 class UnitHead(NamedTuple):
-    """What a unit begins with; the bitmap follows, and then in units of ours the log offset."""
+    """The first fields of a unit; the bitmap follows, and in our units the log offset."""
 
     size: I16
     """The whole unit in bytes, this field included."""
@@ -54,7 +54,7 @@ class Unit(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """The bits that stand for a group's condition, and from when on they were set."""
+    """The bits of a group's condition, and since when they are set."""
 
     mask: int
     size: int
@@ -93,7 +93,7 @@ class QueueExt:
         return at + ADDRESS_ZERO
 
     def write_tail(self) -> None:
-        """Bring the units in memory into the files; on failure they stay in memory."""
+        """Write the units in memory to the files; on failure they stay in memory."""
         data, done = memoryview(bytes(self._tail)), 0
         while done < len(data):
             at = self._tail_start + done
@@ -122,9 +122,9 @@ class QueueExt:
     # Asking
 
     def plain(self, entries: bytes, wanted: frozenset[int]) -> bytes:
-        """The same entries with tag codes in them; an unknown one counts as wanted.
+        """The same entries with tag codes; an entry without a readable unit counts as wanted.
 
-        The client compares the text of the tag anyway.
+        The client compares the text of the tag in any case.
         """
         units = self._units(entries)
         unknown = next(iter(wanted))
@@ -136,7 +136,7 @@ class QueueExt:
         return bytes(out)
 
     def marked(self, entries: bytes, mark: Mark) -> bytes:
-        """The same entries with 0 for a code where the bitmap says no, and 1 for all others."""
+        """The same entries with code 0 where the bitmap rules the record out, else 1."""
         units = self._units(entries)
         out = bytearray()
         for position, size, code in ENTRY.iter_unpack(entries):
@@ -146,7 +146,7 @@ class QueueExt:
         return bytes(out)
 
     def _units(self, entries: bytes) -> dict[int, Unit]:
-        """The units of these entries by address, as far as they can be had at once."""
+        """The units of these entries by address, without those that would wait for the disk."""
         places = {c: position for position, _, c in ENTRY.iter_unpack(entries) if is_address(c)}
         if not places:
             return {}
@@ -161,7 +161,7 @@ class QueueExt:
         return found
 
     def _stretch(self, at: int, size: int) -> bytes:
-        """Bytes from an offset on, as far as they are in memory and in one row."""
+        """Bytes from a position on, up to the first that would wait for the disk."""
         parts: list[bytes] = []
         end = min(at + size, self._tail_start + len(self._tail))
         while at < end:
@@ -182,9 +182,9 @@ class QueueExt:
     # Loading, trimming
 
     def attach(self, last_address: int | None) -> None:
-        """Find the files and go on behind the unit of the last entry; without one, in a new file.
+        """Find the files and continue behind the last entry's unit; without one, in a new file.
 
-        What stood behind it belongs to entries that are no more.
+        Units behind it belong to entries that were cut.
         """
         self._bases = bases_in(self._files.disk, self._directory)
         if not self._bases:
@@ -193,7 +193,7 @@ class QueueExt:
             self._file_bytes = self._bases[1] - self._bases[0]
         for base in self._bases:
             file = self._files.get(self._path(base))
-            if file.size() < self._file_bytes:  # a power cut took its length
+            if file.size() < self._file_bytes:  # a power cut lost its size
                 file.truncate(self._file_bytes)
         self._tail_start = self._bases[-1] + self._file_bytes
         if last_address is None:
@@ -207,7 +207,7 @@ class QueueExt:
                 self._tail_start = at + size
 
     def trim(self, first_address: int) -> None:
-        """Drop the files before the one that holds the unit of the first entry."""
+        """Delete the files before the one with the first entry's unit."""
         first = first_address - ADDRESS_ZERO
         while len(self._bases) > 1 and self._bases[1] <= first:
             path = self._path(self._bases.pop(0))
@@ -215,7 +215,7 @@ class QueueExt:
             self._files.disk.delete(path)
 
     def remove(self) -> None:
-        """Forget everything, files included."""
+        """Delete all units and files."""
         self._bases.clear()
         self._tail.clear()
         self._tail_start = 0

@@ -24,11 +24,11 @@ TAIL_BYTES_MAX = 3200 * ENTRY_BYTES
 
 
 class TopicNameError(GantryError):
-    """A topic whose name cannot be a directory's."""
+    """A topic name that cannot name a directory."""
 
 
 class QueueTable:
-    """Topic and queue id to consume queue, and which of them have entries to write."""
+    """The consume queues by topic and queue id, and which of them have entries to write."""
 
     def __init__(self, files: OpenFiles, root: str, file_entries: int, ext_file_bytes: int) -> None:
         self._files = files
@@ -41,12 +41,12 @@ class QueueTable:
         self._trashed = 0
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
-        """The queue, if it ever held an entry."""
+        """The queue; None if it never held an entry."""
         queue = self.by_name.get((topic, queue_id))
         return queue if queue is not None and queue.is_known else None
 
     def at(self, topic: str, queue_id: int) -> ConsumeQueue:
-        """The queue, made on demand; its files are made with its first entries."""
+        """The queue, created on demand; its files come with its first entries."""
         queue = self.by_name.get((topic, queue_id))
         if queue is None:
             if not LEGAL_TOPIC.match(topic):
@@ -58,14 +58,14 @@ class QueueTable:
         return queue
 
     def ext_of(self, queue: ConsumeQueue) -> QueueExt:
-        """The units beside a queue, made on demand; their files are made with the first ones."""
+        """The units of a queue, created on demand; their files come with the first unit."""
         if queue.ext is None:
             directory = f"{self._ext_directory}/{queue.topic}/{queue.queue_id}"
             queue.ext = QueueExt(self._files, directory, self._ext_file_bytes)
         return queue.ext
 
     def _load_ext(self) -> None:
-        """Find the units beside the queues; those of queues that are gone go, too."""
+        """Find the units of all queues; those of deleted queues are deleted."""
         disk = self._files.disk
         for topic in disk.list(self._ext_directory):
             for name in disk.list(f"{self._ext_directory}/{topic}"):
@@ -80,7 +80,7 @@ class QueueTable:
         return [queue for queue in self.by_name.values() if queue.is_known]
 
     def load(self, cut_at: int, *, clean: bool) -> None:
-        """Find the queues on disk and keep their entries of records below `cut_at`."""
+        """Find the queues on disk and keep the entries of records below `cut_at`."""
         disk = self._files.disk
         if disk.exists(self._trash):
             delete_tree(disk, self._trash)
@@ -94,14 +94,14 @@ class QueueTable:
         self._load_ext()
 
     def trim(self, log_min: int) -> None:
-        """Let every queue begin with the first of its records that is still in the log."""
+        """Make every queue begin with its first record that is still in the log."""
         for queue in self.known():
             queue.trim(log_min)
 
     async def write_tails(self) -> None:
-        """Bring entries from memory into the files, in slices that leave the loop its turns.
+        """Write entries from memory to the files, in slices that let the loop run in between.
 
-        A queue whose write fails stays listed for the next time, and the error is raised.
+        A queue whose write fails is tried again next time, and the error is raised.
         """
         loop = asyncio.get_running_loop()
         slice_end = loop.time() + SLICE_SECONDS
@@ -114,12 +114,12 @@ class QueueTable:
                 slice_end = loop.time() + SLICE_SECONDS
 
     def delete_topic(self, topic: str) -> list[str]:
-        """Forget a topic; returns the directories that are left to remove."""
+        """Remove a topic's queues; returns the renamed directories, which the caller deletes."""
         for key in [key for key in self.by_name if key[0] == topic]:
             queue = self.by_name.pop(key)
             del self.by_bytes[queue.topic_bytes, queue.queue_id]
             self.unwritten.pop(queue, None)
-        # Units first: entries without them are read all the same.
+        # Units first: entries can be read without them.
         directories = [f"{self._ext_directory}/{topic}", f"{self.directory}/{topic}"]
         return [self._bury(directory) for directory in directories if self._has(directory)]
 

@@ -1,4 +1,4 @@
-"""The way out of the log: pulls by queue offset, single records, searches by time and by key."""
+"""Reading: pulls by queue offset, single records, searches by time and by key."""
 
 import struct
 from collections.abc import Awaitable
@@ -30,7 +30,7 @@ HEAD_BYTES = 76
 
 
 class Reads:
-    """Everything readers ask. What is in memory is answered at once, the rest by a worker."""
+    """All reads of a store. Data in memory is answered at once, the rest by a worker."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Reads:
         tag_codes: frozenset[int] | None,
         sieve: EntryFilter | None = None,
     ) -> ReadResult | Awaitable[ReadResult]:
-        """Read from a queue. An awaitable comes back only if the data is not in memory."""
+        """Read from a queue. Returns an awaitable only if the data is not in memory."""
         queue = self._queues.get(topic, queue_id)
         if queue is None:
             return ReadResult(ReadStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
@@ -107,7 +107,7 @@ class Reads:
         return _found(queue, offset, chosen, await self._offload.run(read_back, places))
 
     async def message_at(self, position: int) -> bytes | None:
-        """The record that begins at a log offset, if one does and readers may see it."""
+        """The record that begins at a log offset; None if none does or it is not visible yet."""
         if not self._log.min <= position < self._dispatched.value:
             return None
         head = await self._read(BLANK_BYTES, position)
@@ -150,9 +150,9 @@ class Reads:
         return queue.entry(offset)
 
     async def offset_by_time(self, topic: str, queue_id: int, ms: int, boundary: str) -> int:
-        """The first offset stored at `ms` or later, or with UPPER the last at `ms` or earlier.
+        """The first offset stored at `ms` or later; with UPPER the last at `ms` or earlier.
 
-        Times before the first message give the first offset. Times behind the last one give the
+        A time before the first message gives the first offset. A time after the last one gives the
         end of the queue, or with UPPER the last offset.
         """
         queue = self._queues.get(topic, queue_id)
@@ -163,7 +163,7 @@ class Reads:
         while low < high:
             middle = (low + high) // 2
             stored = await self._store_ms(queue, middle)
-            # What retention took meanwhile is older than anything.
+            # Records that retention deleted meanwhile count as older.
             if stored < 0 or stored < ms or (upper and stored == ms):
                 low = middle + 1
             else:
@@ -175,7 +175,7 @@ class Reads:
     async def query(
         self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int
     ) -> QueryResult:
-        """Records that have this key, in log order: the newest `max_count` of them."""
+        """The newest `max_count` records that have this key, in log order."""
         index = self._index
         if index is None:
             return QueryResult([], 0, 0)
@@ -200,7 +200,7 @@ class Reads:
         window: tuple[int, int],
         files: "LogFiles",
     ) -> list[bytes]:
-        """Runs in a worker: follow the chains and read what they lead to."""
+        """Follow the chains and read their records; runs in a worker."""
         assert self._index is not None
         found: dict[int, bytes] = {}
         for position in self._index.search(starts, key_hash, *window):
@@ -215,7 +215,7 @@ class Reads:
 
 
 class LogFiles:
-    """The log as a worker sees it: opened by path, independent of what the loop does."""
+    """The log for a worker: opened by path, independent of the loop's descriptors."""
 
     def __init__(self, commit_log: CommitLog) -> None:
         self._bases = list(commit_log.bases)
@@ -224,7 +224,7 @@ class LogFiles:
         self._log = commit_log
 
     def record_at(self, position: int) -> bytes | None:
-        """The bytes that claim to be the record at `position`."""
+        """The bytes of the record at `position`, unchecked; None if its size is impossible."""
         if not self._bases or position < self._bases[0]:
             return None
         base = position - (position - self._bases[0]) % self._size
@@ -242,7 +242,7 @@ class LogFiles:
 
 
 def _has_key(record: Buffer, position: int, key: bytes, window: tuple[int, int]) -> bool:
-    """Whether a record really has this `topic#key`: a hash may lead to others' records."""
+    """Whether a record really has this `topic#key`: other keys may have the same hash."""
     walk = walk_records(record, position, len(record) + BLANK_BYTES, False)
     for topic, *_, store_ms, properties in walk.records:
         keys = [b"%b#%b" % (topic, one) for one in index_keys(properties)]

@@ -1,8 +1,8 @@
-"""Queues and index made anew from the log, by the same hands that make them while a broker runs.
+"""Rebuilds queues and index from the log, with the same dispatcher that runs live.
 
-Everything is built beside the old files; then names are changed. The checkpoint goes first and
-comes last: a store without one is derived from its log by the next start, so that whatever a crash
-leaves in between is repaired. What was there before is kept as `*.before`. The log is only read.
+Everything is built beside the old files; then names are changed. The checkpoint is moved away first
+and put in place last: a store without one is derived from its log at the next start, which repairs
+whatever a crash leaves in between. The old files are kept as `*.before`. The log is only read.
 """
 
 from typing import Final, NamedTuple
@@ -38,7 +38,7 @@ FOREVER: Final = 1 << 62
 
 
 class Rebuilt(NamedTuple):
-    """What a rebuild made."""
+    """The result of a rebuild."""
 
     queues: int
     entries: int
@@ -50,7 +50,7 @@ class Rebuilt(NamedTuple):
 async def rebuild(
     config: StoreConfig, *, disk: Disk, clock: WallClock, offload: Offload
 ) -> Rebuilt:
-    """Make queues and index of a stopped store anew; `config` names it and its file sizes."""
+    """Rebuild queues and index of a stopped store; `config` names it and its file sizes."""
     root = config.directory
     try:
         lock = disk.lock(f"{root}/lock")
@@ -130,9 +130,9 @@ class _Rebuild:
         return Rebuilt(len(known), entries, len(self._index.sealed) + 1, kept)
 
     def _take_over(self) -> dict[ConsumeQueue, int]:
-        """Keep entries of records whose log files were deleted: offsets go on where they were.
+        """Copy the entries of deleted records, so that queue offsets continue.
 
-        Returns where the entries of such records ended in the old files, which may be damaged.
+        Returns, for each queue, the end of such entries in the old files, which may be damaged.
         """
         for topic, queue_id in self._old_queues():
             source = f"{self._root}/consumequeue/{topic}/{queue_id}"
@@ -147,7 +147,7 @@ class _Rebuild:
         return {self._queues.at(*each): self._old_end(*each) for each in self._old_queues()}
 
     def _old_end(self, topic: str, queue_id: int) -> int:
-        """Behind the last old entry of a deleted record, whatever stands in front of it."""
+        """The offset behind the last old entry of a deleted record, even behind damaged entries."""
         source = f"{self._root}/consumequeue/{topic}/{queue_id}"
         file_bytes = self._config.queue_file_entries * ENTRY_BYTES
         for base in reversed(last_run(bases_in(self._disk, source), file_bytes)):
@@ -162,7 +162,7 @@ class _Rebuild:
         return 0
 
     def _fill_up(self, ends: dict[ConsumeQueue, int]) -> None:
-        """Of a queue without a record in the log only its old files know where it goes on."""
+        """Continue queues without a record in the log at the end that the old files say."""
         for queue, end in ends.items():
             if queue.stop < end:
                 queue.fill_up(end)
@@ -180,9 +180,9 @@ class _Rebuild:
         ]
 
     def _check_end(self, end: int) -> None:
-        """A log that breaks off is no ground to build on: a broker that starts would cut it there.
+        """Raise if the log is damaged before its end: a broker that starts would cut it there.
 
-        It breaks off if the checkpoint or an old queue knows a record behind its end.
+        It is if the checkpoint or an old queue knows a record behind `end`.
         """
         known = self._last.dispatched if self._last is not None else None
         if (known is not None and end < known) or self._has_record_behind(end):
@@ -213,8 +213,10 @@ class _Rebuild:
         return bool(data) and bool(walk_records(data, position, size + 8, False).records)
 
     def _swap(self) -> list[str]:
-        """Put the new files in place. The next start derives everything from the log until the
-        last step is done."""
+        """Put the new files in place.
+
+        Until the last step is done, a start derives everything from the log.
+        """
         disk, root = self._disk, self._root
         number = self._free_number()
         kept = [self._put_aside("checkpoint", number)]
@@ -245,14 +247,14 @@ class _Rebuild:
 
 
 def _beside(config: StoreConfig, work: str) -> StoreConfig:
-    """The same store, but what is derived lies elsewhere."""
+    """The same store, with queues and index in another directory."""
     return msgspec.structs.replace(
         config, directory=work, log_directory=config.commit_log_directory, index_enabled=True
     )
 
 
 def _ascends(queue: ConsumeQueue) -> bool:
-    """Whether the entries that were taken over are in the order of the log."""
+    """Whether the copied entries are in log order."""
     last, at = -1, queue.min_offset
     while at < queue.stop:
         entries = np.frombuffer(queue.read(at, ENTRIES_PER_READ), ENTRY_TYPE)
@@ -279,4 +281,4 @@ def _copy(disk: Disk, source: str, target: str) -> None:
 
 
 async def _already_flushed(upto: int) -> None:
-    """The log is only read."""
+    """Nothing to flush: the log is only read."""

@@ -66,7 +66,7 @@ class RecoveredStore:
 
 
 class RecoveryPlan(NamedTuple):
-    """What to trust and where to begin. Decided before anything is changed."""
+    """Which parts to trust and where to begin, decided before anything is changed."""
 
     scan_from: int
     """The log is checked from here on."""
@@ -96,7 +96,7 @@ def plan_recovery(
 
 
 def is_derived_missing(config: StoreConfig, disk: Disk, last: Checkpoint | None) -> bool:
-    """Whether somebody removed the queues or the index so that they be built anew."""
+    """Whether an operator removed the queues or the index to have them rebuilt."""
     if last is None or last.dispatched is None or last.dispatched == 0:
         return False
     index = f"{config.directory}/index/{last.index_name}"
@@ -119,7 +119,7 @@ def newest_file_before(log_: CommitLog, base_ms: int) -> int:
 async def scan(
     log_: CommitLog, start: int, dispatcher: Dispatcher | None, *, check: bool, offload: Offload
 ) -> int:
-    """Walk whole records from `start`, feeding them to the dispatcher; return where they end."""
+    """Feed whole records from `start` on to the dispatcher; returns the end of the last one."""
     at, want = start, CHUNK
     while at < log_.limit and log_.bases:
         room = log_.rest_of_file(at)
@@ -132,7 +132,7 @@ async def scan(
         elif stop == STOP_PARTIAL and end > at:
             at = end
         elif stop == STOP_PARTIAL and len(data) == want < room:
-            want *= 2  # a record larger than what was read
+            want *= 2  # the record is larger than what was read
         else:
             return end
     return at
@@ -217,7 +217,7 @@ async def _bring_in_line(
 
 
 def _mark_open(config: StoreConfig, disk: Disk) -> None:
-    """From here on until a clean stop the store counts as torn."""
+    """Create the `abort` file: until a clean stop the store counts as torn."""
     root, log_directory = config.directory, config.commit_log_directory
     if not disk.exists(f"{root}/abort"):
         disk.open(f"{root}/abort", create=True).close()
@@ -228,7 +228,7 @@ def _mark_open(config: StoreConfig, disk: Disk) -> None:
 
 
 def _load_derived(parts: RecoveredStore, plan: RecoveryPlan, below: int) -> None:
-    """Load queues and index, keeping what belongs to records below `below`."""
+    """Load queues and index, keeping the entries of records below `below`."""
     parts.queues.load(below, clean=plan.clean)
     if parts.index is not None:
         parts.index.load(below, plan.index_position, clean=plan.clean)
@@ -236,7 +236,7 @@ def _load_derived(parts: RecoveredStore, plan: RecoveryPlan, below: int) -> None
 
 
 def _settle_log(log_: CommitLog, start: int, end: int, fence: Fence) -> None:
-    """Cut the log at its end and make sure that what is before it is on disk."""
+    """Cut the log at its end and make everything before it durable."""
     if end < log_.end:
         log.info("the log ends at %d", end)
     try:
@@ -249,4 +249,4 @@ def _settle_log(log_: CommitLog, start: int, end: int, fence: Fence) -> None:
 
 
 async def _already_flushed(upto: int) -> None:
-    """Recovery has synced the log itself."""
+    """Nothing to flush: recovery has synced the log."""

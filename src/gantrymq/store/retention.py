@@ -1,4 +1,4 @@
-"""Retention: whole files, oldest first, by age or by how full the disk is."""
+"""Retention: deletes whole log files, oldest first, by age or when the disk is full."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -46,7 +46,7 @@ def expired(
     used_ratio: float,
     asked: bool = False,
 ) -> list[int]:
-    """Choose the files to delete, oldest first. `sealed` leaves out the one being written."""
+    """The files to delete, oldest first. `sealed` does not contain the file being written."""
     if config.judge_by_free_bytes:
         used_ratio = 0.0
     forced = used_ratio >= config.disk_force_ratio
@@ -63,7 +63,7 @@ def expired(
 
 
 class Cleaner:
-    """Looks at ages and at the disk, deletes what `expired` chose, refuses when it is too full."""
+    """Deletes the files that `expired` chooses, and refuses writes while the disk is too full."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Cleaner:
         return self._disk.used_ratio(self._config.commit_log_directory)
 
     def judge(self) -> None:
-        """Look at the disk now: whether it is too full for more messages."""
+        """Check now whether the disk is too full for more messages."""
         self._judge(self._ratio())
 
     def _judge(self, ratio: float) -> None:
@@ -111,7 +111,7 @@ class Cleaner:
         )
 
     async def run(self, *, now: bool = False) -> int:
-        """One look; returns how many log files were deleted."""
+        """Check once and delete; returns how many log files were deleted."""
         ratio = self._ratio()
         self._judge(ratio)
         now_ms = self._clock.now_ms()
@@ -137,10 +137,10 @@ class Cleaner:
         return len(chosen)
 
     async def _may_delete(self, upto: int) -> bool:
-        """Whether everybody has saved what it needs from below a log offset.
+        """Ask every callback to save what it needs from below a log offset; False if one cannot.
 
-        To save it they write, and the disk may be too full for that by the rule: it holds for
-        others, because these files give more room than the copies take.
+        To save it they write, even if the disk is too full for other messages: the deleted files
+        free more space than the copies take.
         """
         refusal, self.refusal = self.refusal, ""
         try:
@@ -153,9 +153,9 @@ class Cleaner:
         return True
 
     async def _ages(self) -> list[SegmentAge]:
-        """Every file that may go, with the time of the record that follows it.
+        """The files that may be deleted, each with the store time of the record behind it.
 
-        The one being written may not, nor one that recovery could still need.
+        The file being written is not among them, nor files that recovery could still need.
         """
         ages = []
         safe = self._checkpointed()
@@ -163,7 +163,7 @@ class Cleaner:
             if after > safe:
                 break
             until_ms = self._until_ms.get(base) or await self._first_store_ms(after)
-            if not until_ms:  # nothing was written behind it yet
+            if not until_ms:  # no record follows yet
                 break
             self._until_ms[base] = until_ms
             ages.append(SegmentAge(base, until_ms))
@@ -174,14 +174,14 @@ class Cleaner:
         return store_ms_of(head) if len(head) == HEAD_BYTES else 0
 
     async def _follow(self) -> None:
-        """Let queues and index begin where the log does."""
+        """Trim queues and index to the beginning of the log."""
         log_min = self._log.min
         queues = self._queues.known()
         for start in range(0, len(queues), QUEUES_AT_ONCE):
             some = queues[start : start + QUEUES_AT_ONCE]
             firsts = await self._offload.run(_find_firsts, [q.on_disk() for q in some], log_min)
             for queue, first in zip(some, firsts, strict=True):
-                # Its topic may have been deleted, and another queue may own its files now.
+                # The topic may have been deleted, and a new queue may own these files now.
                 if self._queues.get(queue.topic, queue.queue_id) is queue:
                     queue.trim(log_min, first)
         if self._index is not None:

@@ -1,4 +1,4 @@
-"""The log read from an offset to its end, whatever topics its records have."""
+"""Reads the log from an offset to its end, across all topics."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -16,7 +16,7 @@ Chunk = tuple[bytes, int, list[Walked]]
 async def scan(
     commit_log: CommitLog, offload: Offload, position: int, end: int
 ) -> AsyncIterator[Chunk]:
-    """The records between two log offsets, a few at a time; `position` must be a record's."""
+    """The records between two log offsets, in chunks; a record must begin at `position`."""
     position, size = max(position, commit_log.min), CHUNK_BYTES
     while position < end:
         rest = commit_log.rest_of_file(position)

@@ -1,4 +1,4 @@
-"""Files of one fixed size, named by the offset of their first byte, and who keeps them open."""
+"""Files of one fixed size, named by the offset of their first byte, and open descriptors."""
 
 import logging
 from collections import OrderedDict
@@ -14,7 +14,7 @@ def file_name(base: int) -> str:
 
 
 def bases_in(disk: Disk, directory: str) -> list[int]:
-    """Where the files of a directory begin, in order; other names are not ours."""
+    """The first offsets of the files in a directory, sorted; other names are ignored."""
     return [int(name) for name in disk.list(directory) if len(name) == 20 and name.isdigit()]
 
 
@@ -27,10 +27,10 @@ def last_run(bases: list[int], size: int) -> list[int]:
 
 
 class OpenFiles:
-    """Descriptors by path; the one unused longest gives way when there are too many.
+    """Open files by path; if there are too many, the least recently used one is dropped.
 
-    Giving way means that this table drops its reference. A file that a worker still reads closes
-    when the worker lets go of it.
+    Dropping means that this table gives up its reference. A file that a worker still reads closes
+    when the worker is done.
     """
 
     def __init__(self, disk: Disk, limit: int) -> None:
@@ -41,7 +41,7 @@ class OpenFiles:
         return len(self._files)
 
     def get(self, path: str, *, create: bool = False) -> File:
-        """The open file of that path; FileNotFoundError if there is none and none is wanted."""
+        """The open file of that path; FileNotFoundError if it does not exist, unless `create`."""
         file = self._files.get(path)
         if file is None:
             file = self.disk.open(path, create=create)
@@ -53,20 +53,20 @@ class OpenFiles:
         return file
 
     def put(self, file: File) -> None:
-        """Keep a file that someone else opened."""
+        """Add a file that the caller opened."""
         self._files[file.path] = file
         self._files.move_to_end(file.path)
 
     def drop(self, path: str) -> None:
-        """Forget a file, for one that is about to be deleted or renamed."""
+        """Drop a file that is about to be deleted or renamed."""
         self._files.pop(path, None)
 
     def drop_below(self, directory: str) -> None:
-        """Forget every file below a directory."""
+        """Drop every file below a directory."""
         prefix = f"{directory}/"
         for path in [path for path in self._files if path.startswith(prefix)]:
             del self._files[path]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all files."""
         self._files.clear()

@@ -1,7 +1,8 @@
-"""Who calls fdatasync: a port, and behind it a thread or a helper process, or the loop itself.
+"""Runs fdatasync: an interface, and behind it a thread, a helper process or the loop itself.
 
-A sync must neither stop the event loop nor wait for its interpreter lock, or a busy broker commits
-a few times a second. With the compiled kernel that is a thread without Python; else a process.
+A sync must neither block the event loop nor wait for its interpreter lock; otherwise a busy broker
+commits only a few times a second. With the compiled kernel a thread without Python does it, else a
+process.
 """
 
 import asyncio
@@ -33,13 +34,13 @@ _NO_PIPE = (-1, -1)
 
 
 class Syncer(Protocol):
-    """Makes files durable without stopping the event loop."""
+    """Makes files durable without blocking the event loop."""
 
     def sync(self, files: Sequence[File], done: Done) -> None:
-        """Sync the files in order, then call back on the loop, later, with the first error."""
+        """Sync the files in order; later call `done` on the loop with the first error or None."""
 
     def close(self) -> None:
-        """Let go of helpers; what is under way is reported as failed."""
+        """End the thread or process; syncs under way are reported as failed."""
 
 
 class InlineSyncer:
@@ -56,7 +57,7 @@ class InlineSyncer:
             loop.call_soon(_sync_now, files, done)
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Nothing to end."""
 
 
 def _sync_now(files: Sequence[File], done: Done) -> None:
@@ -124,7 +125,7 @@ class HelperSyncer:
         except OSError:
             reply = b""
         if not reply:
-            # Whether the last sync failed is unknown now, so it counts as failed.
+            # The result of the last sync is unknown, so it counts as failed.
             self._drop(OSError(errno.EIO, "the sync helper has ended"))
             return
         ticket, number = _REPLY.unpack(reply)
@@ -186,7 +187,7 @@ class ThreadSyncer:
 
     def _start(self) -> None:
         self._requests, self._replies = os.pipe(), os.pipe()
-        # A loop that is told too early must not wait, and neither may it if the pipe is full.
+        # Neither an early wake-up nor a full pipe may block the loop.
         os.set_blocking(self._requests[1], False)
         os.set_blocking(self._replies[0], False)
         self._thread = SyncThread(self._requests[0], self._replies[1])
@@ -201,7 +202,7 @@ class ThreadSyncer:
         for ticket, number in replies_of(data):
             error = OSError(number, os.strerror(number)) if number else None
             done = self._waiting.pop(ticket, None)
-            if done is not None:  # a callback before it may have closed us
+            if done is not None:  # an earlier callback may have closed this syncer
                 done(error)
 
     def close(self) -> None:
@@ -220,5 +221,5 @@ class ThreadSyncer:
 
 
 def best_syncer() -> Syncer:
-    """The one for a broker: it commits at the disk's pace however busy the loop is."""
+    """The syncer of a broker: a busy loop does not slow down its commits."""
     return ThreadSyncer() if GRADE == "compiled" else HelperSyncer()

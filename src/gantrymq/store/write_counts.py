@@ -1,4 +1,4 @@
-"""What the log has taken in since the start: messages, bytes, and how long writing took."""
+"""Counts what was written to the log since the start: messages, bytes and durations."""
 
 from bisect import bisect_left
 from typing import Final
@@ -17,7 +17,7 @@ CLASSES: Final = (
 
 
 class WriteCounts:
-    """Counted once a write, whoever the messages came from: copies and system topics included."""
+    """Counts every write once, with the broker's own copies and system topics."""
 
     def __init__(self) -> None:
         self.count = self.bytes = self.failed = self.longest_ms = 0
@@ -25,17 +25,17 @@ class WriteCounts:
         self._last_durations = list(self._durations)
 
     def took(self, count: int, seconds: float) -> None:
-        """So many messages were safe so long after their write began."""
+        """Count messages that were written (or flushed, with SYNC_FLUSH) after so many seconds."""
         milliseconds = int(seconds * 1000)
         self.longest_ms = max(self.longest_ms, milliseconds)
         self._durations[bisect_left(_BOUNDS_MS, milliseconds)] += count
 
     def turn(self) -> None:
-        """Begin to measure durations anew; what was measured so far is what is shown."""
+        """Begin a new period; the figures show the one that ended."""
         self._last_durations, self._durations = self._durations, [0] * len(self._durations)
 
     def classes(self) -> str:
-        """How many messages of the last period took how long, as RocketMQ writes it."""
+        """How many messages of the last period took how long, in RocketMQ's format."""
         parts, begin = [], 0
         for name, bound in CLASSES:
             end = len(self._last_durations) if bound is None else _BOUNDS_MS.index(bound) + 1
@@ -44,7 +44,7 @@ class WriteCounts:
         return " ".join(parts)
 
     def percentile_ms(self, share: float) -> float:
-        """The time within which this share of the last period's messages was safe."""
+        """The time within which this share (0 to 1) of the last period's messages was written."""
         wanted, seen = share * sum(self._last_durations), 0
         for bound, count in zip((*_BOUNDS_MS, self.longest_ms), self._last_durations, strict=True):
             seen += count

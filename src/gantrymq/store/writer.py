@@ -63,7 +63,7 @@ BUSY = "broker busy, start flow control for a while"
 
 
 class AppendBatch:
-    """Appends of one write that wait for the disk, all with the same fate."""
+    """Appends of one write that wait for the flush; all get the same answer."""
 
     __slots__ = ("appends", "began", "parked", "timer")
 
@@ -73,7 +73,7 @@ class AppendBatch:
         self.parked: Parked | None = None
 
     def let_go(self) -> None:
-        """Neither the mark nor the clock is to call back any more."""
+        """Cancel the callbacks of the flushed mark and of the timeout."""
         if self.timer is not None:
             self.timer.cancel()
         if self.parked is not None:
@@ -120,10 +120,10 @@ class Writer:
         self._loop = asyncio.get_running_loop()
 
     def take_settings(self) -> None:
-        """Look at the settings once, not for every message; they may have changed."""
+        """Read the settings once instead of for every message; called again when they change."""
         self._record_bytes_max = self._config.record_bytes_max
         self._body_bytes_max = self._config.max_message_bytes
-        # Nothing is dispatched before what was written before it.
+        # Writes are dispatched in the order in which they were written.
         self._waits_for_flush = self._config.flush == "SYNC_FLUSH" or self._undispatched > 0
 
     def put(self, append: Append) -> None:
@@ -173,7 +173,7 @@ class Writer:
         self._write(fitting)
 
     def _admit(self, append: Append) -> bool:
-        """Compute the size; answer at once what can never be stored."""
+        """Compute the size; refuse an append that can never be stored."""
         try:
             queue = self._queues.at(append.topic, append.queue_id)
         except TopicNameError as error:
@@ -195,12 +195,12 @@ class Writer:
         return True
 
     def _fault(self, body: bytes, properties: bytes) -> tuple[PutStatus, str] | None:
-        """Why one message can never be stored, if it cannot."""
+        """Why one message can never be stored; None if it can."""
         if len(properties) > PROPERTIES_BYTES_MAX:
             text = f"properties of {len(properties)} bytes; {PROPERTIES_BYTES_MAX} is the most"
             return PutStatus.PROPERTIES_SIZE_EXCEEDED, text
         if b"\0" in properties:
-            # Zeros are how recovery tells a torn record from a whole one.
+            # Recovery recognizes a torn record by its zeros.
             return PutStatus.MESSAGE_ILLEGAL, "a zero byte in properties"
         if len(body) > self._body_bytes_max:
             text = f"a body of {counted(len(body), 'byte')}; {self._body_bytes_max} is the most"
@@ -246,7 +246,7 @@ class Writer:
             self._answer(appends, PutStatus.PUT_OK)
 
     def _items(self, appends: list[Append]) -> list[RecordItem]:
-        """Give each message its place in its queue."""
+        """Give each message its queue offset."""
         items: list[RecordItem] = []
         by_name = self._queues.by_name
         for append in appends:
@@ -279,7 +279,7 @@ class Writer:
         return items
 
     def _without_misfits(self, appends: list[Append]) -> list[Append]:
-        """Answer those that hold a number too large for its field, which only a trial shows."""
+        """Refuse appends with a number too large for its field, found by encoding each alone."""
         fitting: list[Append] = []
         for append in appends:
             items = self._items([append])
@@ -293,7 +293,7 @@ class Writer:
         return fitting
 
     def _take_back(self, appends: list[Append]) -> None:
-        """Undo `_items`: the places go to the next ones."""
+        """Undo `_items`: the next appends get these queue offsets."""
         for append in reversed(appends):
             if append.sys_flag & TRANSACTION_MASK in (0, TRANSACTION_COMMIT):
                 self._queues.at(append.topic, append.queue_id).next = append.queue_offset
@@ -327,7 +327,7 @@ class Writer:
     # Files
 
     def _roll(self, rest: list[Append]) -> bool:
-        """Go on in the next file; False when `rest` has to wait for it, or was answered."""
+        """Continue in the next file; False if `rest` waits for it or was refused."""
         if self._log.spare is None:
             self._hold(rest)
             self.make_spare()
@@ -343,7 +343,7 @@ class Writer:
     # Flow control
 
     def _shed(self, seconds: float) -> None:
-        """A write was held up. What came in meanwhile is late already, so it is refused."""
+        """A write took too long: refuse for a moment the appends that came in meanwhile."""
         self._shed_until = self._loop.time() + SHED_SECONDS
         self._stall = (
             f"[PCBUSY_CLEAN_QUEUE]{BUSY}: writing to the log took {seconds * 1000:.0f} ms, "
@@ -352,14 +352,14 @@ class Writer:
         log.warning("%s", self._stall)
 
     def _hold(self, rest: list[Append]) -> None:
-        """Let appends wait for the next file, but not for ever."""
+        """Let appends wait for the next file, for a limited time."""
         self._held = True
         self._staged = rest + self._staged
         self._arrivals = [self._loop.time()] * len(self._staged)
         self._loop.call_later(LOOK_SECONDS, self._look_at_held)
 
     def _look_at_held(self) -> None:
-        """Refuse those that wait too long; 0 lets all wait, and may have changed meanwhile."""
+        """Refuse appends that waited too long; with a limit of 0 all may wait."""
         if not self._held:
             return
         waited_max = self._config.queue_wait_max_ms / 1000 or float("inf")
@@ -378,7 +378,7 @@ class Writer:
         self._loop.call_later(LOOK_SECONDS, self._look_at_held)
 
     def make_spare(self) -> None:
-        """Start making the next file, ahead of need."""
+        """Start making the next file before it is needed."""
         if self._making is None and self._log.spare is None:
             self._making = self._loop.create_task(self._make())
 
@@ -405,7 +405,7 @@ class Writer:
     def _wait_for_flush(self, appends: list[Append], data: bytes, base: int, began: float) -> None:
         end = self._log.end
         flushed = self._flusher.flushed
-        # Readers may see only what a power cut cannot take back.
+        # Readers must not see what a power cut could take back.
         self._undispatched += 1
         flushed.park(end, lambda: self._dispatch_flushed(data, base))
         patient = [append for append in appends if append.wait]
@@ -432,7 +432,7 @@ class Writer:
         self._answer(waiting.appends, PutStatus.FLUSH_DISK_TIMEOUT, text)
 
     def refuse_waiting(self, reason: str) -> None:
-        """Answer everybody who still waits for the disk that it will not come to pass."""
+        """Refuse all appends that still wait for the flush: it will not come."""
         waiting, self._waiting = self._waiting, {}
         for one in waiting:
             one.let_go()
@@ -445,11 +445,11 @@ class Writer:
             append.status, append.error = status, error
             try:
                 append.reply(append)
-            except Exception:  # one broken listener must not silence the others
+            except Exception:  # one failing callback must not stop the others
                 log.exception("the reply to an append failed")
 
     async def drain(self) -> None:
-        """Finish what was accepted: write it and wait for the file it may need."""
+        """Write all accepted appends, and wait for the next file if they need it."""
         while self._staged or self._making is not None:
             if self._making is not None:
                 await asyncio.wait([self._making])
