@@ -33,7 +33,7 @@ class TopicRoutes:
         self._known: dict[str, tuple[float, list[Queue]]] = {}
 
     async def queues(self, topic: str, now: float) -> list[Queue] | None:
-        """All readable queues of a topic; None if there are none or no name server answers."""
+        """All readable queues of a topic; None if there are none or they are unknown."""
         if not self._config.name_servers:
             return self._own(topic) or None
         known = self._known.get(topic)

@@ -64,7 +64,7 @@ class EpochPublisher:
     # while the broker runs
 
     async def publish(self, writer: str, epoch: int, share: Share) -> PublishProgress:
-        """Publish a share, or wait for a running one; returns after at most `WAIT_SECONDS`."""
+        """Publish a share, or join a running one; waits up to `WAIT_SECONDS` for its end."""
         give_up = asyncio.get_running_loop().time() + WAIT_SECONDS
         while self._ledger.find(writer).published < epoch:
             running = self._running.get(writer)
