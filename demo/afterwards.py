@@ -15,7 +15,7 @@ from gantrymq.pipelines.replay.journal import Journal
 from gantrymq.pipelines.replay.request import Origin, ReplayRequest
 from gantrymq.pipelines.replay.run import Replay
 from gantrymq.pipelines.report.build import build_report
-from gantrymq.pipelines.report.request import ReplayRequest as Wanted
+from gantrymq.pipelines.report.request import ReportRequest as Wanted
 from gantrymq.pipelines.report.writing import write
 
 Say = Callable[[str], None]
