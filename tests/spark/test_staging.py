@@ -29,11 +29,13 @@ def raw(spark: Any, names: tuple[str, ...], rows: list[dict[str, Any]]) -> Any:
 
 def test_trace_becomes_spans_deliveries_and_pubs(spark: Any) -> None:
     """Batches of Java's clients are one record with all ids; a repeated trace message counts once;
-    an end without time and group takes both from its beginning."""
+    an end without time and group takes both from its beginning; of two decisions about a
+    transaction the first counts, as at the broker."""
     told = [
         trace.Pub(msg_id="a,b", at_ms=5, group="shop", topic="orders"),
         trace.Pub(msg_id="c", at_ms=6, group="shop", topic="orders", message_type=1),
         trace.EndTransaction(msg_id="c", at_ms=7, topic="orders", state="ROLLBACK_MESSAGE"),
+        trace.EndTransaction(msg_id="c", at_ms=9, topic="orders", state="COMMIT_MESSAGE"),
         trace.SubBefore(msg_id="a", at_ms=10, group="billing", request_id="r1"),
         trace.SubAfter(msg_id="a", request_id="r1", cost_ms=4),
         trace.SubBefore(msg_id="b", at_ms=11, group="billing", request_id="r2"),

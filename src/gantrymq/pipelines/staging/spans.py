@@ -148,8 +148,8 @@ def pubs(found: DataFrame) -> DataFrame:
             fn.max(fn.when(pub, fn.col("group"))).alias("producer"),
             fn.max(fn.when(pub, fn.col("ok"))).alias("ok"),
             fn.max(fn.when(pub, fn.col("messageType"))).alias("messageType"),
-            # Of two decisions the broker takes the first; clients that differ are told apart by it.
-            fn.min(fn.when(decided, fn.col("state"))).alias("state"),
+            # Of two decisions the broker takes the first.
+            fn.min_by("state", fn.when(decided, fn.col("atMs"))).alias("state"),
             fn.coalesce(fn.max(fn.when(recall, fn.col("ok"))), fn.lit(False)).alias("recalled"),
         )
         .where(fn.col("sentMs").isNotNull())
