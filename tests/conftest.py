@@ -1,6 +1,7 @@
 """What holds for every test."""
 
 import gc
+import resource
 import signal
 
 from hypothesis import settings
@@ -14,7 +15,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS_PER_SWEEP = 8
+PEAK_STEP_KIB = 16_384
 _done = 0
+_peak = 0
 
 
 def pytest_collection_finish() -> None:
@@ -23,9 +26,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_runtest_teardown() -> None:
-    """Disks in memory hang in cycles, and left alone they fill a gigabyte before they go."""
-    global _done
+def pytest_runtest_logfinish() -> None:
+    """Disks in memory hang in cycles, and left alone they fill a gigabyte before they go.
+
+    A test that raised the peak of memory is swept up after at once, so that the next one uses the
+    same memory again.
+    """
+    global _done, _peak
     _done += 1
-    if _done % TESTS_PER_SWEEP == 0:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if _done % TESTS_PER_SWEEP == 0 or peak > _peak + PEAK_STEP_KIB:
         gc.collect()
+        _peak = peak
