@@ -108,5 +108,6 @@ def test_a_task_may_close_its_owner() -> None:
         background = Background("client c")
         task = background.spawn(background.close())
         await asyncio.wait_for(task, 5)
+        assert not task.cancelled()
 
     simulate(main)
