@@ -359,23 +359,8 @@ class Admin(Lifecycle):
 
     async def consumers(self, group: str) -> ConsumerConnections:
         """The members of a group that are connected right now."""
-        whole = ConsumerConnections()
-        expected = (ResponseCode.SUCCESS, ResponseCode.CONSUMER_NOT_ONLINE)
-        for address in await self._addresses_of_group(group, None):
-            _, answer = await self.instance.call(
-                address,
-                calls.GET_CONSUMER_CONNECTION_LIST,
-                c.GroupRequest(consumer_group=group),
-                expect=expected,
-            )
-            if answer.code == ResponseCode.SUCCESS:
-                part = fastjson.load_as(answer.body, ConsumerConnections)
-                known = {connection.client_id for connection in whole.connection_set}
-                part.connection_set = whole.connection_set + [
-                    member for member in part.connection_set if member.client_id not in known
-                ]
-                whole = part
-        return whole
+        addresses = await self._addresses_of_group(group, None)
+        return await members.consumers(self.instance, addresses, group)
 
     async def subscription_conflicts(self, group: str) -> list[SubscriptionConflict]:
         """Where members of a group differ in their subscriptions; such a group loses messages."""

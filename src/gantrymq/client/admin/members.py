@@ -1,7 +1,7 @@
 """Connected clients: members of groups, the queues that each reports, and producers."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -77,19 +77,11 @@ async def members_of(instance: Instance, addresses: Iterable[str], group: str) -
     """Ask these brokers for the members of a group, and each member for its running info."""
     at: dict[str, str] = {}
     whole = ConsumerConnections()
-    for address in addresses:
-        _, answer = await instance.call(
-            address,
-            calls.GET_CONSUMER_CONNECTION_LIST,
-            GroupRequest(consumer_group=group),
-            expect=(ResponseCode.SUCCESS, ResponseCode.CONSUMER_NOT_ONLINE),
-        )
-        if answer.code == ResponseCode.SUCCESS:
-            part = fastjson.load_as(answer.body, ConsumerConnections)
-            for connection in part.connection_set:
-                at.setdefault(connection.client_id, address)
-            whole.message_model, whole.consume_type = part.message_model, part.consume_type
-            whole.subscription_table |= part.subscription_table
+    async for address, part in _connections(instance, addresses, group):
+        for connection in part.connection_set:
+            at.setdefault(connection.client_id, address)
+        whole.message_model, whole.consume_type = part.message_model, part.consume_type
+        whole.subscription_table |= part.subscription_table
     found = await together(_ask(instance, at[name], group, name) for name in sorted(at))
     return Members(
         members=tuple(found),
@@ -123,11 +115,10 @@ def _number(text: object) -> int:
     return int(text) if isinstance(text, str) and text.isdecimal() else 0
 
 
-async def subscription_conflicts(
+async def _connections(
     instance: Instance, addresses: Iterable[str], group: str
-) -> list[SubscriptionConflict]:
-    """The subscription conflicts that these brokers report, without repetitions."""
-    found: dict[SubscriptionConflict, None] = {}
+) -> AsyncIterator[tuple[str, ConsumerConnections]]:
+    """What each broker knows of a group's members; brokers that have none are left out."""
     for address in addresses:
         _, answer = await instance.call(
             address,
@@ -136,8 +127,30 @@ async def subscription_conflicts(
             expect=(ResponseCode.SUCCESS, ResponseCode.CONSUMER_NOT_ONLINE),
         )
         if answer.code == ResponseCode.SUCCESS:
-            said = fastjson.load_as(answer.body, ConsumerConnections).subscription_conflicts
-            found |= dict.fromkeys(said or ())
+            yield address, fastjson.load_as(answer.body, ConsumerConnections)
+
+
+async def consumers(
+    instance: Instance, addresses: Iterable[str], group: str
+) -> ConsumerConnections:
+    """The members of a group that are connected to these brokers, each once."""
+    whole = ConsumerConnections()
+    async for _, part in _connections(instance, addresses, group):
+        known = {connection.client_id for connection in whole.connection_set}
+        part.connection_set = whole.connection_set + [
+            member for member in part.connection_set if member.client_id not in known
+        ]
+        whole = part
+    return whole
+
+
+async def subscription_conflicts(
+    instance: Instance, addresses: Iterable[str], group: str
+) -> list[SubscriptionConflict]:
+    """The subscription conflicts that these brokers report, without repetitions."""
+    found: dict[SubscriptionConflict, None] = {}
+    async for _, part in _connections(instance, addresses, group):
+        found |= dict.fromkeys(part.subscription_conflicts or ())
     return list(found)
 
 
