@@ -11,6 +11,8 @@ from gantrymq.broker.figures import readable_bytes
 from gantrymq.protocol import fastjson
 from gantrymq.store.write_counts import WriteCounts
 from gantrymq.testing.cluster import Cluster
+from gantrymq.testing.loop import simulate
+from gantrymq.testing.network import MemoryNetwork
 
 RUNTIME, PROGRESS, CREATE, SYSTEM_TOPICS, BACK, ROUTE = 28, 208, 17, 305, 36, 105
 MOVED = "OFFSET_MOVED_EVENT"
@@ -235,6 +237,28 @@ def test_a_topic_is_routable_when_its_creation_is_answered(run: Run) -> None:
             assert [0, 0, 0] == [made.code, *(route.code for route in routes)]
 
     run(work, nameservers=2)
+
+
+def test_a_topic_is_routable_when_its_creation_is_answered_over_slow_lines() -> None:
+    """
+    The broker answers after the name servers have the topic, however long a message takes.
+    """
+
+    async def main() -> None:
+        async with Cluster(memory=True, nameservers=2) as cluster:
+            peer = await Peer.to(cluster)
+            servers = [await Peer.to_namesrv(cluster, number) for number in range(2)]
+            assert isinstance(cluster.network, MemoryNetwork)
+            cluster.network.set_delay(0.001, 0.3)
+            fields = {"defaultTopic": "TBW102", "perm": 6, "topicFilterType": "SINGLE_TAG"}
+            for number in range(30):
+                made = await peer.call(
+                    CREATE, topic=f"t{number}", readQueueNums=1, writeQueueNums=1, **fields
+                )
+                routes = [await server.call(ROUTE, topic=f"t{number}") for server in servers]
+                assert [0, 0, 0] == [made.code, *(route.code for route in routes)]
+
+    simulate(main)
 
 
 def test_topics_of_our_own_are_listed_as_the_systems(run: Run) -> None:
