@@ -13,7 +13,7 @@ from gantrymq.base.offload import ThreadOffload
 from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.config import MIB, StoreConfig
 from gantrymq.store.engine import Store
-from gantrymq.store.syncer import InlineSyncer
+from gantrymq.store.log.syncer import InlineSyncer
 
 TOPIC, BROKER = "orders", "broker-a"
 QUEUES, TURN = 4, 200

@@ -12,7 +12,7 @@ from bench.rows import Row
 from bench.workloads import Run
 from gantrymq.base.disk import File, OsDisk
 from gantrymq.cli.bench import Sending, run_fast
-from gantrymq.store.syncer import Done, InlineSyncer, Syncer, best_syncer
+from gantrymq.store.log.syncer import Done, InlineSyncer, Syncer, best_syncer
 from gantrymq.testing.cluster import Cluster
 
 TOPIC = "flushed"

@@ -16,7 +16,7 @@ from gantrymq.kernel import walk_records
 from gantrymq.store.append import Append
 from gantrymq.store.config import StoreConfig
 from gantrymq.store.engine import Store
-from gantrymq.store.syncer import InlineSyncer
+from gantrymq.store.log.syncer import InlineSyncer
 
 MIB = 1 << 20
 QUEUES, TURN = 16, 200

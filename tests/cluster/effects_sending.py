@@ -10,7 +10,7 @@ from gantrymq.base.offload import InlineOffload
 from gantrymq.model import CHECK_MAX_TOPIC, reply_topic
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.command import Command
-from gantrymq.store.syncer import InlineSyncer
+from gantrymq.store.log.syncer import InlineSyncer
 from gantrymq.testing.loop import VirtualLoop
 
 BUSY, FLUSH_TIMEOUT, ILLEGAL, FORBIDDEN, NO_TOPIC, INVALID = 2, 10, 13, 16, 17, 29

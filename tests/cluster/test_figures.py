@@ -9,7 +9,7 @@ from peer import Peer, Run, messages
 
 from gantrymq.broker.figures import readable_bytes
 from gantrymq.protocol import fastjson
-from gantrymq.store.write_counts import WriteCounts
+from gantrymq.store.writing.write_counts import WriteCounts
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 from gantrymq.testing.network import MemoryNetwork

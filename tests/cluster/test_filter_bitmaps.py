@@ -11,7 +11,7 @@ from gantrymq.kernel import ENTRY
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.command import Command
 from gantrymq.protocol.subscription import subscription
-from gantrymq.store.queueext import Mark
+from gantrymq.store.queues.queueext import Mark
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 

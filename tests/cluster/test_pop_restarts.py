@@ -13,7 +13,7 @@ from popper import Lent, Popper
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.record import decode_records
 from gantrymq.store.append import ReadResult
-from gantrymq.store.syncer import InlineSyncer
+from gantrymq.store.log.syncer import InlineSyncer
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.disk import MemoryDisk
 from gantrymq.testing.loop import simulate

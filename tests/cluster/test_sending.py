@@ -22,7 +22,7 @@ from gantrymq import (
     SendResult,
 )
 from gantrymq.protocol.compression import COMPRESSED
-from gantrymq.store.syncer import InlineSyncer
+from gantrymq.store.log.syncer import InlineSyncer
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 

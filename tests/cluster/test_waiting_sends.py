@@ -4,7 +4,7 @@ import asyncio
 
 from peer import Peer, Run, bodies
 
-from gantrymq.store.syncer import InlineSyncer
+from gantrymq.store.log.syncer import InlineSyncer
 from gantrymq.testing.cluster import Cluster
 
 SLOW_SYNC_SECONDS = 0.2

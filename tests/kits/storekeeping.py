@@ -15,7 +15,7 @@ from gantrymq.protocol.ids import encode_host
 from gantrymq.store.append import Append
 from gantrymq.store.config import StoreConfig
 from gantrymq.store.engine import Store
-from gantrymq.store.syncer import InlineSyncer
+from gantrymq.store.log.syncer import InlineSyncer
 
 HOST = encode_host("127.0.0.1", 10911)
 BORN = encode_host("10.0.0.2", 50000)

@@ -11,7 +11,7 @@ from storekeeping import keep_store, message
 from gantrymq.base.errors import ConfigError
 from gantrymq.spark.options.columns import COLUMNS
 from gantrymq.spark.source.rows import open_rows, source_options
-from gantrymq.store.folder import StoreFolder
+from gantrymq.store.files.folder import StoreFolder
 
 pytestmark = pytest.mark.timeout(240)
 WRITTEN_SECONDS_MAX = 20

@@ -36,7 +36,7 @@ from gantrymq.protocol.ids import encode_host
 from gantrymq.remoting.connection import Connection
 from gantrymq.remoting.server import Server
 from gantrymq.store.engine import Store
-from gantrymq.store.syncer import best_syncer
+from gantrymq.store.log.syncer import best_syncer
 
 __all__ = ["Broker", "Ports", "real_ports", "run_broker"]
 

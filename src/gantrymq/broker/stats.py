@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from gantrymq.store.append import Append
-from gantrymq.store.write_counts import WriteCounts
+from gantrymq.store.writing.write_counts import WriteCounts
 
 SAMPLE_SECONDS = 10.0
 WINDOWS = (1, 6, 60)

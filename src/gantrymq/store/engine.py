@@ -16,17 +16,17 @@ from gantrymq.base.offload import Offload
 from gantrymq.base.watermark import Watermark
 from gantrymq.store.append import Append, PutStatus, QueryResult, ReadResult
 from gantrymq.store.config import CHANGEABLE, StoreConfig
-from gantrymq.store.consumequeue import ConsumeQueue
-from gantrymq.store.dispatch import Marker
-from gantrymq.store.entry_filter import EntryFilter
-from gantrymq.store.fence import Fence
-from gantrymq.store.flush import Flusher
-from gantrymq.store.reads import Reads
-from gantrymq.store.recovery import RecoveredStore, recover
+from gantrymq.store.log.fence import Fence
+from gantrymq.store.log.flush import Flusher
+from gantrymq.store.log.scan import Chunk, scan
+from gantrymq.store.log.syncer import Syncer
+from gantrymq.store.queues.consumequeue import ConsumeQueue
+from gantrymq.store.reading.entry_filter import EntryFilter
+from gantrymq.store.reading.reads import Reads
+from gantrymq.store.recovery.recovery import RecoveredStore, recover
 from gantrymq.store.retention import Cleaner, MayDelete
-from gantrymq.store.scan import Chunk, scan
-from gantrymq.store.syncer import Syncer
-from gantrymq.store.writer import Writer
+from gantrymq.store.writing.dispatch import Marker
+from gantrymq.store.writing.writer import Writer
 
 log = logging.getLogger(__name__)
 

@@ -11,11 +11,11 @@ from gantrymq.base.disk import Disk
 from gantrymq.base.offload import Offload
 from gantrymq.base.plurals import counted
 from gantrymq.kernel import store_ms_of
-from gantrymq.store.commitlog import CommitLog
 from gantrymq.store.config import StoreConfig
-from gantrymq.store.consumequeue import EntriesOnDisk
-from gantrymq.store.keyindex import KeyIndex
-from gantrymq.store.queues import QueueTable
+from gantrymq.store.index.key_index import KeyIndex
+from gantrymq.store.log.commitlog import CommitLog
+from gantrymq.store.queues.consumequeue import EntriesOnDisk
+from gantrymq.store.queues.queue_table import QueueTable
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from gantrymq.client.consume.push.consumer import Consumer
 from gantrymq.client.produce.producer import Producer
 from gantrymq.nameserver.app import NameServer, run_nameserver
 from gantrymq.nameserver.config import NameServerConfig
-from gantrymq.store.syncer import InlineSyncer, Syncer
+from gantrymq.store.log.syncer import InlineSyncer, Syncer
 from gantrymq.testing.clock import LoopClock
 from gantrymq.testing.disk import MemoryDisk
 from gantrymq.testing.loop import VirtualLoop

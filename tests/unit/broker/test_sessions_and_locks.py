@@ -13,7 +13,7 @@ from gantrymq.broker.subscriptions.sessions import Client, Sessions
 from gantrymq.model import Queue
 from gantrymq.protocol.bodies import ConsumerData
 from gantrymq.protocol.subscription import subscription
-from gantrymq.store.write_counts import WriteCounts
+from gantrymq.store.writing.write_counts import WriteCounts
 
 ONE, TWO = Queue("T", "b", 0), Queue("T", "b", 1)
 

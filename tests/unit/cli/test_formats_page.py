@@ -9,7 +9,7 @@ from gantrymq.cli.pages.formats import TABLES, filled
 from gantrymq.kernel import ENTRY
 from gantrymq.protocol import trace
 from gantrymq.protocol.record import BLANK_BYTES, HEAD, RecordHead
-from gantrymq.store.checkpoint import PAGE, CheckpointTimes
+from gantrymq.store.recovery.checkpoint import PAGE, CheckpointTimes
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "formats.md").read_text()

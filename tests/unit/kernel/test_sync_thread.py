@@ -11,8 +11,8 @@ import pytest
 
 from gantrymq.base.disk import OsDisk, OsFile
 from gantrymq.kernel import GRADE, SyncThread, syncing
-from gantrymq.store import syncer as module
-from gantrymq.store.syncer import FILES_MAX, HelperSyncer, ThreadSyncer, best_syncer
+from gantrymq.store.log import syncer as module
+from gantrymq.store.log.syncer import FILES_MAX, HelperSyncer, ThreadSyncer, best_syncer
 
 SECONDS_MAX = 20
 

@@ -15,7 +15,7 @@ from gantrymq.protocol.record import StoredMessage, decode_records
 from gantrymq.store.append import Append, ReadResult, ReadStatus
 from gantrymq.store.config import StoreConfig
 from gantrymq.store.engine import Store
-from gantrymq.store.syncer import InlineSyncer, Syncer
+from gantrymq.store.log.syncer import InlineSyncer, Syncer
 
 HOST = encode_host("127.0.0.1", 10911)
 BORN = encode_host("10.0.0.2", 50000)

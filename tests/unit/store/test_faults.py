@@ -21,7 +21,7 @@ from storekit import (
 
 from gantrymq.base.disk import File
 from gantrymq.store import PutStatus, ReadStatus, Store, StoreError
-from gantrymq.store.syncer import Done, HelperSyncer, InlineSyncer
+from gantrymq.store.log.syncer import Done, HelperSyncer, InlineSyncer
 from gantrymq.testing.disk import PAGE, MemoryDisk
 
 OK = PutStatus.PUT_OK

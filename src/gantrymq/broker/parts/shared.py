@@ -13,7 +13,7 @@ from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.subscriptions.consumer_filters import FilterTable
 from gantrymq.broker.tables.registry import Registry
 from gantrymq.store.engine import Store
-from gantrymq.store.syncer import Syncer
+from gantrymq.store.log.syncer import Syncer
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from gantrymq.filter import BadSql, Condition, condition
 from gantrymq.filter.bloom import Bloom, mask_of
 from gantrymq.model import Subscription
 from gantrymq.protocol import fastjson
-from gantrymq.store.queueext import Mark
+from gantrymq.store.queues.queueext import Mark
 
 log = logging.getLogger(__name__)
 

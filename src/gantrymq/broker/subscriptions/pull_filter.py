@@ -16,7 +16,7 @@ from gantrymq.protocol.subscription import (
     parse_tags,
     tag_codes,
 )
-from gantrymq.store.entry_filter import EntryFilter
+from gantrymq.store.reading.entry_filter import EntryFilter
 
 TAG, SQL = "TAG", "SQL92"
 SIFT_ENTRIES_MAX, SIFT_ENTRIES_MIN = 800, 16

@@ -69,7 +69,7 @@ def check_archived(archive: str | Path, *topics: str) -> None:
 
 def check_stored(store: str | Path, *topics: str, groups: Iterable[str] = ()) -> None:
     """UnknownName unless the broker's folder has all these topics, and progress of these groups."""
-    from gantrymq.store.folder import StoreFolder
+    from gantrymq.store.files.folder import StoreFolder
 
     folder = StoreFolder(str(store))
     try:

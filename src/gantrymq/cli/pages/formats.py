@@ -30,8 +30,10 @@ from gantrymq.protocol import (
     record,
     trace,
 )
-from gantrymq.store import checkpoint, index, queueext
 from gantrymq.store.config import StoreConfig
+from gantrymq.store.index import index_file
+from gantrymq.store.queues import queueext
+from gantrymq.store.recovery import checkpoint
 
 _HOSTS_V4: Final = {"born": "8s", "store": "8s"}
 _TYPE_NAMES: Final[dict[Any, str]] = {
@@ -203,8 +205,8 @@ TABLES: Final[dict[str, Callable[[], str]]] = {
         ("END_BYTES", str(queueext.END_BYTES), "Always left free at the end of a file."),
         ("BITMAP_BYTES_MAX", str(queueext.BITMAP_BYTES_MAX), "The longest bitmap."),
     ]),
-    "index header": lambda: byte_table(index.IndexHeader),
-    "index entry": lambda: byte_table(index.IndexEntry),
+    "index header": lambda: byte_table(index_file.IndexHeader),
+    "index entry": lambda: byte_table(index_file.IndexEntry),
     "checkpoint times": lambda: byte_table(checkpoint.CheckpointTimes),
     "checkpoint own": lambda: byte_table(checkpoint.CheckpointOwn),
     "timercheck": lambda: byte_table(timercheck.TimerNumbers),

@@ -39,7 +39,7 @@ def audit(store: Path, rebuilds: bool, report: Path | None, output: str, run: Ru
     """
     with run.ending():
         from gantrymq.pipelines.audit.rebuilding import rebuild_store
-        from gantrymq.store.folder import StoreFolder
+        from gantrymq.store.files.folder import StoreFolder
 
         StoreFolder(str(store))  # says at once what is no store
         if rebuilds:

@@ -3,9 +3,9 @@
 import numpy as np
 
 from gantrymq.pipelines.audit.findings import WRONG, Finding, TaskFindings
-from gantrymq.store.index import HEADER, link
-from gantrymq.store.indexfiles import IndexView
-from gantrymq.store.mapped import Bools
+from gantrymq.store.files.index_files import IndexView
+from gantrymq.store.files.mapped import Bools
+from gantrymq.store.index.index_file import HEADER, link
 
 
 def check_index(view: IndexView, ledger: TaskFindings, *, slots_too: bool) -> None:

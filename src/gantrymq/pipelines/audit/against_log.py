@@ -10,11 +10,11 @@ from gantrymq.kernel import FILLER_SIZE, Walked, key_rows
 from gantrymq.pipelines.audit.against_queues import fit
 from gantrymq.pipelines.audit.findings import NOTE, WRONG, Finding, TaskFindings, runs
 from gantrymq.protocol.record import TRANSACTION_COMMIT, TRANSACTION_MASK, TRANSACTION_ROLLBACK
-from gantrymq.store.dispatch import SCHEDULE_TOPIC
-from gantrymq.store.folder import StoreFolder
-from gantrymq.store.indexfiles import IndexView
-from gantrymq.store.mapped import Bools, Entries, Ints
-from gantrymq.store.queueext import ADDRESS_MAX
+from gantrymq.store.files.folder import StoreFolder
+from gantrymq.store.files.index_files import IndexView
+from gantrymq.store.files.mapped import Bools, Entries, Ints
+from gantrymq.store.queues.queueext import ADDRESS_MAX
+from gantrymq.store.writing.dispatch import SCHEDULE_TOPIC
 
 APART_MAX: Final = 4096
 """Offsets further apart than this are looked up separately."""

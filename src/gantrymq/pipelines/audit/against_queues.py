@@ -10,8 +10,8 @@ from gantrymq.kernel import FILLER_SIZE
 from gantrymq.pipelines.audit.findings import WRONG, Finding, TaskFindings, runs
 from gantrymq.pipelines.audit.scope import Scope
 from gantrymq.protocol.record import BORN_V6, STORE_V6, version_of
-from gantrymq.store.folder import StoreFolder
-from gantrymq.store.mapped import (
+from gantrymq.store.files.folder import StoreFolder
+from gantrymq.store.files.mapped import (
     Bools,
     Bytes,
     Entries,
@@ -21,7 +21,7 @@ from gantrymq.store.mapped import (
     fitting,
     gather,
 )
-from gantrymq.store.segment import bases_in
+from gantrymq.store.log.segment import bases_in
 
 ENTRIES_PER_READ: Final = 1 << 17
 MANY_QUEUES: Final = "%LMQ%"

@@ -25,8 +25,8 @@ from gantrymq.pipelines.audit.work import audit_task
 from gantrymq.pipelines.common.progress import RunProgress, Silent
 from gantrymq.protocol.record import MAGIC_BLANK
 from gantrymq.spark.runtime.tasks import run_tasks
-from gantrymq.store.folder import StoreFolder
-from gantrymq.store.indexfiles import index_files
+from gantrymq.store.files.folder import StoreFolder
+from gantrymq.store.files.index_files import index_files
 
 WAVE_TASKS: Final = 32
 """Tasks that go to Spark together: between waves the run tells how far it is."""

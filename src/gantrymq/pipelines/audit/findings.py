@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from gantrymq.pipelines.common.arrow import arrow_schema
-from gantrymq.store.mapped import Ints
+from gantrymq.store.files.mapped import Ints
 
 WRONG: Final = "wrong"
 NOTE: Final = "note"

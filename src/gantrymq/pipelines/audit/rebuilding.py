@@ -5,12 +5,12 @@ import asyncio
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.disk import OsDisk
 from gantrymq.base.offload import ThreadOffload
-from gantrymq.store import checkpoint
 from gantrymq.store.config import StoreConfig
-from gantrymq.store.folder import StoreFolder
-from gantrymq.store.index import ENTRY_BYTES, HEADER
-from gantrymq.store.indexfiles import ENTRIES_A_SLOT, JAVA_SLOTS, index_files
-from gantrymq.store.rebuild import Rebuilt, rebuild
+from gantrymq.store.files.folder import StoreFolder
+from gantrymq.store.files.index_files import ENTRIES_A_SLOT, JAVA_SLOTS, index_files
+from gantrymq.store.index.index_file import ENTRY_BYTES, HEADER
+from gantrymq.store.recovery import checkpoint
+from gantrymq.store.recovery.rebuild import Rebuilt, rebuild
 
 
 def config_of(directory: str) -> StoreConfig:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from gantrymq.base.disk import OsDisk
-from gantrymq.store import checkpoint
-from gantrymq.store.folder import StoreFolder
-from gantrymq.store.segment import bases_in
+from gantrymq.store.files.folder import StoreFolder
+from gantrymq.store.log.segment import bases_in
+from gantrymq.store.recovery import checkpoint
 
 SLICE_BYTES: Final = 64 << 20
 TASKS_MAX: Final = 2000

@@ -24,7 +24,7 @@ from gantrymq.protocol.record import (
     body_crc,
     decode_record,
 )
-from gantrymq.store.mapped import FRONT_TYPE, Bytes, MappedLog, gather
+from gantrymq.store.files.mapped import FRONT_TYPE, Bytes, MappedLog, gather
 
 CHUNK: Final = 4 << 20
 SEARCH_BYTES: Final = 16 << 20

@@ -13,8 +13,8 @@ from gantrymq.pipelines.audit.findings import TaskFindings
 from gantrymq.pipelines.audit.scope import IndexPart, LogSlice, QueueSet, Scope, Task
 from gantrymq.pipelines.audit.walk import records_of
 from gantrymq.store.errors import StoreError
-from gantrymq.store.folder import StoreFolder
-from gantrymq.store.indexfiles import index_files
+from gantrymq.store.files.folder import StoreFolder
+from gantrymq.store.files.index_files import index_files
 
 BLOCK_RECORDS: Final = 16_384
 """Records that are held against queues and index together."""

@@ -23,7 +23,7 @@ from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.report.request import ReportRequest
 from gantrymq.pipelines.staging.group_progress import Snapshot, row, stored_progress
 from gantrymq.protocol.subscription import parse_tags
-from gantrymq.store.folder import StoreFolder
+from gantrymq.store.files.folder import StoreFolder
 
 SYSTEM_GROUPS: Final = (
     "CID_RMQ_SYS_", "CID_ONS", "TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_C_GROUP",

@@ -20,11 +20,11 @@ from gantrymq.spark.closing import Closing
 from gantrymq.spark.plan import Offsets, Range, named
 from gantrymq.spark.records.decode import Records, made
 from gantrymq.spark.records.fetch import Lost
-from gantrymq.store.dispatch import SCHEDULE_TOPIC
-from gantrymq.store.folder import StoreFolder
-from gantrymq.store.indexfiles import FoundAt, find_keys
-from gantrymq.store.mapped import Bools, Bytes, Entries, Ints, QueueFiles, fitting
-from gantrymq.store.queueext import ADDRESS_MAX
+from gantrymq.store.files.folder import StoreFolder
+from gantrymq.store.files.index_files import FoundAt, find_keys
+from gantrymq.store.files.mapped import Bools, Bytes, Entries, Ints, QueueFiles, fitting
+from gantrymq.store.queues.queueext import ADDRESS_MAX
+from gantrymq.store.writing.dispatch import SCHEDULE_TOPIC
 
 log = logging.getLogger(__name__)
 

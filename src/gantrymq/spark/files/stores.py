@@ -24,7 +24,7 @@ from gantrymq.spark.records.losses import on_loss
 from gantrymq.spark.records.row_filter import RowFilter
 from gantrymq.spark.records.rows import Rows
 from gantrymq.spark.records.survey import SAMPLE_MESSAGES, Sample, fitting
-from gantrymq.store.folder import StoreFolder
+from gantrymq.store.files.folder import StoreFolder
 
 _NAMED = re.compile(r"([^=/]+)=(.+)\Z")
 NAMES_SHOWN: Final = 8

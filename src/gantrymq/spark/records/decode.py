@@ -34,7 +34,7 @@ from gantrymq.protocol.record import (
 )
 from gantrymq.spark.options.kafka_names import LOG_APPEND_TIME
 from gantrymq.spark.records.properties import Entries, windows
-from gantrymq.store.mapped import Bytes, Ints, gather
+from gantrymq.store.files.mapped import Bytes, Ints, gather
 
 HOST_BITS: Final = BORN_V6 | STORE_V6
 TIME_MS_MIN, TIME_MS_MAX = -62_135_596_800_000, 253_402_300_799_999

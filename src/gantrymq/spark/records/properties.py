@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gantrymq.protocol.properties import ENTRY_END, NAME_END
-from gantrymq.store.mapped import Bytes, Ints
+from gantrymq.store.files.mapped import Bytes, Ints
 
 Bools = npt.NDArray[np.bool_]
 

@@ -10,7 +10,7 @@ from gantrymq.base.offload import InlineOffload
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.subscriptions.consumer_filters import FilterTable
 from gantrymq.protocol.subscription import subscription
-from gantrymq.store.queueext import Mark
+from gantrymq.store.queues.queueext import Mark
 from gantrymq.testing.disk import MemoryDisk
 
 HOUR = 3_600_000

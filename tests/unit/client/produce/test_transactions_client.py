@@ -14,7 +14,7 @@ from gantrymq.client.produce.check_back import Unfinished
 from gantrymq.client.produce.transactions import Decision, HalfNotSafe, Transaction, decision_of
 from gantrymq.model import Message, Queue
 from gantrymq.protocol.command import Command
-from gantrymq.store.syncer import InlineSyncer
+from gantrymq.store.log.syncer import InlineSyncer
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 

@@ -15,8 +15,8 @@ from gantrymq.pipelines.audit.scope import Scope, Task
 from gantrymq.pipelines.audit.work import audit_task
 from gantrymq.pipelines.common.progress import Silent
 from gantrymq.protocol.record import decode_record
-from gantrymq.store.index import ENTRY_DTYPE, HEADER
-from gantrymq.store.mapped import ENTRY_TYPE
+from gantrymq.store.index.index_file import ENTRY_DTYPE, HEADER
+from gantrymq.store.queues.consumequeue import ENTRY_TYPE
 
 COUNT = 60
 SLOTS = 16

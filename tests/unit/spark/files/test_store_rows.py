@@ -25,8 +25,8 @@ from gantrymq.spark.plan import Range
 from gantrymq.spark.records.decode import decode
 from gantrymq.spark.records.fetch import DataLost, fail, skip
 from gantrymq.store.errors import StoreError
-from gantrymq.store.folder import StoreFolder
-from gantrymq.store.mapped import ENTRY_TYPE
+from gantrymq.store.files.folder import StoreFolder
+from gantrymq.store.queues.consumequeue import ENTRY_TYPE
 
 COUNT = 60
 QUEUES = [Queue(TOPIC, BROKER, number) for number in range(3)]

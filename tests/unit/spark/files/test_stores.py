@@ -14,7 +14,7 @@ from gantrymq.spark.files.stores import parse_store_path
 from gantrymq.spark.options.source_options import parse_options
 from gantrymq.spark.plan import Range
 from gantrymq.spark.source.rows import open_rows, source_options
-from gantrymq.store.folder import StoreFolder
+from gantrymq.store.files.folder import StoreFolder
 
 
 def read(settings: dict[str, str], *columns: str) -> list[dict[str, Any]]:

@@ -1,0 +1,86 @@
+"""Takes checkpoints; only this module decides in which order things become durable."""
+
+from collections.abc import Awaitable, Callable
+
+from gantrymq.base.disk import Disk
+from gantrymq.base.offload import Offload
+from gantrymq.store.config import StoreConfig
+from gantrymq.store.index.key_index import KeyIndex
+from gantrymq.store.queues.queue_table import QueueTable
+from gantrymq.store.recovery import checkpoint
+from gantrymq.store.recovery.checkpoint import Checkpoint
+from gantrymq.store.writing.dispatch import Dispatcher
+
+
+class Checkpointer:
+    """Makes queues and index durable, then writes the checkpoint."""
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        disk: Disk,
+        offload: Offload,
+        queues: QueueTable,
+        index: KeyIndex | None,
+        dispatcher: Dispatcher,
+        last: Checkpoint,
+    ) -> None:
+        self._config, self._disk, self._offload = config, disk, offload
+        self._queues, self._index, self._dispatcher = queues, index, dispatcher
+        self.last = last
+        self._derived_failed = False
+
+    async def take(self, flush_log: Callable[[int], Awaitable[None]], *, final: bool) -> None:
+        """Make everything durable that was dispatched when this began, then write the checkpoint.
+
+        Entries that are added meanwhile may reach the disk, too; the next recovery cuts entries
+        that no checkpoint covers. Raises OSError if the disk fails.
+        """
+        fresh = self._capture()
+        assert fresh.dispatched is not None
+        if self._index is not None:
+            self._index.write(slots=final)
+        await self._queues.write_tails()
+        await flush_log(fresh.dispatched)
+        await self._offload.run(self._sync_derived)
+        await self._offload.run(checkpoint.save, self._disk, self.path, fresh)
+        self.last = fresh
+
+    @property
+    def path(self) -> str:
+        """The checkpoint file."""
+        return f"{self._config.directory}/checkpoint"
+
+    def _capture(self) -> Checkpoint:
+        """The next checkpoint, of one moment: nothing is awaited in here."""
+        last_ms = self._dispatcher.last_store_ms
+        index = self.last.index_name, self.last.index_next_entry
+        sealed_ms = self.last.index_ms
+        if self._index is not None:
+            self._index.build()
+            index, sealed_ms = self._index.position, self._index.sealed_ms
+        return Checkpoint(
+            log_ms=last_ms,
+            queue_ms=last_ms,
+            index_ms=sealed_ms,
+            dispatched=self._dispatcher.dispatched.value,
+            index_name=index[0],
+            index_next_entry=index[1],
+            last_store_ms=last_ms,
+            sizes=self._config.sizes,
+        )
+
+    def _sync_derived(self) -> None:
+        """Sync queues and index, in a worker.
+
+        After one failure no checkpoint is taken until restart.
+
+        The system reports a lost page only once, so a later success would prove nothing.
+        """
+        if self._derived_failed:
+            raise OSError("an earlier sync of queues and index failed")
+        self._derived_failed = True
+        if self._index is not None:
+            self._index.sync()
+        self._disk.sync_all(self._config.directory)
+        self._derived_failed = False

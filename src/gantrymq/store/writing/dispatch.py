@@ -1,0 +1,104 @@
+"""The dispatcher: the only code that adds queue and index entries, live and in recovery."""
+
+import logging
+from collections.abc import Callable
+
+from gantrymq.base.watermark import Watermark
+from gantrymq.kernel import ENTRY, Walked, find_property
+from gantrymq.protocol.record import (
+    TRANSACTION_COMMIT,
+    TRANSACTION_MASK,
+    TRANSACTION_ROLLBACK,
+)
+from gantrymq.store.index.key_index import KeyIndex
+from gantrymq.store.queues.consumequeue import ConsumeQueue
+from gantrymq.store.queues.queue_table import TAIL_BYTES_MAX, QueueTable, TopicNameError
+
+log = logging.getLogger(__name__)
+
+SCHEDULE_TOPIC = b"SCHEDULE_TOPIC_XXXX"
+UNKNOWN_LEVEL_MS = 1000
+"""What RocketMQ waits for a delay level that its table does not have."""
+
+
+Marker = Callable[[bytes, bytes], bytes | None]
+"""Topic and properties to the bitmap of the conditions that match; None if nobody has any."""
+
+
+def due_ms(properties: bytes, store_ms: int, levels_ms: tuple[int, ...]) -> int | None:
+    """When a delayed message is due (ms); None if it has no delay level."""
+    text = find_property(properties, b"DELAY")
+    if text is None or not text.isdigit() or int(text) <= 0:
+        return None
+    level = min(int(text), len(levels_ms))
+    return store_ms + (levels_ms[level - 1] if level else UNKNOWN_LEVEL_MS)
+
+
+class Dispatcher:
+    """Turns records, in log order, into queue entries and index entries."""
+
+    def __init__(
+        self,
+        queues: QueueTable,
+        index: KeyIndex | None,
+        levels_ms: tuple[int, ...],
+        position: int,
+    ) -> None:
+        self._queues, self._index, self.levels_ms = queues, index, levels_ms
+        self.dispatched = Watermark(position)
+        self.last_store_ms = 0
+        self.marker: Marker | None = None
+        """Asked for every message, if conditions are to be asked while messages are stored."""
+        self.index_from = -1
+        """Records up to this log offset are in the index already."""
+
+    def feed(self, records: list[Walked], end: int) -> None:
+        """Add entries for the records up to log offset `end`, then make them visible."""
+        queues, pack = self._queues.by_bytes, ENTRY.pack
+        index, index_from, marker = self._index, self.index_from, self.marker
+        touched: dict[ConsumeQueue, None] = {}
+        for record in records:
+            topic, queue_id, queue_offset, position, size, sys_flag, code, store_ms, props = record
+            kind = sys_flag & TRANSACTION_MASK
+            if kind in (0, TRANSACTION_COMMIT):
+                queue = queues.get((topic, queue_id)) or self._queue(topic, queue_id)
+                if queue is not None:
+                    if topic == SCHEDULE_TOPIC:
+                        code = due_ms(props, store_ms, self.levels_ms) or code
+                    if marker is not None:
+                        bitmap = marker(topic, props)
+                        if bitmap is not None:
+                            code = self._queues.ext_of(queue).add(position, code, store_ms, bitmap)
+                    if queue_offset == queue.stop:
+                        queue.tail += pack(position, size, code)
+                        queue.stop = queue_offset + 1
+                    else:
+                        queue.add(queue_offset, position, size, code)
+                    touched[queue] = None
+            if index is not None and position > index_from and kind != TRANSACTION_ROLLBACK:
+                index.add(topic, props, position, store_ms)
+        if records:
+            self.last_store_ms = records[-1][7]
+        self._queues.unwritten.update(touched)
+        self.dispatched.advance(end)
+        for queue in touched:
+            queue.publish()
+        self._keep_memory_small(touched)
+
+    def _queue(self, topic: bytes, queue_id: int) -> ConsumeQueue | None:
+        try:
+            return self._queues.at(topic.decode(), queue_id)
+        except (TopicNameError, UnicodeDecodeError):
+            log.error("a record of topic %r is in the log but cannot have a queue", topic)
+            return None
+
+    def _keep_memory_small(self, touched: dict[ConsumeQueue, None]) -> None:
+        """Write large tails and index batches; if that fails, a later write tries again."""
+        try:
+            for queue in touched:
+                if len(queue.tail) > TAIL_BYTES_MAX:
+                    queue.write_tail()
+            if self._index is not None and self._index.is_due:
+                self._index.build()
+        except OSError as error:
+            log.error("queue and index entries stay in memory: %s", error)

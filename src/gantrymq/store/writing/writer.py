@@ -1,0 +1,462 @@
+"""The way into the log: all appends of one turn of the event loop are written by one call.
+
+How it goes. `put` only stages an append. At the end of the turn `_turn` takes everything that is
+staged, checks sizes, gives each message its place in its queue, encodes all of it into one buffer
+and hands it to the commit log. What is written is then dispatched (queues, index) and answered.
+
+Why so. A system call for each message would cost more than everything else that is done for it.
+With one call a turn the cost falls as the load rises, and requests that arrive together become
+durable together (`flush`).
+
+What always holds:
+
+- Every append is answered exactly once, and never inside `put`.
+- Records lie in the log in the order in which they were put, and queue offsets have no holes: a
+  write that fails gives the places back (`_take_back`), answers exactly its own appends and moves
+  nothing.
+- Readers see only what has been dispatched, and nothing is dispatched before what was written
+  before it. With SYNC_FLUSH dispatching waits for the flushed mark, so a power cut cannot take
+  back what somebody has read.
+- A file that is full is left only for one that is allocated already (`make_spare`). While it is
+  being made appends are held, and refused when that takes too long.
+"""
+
+import asyncio
+import errno
+import logging
+import struct
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+
+from gantrymq.base.clock import WallClock
+from gantrymq.base.offload import Offload
+from gantrymq.base.plurals import counted
+from gantrymq.base.watermark import Parked
+from gantrymq.kernel import RecordItem, encode_records, walk_records
+from gantrymq.protocol.record import (
+    BLANK_BYTES,
+    BORN_V6,
+    PROPERTIES_BYTES_MAX,
+    STORE_V6,
+    TRANSACTION_COMMIT,
+    TRANSACTION_MASK,
+    record_size,
+)
+from gantrymq.store.append import Append, PutStatus
+from gantrymq.store.config import StoreConfig
+from gantrymq.store.log.commitlog import CommitLog
+from gantrymq.store.log.flush import Flusher
+from gantrymq.store.queues.queue_table import QueueTable, TopicNameError
+from gantrymq.store.writing.dispatch import Dispatcher
+from gantrymq.store.writing.write_counts import WriteCounts
+
+log = logging.getLogger(__name__)
+
+TURN_BYTES_MAX = 4 << 20
+"""What one turn writes before it lets others run."""
+
+LOOK_SECONDS = 0.01
+"""How often those who wait for a file are looked at."""
+SHED_SECONDS = 0.05
+"""How long after a stall what comes in counts as having piled up behind it."""
+BUSY = "broker busy, start flow control for a while"
+
+
+class AppendBatch:
+    """Appends of one write that wait for the flush; all get the same answer."""
+
+    __slots__ = ("appends", "began", "parked", "timer")
+
+    def __init__(self, appends: list[Append], began: float) -> None:
+        self.appends, self.began = appends, began
+        self.timer: asyncio.TimerHandle | None = None
+        self.parked: Parked | None = None
+
+    def let_go(self) -> None:
+        """Cancel the callbacks of the flushed mark and of the timeout."""
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.parked is not None:
+            self.parked.cancel()
+
+
+class Writer:
+    """Stages appends, writes them in batches, dispatches them, answers them."""
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        commit_log: CommitLog,
+        queues: QueueTable,
+        dispatcher: Dispatcher,
+        flusher: Flusher,
+        *,
+        clock: WallClock,
+        offload: Offload,
+        store_host: bytes,
+        refusal: Callable[[], str | None],
+    ) -> None:
+        self._config, self._log, self._queues = config, commit_log, queues
+        self._dispatcher, self._flusher = dispatcher, flusher
+        self._clock, self._offload = clock, offload
+        self._store_host, self._refusal = store_host, refusal
+        bits = STORE_V6 if len(store_host) == 20 else 0
+        self._fixed_bytes = record_size(0, 0, 0, bits), record_size(0, 0, 0, bits | BORN_V6)
+        """Of a version 1 record without its variable parts, by whether its sender has IPv6."""
+        self._undispatched = 0
+        """Writes that readers may not see yet, because they are not durable."""
+        self.take_settings()
+        self.written = WriteCounts()
+        self._last_ms = dispatcher.last_store_ms
+        self._staged: list[Append] = []
+        self._scheduled = False
+        self._held = False
+        """Whether staged appends wait for a new file."""
+        self._arrivals: list[float] = []
+        """Since when each staged append waits; kept only while they are held."""
+        self._stall, self._shed_until = "", 0.0
+        self._making: asyncio.Task[None] | None = None
+        self._waiting: dict[AppendBatch, None] = {}
+        self._loop = asyncio.get_running_loop()
+
+    def take_settings(self) -> None:
+        """Read the settings once instead of for every message; called again when they change."""
+        self._record_bytes_max = self._config.record_bytes_max
+        self._body_bytes_max = self._config.max_message_bytes
+        # Writes are dispatched in the order in which they were written.
+        self._waits_for_flush = self._config.flush == "SYNC_FLUSH" or self._undispatched > 0
+
+    def put(self, append: Append) -> None:
+        """Accept an append; its `reply` is called later, once."""
+        self._staged.append(append)
+        if self._held:
+            self._arrivals.append(self._loop.time())
+        elif not self._scheduled:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._held:
+            self._scheduled = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """Write everything that is staged, file by file."""
+        self._scheduled = False
+        if self._held:
+            return
+        staged, self._staged = self._staged, []
+        reason = self._refusal()
+        if reason is not None:
+            self._answer(staged, PutStatus.SERVICE_NOT_AVAILABLE, reason)
+            return
+        if self._shed_until and self._loop.time() < self._shed_until:
+            self._answer(staged, PutStatus.PAGECACHE_BUSY, self._stall)
+            return
+        fitting: list[Append] = []
+        total, room = 0, self._log.room
+        for number, append in enumerate(staged):
+            if not append.size and not self._admit(append):
+                continue
+            if total > TURN_BYTES_MAX:
+                self._write(fitting)
+                self._staged = staged[number:] + self._staged
+                self._schedule()
+                return
+            if total + append.size > room:
+                self._write(fitting)
+                fitting, total = [], 0
+                if append.size > self._log.room and not self._roll(staged[number:]):
+                    return
+                room = self._log.room
+            fitting.append(append)
+            total += append.size
+        self._write(fitting)
+
+    def _admit(self, append: Append) -> bool:
+        """Compute the size; refuse an append that can never be stored."""
+        try:
+            queue = self._queues.at(append.topic, append.queue_id)
+        except TopicNameError as error:
+            return self._reject(append, PutStatus.MESSAGE_ILLEGAL, str(error))
+        fixed = self._fixed_bytes[len(append.born_host) == 20] + queue.topic_extra_bytes
+        if append.batch is None:
+            fault = self._fault(append.body, append.properties)
+            total = fixed + len(append.body) + len(append.properties)
+        else:
+            faults = (self._fault(body, properties) for _, body, properties in append.batch)
+            fault = next(filter(None, faults), None)
+            total = sum(fixed + len(one[1]) + len(one[2]) for one in append.batch)
+        if fault is None and not 0 < total <= self._record_bytes_max:
+            text = f"a record of {total} bytes; {self._record_bytes_max} is the most"
+            fault = PutStatus.MESSAGE_ILLEGAL, text
+        if fault is not None:
+            return self._reject(append, *fault)
+        append.size = total
+        return True
+
+    def _fault(self, body: bytes, properties: bytes) -> tuple[PutStatus, str] | None:
+        """Why one message can never be stored; None if it can."""
+        if len(properties) > PROPERTIES_BYTES_MAX:
+            text = f"properties of {len(properties)} bytes; {PROPERTIES_BYTES_MAX} is the most"
+            return PutStatus.PROPERTIES_SIZE_EXCEEDED, text
+        if b"\0" in properties:
+            # Recovery recognizes a torn record by its zeros.
+            return PutStatus.MESSAGE_ILLEGAL, "a zero byte in properties"
+        if len(body) > self._body_bytes_max:
+            text = f"a body of {counted(len(body), 'byte')}; {self._body_bytes_max} is the most"
+            return PutStatus.MESSAGE_ILLEGAL, text
+        return None
+
+    def _reject(self, append: Append, status: PutStatus, text: str) -> bool:
+        self._answer([append], status, text)
+        return False
+
+    # Writing
+
+    def _write(self, appends: list[Append]) -> None:
+        if not appends:
+            return
+        base = self._log.end
+        store_ms = max(self._last_ms, self._clock.now_ms())
+        items = self._items(appends)
+        try:
+            data, sizes = encode_records(items, base, store_ms, self._store_host)
+        except (OverflowError, struct.error):
+            self._take_back(appends)
+            self._write(self._without_misfits(appends))
+            return
+        began = self._loop.time()
+        try:
+            self._log.append(data)
+        except OSError as error:
+            self._take_back(appends)
+            self._answer(appends, _status_of(error), f"the log cannot be written: {error}")
+            return
+        if (self._loop.time() - began) * 1000 >= self._config.append_busy_ms:
+            self._shed(self._loop.time() - began)
+        self._last_ms = store_ms
+        self._fill(appends, sizes, base, store_ms)
+        self.written.count += len(sizes)
+        self.written.bytes += len(data)
+        if self._waits_for_flush:
+            self._wait_for_flush(appends, data, base, began)
+        else:
+            self.written.took(len(sizes), self._loop.time() - began)
+            self._dispatch(data, base)
+            self._answer(appends, PutStatus.PUT_OK)
+
+    def _items(self, appends: list[Append]) -> list[RecordItem]:
+        """Give each message its queue offset."""
+        items: list[RecordItem] = []
+        by_name = self._queues.by_name
+        for append in appends:
+            key = append.topic, append.queue_id
+            queue = by_name.get(key) or self._queues.at(*key)
+            kind = append.sys_flag & TRANSACTION_MASK
+            counts = 1 if kind in (0, TRANSACTION_COMMIT) else 0
+            offset = append.queue_offset = queue.next if counts else 0
+            single = ((append.flag, append.body, append.properties),)
+            batch: Sequence[tuple[int, bytes, bytes]] = append.batch or single
+            for flag, body, properties in batch:
+                items.append(
+                    (
+                        queue.topic_bytes,
+                        append.queue_id,
+                        offset,
+                        flag,
+                        append.sys_flag,
+                        append.born_ms,
+                        append.born_host,
+                        append.reconsume_times,
+                        append.prepared_offset,
+                        body,
+                        properties,
+                    )
+                )
+                offset += counts
+            if counts:
+                queue.next = offset
+        return items
+
+    def _without_misfits(self, appends: list[Append]) -> list[Append]:
+        """Refuse appends with a number too large for its field, found by encoding each alone."""
+        fitting: list[Append] = []
+        for append in appends:
+            items = self._items([append])
+            self._take_back([append])
+            try:
+                encode_records(items, 0, 0, self._store_host)
+            except (OverflowError, struct.error) as error:
+                self._reject(append, PutStatus.MESSAGE_ILLEGAL, f"a field is too large: {error}")
+            else:
+                fitting.append(append)
+        return fitting
+
+    def _take_back(self, appends: list[Append]) -> None:
+        """Undo `_items`: the next appends get these queue offsets."""
+        for append in reversed(appends):
+            if append.sys_flag & TRANSACTION_MASK in (0, TRANSACTION_COMMIT):
+                self._queues.at(append.topic, append.queue_id).next = append.queue_offset
+            append.queue_offset = -1
+
+    def _fill(self, appends: list[Append], sizes: list[int], base: int, store_ms: int) -> None:
+        at, number = base, 0
+        for append in appends:
+            append.store_ms = store_ms
+            append.physical_offset = at
+            if append.batch is None:
+                at += append.size
+                number += 1
+                continue
+            for _ in append.batch:
+                append.physical_offsets.append(at)
+                at += sizes[number]
+                number += 1
+
+    def _dispatch(self, data: bytes, base: int) -> None:
+        walk = walk_records(data, base, len(data) + BLANK_BYTES, False)
+        assert walk.end == base + len(data), "what was written can be read"
+        self._dispatcher.feed(walk.records, walk.end)
+
+    def _dispatch_flushed(self, data: bytes, base: int) -> None:
+        self._dispatch(data, base)
+        self._undispatched -= 1
+        if not self._undispatched:
+            self._waits_for_flush = self._config.flush == "SYNC_FLUSH"
+
+    # Files
+
+    def _roll(self, rest: list[Append]) -> bool:
+        """Continue in the next file; False if `rest` waits for it or was refused."""
+        if self._log.spare is None:
+            self._hold(rest)
+            self.make_spare()
+            return False
+        try:
+            self._log.roll()
+        except OSError as error:
+            self._answer(rest, _status_of(error), f"the log file cannot be closed: {error}")
+            return False
+        self.make_spare()
+        return True
+
+    # Flow control
+
+    def _shed(self, seconds: float) -> None:
+        """A write took too long: refuse for a moment the appends that came in meanwhile."""
+        self._shed_until = self._loop.time() + SHED_SECONDS
+        self._stall = (
+            f"[PCBUSY_CLEAN_QUEUE]{BUSY}: writing to the log took {seconds * 1000:.0f} ms, "
+            f"osPageCacheBusyTimeOutMills is {self._config.append_busy_ms}"
+        )
+        log.warning("%s", self._stall)
+
+    def _hold(self, rest: list[Append]) -> None:
+        """Let appends wait for the next file, for a limited time."""
+        self._held = True
+        self._staged = rest + self._staged
+        self._arrivals = [self._loop.time()] * len(self._staged)
+        self._loop.call_later(LOOK_SECONDS, self._look_at_held)
+
+    def _look_at_held(self) -> None:
+        """Refuse appends that waited too long; with a limit of 0 all may wait."""
+        if not self._held:
+            return
+        waited_max = self._config.queue_wait_max_ms / 1000 or float("inf")
+        now = self._loop.time()
+        late = bisect_right(self._arrivals, now - waited_max)
+        if late:
+            count, waited_ms = len(self._staged), (now - self._arrivals[0]) * 1000
+            refused, self._staged = self._staged[:late], self._staged[late:]
+            del self._arrivals[:late]
+            text = (
+                f"[TIMEOUT_CLEAN_QUEUE]{BUSY}, period in queue: {waited_ms:.0f}ms, size of queue: "
+                f"{count}: the next log file is still being made, waitTimeMillsInSendQueue is "
+                f"{self._config.queue_wait_max_ms}"
+            )
+            self._answer(refused, PutStatus.PAGECACHE_BUSY, text)
+        self._loop.call_later(LOOK_SECONDS, self._look_at_held)
+
+    def make_spare(self) -> None:
+        """Start making the next file before it is needed."""
+        if self._making is None and self._log.spare is None:
+            self._making = self._loop.create_task(self._make())
+
+    async def _make(self) -> None:
+        failure: OSError | None = None
+        try:
+            self._log.spare = await self._offload.run(self._log.make_spare, self._log.limit)
+        except OSError as error:
+            log.warning("the next log file cannot be made: %s", error)
+            failure = error
+        self._making = None
+        if self._held:
+            self._held = False
+            self._arrivals.clear()
+            if failure is not None:
+                staged, self._staged = self._staged, []
+                text = f"the next log file cannot be made: {failure}"
+                self._answer(staged, PutStatus.CREATE_FILE_FAILED, text)
+            elif not self._scheduled:
+                self._schedule()
+
+    # Answering
+
+    def _wait_for_flush(self, appends: list[Append], data: bytes, base: int, began: float) -> None:
+        end = self._log.end
+        flushed = self._flusher.flushed
+        # Readers must not see what a power cut could take back.
+        self._undispatched += 1
+        flushed.park(end, lambda: self._dispatch_flushed(data, base))
+        patient = [append for append in appends if append.wait]
+        if patient:
+            timeout = self._config.sync_flush_timeout_ms / 1000
+            waiting = AppendBatch(patient, began)
+            waiting.timer = self._loop.call_later(timeout, self._expire, waiting)
+            self._waiting[waiting] = None
+            waiting.parked = flushed.park(end, lambda: self._settle(waiting))
+        self._flusher.request(end)
+        hasty = [append for append in appends if not append.wait]
+        self._answer(hasty, PutStatus.PUT_OK)
+
+    def _settle(self, waiting: AppendBatch) -> None:
+        waiting.let_go()
+        del self._waiting[waiting]
+        self.written.took(len(waiting.appends), self._loop.time() - waiting.began)
+        self._answer(waiting.appends, PutStatus.PUT_OK)
+
+    def _expire(self, waiting: AppendBatch) -> None:
+        waiting.let_go()
+        del self._waiting[waiting]
+        text = f"not flushed within {self._config.sync_flush_timeout_ms} ms"
+        self._answer(waiting.appends, PutStatus.FLUSH_DISK_TIMEOUT, text)
+
+    def refuse_waiting(self, reason: str) -> None:
+        """Refuse all appends that still wait for the flush: it will not come."""
+        waiting, self._waiting = self._waiting, {}
+        for one in waiting:
+            one.let_go()
+            self._answer(one.appends, PutStatus.SERVICE_NOT_AVAILABLE, reason)
+
+    def _answer(self, appends: list[Append], status: PutStatus, error: str = "") -> None:
+        if not status.is_stored:
+            self.written.failed += len(appends)
+        for append in appends:
+            append.status, append.error = status, error
+            try:
+                append.reply(append)
+            except Exception:  # one failing callback must not stop the others
+                log.exception("the reply to an append failed")
+
+    async def drain(self) -> None:
+        """Write all accepted appends, and wait for the next file if they need it."""
+        while self._staged or self._making is not None:
+            if self._making is not None:
+                await asyncio.wait([self._making])
+            else:
+                self._turn()
+
+
+def _status_of(error: OSError) -> PutStatus:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return PutStatus.SERVICE_NOT_AVAILABLE if full else PutStatus.UNKNOWN_ERROR
