@@ -1,1 +1,4 @@
-"""The name server: an almost stateless route registry. `table` decides, `app` acts."""
+"""The name server: a registry of routes that brokers renew.
+
+`table` decides, `handlers` answer requests, `app` starts and stops it. Only `kv` is on disk.
+"""
