@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from gantrymq.base import upkeep
 from gantrymq.base.background import Background
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.disk import OsDisk
@@ -146,7 +145,7 @@ async def run_broker(
         background.keep_up(lambda: _announce(announcer, announced))
         stack.push_async_callback(announcer.unregister)
         for seconds, save in parts.feature.saves:
-            background.every(seconds, save, upkeep.pause)
+            background.every(seconds, save, may_be_late=True)
         yield Broker(address, config, store, registry, parts.delays, parts.timers, announced)
 
 
