@@ -230,7 +230,7 @@ class TestDelivery:
                 await asyncio.sleep(10)
                 disk.fault = None
                 await asyncio.sleep(2)
-                return await all_bodies(cluster), cluster.broker().timers.lateness.max_ms
+                return await all_bodies(cluster), cluster.broker().timers.delivery.lateness.max_ms
 
         found, late = simulate(story)
 
@@ -319,10 +319,10 @@ class TestLiveTraffic:
                 for start in range(0, BURST, 1_000):
                     sends = (at(peer, due, b"%d" % n) for n in range(start, start + 1_000))
                     await asyncio.gather(*sends)
-                while not timers.delivered:
+                while not timers.delivery.delivered:
                     await asyncio.sleep(0.001)
                 slowest, answered = 0.0, 0
-                while timers.delivered < BURST:
+                while timers.delivery.delivered < BURST:
                     begin = loop.time()
                     assert 0 == (await live.send("live", b"now")).code
                     slowest = max(slowest, loop.time() - begin)
@@ -608,7 +608,7 @@ class TestRetention:
                         await cluster.stop_broker()
                         await cluster.start_broker()
                         await asyncio.sleep(1)
-                waiting = len(cluster.broker().timers.schedule)
+                waiting = len(cluster.broker().timers.waiting.schedule)
                 clock.shift_ms = month - 3_000_000
                 await asyncio.sleep(3_000)
                 found = await everything(cluster)

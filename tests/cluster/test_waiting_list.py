@@ -169,7 +169,7 @@ class TestWaitingList:
             async with cluster.producer() as producer, cluster.admin() as admin:
                 await producer.send(Message("orders", b"x", delay=3_600))
                 timers = cluster.broker().timers
-                await timers.read.reach(1)
+                await timers.follower.read.reach(1)
                 (address,) = (await admin.masters()).values()
                 figures = await admin.broker_runtime(address)
 

@@ -128,7 +128,7 @@ class TimerHandler:
         self, connection: Connection, h: RecallRequest, handle: RecallHandle
     ) -> Refusal | None:
         """Store the recall, unless it is stored already; returns why it could not be."""
-        recalls, key = self._timers.recalls, f"{handle.topic}+{handle.msg_id}"
+        recalls, key = self._timers.waiting.recalls, f"{handle.topic}+{handle.msg_id}"
         if await recalls.holds(key):
             return None
         now_ms = self._clock.now_ms()

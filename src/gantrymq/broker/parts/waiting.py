@@ -7,6 +7,8 @@ from gantrymq.broker.parts.feature import Feature, joined
 from gantrymq.broker.parts.shared import Shared
 from gantrymq.broker.waiting.delay_levels import DelayService
 from gantrymq.broker.waiting.redirect import SystemTopicRedirect
+from gantrymq.broker.waiting.timer.checkpoint import TimerCheckFile
+from gantrymq.broker.waiting.timer.delivery import TimerTarget
 from gantrymq.broker.waiting.timer.levels import LevelMover
 from gantrymq.broker.waiting.timer.roll import Roller
 from gantrymq.broker.waiting.timer.service import SAVE_SECONDS, TimerService
@@ -31,13 +33,12 @@ def build_waiting(shared: Shared, redirect: SystemTopicRedirect) -> WaitingParts
     )
     timers = TimerService(
         store,
-        ports.disk,
-        ports.offload,
         ports.clock,
-        path=f"{config.store_path_root_dir}/config/timercheck",
-        precision_ms=config.timer_precision_ms,
-        topics=topics,
-        stats=shared.stats,
+        TimerCheckFile(
+            ports.disk, ports.offload, f"{config.store_path_root_dir}/config/timercheck"
+        ),
+        TimerTarget(store, topics, shared.stats),
+        config.timer_precision_ms,
     )
     view = WaitingView(store, delays, timers, ports.clock, shared.host)
     handler = TimerHandler(config, store, shared.registry, redirect, timers, view, ports.clock)

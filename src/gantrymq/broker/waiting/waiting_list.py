@@ -105,10 +105,8 @@ class WaitingView:
     # levels
 
     async def _level(self, level: int, look: _Look) -> WaitingRoom:
-        at, end = (
-            self._delays.position(level),
-            self._store.queues.max_offset(SCHEDULE_TOPIC, level - 1),
-        )
+        at = self._delays.position(level)
+        end = self._store.queues.max_offset(SCHEDULE_TOPIC, level - 1)
         count, scanned, name, next_ms = max(0, end - at), 0, f"level {level}", 0
         named: list[WaitingMessage] = []
         while at < end and scanned < SCAN_MAX:
@@ -135,9 +133,8 @@ class WaitingView:
     # timer
 
     async def _timer(self, look: _Look) -> WaitingRoom:
-        timers = self._timers
-        schedule, next_ms, soonest = timers.schedule, timers.schedule.head_ms or 0, list[int]()
-        count = 0
+        schedule, recalls = self._timers.waiting.schedule, self._timers.waiting.recalls
+        next_ms, soonest, count = schedule.head_ms or 0, list[int](), 0
         for piece in schedule.pieces():
             wanted: list[int] = []
             for number in piece:
@@ -155,16 +152,16 @@ class WaitingView:
         await self._name(look, [Entry.unpack(number) for number in soonest])
         for (topic, room), row in list(look.topics.items()):
             if room == TIMER:
-                recalled = timers.recalls.count(topic)
+                recalled = recalls.count(topic)
                 row.count, count = row.count - recalled, count - recalled
                 if row.count <= 0:
                     del look.topics[topic, room]
                 await asyncio.sleep(0)
-        return self._room(TIMER, max(0, count), next_ms, timers.lateness)
+        return self._room(TIMER, max(0, count), next_ms, self._timers.delivery.lateness)
 
     async def _name(self, look: _Look, entries: list[Entry]) -> None:
         while entries:
-            records, looked_at = await self._timers.intake.pick(
+            records, looked_at = await self._timers.queue.pick(
                 [entry.offset for entry in entries], SCAN_BYTES
             )
             for entry in entries[:looked_at]:
@@ -172,6 +169,6 @@ class WaitingView:
                 if record is None:
                     continue
                 topic = destination(record.properties)[0]
-                if not await self._timers.is_void(entry.offset, record.properties, topic):
+                if not await self._timers.waiting.is_void(entry.offset, record.properties, topic):
                     look.messages.append(self._message(record, TIMER, entry.due_ms))
             entries = entries[looked_at:]

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from gantrymq.base.disk import Disk, parent_of
 from gantrymq.base.layout import I64, U32, Bytes8, byte_layout
+from gantrymq.base.offload import Offload
 
 
 class TimerNumbers(NamedTuple):
@@ -23,7 +24,7 @@ class TimerNumbers(NamedTuple):
     flushed: I64
     """A position in RocketMQ's timer log; 0, as we write none."""
     queue_offset: I64
-    """From where RocketMQ reads the intake queue: no message before it waits."""
+    """From where RocketMQ reads the timer topic: no message before it waits."""
     slave_queue_offset: I64
     """The same for slaves."""
     state_version: I64
@@ -40,9 +41,9 @@ class TimerOwn(NamedTuple):
     mark: Bytes8
     """`gantrymq`."""
     low: I64
-    """No message of the intake queue before this offset waits."""
+    """No message of the timer topic before this offset waits."""
     offset: I64
-    """The intake queue was read up to here."""
+    """The timer topic was read up to here."""
     crc: U32
     """CRC-32 of RocketMQ's part: when it fits no more, RocketMQ has had the store."""
 
@@ -66,6 +67,10 @@ class TimerCheck(NamedTuple):
     counter: int = 0
     saved_ms: int = 0
 
+    def covers(self, offset: int, due_ms: int) -> bool:
+        """Whether a message of the timer topic is counted as delivered."""
+        return offset < self.offset and due_ms <= self.read_ms
+
     def encode(self) -> bytes:
         numbers = _LAYOUT.pack(self.read_ms, 0, self.low, self.low, 0, self.saved_ms, self.counter)
         own = _OWN.pack(_OWN_MARK, self.low, self.offset, zlib.crc32(numbers))
@@ -83,6 +88,21 @@ class TimerCheck(NamedTuple):
             if own.mark == _OWN_MARK and own.crc == zlib.crc32(data[: _LAYOUT.size]):
                 low, offset = own.low, own.offset
         return cls(numbers.read_ms, offset, low, numbers.counter, numbers.saved_ms)
+
+
+class TimerCheckFile:
+    """The file in the folder of a store; it is written off the event loop."""
+
+    def __init__(self, disk: Disk, offload: Offload, path: str) -> None:
+        self._disk, self._offload, self._path = disk, offload, path
+
+    def load(self) -> TimerCheck:
+        """The progress in the file; none if there is no file."""
+        return load_check(self._disk, self._path)
+
+    async def save(self, check: TimerCheck) -> None:
+        """Write the file; durable when this returns."""
+        await self._offload.run(save_check, self._disk, self._path, check)
 
 
 def load_check(disk: Disk, path: str) -> TimerCheck:

@@ -11,7 +11,7 @@ from gantrymq.base.plurals import counted
 from gantrymq.broker.stored_copies import put_all
 from gantrymq.broker.waiting.delay_levels import DelayService
 from gantrymq.broker.waiting.timer.delivered import with_out_ms
-from gantrymq.broker.waiting.timer.intake import QUEUE
+from gantrymq.broker.waiting.timer.timer_queue import QUEUE
 from gantrymq.broker.waiting.waiting_record import waiting_records
 from gantrymq.model import SCHEDULE_TOPIC, TIMER_TOPIC
 from gantrymq.store.append import Append, ReadResult, ReadStatus

@@ -12,9 +12,9 @@ from typing import Final
 from gantrymq.base.plurals import counted
 from gantrymq.broker.stored_copies import put_all
 from gantrymq.broker.waiting.timer.delivered import rolled_properties
-from gantrymq.broker.waiting.timer.intake import QUEUE
 from gantrymq.broker.waiting.timer.schedule import RECALL, Entry
 from gantrymq.broker.waiting.timer.service import TimerService
+from gantrymq.broker.waiting.timer.timer_queue import QUEUE
 from gantrymq.broker.waiting.waiting_record import WaitingRecord, destination
 from gantrymq.model import TIMER_TOPIC
 from gantrymq.store.append import Append
@@ -39,9 +39,9 @@ class Roller:
         if not timers.is_ready:
             return False
         stop = await self._store.reads.first_offset_at(TIMER_TOPIC, QUEUE, upto)
-        if stop > timers.read.value:
+        if stop > timers.follower.read.value:
             return False  # not all of them are in the schedule yet
-        timers.done = set()
+        timers.waiting.delivered = set()
         try:
             before, waiting = self.rolled, await self._waiting_below(stop)
             at = 0
@@ -50,14 +50,14 @@ class Roller:
                 if not moved:
                     return False
                 at += moved
-            for _ in timers.schedule.compact():
+            for _ in timers.waiting.schedule.compact():
                 await asyncio.sleep(0)
             await self._store.sync()
         except OSError as error:
             log.error("waiting messages cannot be copied out of old log files: %s", error)
             return False
         finally:
-            timers.done = None
+            timers.waiting.delivered = None
         if self.rolled > before:
             said = counted(self.rolled - before, "waiting message")
             log.info("%s copied out of old log files", said)
@@ -65,8 +65,8 @@ class Roller:
 
     async def _waiting_below(self, stop: int) -> list[Entry]:
         """The waiting messages before an offset of the timer topic, in log order."""
-        async with self._timers.slices:
-            pieces = self._timers.schedule.pieces()
+        async with self._timers.waiting.lock:
+            pieces = self._timers.waiting.schedule.pieces()
         found: list[Entry] = []
         for piece in pieces:
             entries = (Entry.unpack(number) for number in piece)
@@ -79,14 +79,14 @@ class Roller:
 
         Delivery is locked out meanwhile, so each message is delivered once: before, or as its copy.
         """
-        timers = self._timers
-        async with timers.slices:
-            assert timers.done is not None
+        timers, waiting = self._timers, self._timers.waiting
+        async with waiting.lock:
+            assert waiting.delivered is not None
             offsets = [entry.offset for entry in entries]
-            records, looked_at = await timers.intake.pick(offsets, ROLL_BYTES_MAX)
+            records, looked_at = await timers.queue.pick(offsets, ROLL_BYTES_MAX)
             gone, copies = list[int](), list[Append]()
             for entry in entries[:looked_at]:
-                if entry.offset in timers.done or entry.offset not in records:
+                if entry.offset in waiting.delivered or entry.offset not in records:
                     continue
                 copy = await self._copy(entry, records[entry.offset])
                 if copy is None:
@@ -96,16 +96,16 @@ class Roller:
             refused = await put_all(self._store, copies)
             stored = [copy for copy in copies if copy.status.is_stored]
             end = max((copy.queue_offset + 1 for copy in stored), default=0)
-            if not await timers.taken_in(end):
+            if not await timers.follower.reach(end):
                 return 0
-            timers.schedule.drop(gone + [copy.prepared_offset - 1 for copy in stored])
+            waiting.schedule.drop(gone + [copy.prepared_offset - 1 for copy in stored])
             self.rolled += len(stored)
             return 0 if refused else looked_at
 
     async def _copy(self, entry: Entry, record: WaitingRecord) -> Append | None:
         found = record.properties
         topic, _ = destination(found)
-        if await self._timers.is_void(entry.offset, found, topic):
+        if await self._timers.waiting.is_void(entry.offset, found, topic):
             return None
         stored = rolled_properties(found, entry.due_ms - self._precision_ms)
         copy = record.copy(TIMER_TOPIC, QUEUE, stored)

@@ -11,7 +11,7 @@ from gantrymq.store.engine import Store
 QUEUE: Final = 0
 
 
-class Intake:
+class TimerQueue:
     """The one queue of the timer topic."""
 
     def __init__(self, store: Store) -> None:
