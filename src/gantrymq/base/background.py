@@ -32,6 +32,10 @@ class Background:
         """Each ends the pause of one periodic work."""
         self._stopped = False
 
+    def __len__(self) -> int:
+        """How many tasks are under way."""
+        return len(self._tasks)
+
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a task that runs once."""
         task = asyncio.get_running_loop().create_task(work)
@@ -66,6 +70,10 @@ class Background:
     async def finish(self) -> None:
         """Stop, and wait for what is under way instead of cancelling it; services never end."""
         self.stop()
+        await self.wait()
+
+    async def wait(self) -> None:
+        """Wait for the tasks under way; for owners that have neither periodic work nor services."""
         await asyncio.gather(*self._others(), return_exceptions=True)
 
     async def close(self) -> None:

@@ -121,7 +121,7 @@ async def run_broker(
             for listener in parts.feature.on_lost:
                 listener(connection)
 
-        stack.push_async_callback(policy.saved)
+        stack.push_async_callback(policy.close)
         for prepare in parts.feature.opening:
             await prepare()
         for close in parts.feature.closing:

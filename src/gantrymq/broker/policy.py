@@ -1,11 +1,11 @@
 """Which topics and groups clients may use, and how topics and groups are created."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
 
 import msgspec
 
+from gantrymq.base.background import Background
 from gantrymq.base.plurals import counted
 from gantrymq.broker.announce import Announcer
 from gantrymq.broker.errors import BadRequest, GroupMissing, NotPermitted, TopicMissing
@@ -83,7 +83,7 @@ class Policy:
         announcer: Announcer,
     ) -> None:
         self._config, self._registry, self._announcer = config, registry, announcer
-        self._saves: dict[asyncio.Task[None], None] = {}
+        self._saves = Background("the tables of topics and groups")
 
     # settings
 
@@ -214,11 +214,8 @@ class Policy:
             except OSError:
                 log.exception("a table could not be saved; the next change tries again")
 
-        task = asyncio.get_running_loop().create_task(run())
-        self._saves[task] = None
-        task.add_done_callback(lambda done: self._saves.pop(done, None))
+        self._saves.spawn(run())
 
-    async def saved(self) -> None:
+    async def close(self) -> None:
         """Wait until every change made so far is on disk."""
-        if self._saves:
-            await asyncio.wait(list(self._saves))
+        await self._saves.finish()

@@ -1,12 +1,11 @@
 """The name server's parts, put together."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from gantrymq.base import upkeep
+from gantrymq.base.background import Background
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.disk import Disk, OsDisk
 from gantrymq.base.network import Network, TcpNetwork
@@ -62,19 +61,21 @@ async def run_nameserver(
 
     server = Server(handlers.routes(), network or TcpNetwork(), on_lost=forget)
     port = await server.start(config.bind_address, config.listen_port)
-    async with asyncio.TaskGroup() as tasks:
-        scan = tasks.create_task(_expire_silent(table, clock, config))
-        try:
-            yield NameServer(port, table, config)
-        finally:
-            scan.cancel()
-            await server.stop()
-            if threads is not None:
-                threads.close()
+    background = Background(f"the name server on port {port}")
+    background.every(
+        lambda: config.scan_not_active_broker_interval / 1000,
+        lambda: _expire_silent(table, clock),
+        may_be_late=True,
+    )
+    try:
+        yield NameServer(port, table, config)
+    finally:
+        await background.close()
+        await server.stop()
+        if threads is not None:
+            threads.close()
 
 
-async def _expire_silent(table: RouteTable, clock: WallClock, config: NameServerConfig) -> None:
-    while True:
-        await upkeep.pause(config.scan_not_active_broker_interval / 1000)
-        for address in table.expire(clock.now_ms()):
-            log.warning("broker %s dropped: silent for too long", address)
+async def _expire_silent(table: RouteTable, clock: WallClock) -> None:
+    for address in table.expire(clock.now_ms()):
+        log.warning("broker %s dropped: silent for too long", address)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Hashable
 from functools import partial
 
+from gantrymq.base.background import Background
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.broker.errors import BadRequest, InvalidParameter, TooLate, TooManyLent
@@ -56,7 +57,7 @@ class PopHandler:
         self.config, self._checks, self.taking = config, checks, taking
         self._log, self._reviver, self._stats, self._clock = revive_log, reviver, stats, clock
         self.pops, self.notifications, self._filters = pops, notifications, filters
-        self._cold: dict[asyncio.Task[None], None] = {}
+        self._background = Background("pops that read from disk")
         self.pop = with_fields(p.PopResponse(), self._pop)
         self.notify = with_fields(p.NotificationResponse(), self._notify)
         self.polling = with_fields(p.PollingInfoResponse(), self._polling)
@@ -114,9 +115,7 @@ class PopHandler:
         except OSError as error:
             self._fail(pop, taken, error)
             return True
-        task = asyncio.ensure_future(self._run_cold(pop, taken, steps, cold))
-        self._cold[task] = None
-        task.add_done_callback(lambda done: self._cold.pop(done, None))
+        self._background.spawn(self._run_cold(pop, taken, steps, cold))
         return True
 
     async def _run_cold(
@@ -305,6 +304,10 @@ class PopHandler:
         connection.reply(command, ext=p.PollingInfoResponse(polling_num=count).to_ext())
 
     # end of held requests
+
+    async def close(self) -> None:
+        """Wait for the pops that read from disk."""
+        await self._background.finish()
 
     def release_all(self) -> None:
         """Answer every held request, because the broker stops."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable
 
+from gantrymq.base.background import Background
 from gantrymq.base.watermark import Parked
 from gantrymq.broker.errors import (
     BadRequest,
@@ -81,7 +82,7 @@ class PullHandler:
         self._policy, self._sessions, self._filters = policy, sessions, filters
         self._stats = stats
         self._held: dict[HeldPull, None] = {}
-        self._cold: dict[asyncio.Task[None], None] = {}
+        self._background = Background("pulls that read from disk")
 
     def pull(self, connection: Connection, command: Command) -> None:
         """PULL_MESSAGE (11) and LITE_PULL_MESSAGE (361): answer at once, or hold the pull.
@@ -204,9 +205,7 @@ class PullHandler:
         if isinstance(outcome, ReadResult):
             self._settle(pull, outcome)
         else:
-            task = asyncio.ensure_future(self._serve_cold(pull, outcome))
-            self._cold[task] = None
-            task.add_done_callback(lambda done: self._cold.pop(done, None))
+            self._background.spawn(self._serve_cold(pull, outcome))
 
     async def _serve_cold(self, pull: HeldPull, outcome: Awaitable[ReadResult]) -> None:
         begun = pull.connection.loop.time()
@@ -320,6 +319,10 @@ class PullHandler:
     @property
     def held(self) -> int:
         return len(self._held)
+
+    async def close(self) -> None:
+        """Wait for the pulls that read from disk."""
+        await self._background.finish()
 
     def release_all(self) -> None:
         """Answer every held pull, because the broker stops."""

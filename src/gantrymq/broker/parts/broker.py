@@ -107,6 +107,7 @@ def build_broker(shared: Shared) -> BrokerParts:
         ),
         on_lost=(pull.forget, clients.forget),
         on_stop=(pull.release_all,),
+        closing=(pull.close,),
         on_settings=(send.take_settings, redirect.take_settings),
     )
     feature = joined(waiting.feature, transactions.feature, own, pop.feature, epochs.feature)

@@ -64,7 +64,7 @@ def build_pop(shared: Shared, sessions: Sessions, filters: Filters) -> PopParts:
         saves=((config.flush_consumer_offset_interval / 1000, lambda: _save(order, clock)),),
         on_lost=(pop.forget,),
         on_stop=(pop.release_all, routes.close),
-        closing=(lambda: _close(log, store, order, clock),),
+        closing=(lambda: _close(log, store, order, clock), pop.close),
         on_settings=(reviver.settings_changed,),
     )
     return PopParts(

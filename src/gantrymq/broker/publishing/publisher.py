@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+from gantrymq.base.background import Background
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.broker.errors import BadRequest, Busy
@@ -45,6 +46,7 @@ class EpochPublisher:
         self._redirect, self._stats = redirect, stats
         self._clock, self._is_disk_full = clock, is_disk_full
         self._running: dict[str, tuple[Copying, asyncio.Task[None]]] = {}
+        self._background = Background("publishing epochs")
 
     # after a start
 
@@ -115,8 +117,7 @@ class EpochPublisher:
         if writer in self._running:
             return
         copying = Copying(self._store, self._redirect, self._stats, intent, lowest, already)
-        task = asyncio.get_running_loop().create_task(self._run(writer, copying))
-        self._running[writer] = copying, task
+        self._running[writer] = copying, self._background.spawn(self._run(writer, copying))
 
     async def _run(self, writer: str, copying: Copying) -> None:
         note = Published(writer=writer, epoch=copying.intent.epoch)
@@ -139,11 +140,7 @@ class EpochPublisher:
 
     async def close(self) -> None:
         """Stop all copying; the next start resumes from the log."""
-        tasks = [task for _, task in self._running.values()]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await self._background.close()
 
     async def may_delete(self, upto: int) -> bool:
         """Whether retention may delete the log files below an offset.

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from gantrymq.base.background import Background
 from gantrymq.base.errors import GantryError
 from gantrymq.broker.errors import Busy
 from gantrymq.broker.stats import BrokerStats
@@ -83,22 +84,21 @@ class Endings:
     ) -> None:
         self._store, self._ledger, self._decisions = store, ledger, decisions
         self._redirect, self._stats = redirect, stats
-        self._reads: dict[asyncio.Task[None], None] = {}
+        self._reads = Background("commits that read from disk")
         self._writing = 0
 
     async def close(self) -> None:
         """Finish the accepted decisions, for at most 2 s, while the store still takes appends."""
         self._decisions.stop()
         deadline = asyncio.get_running_loop().time() + CLOSE_SECONDS_MAX
-        while self._reads or self._writing or self._decisions.is_busy:
+        while len(self._reads) or self._writing or self._decisions.is_busy:
             if asyncio.get_running_loop().time() > deadline:
                 log.warning(
                     "decisions about transactions are left behind; they are asked for again"
                 )
                 break
             await asyncio.sleep(0.001)
-        for task in self._reads:
-            task.cancel()
+        await self._reads.close()
 
     def commit(self, entry: Undecided, half_at: int, told: Told) -> None:
         """Store the message in its topic. `half_at` is the log offset that the producer named."""
@@ -109,9 +109,7 @@ class Endings:
         if len(self._reads) >= READS_MAX:
             entry.deciding = False
             raise Busy(f"[OVERLOAD]system busy: {READS_MAX} commits wait for the disk")
-        task = asyncio.get_running_loop().create_task(self._read_and_put(entry, half_at, told))
-        self._reads[task] = None
-        task.add_done_callback(self._reads.pop)
+        self._reads.spawn(self._read_and_put(entry, half_at, told))
 
     async def _read_and_put(self, entry: Undecided, half_at: int, told: Told) -> None:
         missing = Append(entry.topic, entry.queue_id, b"")

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+from gantrymq.base.background import Background
 from gantrymq.base.clock import WallClock
 from gantrymq.base.plurals import counted
 from gantrymq.broker.stats import BrokerStats
@@ -50,10 +51,12 @@ class DelayService:
         self._levels_ms, self._topics, self._stats = levels_ms, topics, stats
         self._seen: dict[int, tuple[int, float]] = {}
         """Where a level's queue ended at a moment of the loop's own time."""
-        self._under_way: dict[asyncio.Task[None], int] = {}
-        self._group: asyncio.TaskGroup | None = None
+        self._runs = Background("delay levels")
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._closing = False
+        """The task of each level that is not paused."""
+        self._deliveries: dict[int, Background] = {}
+        """The batches under way, by level."""
+        self._running = self._closing = False
         self._changed = asyncio.Event()
         """Set, and replaced, when there is another table."""
         self.lateness = {level: Lateness() for level in self.levels()}
@@ -89,20 +92,17 @@ class DelayService:
 
     async def run(self) -> None:
         """Deliver until cancelled."""
-        if self._under_way:  # left by a run that failed
-            await asyncio.wait(list(self._under_way))
+        await self._wait_for_deliveries()  # of a run that failed
         for level in self.levels():
             self._clamp(level)
-        async with asyncio.TaskGroup() as tasks:
-            self._group = tasks
+        self._running = True
+        try:
             for level in self.levels():
                 self.resume(level)
-            try:
-                await (
-                    asyncio.Event().wait()
-                )  # tasks of levels may be paused, and none ends by itself
-            finally:
-                self._group = None
+            await asyncio.Event().wait()  # levels may be paused, and none ends by itself
+        finally:
+            self._running = False
+            await self._runs.close()
 
     async def pause(self, level: int) -> None:
         """Deliver nothing of a level until `resume`."""
@@ -110,13 +110,17 @@ class DelayService:
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
-        begun = [work for work, of_level in self._under_way.items() if of_level == level]
-        if begun:
-            await asyncio.wait(begun)
+        if level in self._deliveries:
+            await self._deliveries[level].wait()
 
     def resume(self, level: int) -> None:
-        if self._group is not None and not self._closing:
-            self._tasks[level] = self._group.create_task(self._run_level(level))
+        """Deliver what is due of a level, from now on."""
+        if self._running and not self._closing:
+            self._tasks[level] = self._runs.spawn(self._run_level(level))
+
+    async def _wait_for_deliveries(self) -> None:
+        for deliveries in list(self._deliveries.values()):
+            await deliveries.wait()
 
     def skip_to(self, level: int, offset: int) -> None:
         """Move the progress of a paused level over messages that went to the timer."""
@@ -140,8 +144,7 @@ class DelayService:
     async def close(self) -> None:
         """Finish the batches under way and save progress."""
         self._closing = True
-        if self._under_way:
-            await asyncio.wait(list(self._under_way))
+        await self._wait_for_deliveries()
         try:
             await self._store.sync()
             await self._progress.save(dict(self._progress.table))
@@ -214,10 +217,9 @@ class DelayService:
 
     async def _finish(self, level: int, records: Sequence[WaitingRecord]) -> None:
         """Deliver in a task that a stop waits for: half a batch would come twice."""
-        task = asyncio.get_running_loop().create_task(self._deliver(level, records))
-        self._under_way[task] = level
-        task.add_done_callback(lambda done: self._under_way.pop(done, None))
-        await asyncio.shield(task)
+        if level not in self._deliveries:
+            self._deliveries[level] = Background(f"delay level {level}")
+        await asyncio.shield(self._deliveries[level].spawn(self._deliver(level, records)))
 
     async def _deliver(self, level: int, records: Sequence[WaitingRecord]) -> None:
         """Store messages in their real topics, in order; retry until they are stored.
