@@ -9,7 +9,7 @@ from epochs import TOPIC, publisher, visible, write
 from peer import Peer
 
 from gantrymq.base.errors import GantryError
-from gantrymq.broker.publishing.ledger import DAY_MS, HOLD_DAYS_MAX
+from gantrymq.broker.publishing.writer_table import DAY_MS, HOLD_DAYS_MAX
 from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.command import Command
 from gantrymq.testing.cluster import Cluster

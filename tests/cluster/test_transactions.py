@@ -10,7 +10,7 @@ import pytest
 from peer import Peer, Run, bodies, messages
 
 from gantrymq.base.clock import WallClock
-from gantrymq.broker.transactions import ledger
+from gantrymq.broker.transactions import half_messages
 from gantrymq.client.produce.check_back import Unfinished
 from gantrymq.model import CHECK_MAX_TOPIC, HALF_TOPIC, OP_HALF_TOPIC, Message
 from gantrymq.protocol import fastjson
@@ -487,7 +487,7 @@ class TestTrouble:
         """
         Too many undecided ones to keep: commits and questions take them from the log.
         """
-        monkeypatch.setattr(ledger, "KEPT_BYTES_MAX", 300)
+        monkeypatch.setattr(half_messages, "KEPT_BYTES_MAX", 300)
 
         async def work(cluster: Cluster) -> None:
             peer = await shop(cluster)
@@ -546,7 +546,7 @@ class TestTrouble:
         """
         SYSTEM_BUSY, as for every queue that is full; a decision makes room.
         """
-        monkeypatch.setattr(ledger, "UNDECIDED_MAX", 2)
+        monkeypatch.setattr(half_messages, "UNDECIDED_MAX", 2)
 
         async def work(cluster: Cluster) -> None:
             peer = await shop(cluster)

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 CONNECT_SECONDS_MAX = 3.0
 AGAIN_SECONDS = 3.0
 """After a name server was not reached; clients have no route to us until it is."""
-TOLD_SECONDS_MAX = 3.0
+ANNOUNCE_SECONDS_MAX = 3.0
 """How long whoever made a topic waits for the name servers."""
 LOST_SECONDS = 0.2
 """After a connection broke, until everything is announced anew."""
@@ -40,7 +40,7 @@ class Announcer:
         self._connections: dict[str, Connection] = {}
         self._silent: dict[str, str] = {}
         self._changed: dict[str, TopicConfig] = {}
-        self._told: list[asyncio.Future[None]] = []
+        self._waiting_callers: list[asyncio.Future[None]] = []
         """Resolved when everything that has changed so far is announced."""
         self._wake = asyncio.Event()
         self._forgotten = False
@@ -54,14 +54,14 @@ class Announcer:
     async def announce(self, topic: TopicConfig) -> None:
         """Announce one topic, and return when the name servers have it.
 
-        The wait ends after `TOLD_SECONDS_MAX`: a name server that does not answer by then learns of
-        the topic when it is back.
+        The wait ends after `ANNOUNCE_SECONDS_MAX`: a name server that does not answer by then
+        learns of the topic when it is back.
         """
         self.topic_changed(topic)
-        told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._told.append(told)
+        announced: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting_callers.append(announced)
         with suppress(TimeoutError):
-            await asyncio.wait_for(told, TOLD_SECONDS_MAX)
+            await asyncio.wait_for(announced, ANNOUNCE_SECONDS_MAX)
 
     async def run(self) -> None:
         """Announce changes and, every `registerNameServerPeriod` (10 to 60 s), everything."""
@@ -74,7 +74,7 @@ class Announcer:
             finally:
                 again.cancel()
             self._wake.clear()
-            told, self._told = self._told, []
+            callers, self._waiting_callers = self._waiting_callers, []
             if self._forgotten:
                 self._forgotten = False
                 await self.register_all()
@@ -82,7 +82,7 @@ class Announcer:
             else:
                 changed, self._changed = self._changed, {}
                 await self._to_each(changed)
-            for waiting in told:
+            for waiting in callers:
                 if not waiting.done():
                     waiting.set_result(None)
 

@@ -62,5 +62,5 @@ class TooLate(GantryError):
     code = ResponseCode.POLLING_TIMEOUT
 
 
-class TooManyLent(GantryError):
+class TooManyPopped(GantryError):
     code = ResponseCode.POLLING_FULL

@@ -8,10 +8,10 @@ from gantrymq.broker.policy import Policy
 from gantrymq.broker.pop.acks import AckAnswer, Acks
 from gantrymq.broker.pop.checkpoints import PopCheckpoint
 from gantrymq.broker.pop.checks import INVISIBLE_MS_MAX, illegal_queue, with_fields
+from gantrymq.broker.pop.long_polling import PopLongPolling
 from gantrymq.broker.pop.order import OrderTable
 from gantrymq.broker.pop.revive_log import ReviveLog
-from gantrymq.broker.pop.reviving import Reviver
-from gantrymq.broker.pop.waiting import PollRooms
+from gantrymq.broker.pop.reviver import Reviver
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.tables.registry import Registry
 from gantrymq.protocol import calls as c
@@ -46,7 +46,7 @@ class AckHandler:
         revive_log: ReviveLog,
         reviver: Reviver,
         order: OrderTable,
-        pops: PollRooms,
+        pops: PopLongPolling,
         clock: WallClock,
     ) -> None:
         self._config, self._store, self._policy = config, store, policy

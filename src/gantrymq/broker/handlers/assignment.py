@@ -2,7 +2,7 @@
 
 from gantrymq.broker.errors import NotPermitted, TopicMissing
 from gantrymq.broker.policy import Policy
-from gantrymq.broker.pop.sharing import STRATEGIES, share, share_for_pop
+from gantrymq.broker.pop.assignment import STRATEGIES, assign_for_pop, share
 from gantrymq.broker.pop.topic_routes import TopicRoutes
 from gantrymq.broker.subscriptions.sessions import Sessions
 from gantrymq.broker.tables.registry import Registry
@@ -60,7 +60,7 @@ class AssignmentHandler:
         clients = group.client_ids
         if mode.mode == "POP":
             shared = mode.pop_share_queue_num
-            return share_for_pop(strategy, asked.client_id, queues, clients, shared)
+            return assign_for_pop(strategy, asked.client_id, queues, clients, shared)
         return share(strategy, asked.client_id, queues, clients)
 
     async def set_mode(self, connection: Connection, command: Command) -> Command:

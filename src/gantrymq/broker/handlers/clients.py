@@ -111,7 +111,7 @@ class ClientHandler:
     def _report(self, group: str) -> None:
         """Log each new subscription conflict once: such members lose messages."""
         known = self._sessions.consumers.get(group)
-        for conflict in known.accord.news() if known is not None else ():
+        for conflict in known.member_subscriptions.news() if known is not None else ():
             self._stats.count("subscriptionConflicts")
             log.warning(
                 "group %s does not agree: %s. %s",
@@ -244,7 +244,7 @@ def _conflicts(group: ConsumerGroup) -> list[SubscriptionConflict]:
             refused=conflict.refused,
             topic=conflict.topic,
         )
-        for conflict in group.accord.conflicts
+        for conflict in group.member_subscriptions.conflicts
     ]
 
 

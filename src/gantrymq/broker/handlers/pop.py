@@ -7,13 +7,13 @@ from functools import partial
 from gantrymq.base.background import Background
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
-from gantrymq.broker.errors import BadRequest, InvalidParameter, TooLate, TooManyLent
+from gantrymq.broker.errors import BadRequest, InvalidParameter, TooLate, TooManyPopped
 from gantrymq.broker.pop.checks import INVISIBLE_MS_MAX, PopChecks, with_fields
+from gantrymq.broker.pop.long_polling import PopLongPolling
+from gantrymq.broker.pop.pop_reader import PoppedBatch, PopReader, PopResult, PopSpec, Steps
+from gantrymq.broker.pop.retry_records import with_receipts
 from gantrymq.broker.pop.revive_log import ReviveLog
-from gantrymq.broker.pop.reviving import Reviver
-from gantrymq.broker.pop.rewritten import under_own_topic
-from gantrymq.broker.pop.taking import Lent, Steps, Taken, Taking, Wish
-from gantrymq.broker.pop.waiting import PollRooms
+from gantrymq.broker.pop.reviver import Reviver
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.subscriptions.pull_filter import EVERYTHING, Filters, PullFilter
@@ -45,16 +45,16 @@ class PopHandler:
         self,
         config: BrokerConfig,
         checks: PopChecks,
-        taking: Taking,
+        reader: PopReader,
         revive_log: ReviveLog,
         reviver: Reviver,
-        pops: PollRooms,
-        notifications: PollRooms,
+        pops: PopLongPolling,
+        notifications: PopLongPolling,
         filters: Filters,
         stats: BrokerStats,
         clock: WallClock,
     ) -> None:
-        self.config, self._checks, self.taking = config, checks, taking
+        self.config, self._checks, self.reader = config, checks, reader
         self._log, self._reviver, self._stats, self._clock = revive_log, reviver, stats, clock
         self.pops, self.notifications, self._filters = pops, notifications, filters
         self._background = Background("pops that read from disk")
@@ -82,7 +82,7 @@ class PopHandler:
         ordered = bool(h.order)
         if not ordered:
             self._checks.retryable(h.topic, h.consumer_group)
-        want = Wish(
+        spec = PopSpec(
             h.topic,
             h.consumer_group,
             h.queue_id,
@@ -98,66 +98,66 @@ class PopHandler:
         left_ms = min(h.poll_time, born_ms + h.poll_time - now_ms)
         deadline = connection.loop.time() + max(0, left_ms) / 1000
         if not ordered and len(self._log.open) >= OPEN_MAX:
-            raise TooManyLent(f"{OPEN_MAX} pops are not acknowledged yet: ack some first")
-        HeldPop(self, connection, command, want, deadline).attempt()
+            raise TooManyPopped(f"{OPEN_MAX} pops are not acknowledged yet: ack some first")
+        HeldPop(self, connection, command, spec, deadline).attempt()
 
     def _filter(self, h: p.PopRequest) -> PullFilter:
         if not h.exp:
             return EVERYTHING
         return self._filters.of_request(h.consumer_group, h.topic, h.exp_type, h.exp)
 
-    def run(self, pop: "HeldPop", taken: Taken, steps: Steps) -> bool:
+    def run(self, pop: "HeldPop", result: PopResult, steps: Steps) -> bool:
         """Read the queues; False if there is certainly no message for this pop."""
         try:
             cold = next(steps)
         except StopIteration:
-            return self._settle(pop, taken)
+            return self._settle(pop, result)
         except OSError as error:
-            self._fail(pop, taken, error)
+            self._fail(pop, result, error)
             return True
-        self._background.spawn(self._run_cold(pop, taken, steps, cold))
+        self._background.spawn(self._run_cold(pop, result, steps, cold))
         return True
 
     async def _run_cold(
-        self, pop: "HeldPop", taken: Taken, steps: Steps, cold: Awaitable[ReadResult]
+        self, pop: "HeldPop", result: PopResult, steps: Steps, cold: Awaitable[ReadResult]
     ) -> None:
         try:
             while True:
                 cold = steps.send(await cold)
         except StopIteration:
-            self._settle(pop, taken)
+            self._settle(pop, result)
         except OSError as error:
             steps.close()
-            self._fail(pop, taken, error)
+            self._fail(pop, result, error)
         finally:
             self.pops.wake(pop.topic, pop.group)
 
-    def _fail(self, pop: "HeldPop", taken: Taken, error: OSError) -> None:
+    def _fail(self, pop: "HeldPop", result: PopResult, error: OSError) -> None:
         """A read failed: messages that other queues gave can be popped again."""
-        for lent in taken.lent:
-            self.taking.give_back(pop.group, lent)
+        for batch in result.batches:
+            self.reader.give_back(pop.group, batch)
         pop.refuse(ResponseCode.SYSTEM_ERROR, f"reading the store failed: {error}")
 
-    def _settle(self, pop: "HeldPop", taken: Taken) -> bool:
+    def _settle(self, pop: "HeldPop", result: PopResult) -> bool:
         """Store the checkpoints and answer; without messages hold the request or answer "none"."""
-        if taken.lent:
-            if pop.want.ordered:
-                self._answer(pop, taken, taken.lent)
+        if result.batches:
+            if pop.spec.ordered:
+                self._answer(pop, result, result.batches)
             else:
-                self._remember(pop, taken)
+                self._remember(pop, result)
             return True
         loop = pop.connection.loop
         if not pop.connection.open:
             pop.stop()
         elif loop.time() >= pop.deadline:
-            self._answer(pop, taken, [])
-        elif taken.look_again:
+            self._answer(pop, result, [])
+        elif result.look_again:
             loop.call_soon(pop.attempt)
             return True
         elif not self.pops.has_place(pop):
-            self._answer(pop, taken, [], ResponseCode.POLLING_FULL)
+            self._answer(pop, result, [], ResponseCode.POLLING_FULL)
         else:
-            self.pops.hold(pop, taken.watch, self._at(pop.connection, taken.opens_ms))
+            self.pops.hold(pop, result.watch, self._at(pop.connection, result.opens_ms))
         return False
 
     def _at(self, connection: Connection, at_ms: int | None) -> float | None:
@@ -166,81 +166,81 @@ class PopHandler:
             return None
         return connection.loop.time() + max(0, at_ms - self._clock.now_ms()) / 1000
 
-    def _remember(self, pop: "HeldPop", taken: Taken) -> None:
+    def _remember(self, pop: "HeldPop", result: PopResult) -> None:
         """Store the checkpoints; then answer with the messages whose checkpoint is in the log."""
-        left = len(taken.lent)
-        good: list[Lent] = []
+        left = len(result.batches)
+        good: list[PoppedBatch] = []
         errors: list[str] = []
 
-        def stored(lent: Lent, record: Append) -> None:
+        def stored(batch: PoppedBatch, record: Append) -> None:
             nonlocal left
             left -= 1
-            assert lent.checkpoint is not None
-            assert lent.move is not None
+            assert batch.checkpoint is not None
+            assert batch.move is not None
             if record.status.is_stored:
-                lent.move.safe_behind(record.physical_offset + record.size)
-                self._reviver.look(lent.checkpoint.due_ms)
-                good.append(lent)
+                batch.move.safe_behind(record.physical_offset + record.size)
+                self._reviver.look(batch.checkpoint.due_ms)
+                good.append(batch)
             else:
-                self.taking.give_back(pop.group, lent)
+                self.reader.give_back(pop.group, batch)
                 errors.append(record.error or record.status.name)
             if not left and good:
-                self._answer(pop, taken, good)
+                self._answer(pop, result, good)
             elif not left:
                 pop.refuse(ResponseCode.SYSTEM_ERROR, f"nothing can be popped: {errors[0]}")
 
-        for lent in taken.lent:
-            assert lent.checkpoint is not None
-            self._log.put(lent.checkpoint, partial(stored, lent))
+        for batch in result.batches:
+            assert batch.checkpoint is not None
+            self._log.put(batch.checkpoint, partial(stored, batch))
 
     def _answer(
         self,
         pop: "HeldPop",
-        taken: Taken,
-        lent: list[Lent],
+        result: PopResult,
+        batches: list[PoppedBatch],
         empty: ResponseCode = ResponseCode.POLLING_TIMEOUT,
     ) -> None:
         pop.stop()
-        want = pop.want
-        portions = [one.portion for one in lent]
+        spec = pop.spec
+        portions = [one.portion for one in batches]
         head = p.PopResponse(
-            pop_time=taken.pop_ms,
-            invisible_time=want.invisible_ms,
-            revive_qid=taken.revive_queue,
-            rest_num=taken.rest,
+            pop_time=result.pop_ms,
+            invisible_time=spec.invisible_ms,
+            revive_qid=result.revive_queue,
+            rest_num=result.rest,
             start_offset_info=start_info(portions),
             msg_offset_info=offset_info(portions),
-            order_count_info=_order_counts(lent) if want.ordered else None,
+            order_count_info=_order_counts(batches) if spec.ordered else None,
         )
-        body = b"".join(self._body(want, taken, one) for one in lent)
-        if lent:
-            self._stats.get(want.topic, want.group, taken.count, len(body))
+        body = b"".join(self._body(spec, result, one) for one in batches)
+        if batches:
+            self._stats.get(spec.topic, spec.group, result.count, len(body))
         else:
             self._stats.get_missed += 1
         pop.connection.reply(
             pop.command,
-            ResponseCode.SUCCESS if lent else empty,
+            ResponseCode.SUCCESS if batches else empty,
             ext=head.to_ext(),
-            remark="FOUND" if lent else "NO_MESSAGE_IN_QUEUE",
+            remark="FOUND" if batches else "NO_MESSAGE_IN_QUEUE",
             body=body,
         )
 
-    def _body(self, want: Wish, taken: Taken, lent: Lent) -> bytes:
+    def _body(self, spec: PopSpec, result: PopResult, batch: PoppedBatch) -> bytes:
         """The records of one queue; those of a retry topic under the topic that was asked for."""
-        flag, queue_id, start, _ = lent.portion
-        if flag == NORMAL or lent.topic == want.topic:
-            return lent.body
+        flag, queue_id, start, _ = batch.portion
+        if flag == NORMAL or batch.topic == spec.topic:
+            return batch.body
         handle = Handle(
             start,
-            taken.pop_ms,
-            want.invisible_ms,
-            taken.revive_queue,
+            result.pop_ms,
+            spec.invisible_ms,
+            result.revive_queue,
             flag,
             self.config.broker_name,
             queue_id,
             start,
         )
-        return under_own_topic(lent.body, want.topic, handle)
+        return with_receipts(batch.body, spec.topic, handle)
 
     # PEEK_MESSAGE
 
@@ -254,8 +254,8 @@ class PopHandler:
             return response(command, error.code, ext=blank, remark=str(error))
         limit = max(0, min(h.max_msg_nums, POP_MESSAGES_MAX))
         size = self.config.max_transfer_bytes_on_message_in_memory
-        want = Wish(h.topic, h.consumer_group, h.queue_id, limit, size)
-        body, rest = await self.taking.peek(want)
+        spec = PopSpec(h.topic, h.consumer_group, h.queue_id, limit, size)
+        body, rest = await self.reader.peek(spec)
         found = ResponseCode.SUCCESS if body else ResponseCode.PULL_NOT_FOUND
         answer = response(command, found, ext=p.PopResponse(rest_num=rest).to_ext(), body=body)
         answer.remark = "FOUND" if body else "NO_MESSAGE_IN_QUEUE"
@@ -269,7 +269,7 @@ class PopHandler:
         self._checks.allowed(h.topic, h.consumer_group, h.queue_id, connection.address)
         if not h.order:
             self._checks.retryable(h.topic, h.consumer_group)
-        want = Wish(
+        spec = PopSpec(
             h.topic,
             h.consumer_group,
             h.queue_id,
@@ -281,11 +281,11 @@ class PopHandler:
         now_ms = self._clock.now_ms()
         left_ms = min(h.poll_time, (h.born_time or now_ms) + h.poll_time - now_ms)
         deadline = connection.loop.time() + max(0, left_ms) / 1000
-        HeldNotification(self, connection, command, want, deadline).attempt()
+        HeldNotification(self, connection, command, spec, deadline).attempt()
 
     def look(self, asked: "HeldNotification") -> bool:
         """Answer or hold a notification; True if there are messages."""
-        found, seen = self.taking.has_messages(asked.want)
+        found, seen = self.reader.has_messages(asked.spec)
         full = False
         if not found and asked.connection.loop.time() < asked.deadline:
             full = not self.notifications.has_place(asked)
@@ -333,21 +333,21 @@ class _Held:
         handler: PopHandler,
         connection: Connection,
         command: Command,
-        want: Wish,
+        spec: PopSpec,
         deadline: float,
     ) -> None:
         self._handler, self.connection, self.command = handler, connection, command
-        self.want, self.deadline = want, deadline
-        self.topic, self.group, self.queue_id = want.topic, want.group, want.queue_id
+        self.spec, self.deadline = spec, deadline
+        self.topic, self.group, self.queue_id = spec.topic, spec.group, spec.queue_id
         self.timer: asyncio.TimerHandle | None = None
         if command.flag & ONEWAY_FLAG:
             raise BadRequest("a pop without an answer would only hide messages")
 
     @property
     def kind(self) -> Hashable:
-        want = self.want
+        spec = self.spec
         # Every pop of a 5.x client is an attempt of its own; only ordered ones find less by it.
-        return want.queue_id, want.expression, want.ordered, want.attempt if want.ordered else None
+        return spec.queue_id, spec.expression, spec.ordered, spec.attempt if spec.ordered else None
 
     def stop(self) -> None:
         """Cancel the timer of the deadline."""
@@ -360,8 +360,8 @@ class HeldPop(_Held):
     """A POP_MESSAGE request that is being served."""
 
     def attempt(self) -> bool:
-        taken = self._handler.taking.begin(self.want.ordered)
-        return self._handler.run(self, taken, self._handler.taking.take(self.want, taken))
+        result = self._handler.reader.begin(self.spec.ordered)
+        return self._handler.run(self, result, self._handler.reader.take(self.spec, result))
 
     def expire(self) -> None:
         self.deadline = 0.0
@@ -388,8 +388,8 @@ class HeldNotification(_Held):
         self.connection.reply(self.command, ext=answer.to_ext())
 
 
-def _order_counts(lent: list[Lent]) -> str:
+def _order_counts(batches: list[PoppedBatch]) -> str:
     return ";".join(
         order_info(one.portion.flag, one.portion.queue_id, one.counts, one.portion.offsets)
-        for one in lent
+        for one in batches
     )

@@ -7,10 +7,10 @@ repeat any request at any time: only the first one has an effect.
 
 from gantrymq.broker.errors import BadRequest, NotPermitted
 from gantrymq.broker.publishing.journal import NoteJournal
-from gantrymq.broker.publishing.ledger import WriterTable
-from gantrymq.broker.publishing.notes import Decided, Enrolled, PreparedNote
+from gantrymq.broker.publishing.notes import DecidedNote, EnrolledNote, PreparedNote
 from gantrymq.broker.publishing.publisher import EpochPublisher
 from gantrymq.broker.publishing.staged import check_share
+from gantrymq.broker.publishing.writer_table import WriterTable
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.tables.registry import Registry
 from gantrymq.model import GROUP_BYTES_MAX, WRITE
@@ -35,29 +35,29 @@ class PublishHandler:
         config: BrokerConfig,
         store: Store,
         registry: Registry,
-        ledger: WriterTable,
+        writers: WriterTable,
         journal: NoteJournal,
-        press: EpochPublisher,
+        publisher: EpochPublisher,
     ) -> None:
         self._config, self._store, self._registry = config, store, registry
-        self._ledger, self._journal, self._press = ledger, journal, press
+        self._writers, self._journal, self._publisher = writers, journal, publisher
 
     async def state(self, connection: Connection, command: Command) -> Command:
         """GET_WRITER_STATE (40101): the last epochs that a writer decided and published."""
         h = c.GET_WRITER_STATE.request.parse(command.ext)
         self._check_writer(h.writer)
-        return response(command, body=fastjson.dumps(self._ledger.find(h.writer).state))
+        return response(command, body=fastjson.dumps(self._writers.find(h.writer).state))
 
     async def prepare(self, connection: Connection, command: Command) -> Command:
         """PREPARE_EPOCH (40102): check that a share can be published, and make that durable."""
         h = self._parsed(command)
         share = read_share(command.body)
         lowest = await check_share(self._store, self._registry.topics, share)
-        known = self._ledger.find(h.writer).coordinator
+        known = self._writers.find(h.writer).coordinator
         if not known and h.coordinator != self._config.broker_name:
-            await self._journal.write(Enrolled(writer=h.writer, coordinator=h.coordinator))
-        self._agree(h, self._ledger.find(h.writer).coordinator or h.coordinator)
-        if share and self._ledger.find(h.writer).published < h.epoch:
+            await self._journal.write(EnrolledNote(writer=h.writer, coordinator=h.coordinator))
+        self._agree(h, self._writers.find(h.writer).coordinator or h.coordinator)
+        if share and self._writers.find(h.writer).published < h.epoch:
             await self._journal.write(PreparedNote(writer=h.writer, epoch=h.epoch, lowest=lowest))
             if self._store.log_min > lowest:  # retention was faster than the note
                 await check_share(self._store, self._registry.topics, share)
@@ -68,7 +68,7 @@ class PublishHandler:
         """DECIDE_EPOCH (40103): commit an epoch; answers the decision that holds."""
         h = self._parsed(command)
         wanted = read_decision(command.body)
-        entry = self._ledger.find(h.writer)
+        entry = self._writers.find(h.writer)
         self._agree(h, entry.coordinator or h.coordinator)
         if h.coordinator != self._config.broker_name:
             raise BadRequest(f"decisions of {h.writer} are kept by {h.coordinator}, not here")
@@ -79,20 +79,22 @@ class PublishHandler:
                     "publish it before the next one"
                 )
             await self._decide(h, wanted)
-            entry = self._ledger.find(h.writer)
+            entry = self._writers.find(h.writer)
             self._agree(h, entry.coordinator)
         holds = entry.decision if entry.decided == h.epoch else None
         await self._journal.durable()
         return response(command, body=fastjson.dumps(holds or EpochDecision()))
 
     async def _decide(self, h: EpochRequest, wanted: EpochDecision) -> None:
-        note = Decided(writer=h.writer, epoch=h.epoch, coordinator=h.coordinator, decision=wanted)
+        note = DecidedNote(
+            writer=h.writer, epoch=h.epoch, coordinator=h.coordinator, decision=wanted
+        )
         await self._journal.write(note)
 
     async def publish(self, connection: Connection, command: Command) -> Command:
         """PUBLISH_EPOCH (40104): make a share visible; answers whether all of it is."""
         h = self._parsed(command)
-        progress = await self._press.publish(h.writer, h.epoch, read_share(command.body))
+        progress = await self._publisher.publish(h.writer, h.epoch, read_share(command.body))
         return response(command, body=fastjson.dumps(progress))
 
     # checks

@@ -113,7 +113,7 @@ class ResetHandler:
 
     def _nudge(self, h: ResetRequest) -> None:
         """Send the reset to members that have not pulled since: they may be full or stuck."""
-        table = self._resets.untold(h.group, h.topic)
+        table = self._resets.unread(h.group, h.topic)
         members = self._sessions.consumers.get(h.group)
         if table and members is not None:
             self._tell(members, h, table, as_list=False)

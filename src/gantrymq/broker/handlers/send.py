@@ -23,7 +23,7 @@ from gantrymq.broker.transactions.half import (
     producer_group,
     without_half_mark,
 )
-from gantrymq.broker.transactions.ledger import HalfMessageTable
+from gantrymq.broker.transactions.half_messages import HalfMessageTable
 from gantrymq.broker.waiting.redirect import DELAY_MARK, TIMER_MARK, SystemTopicRedirect
 from gantrymq.kernel import find_property, read_send
 from gantrymq.model import RETRY_PREFIX, TIMER_TOPIC, WRITE, TopicConfig, dead_topic
@@ -58,7 +58,7 @@ CODES = {
 _OK = PutStatus.PUT_OK
 
 
-class Sent(Append):
+class SendAppend(Append):
     """An append that came from a client, with the connection and the request to answer."""
 
     __slots__ = ("command", "connection", "echo_queue_id", "held", "uniq_key")
@@ -104,12 +104,12 @@ class SendHandler:
         registry: Registry,
         policy: Policy,
         redirect: SystemTopicRedirect,
-        ledger: HalfMessageTable,
+        half_messages: HalfMessageTable,
         stats: BrokerStats,
         rng: random.Random,
         store_host: bytes,
     ) -> None:
-        self._ledger = ledger
+        self._half_messages = half_messages
         self._config, self._store, self._registry = config, store, registry
         self._policy, self._redirect, self._stats, self._rng = policy, redirect, stats, rng
         self._store_host = store_host
@@ -158,7 +158,9 @@ class SendHandler:
             return
         name, queue_id, flag, sys_flag, born_ms, reconsumed, stored, uniq_key, waits = plain
         queue_id = self._queue_of(topic, queue_id, connection)
-        message = Sent(connection, command, name, queue_id, flag, sys_flag, born_ms, reconsumed)
+        message = SendAppend(
+            connection, command, name, queue_id, flag, sys_flag, born_ms, reconsumed
+        )
         message.properties, message.uniq_key, message.wait = stored, uniq_key, waits
         self._put(message)
 
@@ -170,7 +172,7 @@ class SendHandler:
         if (
             bare is None
             or not group
-            or self._ledger.full
+            or self._half_messages.full
             or self._config.reject_transaction_message
         ):
             return False
@@ -180,7 +182,9 @@ class SendHandler:
             return False
         name, queue_id, flag, sys_flag, born_ms, reconsumed, stored, uniq_key, waits = plain
         queue_id = self._queue_of(topic, queue_id, connection)
-        message = Sent(connection, command, name, queue_id, flag, sys_flag, born_ms, reconsumed)
+        message = SendAppend(
+            connection, command, name, queue_id, flag, sys_flag, born_ms, reconsumed
+        )
         message.properties, message.uniq_key, message.wait = stored, uniq_key, waits
         message.held = name, queue_id, group
         hide(message)
@@ -196,7 +200,7 @@ class SendHandler:
         queue_id = self._queue_of(topic, h.queue_id, connection)
         text = h.properties or ""
         reconsumed = h.reconsume_times or 0
-        message = Sent(
+        message = SendAppend(
             connection,
             command,
             h.topic,
@@ -221,15 +225,17 @@ class SendHandler:
         is_timed = message.topic == TIMER_TOPIC and not h.topic.startswith(RETRY_PREFIX)
         self._put(message, self._answer_timed if is_timed else None)
 
-    def _put_half(self, message: Sent, text: str, h: SendRequest | SendRequestV2) -> None:
+    def _put_half(self, message: SendAppend, text: str, h: SendRequest | SendRequestV2) -> None:
         """Store a half message in the half topic, where consumers cannot read it."""
         if self._config.reject_transaction_message:
             address = self._config.broker_ip1
             raise NotPermitted(f"the broker[{address}] sending transaction message is forbidden")
         if h.batch:
             raise IllegalMessage("a batch cannot be half of a transaction")
-        if self._ledger.full:
-            raise Busy(f"[OVERLOAD]system busy: {len(self._ledger)} transactions are undecided")
+        if self._half_messages.full:
+            raise Busy(
+                f"[OVERLOAD]system busy: {len(self._half_messages)} transactions are undecided"
+            )
         text = self._cleaned(message, text)
         if DELAY_MARK in text or TIMER_MARK in text:
             # It is redirected at the commit; but a delay that is not allowed is refused now.
@@ -243,14 +249,14 @@ class SendHandler:
         hide(message)
         self._put(message, self._half_answer)
 
-    def _half_answer(self, message: Sent) -> None:
+    def _half_answer(self, message: SendAppend) -> None:
         status = message.status
         if (status is _OK or status.is_stored) and message.held is not None:
-            self._ledger.hold(message, *message.held)
+            self._half_messages.hold(message, *message.held)
         self._answer(message)
 
     def _divert_to_dead(
-        self, message: Sent, command: Command, h: SendRequest | SendRequestV2, text: str
+        self, message: SendAppend, command: Command, h: SendRequest | SendRequestV2, text: str
     ) -> str:
         """Move a message to the dead letters if it was retried too often.
 
@@ -296,21 +302,21 @@ class SendHandler:
             )
         return queue_id
 
-    def _cleaned(self, message: Sent, text: str) -> str:
+    def _cleaned(self, message: SendAppend, text: str) -> str:
         """The properties without a POP receipt; sets `wait` and `uniq_key` for the answer."""
         text = _stored_form(text.encode()).decode()
         message.wait = properties.value_of(text, properties.WAIT) != "false"
         message.uniq_key = properties.value_of(text, properties.UNIQ_KEY)
         return text
 
-    def _fill(self, message: Sent, text: str) -> None:
+    def _fill(self, message: SendAppend, text: str) -> None:
         """Set the properties in the form in which they are stored, redirected if they must wait."""
         text = self._cleaned(message, text)
         if message.batch is None:
             text = self._redirect.redirect(message, text)
         message.properties = text.encode() + self._tail
 
-    def _put(self, message: Sent, reply: Callable[[Sent], None] | None = None) -> None:
+    def _put(self, message: SendAppend, reply: Callable[[SendAppend], None] | None = None) -> None:
         if self._waiting >= self._config.send_thread_pool_queue_capacity:
             raise Busy(
                 f"[OVERLOAD]system busy: waiting for the disk: {counted(self._waiting, 'send')}, "
@@ -320,7 +326,7 @@ class SendHandler:
         self._waiting += 1
         self._store.put(message)
 
-    def _answer_timed(self, message: Sent) -> None:
+    def _answer_timed(self, message: SendAppend) -> None:
         """Answer the send of a timer message with the handle by which it can be recalled."""
         command = message.command
         if not message.status.is_stored or command.flag & ONEWAY_FLAG:
@@ -343,7 +349,7 @@ class SendHandler:
             ext["recallHandle"] = RecallHandle(topic, name, due, message.uniq_key).encode()
         message.connection.reply(command, CODES[message.status], ext=ext)
 
-    def _answer(self, message: Sent) -> None:
+    def _answer(self, message: SendAppend) -> None:
         self._waiting -= 1
         status, command = message.status, message.command
         if status is not _OK and not status.is_stored:

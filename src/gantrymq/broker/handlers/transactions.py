@@ -7,9 +7,9 @@ from gantrymq.base.errors import GantryError, ProtocolError
 from gantrymq.broker.errors import BadRequest
 from gantrymq.broker.handlers.send import CODES
 from gantrymq.broker.stored_copies import copy_of, stored
-from gantrymq.broker.transactions.ending import Endings
 from gantrymq.broker.transactions.half import HALF_QUEUE, with_property
-from gantrymq.broker.transactions.ledger import HalfMessageTable, Undecided
+from gantrymq.broker.transactions.half_messages import HalfMessage, HalfMessageTable
+from gantrymq.broker.transactions.transaction_end import TransactionEnd
 from gantrymq.model import CHECK_MAX_TOPIC, HALF_TOPIC
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import properties
@@ -29,8 +29,8 @@ VERDICTS = (UNKNOWN, TRANSACTION_COMMIT, TRANSACTION_ROLLBACK)
 class TransactionHandler:
     """END_TRANSACTION (37) and RESUME_CHECK_HALF_MESSAGE (323)."""
 
-    def __init__(self, store: Store, ledger: HalfMessageTable, endings: Endings) -> None:
-        self._store, self._ledger, self._endings = store, ledger, endings
+    def __init__(self, store: Store, half_messages: HalfMessageTable, end: TransactionEnd) -> None:
+        self._store, self._half_messages, self._end = store, half_messages, end
 
     def end(self, connection: Connection, command: Command) -> None:
         """END_TRANSACTION (37): a producer commits or rolls back a half message.
@@ -46,15 +46,15 @@ class TransactionHandler:
         except GantryError as error:
             log.info("end of a transaction from %s refused: %s", connection.address, error)
             raise
-        told = None if command.flag & ONEWAY_FLAG else partial(_answer, connection, command)
+        on_end = None if command.flag & ONEWAY_FLAG else partial(_answer, connection, command)
         if verdict == TRANSACTION_COMMIT:
-            self._endings.commit(entry, physical, told)
+            self._end.commit(entry, physical, on_end)
         else:
-            self._endings.rollback(entry, told)
+            self._end.rollback(entry, on_end)
 
-    def _undecided(self, group: str, physical: int, offset: int) -> Undecided:
+    def _undecided(self, group: str, physical: int, offset: int) -> HalfMessage:
         """The half message that the request names. Raises if it is not open for a decision."""
-        entry = self._ledger.find(physical)
+        entry = self._half_messages.find(physical)
         if entry is None:
             raise BadRequest(
                 f"Find prepared transaction message failed: nothing undecided at {physical}"
@@ -83,7 +83,7 @@ class TransactionHandler:
             raise BadRequest(f"{copy.status.name}: {copy.error}")
         found = message.properties
         queue = found.get(properties.REAL_QUEUE, "0")
-        self._ledger.hold(
+        self._half_messages.hold(
             copy,
             found.get(properties.REAL_TOPIC, ""),
             int(queue) if queue.isdigit() else 0,

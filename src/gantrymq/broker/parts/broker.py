@@ -37,7 +37,7 @@ from gantrymq.broker.subscriptions.consumer_filters import SAVE_SECONDS
 from gantrymq.broker.subscriptions.pull_filter import Filters
 from gantrymq.broker.subscriptions.sessions import SCAN_SECONDS, Sessions
 from gantrymq.broker.tables.offset_resets import Resets
-from gantrymq.broker.transactions.ledger import HalfMessageTable
+from gantrymq.broker.transactions.half_messages import HalfMessageTable
 from gantrymq.broker.waiting.delay_levels import DelayService
 from gantrymq.broker.waiting.redirect import SystemTopicRedirect
 from gantrymq.broker.waiting.timer.service import TimerService
@@ -72,7 +72,7 @@ def build_broker(shared: Shared) -> BrokerParts:
     figures = Figures(
         config, store, stats, lambda: pull.held, waiting.delays, waiting.timers, clock
     )
-    send = _build_send(shared, redirect, transactions.ledger)
+    send = _build_send(shared, redirect, transactions.half_messages)
     handlers = Handlers(
         send=send,
         transactions=transactions.handler,
@@ -116,7 +116,7 @@ def build_broker(shared: Shared) -> BrokerParts:
 
 
 def _build_send(
-    shared: Shared, redirect: SystemTopicRedirect, ledger: HalfMessageTable
+    shared: Shared, redirect: SystemTopicRedirect, half_messages: HalfMessageTable
 ) -> SendHandler:
     return SendHandler(
         shared.config,
@@ -124,7 +124,7 @@ def _build_send(
         shared.registry,
         shared.policy,
         redirect,
-        ledger,
+        half_messages,
         shared.stats,
         shared.ports.rng,
         shared.host,

@@ -9,13 +9,13 @@ from gantrymq.broker.handlers.pop import PopHandler
 from gantrymq.broker.parts.feature import Feature
 from gantrymq.broker.parts.shared import Shared
 from gantrymq.broker.pop.checks import PopChecks
+from gantrymq.broker.pop.long_polling import PopLongPolling
 from gantrymq.broker.pop.order import OrderTable
+from gantrymq.broker.pop.pop_reader import PopReader
 from gantrymq.broker.pop.progress import SafeProgress
 from gantrymq.broker.pop.revive_log import ReviveLog
-from gantrymq.broker.pop.reviving import Reviver
-from gantrymq.broker.pop.taking import Taking
+from gantrymq.broker.pop.reviver import Reviver
 from gantrymq.broker.pop.topic_routes import TopicRoutes
-from gantrymq.broker.pop.waiting import PollRooms
 from gantrymq.broker.subscriptions.pull_filter import Filters
 from gantrymq.broker.subscriptions.sessions import Sessions
 from gantrymq.broker.tables.request_modes import ModeTable
@@ -43,13 +43,13 @@ def build_pop(shared: Shared, sessions: Sessions, filters: Filters) -> PopParts:
     order = OrderTable(ports.disk, ports.offload, directory)
     modes = ModeTable(config, ports.disk, ports.offload, directory)
     reviver = Reviver(config, log, store, registry, policy, shared.stats, clock)
-    taking = Taking(config, store, registry, progress, order, log, clock, ports.rng)
-    pops, notifications = PollRooms(config, store), PollRooms(config, store)
+    reader = PopReader(config, store, registry, progress, order, log, clock, ports.rng)
+    pops, notifications = PopLongPolling(config, store), PopLongPolling(config, store)
     routes = TopicRoutes(config, registry.topics, ports.network)
     pop = PopHandler(
         config,
         PopChecks(config, policy),
-        taking,
+        reader,
         log,
         reviver,
         pops,

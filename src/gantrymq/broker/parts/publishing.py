@@ -7,8 +7,8 @@ from gantrymq.broker.handlers.publishing import PublishHandler
 from gantrymq.broker.parts.feature import Feature
 from gantrymq.broker.parts.shared import Shared
 from gantrymq.broker.publishing.journal import SAVE_SECONDS, NoteJournal
-from gantrymq.broker.publishing.ledger import WriterTable
 from gantrymq.broker.publishing.publisher import EpochPublisher
+from gantrymq.broker.publishing.writer_table import WriterTable
 from gantrymq.broker.tables.registry import Topics
 from gantrymq.broker.waiting.redirect import SystemTopicRedirect
 from gantrymq.model import PUBLISH_TOPIC, READ, STAGE_TOPIC, WRITE, TopicConfig

@@ -7,15 +7,15 @@ from gantrymq.broker.parts.feature import Feature
 from gantrymq.broker.parts.shared import Shared
 from gantrymq.broker.subscriptions.sessions import Sessions
 from gantrymq.broker.transactions.checker import Checker
-from gantrymq.broker.transactions.ending import Endings
-from gantrymq.broker.transactions.ledger import HalfMessageTable
+from gantrymq.broker.transactions.half_messages import HalfMessageTable
 from gantrymq.broker.transactions.ops import Decisions
+from gantrymq.broker.transactions.transaction_end import TransactionEnd
 from gantrymq.broker.waiting.redirect import SystemTopicRedirect
 
 
 @dataclass(frozen=True)
 class TransactionParts:
-    ledger: HalfMessageTable
+    half_messages: HalfMessageTable
     handler: TransactionHandler
     feature: Feature
 
@@ -24,16 +24,16 @@ def build_transactions(
     shared: Shared, sessions: Sessions, redirect: SystemTopicRedirect
 ) -> TransactionParts:
     config, store, ports = shared.config, shared.store, shared.ports
-    ledger = HalfMessageTable(config.transaction_time_out, config.transaction_check_interval)
+    half_messages = HalfMessageTable(config.transaction_time_out, config.transaction_check_interval)
     decisions = Decisions(store, ports.clock, shared.host)
-    endings = Endings(store, ledger, decisions, redirect, shared.stats)
+    end = TransactionEnd(store, half_messages, decisions, redirect, shared.stats)
     checker = Checker(
         config,
         store,
         shared.registry.offsets,
         shared.policy,
         sessions,
-        ledger,
+        half_messages,
         decisions,
         ports.clock,
         ports.rng,
@@ -41,12 +41,12 @@ def build_transactions(
     )
 
     def take_times() -> None:
-        ledger.set_times(config.transaction_time_out, config.transaction_check_interval)
+        half_messages.set_times(config.transaction_time_out, config.transaction_check_interval)
 
     feature = Feature(
         opening=(checker.recover,),
         background=(checker.run,),
-        closing=(endings.close,),
+        closing=(end.close,),
         on_settings=(take_times,),
     )
-    return TransactionParts(ledger, TransactionHandler(store, ledger, endings), feature)
+    return TransactionParts(half_messages, TransactionHandler(store, half_messages, end), feature)

@@ -18,8 +18,8 @@ from gantrymq.base.files import load_text
 from gantrymq.base.offload import Offload
 from gantrymq.base.saved import SavedFile
 from gantrymq.broker.errors import BadRequest, Busy
-from gantrymq.broker.publishing.ledger import Saved, WriterTable
 from gantrymq.broker.publishing.notes import PROPERTIES, Note, encode, note_of
+from gantrymq.broker.publishing.writer_table import WriterFile, WriterTable
 from gantrymq.broker.stored_copies import HOPELESS
 from gantrymq.model import PUBLISH_TOPIC
 from gantrymq.protocol.record import decode_records
@@ -39,7 +39,7 @@ class NoteJournal:
     def __init__(
         self,
         store: Store,
-        ledger: WriterTable,
+        writers: WriterTable,
         *,
         disk: Disk,
         offload: Offload,
@@ -47,7 +47,7 @@ class NoteJournal:
         host: bytes,
         path: str,
     ) -> None:
-        self._store, self._ledger = store, ledger
+        self._store, self._writers = store, writers
         self._disk, self._clock, self._host, self._path = disk, clock, host, path
         self._file = SavedFile(disk, offload, path)
         self._saved_position = 0
@@ -58,7 +58,7 @@ class NoteJournal:
 
         def stored(append: Append) -> None:
             if append.status.is_stored:
-                self._ledger.apply(
+                self._writers.apply(
                     note, append.queue_offset, append.physical_offset, append.store_ms
                 )
             if not done.done():
@@ -92,19 +92,19 @@ class NoteJournal:
 
     async def recover(self) -> None:
         """Load the file, then apply every later note of the log."""
-        self._ledger.load(_load(self._disk, self._path))
+        self._writers.load(_load(self._disk, self._path))
         low, high = (
             self._store.queues.min_offset(PUBLISH_TOPIC, 0),
             self._store.queues.max_offset(PUBLISH_TOPIC, 0),
         )
-        at = min(max(self._ledger.position, low), high)
-        self._ledger.position = self._saved_position = at
+        at = min(max(self._writers.position, low), high)
+        self._writers.position = self._saved_position = at
         while at < self._store.queues.max_offset(PUBLISH_TOPIC, QUEUE):
             outcome = self._store.reads.pull(PUBLISH_TOPIC, QUEUE, at, READ_MESSAGES, READ_BYTES)
             pulled = outcome if isinstance(outcome, ReadResult) else await outcome
             if pulled.status is ReadStatus.FOUND:
                 for message in decode_records(pulled.body):
-                    self._ledger.apply(
+                    self._writers.apply(
                         note_of(message),
                         message.queue_offset,
                         message.physical_offset,
@@ -117,7 +117,7 @@ class NoteJournal:
 
     def needs_saving_below(self, position: int) -> bool:
         """Whether notes below a log offset are not in the file yet."""
-        if self._ledger.position == self._saved_position:
+        if self._writers.position == self._saved_position:
             return False
         queue = self._store.queues.get(PUBLISH_TOPIC, QUEUE)
         entry = queue.entry(self._saved_position) if queue is not None else None
@@ -125,20 +125,20 @@ class NoteJournal:
 
     async def save(self) -> None:
         """Write the table of writers to the file, after the log is durable."""
-        if self._ledger.position == self._saved_position:
+        if self._writers.position == self._saved_position:
             return
-        self._ledger.forget_idle(self._clock.now_ms())
-        position = self._ledger.position
-        text = msgspec.json.encode(self._ledger.saved()).decode()
+        self._writers.forget_idle(self._clock.now_ms())
+        position = self._writers.position
+        text = msgspec.json.encode(self._writers.saved()).decode()
         await self._store.sync()
         await self._file.save(text)
         self._saved_position = position
 
 
-_decode = msgspec.json.Decoder(Saved).decode
+_decode = msgspec.json.Decoder(WriterFile).decode
 
 
-def _load(disk: Disk, path: str) -> Saved:
+def _load(disk: Disk, path: str) -> WriterFile:
     """The saved table of writers, or its backup; an empty one if there never was any."""
     problems: list[str] = []
 
@@ -155,4 +155,4 @@ def _load(disk: Disk, path: str) -> Saved:
         return _decode(text)
     if problems:
         raise ConfigError(f"{path} and its backup cannot be read: {'; '.join(problems)}")
-    return Saved()
+    return WriterFile()

@@ -15,7 +15,7 @@ from gantrymq.protocol.record import StoredMessage
 log = logging.getLogger(__name__)
 
 
-class Enrolled(msgspec.Struct, frozen=True, kw_only=True, tag="enrolled"):
+class EnrolledNote(msgspec.Struct, frozen=True, kw_only=True, tag="enrolled"):
     """A writer's decisions are kept by another broker."""
 
     writer: str
@@ -35,7 +35,7 @@ class PreparedNote(msgspec.Struct, frozen=True, kw_only=True, tag="prepared"):
     """The log offset of the first staged message."""
 
 
-class Decided(msgspec.Struct, frozen=True, kw_only=True, tag="decided"):
+class DecidedNote(msgspec.Struct, frozen=True, kw_only=True, tag="decided"):
     """The commit of an epoch: it will be published, and nothing else under its name."""
 
     writer: str
@@ -48,7 +48,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, tag="decided"):
     """`{"shares": {BROKER: [STRETCH, ...]}}`: what each broker has to publish, in order."""
 
 
-class Intended(msgspec.Struct, frozen=True, kw_only=True, tag="intended"):
+class IntendedNote(msgspec.Struct, frozen=True, kw_only=True, tag="intended"):
     """This broker begins to publish its share; what follows in the log may be copies of it."""
 
     writer: str
@@ -59,7 +59,7 @@ class Intended(msgspec.Struct, frozen=True, kw_only=True, tag="intended"):
     """`[STRETCH, ...]`: what this broker has to publish, in order."""
 
 
-class Published(msgspec.Struct, frozen=True, kw_only=True, tag="published"):
+class PublishedNote(msgspec.Struct, frozen=True, kw_only=True, tag="published"):
     """All of this broker's share stands in its queues, in front of this note."""
 
     writer: str
@@ -68,14 +68,14 @@ class Published(msgspec.Struct, frozen=True, kw_only=True, tag="published"):
     """The number of the epoch."""
 
 
-Note = Enrolled | PreparedNote | Decided | Intended | Published
+Note = EnrolledNote | PreparedNote | DecidedNote | IntendedNote | PublishedNote
 
 PROPERTIES: Final = {
-    Enrolled: b"TAGS\x01enrolled\x02",
+    EnrolledNote: b"TAGS\x01enrolled\x02",
     PreparedNote: b"TAGS\x01prepared\x02",
-    Decided: b"TAGS\x01decided\x02",
-    Intended: b"TAGS\x01intended\x02",
-    Published: b"TAGS\x01published\x02",
+    DecidedNote: b"TAGS\x01decided\x02",
+    IntendedNote: b"TAGS\x01intended\x02",
+    PublishedNote: b"TAGS\x01published\x02",
 }
 """Tags only for people who look into the topic."""
 

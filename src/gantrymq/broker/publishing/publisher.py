@@ -10,11 +10,11 @@ from gantrymq.base.background import Background
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.broker.errors import BadRequest, Busy
-from gantrymq.broker.publishing.copying import Copying, copies_behind
 from gantrymq.broker.publishing.journal import NoteJournal
-from gantrymq.broker.publishing.ledger import Intent, WriterTable
-from gantrymq.broker.publishing.notes import Intended, Published
+from gantrymq.broker.publishing.notes import IntendedNote, PublishedNote
+from gantrymq.broker.publishing.share_copy import ShareCopy, copies_behind
 from gantrymq.broker.publishing.staged import StagedGone, check_share, lowest_place
+from gantrymq.broker.publishing.writer_table import Intent, WriterTable
 from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.tables.registry import Topics
 from gantrymq.broker.waiting.redirect import SystemTopicRedirect
@@ -28,13 +28,13 @@ WAIT_SECONDS: Final = 2.0
 
 
 class EpochPublisher:
-    """Runs one copying task for each share that is being published."""
+    """Runs one task for each share that is being published."""
 
     def __init__(
         self,
         store: Store,
         topics: Topics,
-        ledger: WriterTable,
+        writers: WriterTable,
         journal: NoteJournal,
         redirect: SystemTopicRedirect,
         stats: BrokerStats,
@@ -42,17 +42,17 @@ class EpochPublisher:
         clock: WallClock,
         is_disk_full: Callable[[], bool],
     ) -> None:
-        self._store, self._topics, self._ledger, self._journal = store, topics, ledger, journal
+        self._store, self._topics, self._writers, self._journal = store, topics, writers, journal
         self._redirect, self._stats = redirect, stats
         self._clock, self._is_disk_full = clock, is_disk_full
-        self._running: dict[str, tuple[Copying, asyncio.Task[None]]] = {}
+        self._running: dict[str, tuple[ShareCopy, asyncio.Task[None]]] = {}
         self._background = Background("publishing epochs")
 
     # after a start
 
     async def recover(self) -> None:
         """Resume the shares of an earlier run, after the last copy in the log."""
-        intents = self._ledger.intents
+        intents = self._writers.intents
         if not intents:
             return
         already = await copies_behind(
@@ -68,24 +68,24 @@ class EpochPublisher:
     async def publish(self, writer: str, epoch: int, share: Share) -> PublishProgress:
         """Publish a share, or join a running one; waits up to `WAIT_SECONDS` for its end."""
         give_up = asyncio.get_running_loop().time() + WAIT_SECONDS
-        while self._ledger.find(writer).published < epoch:
+        while self._writers.find(writer).published < epoch:
             running = self._running.get(writer)
             if running is None:
-                intent = self._ledger.find(writer).intent
+                intent = self._writers.find(writer).intent
                 if intent is None:
                     await self._begin(writer, epoch, share)
                 else:
                     await self._take_up(writer, intent)
                 continue
-            copying, task = running
+            copy, task = running
             left = give_up - asyncio.get_running_loop().time()
             await asyncio.wait([task], timeout=max(0.0, left))
-            if copying.failure is not None:
-                raise copying.failure
+            if copy.failure is not None:
+                raise copy.failure
             if task.cancelled():
                 raise Busy("the broker stops; it goes on after its next start")
             if not task.done():
-                return PublishProgress(done=False, copied=copying.copied, trouble=copying.trouble)
+                return PublishProgress(done=False, copied=copy.copied, trouble=copy.trouble)
         await self._journal.durable()
         return PublishProgress(done=True)
 
@@ -98,17 +98,17 @@ class EpochPublisher:
                 "other brokers may have published their part. It cannot be finished: go on with a "
                 "new writer id"
             ) from error
-        entry = self._ledger.find(writer)
+        entry = self._writers.find(writer)
         if entry.intent is None and entry.published < epoch:
-            await self._journal.write(Intended(writer=writer, epoch=epoch, share=share))
-            intent = self._ledger.find(writer).intent
+            await self._journal.write(IntendedNote(writer=writer, epoch=epoch, share=share))
+            intent = self._writers.find(writer).intent
             if intent is not None:
                 self._start(writer, intent, lowest)
 
     async def _take_up(self, writer: str, intent: Intent) -> None:
         """Start an intent that another request wrote and may not have started."""
         lowest = await lowest_place(self._store, intent.share)
-        if self._ledger.find(writer).intent is intent:
+        if self._writers.find(writer).intent is intent:
             self._start(writer, intent, lowest)
 
     def _start(
@@ -116,22 +116,22 @@ class EpochPublisher:
     ) -> None:
         if writer in self._running:
             return
-        copying = Copying(self._store, self._redirect, self._stats, intent, lowest, already)
-        self._running[writer] = copying, self._background.spawn(self._run(writer, copying))
+        copy = ShareCopy(self._store, self._redirect, self._stats, intent, lowest, already)
+        self._running[writer] = copy, self._background.spawn(self._run(writer, copy))
 
-    async def _run(self, writer: str, copying: Copying) -> None:
-        note = Published(writer=writer, epoch=copying.intent.epoch)
+    async def _run(self, writer: str, copy: ShareCopy) -> None:
+        note = PublishedNote(writer=writer, epoch=copy.intent.epoch)
         try:
-            await copying.run(lambda: self._journal.write(note))
+            await copy.run(lambda: self._journal.write(note))
         except GantryError as error:
             # The next PUBLISH_EPOCH answers it; the next start of the broker tries once more.
             log.error("epoch %d of writer %s: %s", note.epoch, writer, error)
-            copying.failure = error
+            copy.failure = error
             return
         except Exception as error:
             # Answered as well: without a failure the writer would repeat its request for ever.
             log.exception("epoch %d of writer %s cannot be published", note.epoch, writer)
-            copying.failure = BadRequest(
+            copy.failure = BadRequest(
                 f"epoch {note.epoch} of {writer} cannot be published before the next start of the "
                 f"broker: {type(error).__name__}: {error}"
             )
@@ -139,7 +139,7 @@ class EpochPublisher:
         del self._running[writer]
 
     async def close(self) -> None:
-        """Stop all copying; the next start resumes from the log."""
+        """Stop all copies; the next start resumes from the log."""
         await self._background.close()
 
     async def may_delete(self, upto: int) -> bool:
@@ -150,6 +150,6 @@ class EpochPublisher:
         """
         if self._journal.needs_saving_below(upto):
             await self._journal.save()
-        if any(copying.lowest < upto for copying, _ in self._running.values()):
+        if any(copy.lowest < upto for copy, _ in self._running.values()):
             return False
-        return self._is_disk_full() or not self._ledger.is_held(upto, self._clock.now_ms())
+        return self._is_disk_full() or not self._writers.is_held(upto, self._clock.now_ms())

@@ -1,4 +1,4 @@
-"""Staged messages: checks that a share is complete, and reads it for copying."""
+"""Staged messages: checks that a share is complete, and reads it to be copied."""
 
 import asyncio
 import struct
@@ -26,7 +26,7 @@ STRETCHES_MAX: Final = 100_000
 STRETCHES_PER_SLICE: Final = 64
 READ_BYTES_MAX: Final = 1 << 20
 READ_MESSAGES_MAX: Final = 1_000
-"""Of one slice of copying, so that the loop is free again within milliseconds."""
+"""Of one slice of a copy, so that the loop is free again within milliseconds."""
 
 _SIZE, _BODY_SIZE, _TEXT_SIZE = struct.Struct(">i"), struct.Struct(">i"), struct.Struct(">H")
 _MIDDLE, _AT_FLAG = struct.Struct(">i8xqi"), 16
@@ -50,7 +50,7 @@ StagedItem = tuple[int, BatchItem]
 
 
 class StagedMessages(NamedTuple):
-    """Some messages of a stretch, read for copying."""
+    """Some messages of a stretch, read to be copied."""
 
     first: StoredMessage
     """The first of them, from which all take what one send has in common."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gantrymq.broker.subscriptions.subscription_check import Accord, MemberConflict
+from gantrymq.broker.subscriptions.subscription_check import MemberConflict, MemberSubscriptions
 from gantrymq.model import Subscription
 from gantrymq.protocol.bodies import ConsumerData
 from gantrymq.remoting.connection import Connection
@@ -34,7 +34,7 @@ class ConsumerGroup:
     """As RocketMQ has it: one table for all, and the newest heartbeat wins."""
     wishes: dict[Connection, list[Subscription]] = field(default_factory=dict)
     """What each member said itself."""
-    accord: Accord = field(default_factory=Accord)
+    member_subscriptions: MemberSubscriptions = field(default_factory=MemberSubscriptions)
 
     @property
     def client_ids(self) -> list[str]:
@@ -74,7 +74,7 @@ class Sessions:
         group.members[connection] = client
         changed = known is None or known.client_id != client.client_id
         group.wishes[connection] = data.subscription_data_set
-        group.accord.hear(connection, client.client_id, data.subscription_data_set)
+        group.member_subscriptions.hear(connection, client.client_id, data.subscription_data_set)
         return self._subscribe(group, data.subscription_data_set) or changed
 
     def _subscribe(self, group: ConsumerGroup, wanted: Iterable[Subscription]) -> bool:
@@ -100,7 +100,7 @@ class Sessions:
         group = self.consumers.get(data.group_name)
         if group is None:
             return None
-        return group.accord.objection(
+        return group.member_subscriptions.objection(
             connection, client.client_id, data.subscription_data_set, client.heard, grace
         )
 
@@ -128,7 +128,7 @@ class Sessions:
         if known is None or known.members.pop(connection, None) is None:
             return False
         known.wishes.pop(connection, None)
-        known.accord.leave(connection)
+        known.member_subscriptions.leave(connection)
         if not known.members:
             del self.consumers[group]
         return True

@@ -14,10 +14,10 @@ from gantrymq.remoting.connection import Connection
 
 NOT_SUBSCRIBED = "(not subscribed)"
 FORGET_SECONDS = 120.0
-"""A wish that was not heard of for so long is a new one when it comes again."""
+"""An expression that no heartbeat had for so long counts as new when it comes again."""
 
 
-class Side(NamedTuple):
+class MemberExpression(NamedTuple):
     """One member and its expression for the topic."""
 
     client_id: str
@@ -28,8 +28,8 @@ class MemberConflict(NamedTuple):
     """Two members of a group with different subscriptions to one topic."""
 
     topic: str
-    older: Side
-    newer: Side
+    older: MemberExpression
+    newer: MemberExpression
     refused: bool = False
     """Whether the newer one is kept out of the group for it."""
 
@@ -41,7 +41,7 @@ class MemberConflict(NamedTuple):
         )
 
 
-def wording(wanted: Subscription) -> str:
+def normal_form(wanted: Subscription) -> str:
     """An expression in one normal form: the same tags in another order are equal."""
     if wanted.class_filter_mode:
         return f"class {wanted.sub_string}"
@@ -54,16 +54,16 @@ def wording(wanted: Subscription) -> str:
     return " || ".join(tags) or "*"
 
 
-class Accord:
+class MemberSubscriptions:
     """The subscriptions of one group's members, topic by topic, the oldest expression first."""
 
     def __init__(self) -> None:
         self._members: dict[Connection, tuple[str, dict[str, str]]] = {}
         self._topics: dict[str, dict[str, dict[Connection, None]]] = {}
         self._disputed: dict[tuple[str, str], tuple[float, float]] = {}
-        """Topic and wish: since when, and when last, somebody disagreed with an older one."""
+        """Topic and expression: since when, and when last, somebody disagreed with an older one."""
         self._kept_out: dict[tuple[str, str], tuple[MemberConflict, float]] = {}
-        self._told: set[tuple[str, str, str]] = set()
+        self._reported: set[tuple[str, str, str]] = set()
 
     # Members
 
@@ -71,20 +71,20 @@ class Accord:
         self, member: Connection, client_id: str, subscriptions: Iterable[Subscription]
     ) -> bool:
         """Remember a member's subscriptions; True if they changed."""
-        wishes = {wanted.topic: wording(wanted) for wanted in subscriptions}
-        if self._members.get(member) == (client_id, wishes):
+        expressions = {wanted.topic: normal_form(wanted) for wanted in subscriptions}
+        if self._members.get(member) == (client_id, expressions):
             return False
         before = self._members.get(member, ("", {}))[1]
-        for topic in wishes:
+        for topic in expressions:
             if topic not in self._topics:
                 others = dict.fromkeys(self._members)
                 others.pop(member, None)
                 self._topics[topic] = {NOT_SUBSCRIBED: others} if others else {}
         known = member in self._members
-        self._members[member] = (client_id, wishes)
+        self._members[member] = (client_id, expressions)
         for topic in list(self._topics):
             old = before.get(topic, NOT_SUBSCRIBED) if known else None
-            new = wishes.get(topic, NOT_SUBSCRIBED)
+            new = expressions.get(topic, NOT_SUBSCRIBED)
             if old != new:
                 if old is not None:
                     self._retract(topic, old, member)
@@ -100,13 +100,13 @@ class Accord:
             self._retract(topic, known[1].get(topic, NOT_SUBSCRIBED), member)
             self._drop_if_unwanted(topic)
 
-    def _retract(self, topic: str, wish: str, member: Connection) -> None:
-        wishes = self._topics.get(topic, {})
-        holders = wishes.get(wish)
+    def _retract(self, topic: str, expression: str, member: Connection) -> None:
+        expressions = self._topics.get(topic, {})
+        holders = expressions.get(expression)
         if holders is not None:
             holders.pop(member, None)
             if not holders:
-                del wishes[wish]
+                del expressions[expression]
 
     def _drop_if_unwanted(self, topic: str) -> None:
         if not self._topics[topic].keys() - {NOT_SUBSCRIBED}:
@@ -127,10 +127,10 @@ class Accord:
         A member is refused when its expression has differed from that of older members for `grace`
         seconds.
         """
-        wishes = {wanted.topic: wording(wanted) for wanted in subscriptions}
+        expressions = {wanted.topic: normal_form(wanted) for wanted in subscriptions}
         self._forget_old(now)
-        for topic in dict.fromkeys([*self._topics, *wishes]):
-            mine = wishes.get(topic, NOT_SUBSCRIBED)
+        for topic in dict.fromkeys([*self._topics, *expressions]):
+            mine = expressions.get(topic, NOT_SUBSCRIBED)
             older = self._older(topic, mine, member)
             if older is None:
                 self._disputed.pop((topic, mine), None)
@@ -139,26 +139,28 @@ class Accord:
             first, _ = self._disputed.get((topic, mine), (now, now))
             self._disputed[topic, mine] = (first, now)
             if now - first >= grace:
-                conflict = MemberConflict(topic, older, Side(client_id, mine), refused=True)
+                conflict = MemberConflict(
+                    topic, older, MemberExpression(client_id, mine), refused=True
+                )
                 self._kept_out[topic, mine] = (conflict, now)
                 return conflict
         return None
 
-    def _older(self, topic: str, mine: str, member: Connection) -> Side | None:
+    def _older(self, topic: str, mine: str, member: Connection) -> MemberExpression | None:
         """Another member with an older and different expression; None if there is none."""
-        wishes = self._topics.get(topic)
-        if wishes is None:
+        expressions = self._topics.get(topic)
+        if expressions is None:
             others = (other for other in self._members if other is not member)
             other = next(others, None)
             if other is None or mine == NOT_SUBSCRIBED:
                 return None
-            return Side(self._members[other][0], NOT_SUBSCRIBED)
-        for wish, holders in wishes.items():
-            if wish == mine:
+            return MemberExpression(self._members[other][0], NOT_SUBSCRIBED)
+        for expression, holders in expressions.items():
+            if expression == mine:
                 return None
             for holder in holders:
                 if holder is not member:
-                    return Side(self._members[holder][0], wish)
+                    return MemberExpression(self._members[holder][0], expression)
         return None
 
     def _forget_old(self, now: float) -> None:
@@ -170,18 +172,18 @@ class Accord:
     def conflicts(self) -> list[MemberConflict]:
         """The conflicts of members and those of refused clients; one for each newer expression."""
         found = [conflict for conflict, _ in self._kept_out.values()]
-        for topic, wishes in self._topics.items():
-            if len(wishes) > 1:
-                (first, holders), *others = wishes.items()
-                older = Side(self._members[next(iter(holders))][0], first)
-                for wish, those in others:
-                    newer = Side(self._members[next(iter(those))][0], wish)
+        for topic, expressions in self._topics.items():
+            if len(expressions) > 1:
+                (first, holders), *others = expressions.items()
+                older = MemberExpression(self._members[next(iter(holders))][0], first)
+                for expression, those in others:
+                    newer = MemberExpression(self._members[next(iter(those))][0], expression)
                     found.append(MemberConflict(topic, older, newer))
         return found
 
     def news(self) -> list[MemberConflict]:
         """Conflicts that are new since the last call."""
         now = {(c.topic, c.older.expression, c.newer.expression): c for c in self.conflicts}
-        fresh = [conflict for key, conflict in now.items() if key not in self._told]
-        self._told = set(now)
+        fresh = [conflict for key, conflict in now.items() if key not in self._reported]
+        self._reported = set(now)
         return fresh

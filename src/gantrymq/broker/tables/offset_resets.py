@@ -20,7 +20,7 @@ Place = tuple[str, str, int]
 @dataclass
 class _Moved:
     offset: int
-    told: float | None = None
+    redirected_at: float | None = None
 
 
 class Resets:
@@ -59,20 +59,20 @@ class Resets:
         moved = self._find(group, topic, queue_id)
         if moved is None:
             return None
-        late = moved.told is not None and now - moved.told > FOLLOW_SECONDS_MAX
+        late = moved.redirected_at is not None and now - moved.redirected_at > FOLLOW_SECONDS_MAX
         if offset == moved.offset or late:
             del self._moved[group, topic, queue_id]
             return None
-        if moved.told is None:
-            moved.told = now
+        if moved.redirected_at is None:
+            moved.redirected_at = now
         return moved.offset
 
-    def untold(self, group: str, topic: str) -> dict[int, int]:
+    def unread(self, group: str, topic: str) -> dict[int, int]:
         """The new offset of each queue that no consumer has pulled since the reset."""
         return {
             queue_id: moved.offset
             for (of, name, queue_id), moved in self._moved.items()
-            if (of, name) == (group, topic) and moved.told is None
+            if (of, name) == (group, topic) and moved.redirected_at is None
         }
 
     def _find(self, group: str, topic: str, queue_id: int) -> _Moved | None:

@@ -18,10 +18,10 @@ from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.stored_copies import stored
 from gantrymq.broker.subscriptions.sessions import Sessions
 from gantrymq.broker.tables.registry import Offsets
-from gantrymq.broker.transactions.ending import read_content
 from gantrymq.broker.transactions.half import HALF_QUEUE, with_property
-from gantrymq.broker.transactions.ledger import HalfMessageTable, Undecided
+from gantrymq.broker.transactions.half_messages import HalfMessage, HalfMessageTable
 from gantrymq.broker.transactions.ops import OP_QUEUE, Decisions, named_by
+from gantrymq.broker.transactions.transaction_end import read_content
 from gantrymq.kernel import encode_records, find_property
 from gantrymq.model import CHECK_MAX_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from gantrymq.protocol import properties
@@ -53,14 +53,14 @@ class Checker:
         offsets: Offsets,
         policy: Policy,
         sessions: Sessions,
-        ledger: HalfMessageTable,
+        half_messages: HalfMessageTable,
         decisions: Decisions,
         clock: WallClock,
         rng: random.Random,
         store_host: bytes,
     ) -> None:
         self._config, self._store, self._offsets = config, store, offsets
-        self._policy, self._sessions, self._ledger = policy, sessions, ledger
+        self._policy, self._sessions, self._half_messages = policy, sessions, half_messages
         self._decisions, self._clock, self._rng = decisions, clock, rng
         self._store_host = store_host
         self._seen: tuple[int, int, int] | None = None
@@ -70,9 +70,9 @@ class Checker:
 
     async def recover(self) -> None:
         """Load the undecided half messages from disk, before clients can send or decide."""
-        ledger = self._ledger
+        half_messages = self._half_messages
         half_at = self._progress(HALF_TOPIC, HALF_QUEUE)
-        ledger.decisions_from = op_at = self._progress(OP_HALF_TOPIC, OP_QUEUE)
+        half_messages.decisions_from = op_at = self._progress(OP_HALF_TOPIC, OP_QUEUE)
         decided: set[int] = set()
         async for message in self._messages(OP_HALF_TOPIC, OP_QUEUE, op_at):
             decided.update(offset for offset in named_by(message) if offset >= half_at)
@@ -86,9 +86,9 @@ class Checker:
                     message.queue_offset
                 )  # RocketMQ's op records name the first copy
                 continue
-            ledger.reopen(message, now_ms)
-        if len(ledger):
-            log.info("undecided: %s", counted(len(ledger), "transaction"))
+            half_messages.reopen(message, now_ms)
+        if len(half_messages):
+            log.info("undecided: %s", counted(len(half_messages), "transaction"))
 
     def _progress(self, topic: str, queue_id: int) -> int:
         low, high = (
@@ -114,14 +114,14 @@ class Checker:
 
     async def run(self) -> None:
         """Sleep until a half message is due, then check back."""
-        loop, ledger = asyncio.get_running_loop(), self._ledger
+        loop, half_messages = asyncio.get_running_loop(), self._half_messages
         while True:
-            ledger.sooner.clear()
-            wait = ledger.next_due - loop.time()
+            half_messages.sooner.clear()
+            wait = half_messages.next_due - loop.time()
             if wait > 0:
                 try:
                     async with asyncio.timeout(wait if wait < float("inf") else None):
-                        await ledger.sooner.wait()
+                        await half_messages.sooner.wait()
                     continue
                 except TimeoutError:
                     pass
@@ -129,30 +129,30 @@ class Checker:
                 await self._look()
             except OSError:
                 log.exception("looking for undecided transactions failed")
-                ledger.expect(loop.time() + RETRY_SECONDS)
+                half_messages.expect(loop.time() + RETRY_SECONDS)
 
     async def _look(self) -> None:
         """Check back for due half messages; note the offset of the first undecided one."""
-        store, ledger = self._store, self._ledger
+        store, half_messages = self._store, self._half_messages
         now = asyncio.get_running_loop().time()
         half = store.queues.max_offset(HALF_TOPIC, HALF_QUEUE)
-        ledger.decisions_from = op = store.queues.max_offset(OP_HALF_TOPIC, OP_QUEUE)
+        half_messages.decisions_from = op = store.queues.max_offset(OP_HALF_TOPIC, OP_QUEUE)
         log_end = store.log_max
-        ledger.next_due = float("inf")
-        due: list[Undecided] = []
-        for entries in ledger.in_slices(LOOKED_AT_PER_SLICE):
+        half_messages.next_due = float("inf")
+        due: list[HalfMessage] = []
+        for entries in half_messages.in_slices(LOOKED_AT_PER_SLICE):
             for entry in entries:
                 half, op = min(half, entry.offset), min(op, entry.decisions_from)
                 if entry.due <= now:
                     due.append(entry)
                 else:
-                    ledger.expect(entry.due)
+                    half_messages.expect(entry.due)
             await asyncio.sleep(0)
         self._remember(half, op, log_end)
         for entry in due:
             if not entry.done:
                 await self._attend(entry)
-                ledger.expect(entry.due)
+                half_messages.expect(entry.due)
 
     def _remember(self, half: int, op: int, log_end: int) -> None:
         """Commit progress once the log is durable up to it: it must never be ahead of the log."""
@@ -164,19 +164,19 @@ class Checker:
         if self._seen is None and known != [half, op]:
             self._seen = half, op, log_end
         if self._seen is not None:
-            self._ledger.expect(asyncio.get_running_loop().time() + PROGRESS_SECONDS)
+            self._half_messages.expect(asyncio.get_running_loop().time() + PROGRESS_SECONDS)
 
     # one message
 
-    async def _attend(self, entry: Undecided) -> None:
+    async def _attend(self, entry: HalfMessage) -> None:
         """Check back for one message, give it up, or only copy it to the end of its queue."""
         now = asyncio.get_running_loop().time()
         entry.due = now + RETRY_SECONDS
         if entry.deciding:
             return
-        if not await read_content(self._store, self._ledger, entry):
+        if not await read_content(self._store, self._half_messages, entry):
             log.error("undecided transaction at %d is no longer in the log", entry.physical)
-            self._ledger.close(entry)
+            self._half_messages.close(entry)
             return
         asks = entry.check_at <= now
         age_ms = self._clock.now_ms() - entry.born_ms
@@ -195,7 +195,7 @@ class Checker:
         elif entry.check_at < entry.due:
             entry.due = entry.check_at
 
-    async def _renew(self, entry: Undecided, asks: bool) -> Append | None:
+    async def _renew(self, entry: HalfMessage, asks: bool) -> Append | None:
         """Store a copy at the end of the half queue; None if that failed or the message is decided.
 
         Behind the copy the old one is noted as done, so that a restart finds only one of them.
@@ -215,11 +215,11 @@ class Checker:
         if entry.done:
             self._decisions.note(copy.queue_offset)
             return None
-        self._ledger.move(entry, copy)
+        self._half_messages.move(entry, copy)
         self._decisions.note(old)
         return copy
 
-    async def _give_up(self, entry: Undecided) -> None:
+    async def _give_up(self, entry: HalfMessage) -> None:
         """Roll the message back, and keep a copy in a system topic for operators."""
         assert entry.properties is not None
         self._policy.ensure_topic(CHECK_MAX_TOPIC, 1)
@@ -235,10 +235,10 @@ class Checker:
                 CHECK_MAX_TOPIC,
                 copy.queue_offset,
             )
-            self._ledger.close(entry)
+            self._half_messages.close(entry)
             self._decisions.note(entry.offset)
 
-    async def _copy(self, entry: Undecided, topic: str, stored_properties: bytes) -> Append:
+    async def _copy(self, entry: HalfMessage, topic: str, stored_properties: bytes) -> Append:
         assert entry.body is not None
         copy = await stored(
             self._store,
@@ -259,7 +259,7 @@ class Checker:
             log.warning("copy of the transaction at %d not stored: %s", entry.physical, copy.error)
         return copy
 
-    def _ask(self, entry: Undecided, copy: Append) -> None:
+    def _ask(self, entry: HalfMessage, copy: Append) -> None:
         """Send CHECK_TRANSACTION_STATE (39) to any connected producer of the group."""
         live = [one for one in self._sessions.producers.get(entry.group, {}) if one.open]
         if not live:

@@ -27,8 +27,8 @@ PATIENCE_SECONDS: Final = 0.005
 RETRY_SECONDS: Final = 1.0
 _PROPERTIES = b"TAGS\x01d\x02"
 
-Told = Callable[[Append], None]
-Waiting = tuple[int, Told | None]
+OnEnd = Callable[[Append], None]
+Waiting = tuple[int, OnEnd | None]
 
 
 def named_by(message: StoredMessage) -> list[int]:
@@ -59,13 +59,13 @@ class Decisions:
         """The broker stops: no more retries. After the next start it checks back for the rest."""
         self._stopped = True
 
-    def note(self, offset: int, told: Told | None = None) -> None:
+    def note(self, offset: int, on_end: OnEnd | None = None) -> None:
         """Store that a half message is decided.
 
-        With `told` the caller hears once whether that succeeded, and may try again. Without it the
+        `on_end` is called once with the outcome, and the caller may try again. Without it the
         decision is tried until it is stored: the message is already in its topic.
         """
-        self.waiting.append((offset, told))
+        self.waiting.append((offset, on_end))
         if self._timer is None:
             self._timer = self._loop.call_later(PATIENCE_SECONDS, self.write)
 
@@ -93,9 +93,9 @@ class Decisions:
 
     def _written(self, append: Append, some: list[Waiting]) -> None:
         self._writing -= 1
-        for _, told in some:
-            if told is not None:
-                told(append)
+        for _, on_end in some:
+            if on_end is not None:
+                on_end(append)
         if append.status.is_stored:
             return
         said = counted(len(some), "decision")

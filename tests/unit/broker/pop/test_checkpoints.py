@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gantrymq.broker.pop.assignment import assign_for_pop
 from gantrymq.broker.pop.checkpoints import OpenCheckpoints, PopCheckpoint, read_checkpoint
-from gantrymq.broker.pop.reviving import runs
-from gantrymq.broker.pop.sharing import share_for_pop
+from gantrymq.broker.pop.reviver import runs
 from gantrymq.model import Queue
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.assignment import averagely
@@ -131,7 +131,7 @@ def test_popping_members_share_with_their_neighbours() -> None:
     clients = ["a", "b", "c", "d"]
 
     def mine(me: str, number: int, members: list[str] = clients) -> list[int]:
-        found = share_for_pop(averagely, me, queues, members, number)
+        found = assign_for_pop(averagely, me, queues, members, number)
         return sorted(queue.queue_id for queue in found)
 
     assert [-1] == mine("a", 0) == mine("a", 3) == mine("stranger", -1)

@@ -6,10 +6,10 @@ import pytest
 
 from gantrymq.broker.subscriptions.subscription_check import (
     NOT_SUBSCRIBED,
-    Accord,
     MemberConflict,
-    Side,
-    wording,
+    MemberExpression,
+    MemberSubscriptions,
+    normal_form,
 )
 from gantrymq.model import Subscription
 from gantrymq.protocol.subscription import subscription
@@ -26,8 +26,8 @@ def wants(**topics: str) -> list[Subscription]:
     return [subscription(topic, tags) for topic, tags in topics.items()]
 
 
-def hear(accord: Accord, name: str, **topics: str) -> None:
-    accord.hear(member(name), name, wants(**topics))
+def hear(member_subscriptions: MemberSubscriptions, name: str, **topics: str) -> None:
+    member_subscriptions.hear(member(name), name, wants(**topics))
 
 
 @pytest.mark.parametrize(
@@ -45,75 +45,79 @@ def test_an_expression_has_one_wording(wanted: Subscription, expected: str) -> N
     """
     Order and repetition of tags do not matter, the kind of filter does.
     """
-    assert expected == wording(wanted)
+    assert expected == normal_form(wanted)
 
 
 def test_every_other_wish_is_one_conflict_with_the_oldest() -> None:
     """
     However many members share it.
     """
-    accord = Accord()
+    member_subscriptions = MemberSubscriptions()
     for name, tags in (("1", "a"), ("2", "b"), ("3", "b"), ("4", "c"), ("5", "a")):
-        hear(accord, name, T=tags)
+        hear(member_subscriptions, name, T=tags)
 
     assert [
-        MemberConflict("T", Side("1", "a"), Side("2", "b")),
-        MemberConflict("T", Side("1", "a"), Side("4", "c")),
-    ] == accord.conflicts
+        MemberConflict("T", MemberExpression("1", "a"), MemberExpression("2", "b")),
+        MemberConflict("T", MemberExpression("1", "a"), MemberExpression("4", "c")),
+    ] == member_subscriptions.conflicts
 
 
 def test_a_topic_that_not_all_read_is_a_conflict() -> None:
     """
     The newest heartbeat removes what it does not name from the group's table.
     """
-    accord = Accord()
-    hear(accord, "1", T="*")
-    hear(accord, "2", T="*", U="*")
+    member_subscriptions = MemberSubscriptions()
+    hear(member_subscriptions, "1", T="*")
+    hear(member_subscriptions, "2", T="*", U="*")
 
-    assert [MemberConflict("U", Side("1", NOT_SUBSCRIBED), Side("2", "*"))] == accord.conflicts
+    assert [
+        MemberConflict("U", MemberExpression("1", NOT_SUBSCRIBED), MemberExpression("2", "*"))
+    ] == member_subscriptions.conflicts
 
 
 def test_a_conflict_is_news_once_until_it_comes_back() -> None:
     """
     Heartbeats repeat it, news do not; after it was settled it is news again.
     """
-    accord = Accord()
-    hear(accord, "1", T="a")
-    hear(accord, "2", T="b")
-    first = accord.news()
-    hear(accord, "2", T="b")
-    again = accord.news()
-    hear(accord, "2", T="a")
-    settled = accord.news()
-    hear(accord, "2", T="b")
+    member_subscriptions = MemberSubscriptions()
+    hear(member_subscriptions, "1", T="a")
+    hear(member_subscriptions, "2", T="b")
+    first = member_subscriptions.news()
+    hear(member_subscriptions, "2", T="b")
+    again = member_subscriptions.news()
+    hear(member_subscriptions, "2", T="a")
+    settled = member_subscriptions.news()
+    hear(member_subscriptions, "2", T="b")
 
-    assert [1, 0, 0, 1] == [len(news) for news in (first, again, settled, accord.news())]
+    assert [1, 0, 0, 1] == [
+        len(news) for news in (first, again, settled, member_subscriptions.news())
+    ]
 
 
 def test_who_leaves_takes_its_wishes_along() -> None:
     """
     The other one is no conflict any more, and the oldest of its own.
     """
-    accord = Accord()
-    hear(accord, "1", T="a", U="*")
-    hear(accord, "2", T="b")
-    accord.leave(member("1"))
+    member_subscriptions = MemberSubscriptions()
+    hear(member_subscriptions, "1", T="a", U="*")
+    hear(member_subscriptions, "2", T="b")
+    member_subscriptions.leave(member("1"))
 
-    assert [] == accord.conflicts
-    assert accord.objection(member("2"), "2", wants(T="b"), 1000.0, 0.0) is None
+    assert [] == member_subscriptions.conflicts
+    assert member_subscriptions.objection(member("2"), "2", wants(T="b"), 1000.0, 0.0) is None
 
 
 def test_the_newer_wish_is_objected_to_after_the_grace() -> None:
     """
     From its first heartbeat on the grace runs; the older one never hears an objection.
     """
-    accord = Accord()
-    hear(accord, "1", T="a")
+    member_subscriptions = MemberSubscriptions()
+    hear(member_subscriptions, "1", T="a")
 
     def judge(name: str, tags: str, now: float) -> bool:
-        objection = accord.objection(member(name), name, wants(T=tags), now, GRACE)
+        objection = member_subscriptions.objection(member(name), name, wants(T=tags), now, GRACE)
         if objection is None:
-            hear(accord, name, T=tags)
+            hear(member_subscriptions, name, T=tags)
         return objection is not None
 
     said = [(judge("1", "a", now), judge("2", "b", now)) for now in (0.0, 30.0, 60.0, 90.0)]
@@ -124,31 +128,36 @@ def test_a_member_that_changes_its_mind_is_the_newer_one() -> None:
     """
     Also when it was in the group first.
     """
-    accord = Accord()
-    hear(accord, "1", T="a")
-    hear(accord, "2", T="a")
-    objection = accord.objection(member("1"), "1", wants(T="b"), 5.0, 0.0)
+    member_subscriptions = MemberSubscriptions()
+    hear(member_subscriptions, "1", T="a")
+    hear(member_subscriptions, "2", T="a")
+    objection = member_subscriptions.objection(member("1"), "1", wants(T="b"), 5.0, 0.0)
 
-    assert MemberConflict("T", Side("2", "a"), Side("1", "b"), refused=True) == objection
+    assert (
+        MemberConflict("T", MemberExpression("2", "a"), MemberExpression("1", "b"), refused=True)
+        == objection
+    )
 
 
 def test_alone_one_may_change_its_mind() -> None:
     """
     There is nobody to disagree with.
     """
-    accord = Accord()
-    hear(accord, "1", T="a")
+    member_subscriptions = MemberSubscriptions()
+    hear(member_subscriptions, "1", T="a")
 
-    assert accord.objection(member("1"), "1", wants(T="b", U="*"), 5.0, 0.0) is None
+    assert member_subscriptions.objection(member("1"), "1", wants(T="b", U="*"), 5.0, 0.0) is None
 
 
 def test_who_was_silent_for_long_begins_a_new_grace() -> None:
     """
     A deployment that was rolled back and is tried again the next day.
     """
-    accord = Accord()
-    hear(accord, "1", T="a")
+    member_subscriptions = MemberSubscriptions()
+    hear(member_subscriptions, "1", T="a")
     times = (0.0, 60.0, 1000.0)
-    said = [accord.objection(member("2"), "2", wants(T="b"), now, GRACE) for now in times]
+    said = [
+        member_subscriptions.objection(member("2"), "2", wants(T="b"), now, GRACE) for now in times
+    ]
 
     assert [False, True, False] == [objection is not None for objection in said]

@@ -1,4 +1,4 @@
-"""The pure parts of transactions: half messages, the ledger, what a decision looks like."""
+"""The pure parts of transactions: half messages, their table, what a decision looks like."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gantrymq.broker.transactions import ledger as ledger_module
+from gantrymq.broker.transactions import half_messages as table_module
 from gantrymq.broker.transactions.half import (
     asks_for_half,
     hide,
@@ -14,7 +14,7 @@ from gantrymq.broker.transactions.half import (
     with_property,
     without_half_mark,
 )
-from gantrymq.broker.transactions.ledger import HalfMessageTable
+from gantrymq.broker.transactions.half_messages import HalfMessageTable
 from gantrymq.broker.transactions.ops import named_by
 from gantrymq.kernel import encode_records
 from gantrymq.model import HALF_TOPIC
@@ -127,16 +127,16 @@ class TestLedger:
         Its newest copy and the older ones, until it is decided.
         """
 
-        def story(ledger: HalfMessageTable) -> tuple[list[bool], list[bool], list[bool]]:
-            ledger.hold(half(1), "orders", 2, "shop")
-            entry = ledger.find(1001)
+        def story(half_messages: HalfMessageTable) -> tuple[list[bool], list[bool], list[bool]]:
+            half_messages.hold(half(1), "orders", 2, "shop")
+            entry = half_messages.find(1001)
             assert entry is not None
-            ledger.move(entry, half(5))
-            found = [ledger.find(place) is entry for place in (1001, 1005, 1002)]
+            half_messages.move(entry, half(5))
+            found = [half_messages.find(place) is entry for place in (1001, 1005, 1002)]
             stands = [entry.stands_at(*place) for place in ((1001, 1), (1005, 5), (1001, 5))]
-            ledger.close(entry)
-            ledger.close(entry)
-            return found, stands, [ledger.find(place) is None for place in (1001, 1005)]
+            half_messages.close(entry)
+            half_messages.close(entry)
+            return found, stands, [half_messages.find(place) is None for place in (1001, 1005)]
 
         found, stands, gone = with_ledger(story)
 
@@ -158,9 +158,9 @@ class TestLedger:
         At its own patience or the broker's; and each minute, to bring it forward.
         """
 
-        def story(ledger: HalfMessageTable) -> tuple[float, bool]:
-            ledger.hold(half(1, text=text), "orders", 0, "shop")
-            return ledger.next_due, ledger.sooner.is_set()
+        def story(half_messages: HalfMessageTable) -> tuple[float, bool]:
+            half_messages.hold(half(1, text=text), "orders", 0, "shop")
+            return half_messages.next_due, half_messages.sooner.is_set()
 
         assert (expected, True) == with_ledger(story)
 
@@ -170,19 +170,19 @@ class TestLedger:
         """
         The oldest ones: they can be read from the log. Nothing is counted twice.
         """
-        monkeypatch.setattr(ledger_module, "KEPT_BYTES_MAX", 1000)
+        monkeypatch.setattr(table_module, "KEPT_BYTES_MAX", 1000)
 
-        def story(ledger: HalfMessageTable) -> tuple[list[bool], list[bool]]:
+        def story(half_messages: HalfMessageTable) -> tuple[list[bool], list[bool]]:
             for number in range(12):
-                ledger.hold(half(number, b"x" * 100), "orders", 0, "shop")
-            kept = [entry.body is not None for entry in ledger.all()]
-            for entry in ledger.all():
+                half_messages.hold(half(number, b"x" * 100), "orders", 0, "shop")
+            kept = [entry.body is not None for entry in half_messages.all()]
+            for entry in half_messages.all():
                 if entry.body is None:
-                    ledger.keep(entry, b"x" * 100, b"")
-                ledger.close(entry)
+                    half_messages.keep(entry, b"x" * 100, b"")
+                half_messages.close(entry)
             for number in range(12, 20):
-                ledger.hold(half(number, b"x" * 100), "orders", 0, "shop")
-            return kept, [entry.body is not None for entry in ledger.all()]
+                half_messages.hold(half(number, b"x" * 100), "orders", 0, "shop")
+            return kept, [entry.body is not None for entry in half_messages.all()]
 
         kept, later = with_ledger(story)
 
@@ -194,15 +194,15 @@ class TestLedger:
         """
         Then new ones are refused until some are decided.
         """
-        monkeypatch.setattr(ledger_module, "UNDECIDED_MAX", 2)
+        monkeypatch.setattr(table_module, "UNDECIDED_MAX", 2)
 
-        def story(ledger: HalfMessageTable) -> list[bool]:
-            said = [ledger.full]
+        def story(half_messages: HalfMessageTable) -> list[bool]:
+            said = [half_messages.full]
             for number in range(2):
-                ledger.hold(half(number), "orders", 0, "shop")
-            said.append(ledger.full)
-            ledger.close(ledger.all()[0])
-            return [*said, ledger.full]
+                half_messages.hold(half(number), "orders", 0, "shop")
+            said.append(half_messages.full)
+            half_messages.close(half_messages.all()[0])
+            return [*said, half_messages.full]
 
         assert [False, True, False] == with_ledger(story)
 

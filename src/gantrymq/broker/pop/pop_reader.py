@@ -37,7 +37,7 @@ Steps = Generator[Awaitable[ReadResult], ReadResult, None]
 
 
 @dataclass(frozen=True)
-class Wish:
+class PopSpec:
     """A pop request: what it asks for, and its limits."""
 
     topic: str
@@ -54,7 +54,7 @@ class Wish:
 
 
 @dataclass
-class Lent:
+class PoppedBatch:
     """Messages that were popped from one queue."""
 
     topic: str
@@ -66,12 +66,12 @@ class Lent:
 
 
 @dataclass
-class Taken:
+class PopResult:
     """What one pop has taken, and which queues it has to watch if it found none."""
 
     pop_ms: int
     revive_queue: int
-    lent: list[Lent] = field(default_factory=list)
+    batches: list[PoppedBatch] = field(default_factory=list)
     count: int = 0
     size: int = 0
     rest: int = 0
@@ -84,7 +84,7 @@ class Taken:
     """When the first closed queue opens again (ordered pops)."""
 
 
-class Taking:
+class PopReader:
     """Reads queues for popping groups."""
 
     def __init__(
@@ -105,12 +105,12 @@ class Taking:
         self._turns: dict[tuple[str, str], int] = {}
         self._pops = 0
 
-    def begin(self, ordered: bool) -> Taken:
+    def begin(self, ordered: bool) -> PopResult:
         """The empty result of a new pop, with its time and its revive queue."""
         if ordered:
-            return Taken(self._clock.now_ms(), ORDER_REVIVE_QUEUE)
+            return PopResult(self._clock.now_ms(), ORDER_REVIVE_QUEUE)
         self._pops += 1
-        return Taken(self._clock.now_ms(), self._pops % self._config.revive_queue_num)
+        return PopResult(self._clock.now_ms(), self._pops % self._config.revive_queue_num)
 
     # where to look
 
@@ -126,16 +126,16 @@ class Taking:
         found = self._registry.topics.get(topic)
         return found.read_queue_nums if found is not None else 0
 
-    def places(self, want: Wish) -> Iterator[tuple[str, int]]:
+    def places(self, spec: PopSpec) -> Iterator[tuple[str, int]]:
         """Every queue to read; the first one rotates, so that none is always read last."""
-        own = [want.queue_id] if want.queue_id >= 0 else self._rotated(want)
-        normal = [(want.topic, queue_id) for queue_id in own]
-        if want.ordered:
+        own = [spec.queue_id] if spec.queue_id >= 0 else self._rotated(spec)
+        normal = [(spec.topic, queue_id) for queue_id in own]
+        if spec.ordered:
             yield from normal
             return
         retries = [
             (topic, queue_id)
-            for topic in self.retry_topics(want.group, want.topic)
+            for topic in self.retry_topics(spec.group, spec.topic)
             for queue_id in range(max(1, self.queues_of(topic)))
         ]
         if self._rng.randrange(100) < self._config.pop_from_retry_probability:
@@ -145,11 +145,11 @@ class Taking:
             yield from normal
             yield from retries
 
-    def _rotated(self, want: Wish) -> list[int]:
-        count = self.queues_of(want.topic)
+    def _rotated(self, spec: PopSpec) -> list[int]:
+        count = self.queues_of(spec.topic)
         if not count:
             return []
-        key = want.topic, want.group
+        key = spec.topic, spec.group
         first = self._turns.get(key, 0) % count
         self._turns[key] = first + 1
         return [*range(first, count), *range(first)]
@@ -170,64 +170,64 @@ class Taking:
 
     # taking
 
-    def take(self, want: Wish, taken: Taken) -> Steps:
-        """Fill `taken`; reads every queue once."""
-        for topic, queue_id in self.places(want):
-            yield from self._from_queue(want, taken, topic, queue_id)
+    def take(self, spec: PopSpec, result: PopResult) -> Steps:
+        """Fill `result`; reads every queue once."""
+        for topic, queue_id in self.places(spec):
+            yield from self._from_queue(spec, result, topic, queue_id)
         # The pop that reads a queue wakes others when it is done; it may be done already.
-        taken.look_again |= any(place not in self._busy for place in taken.passed_by)
-        if not want.ordered:
-            self._make_checkpoints(want, taken)
+        result.look_again |= any(place not in self._busy for place in result.passed_by)
+        if not spec.ordered:
+            self._make_checkpoints(spec, result)
 
-    def _from_queue(self, want: Wish, taken: Taken, topic: str, queue_id: int) -> Steps:
-        store, group = self._store, want.group
+    def _from_queue(self, spec: PopSpec, result: PopResult, topic: str, queue_id: int) -> Steps:
+        store, group = self._store, spec.group
         place = group, topic, queue_id
-        at = self.position(group, topic, queue_id, want.init_mode)
+        at = self.position(group, topic, queue_id, spec.init_mode)
         end = store.queues.max_offset(topic, queue_id)
         if place in self._busy:
-            taken.rest += max(0, end - at)
-            taken.passed_by.append(place)
+            result.rest += max(0, end - at)
+            result.passed_by.append(place)
             return
-        if want.ordered:
-            until = self._order.closed_until_ms(group, topic, queue_id, at, want.attempt)
-            if until > taken.pop_ms:
-                taken.opens_ms = min(until, taken.opens_ms or until)
+        if spec.ordered:
+            until = self._order.closed_until_ms(group, topic, queue_id, at, spec.attempt)
+            if until > result.pop_ms:
+                result.opens_ms = min(until, result.opens_ms or until)
                 return
-        if taken.count >= want.limit or taken.size >= want.limit_bytes:
-            taken.rest += max(0, end - at)
+        if result.count >= spec.limit or result.size >= spec.limit_bytes:
+            result.rest += max(0, end - at)
             return
-        at, pulled = yield from self._read(want, taken, topic, queue_id, at)
+        at, pulled = yield from self._read(spec, result, topic, queue_id, at)
         if self._registry.offsets.get(*place) not in (None, at):
-            taken.look_again = True  # the progress was moved during a cold read
+            result.look_again = True  # the progress was moved during a cold read
             return
-        taken.watch[topic, queue_id] = pulled.max_offset + 1
+        result.watch[topic, queue_id] = pulled.max_offset + 1
         if pulled.status is ReadStatus.FOUND:
-            self._lend(want, taken, topic, queue_id, at, pulled)
+            self._lend(spec, result, topic, queue_id, at, pulled)
         elif pulled.status in SKIPPED and pulled.next_offset > at:
             self._registry.offsets.commit(group, topic, queue_id, pulled.next_offset)
-            taken.look_again |= pulled.next_offset < pulled.max_offset
-        taken.rest += max(0, pulled.max_offset - pulled.next_offset)
+            result.look_again |= pulled.next_offset < pulled.max_offset
+        result.rest += max(0, pulled.max_offset - pulled.next_offset)
 
     def _read(
-        self, want: Wish, taken: Taken, topic: str, queue_id: int, at: int
+        self, spec: PopSpec, result: PopResult, topic: str, queue_id: int, at: int
     ) -> Generator[Awaitable[ReadResult], ReadResult, tuple[int, ReadResult]]:
         """Read on from `at`; an offset outside the queue is corrected once.
 
         The store ends a read where a queue goes from its file over to memory. A second read gets
         the rest, so that a pop is as full as it can be.
         """
-        place = want.group, topic, queue_id
-        count, size = want.limit - taken.count, want.limit_bytes - taken.size
-        pulled = yield from self._pull(want, place, at, count, size)
+        place = spec.group, topic, queue_id
+        count, size = spec.limit - result.count, spec.limit_bytes - result.size
+        pulled = yield from self._pull(spec, place, at, count, size)
         if pulled.status in MISPLACED and pulled.next_offset != at:
             if self._registry.offsets.get(*place) == at:
                 self._registry.offsets.commit(*place, pulled.next_offset)
             at = pulled.next_offset
-            pulled = yield from self._pull(want, place, at, count, size)
+            pulled = yield from self._pull(spec, place, at, count, size)
         count, size = count - pulled.count, size - len(pulled.body)
         whole = pulled.next_offset >= pulled.max_offset
         if pulled.status is ReadStatus.FOUND and not whole and count > 0 and size > 0:
-            more = yield from self._pull(want, place, pulled.next_offset, count, size)
+            more = yield from self._pull(spec, place, pulled.next_offset, count, size)
             if more.status is ReadStatus.FOUND:
                 pulled = ReadResult(
                     ReadStatus.FOUND,
@@ -240,9 +240,9 @@ class Taking:
         return at, pulled
 
     def _pull(
-        self, want: Wish, place: tuple[str, str, int], at: int, count: int, size: int
+        self, spec: PopSpec, place: tuple[str, str, int], at: int, count: int, size: int
     ) -> Generator[Awaitable[ReadResult], ReadResult, ReadResult]:
-        outcome = self._store.reads.pull(place[1], place[2], at, count, size, *want.filter)
+        outcome = self._store.reads.pull(place[1], place[2], at, count, size, *spec.filter)
         if isinstance(outcome, ReadResult):
             return outcome
         self._busy[place] = None
@@ -252,63 +252,71 @@ class Taking:
             del self._busy[place]
 
     def _lend(
-        self, want: Wish, taken: Taken, topic: str, queue_id: int, at: int, pulled: ReadResult
+        self,
+        spec: PopSpec,
+        result: PopResult,
+        topic: str,
+        queue_id: int,
+        at: int,
+        pulled: ReadResult,
     ) -> None:
         cuts, _ = cut_records(pulled.body)
         offsets = [head.queue_offset for _, _, head in cuts]
-        lent = Lent(topic, Portion(retry_flag(topic), queue_id, at, offsets), pulled.body)
-        group = want.group
-        if want.ordered:
-            lent.counts = self._order.popped(
-                group, topic, queue_id, at, offsets, taken.pop_ms, want.invisible_ms, want.attempt
+        batch = PoppedBatch(topic, Portion(retry_flag(topic), queue_id, at, offsets), pulled.body)
+        group = spec.group
+        if spec.ordered:
+            batch.counts = self._order.popped(
+                group, topic, queue_id, at, offsets, result.pop_ms, spec.invisible_ms, spec.attempt
             )
             # Progress passes filtered messages now; acknowledgements move it over the others.
             self._registry.offsets.commit(group, topic, queue_id, offsets[0])
         else:
-            lent.move = self._progress.move(group, topic, queue_id, pulled.next_offset)
-        taken.lent.append(lent)
-        taken.count += len(offsets)
-        taken.size += len(pulled.body)
+            batch.move = self._progress.move(group, topic, queue_id, pulled.next_offset)
+        result.batches.append(batch)
+        result.count += len(offsets)
+        result.size += len(pulled.body)
 
-    def _make_checkpoints(self, want: Wish, taken: Taken) -> None:
+    def _make_checkpoints(self, spec: PopSpec, result: PopResult) -> None:
         """One checkpoint a queue, all with the same pop time; no open one has the same key."""
         while any(
-            (lent.topic, want.group, lent.portion.queue_id, lent.portion.start, taken.pop_ms)
+            (batch.topic, spec.group, batch.portion.queue_id, batch.portion.start, result.pop_ms)
             in self._log.open
-            for lent in taken.lent
+            for batch in result.batches
         ):
-            taken.pop_ms += 1
-        for lent in taken.lent:
-            _, queue_id, start, offsets = lent.portion
-            lent.checkpoint = PopCheckpoint(
-                lent.topic,
-                want.group,
+            result.pop_ms += 1
+        for batch in result.batches:
+            _, queue_id, start, offsets = batch.portion
+            batch.checkpoint = PopCheckpoint(
+                batch.topic,
+                spec.group,
                 queue_id,
                 start,
                 offsets,
-                taken.pop_ms,
-                want.invisible_ms,
+                result.pop_ms,
+                spec.invisible_ms,
                 self._config.broker_name,
-                taken.revive_queue,
+                result.revive_queue,
             )
 
-    def give_back(self, group: str, lent: Lent) -> None:
+    def give_back(self, group: str, batch: PoppedBatch) -> None:
         """Move progress back, so that the next pop gets messages that were not handed out."""
-        portion = lent.portion
-        if lent.move is not None:
-            self._progress.take_back(group, lent.topic, portion.queue_id, portion.start, lent.move)
+        portion = batch.portion
+        if batch.move is not None:
+            self._progress.take_back(
+                group, batch.topic, portion.queue_id, portion.start, batch.move
+            )
 
     # looking only
 
-    def has_messages(self, want: Wish) -> tuple[bool, Taken]:
+    def has_messages(self, spec: PopSpec) -> tuple[bool, PopResult]:
         """Whether a pop would find messages; takes none."""
-        seen = Taken(self._clock.now_ms(), 0)
-        for topic, queue_id in self.places(want):
-            at = self._registry.offsets.get(want.group, topic, queue_id)
+        seen = PopResult(self._clock.now_ms(), 0)
+        for topic, queue_id in self.places(spec):
+            at = self._registry.offsets.get(spec.group, topic, queue_id)
             if at is None or at < 0:
                 at = self._store.queues.min_offset(topic, queue_id)
-            if want.ordered:
-                until = self._order.closed_until_ms(want.group, topic, queue_id, at, want.attempt)
+            if spec.ordered:
+                until = self._order.closed_until_ms(spec.group, topic, queue_id, at, spec.attempt)
                 if until > seen.pop_ms:
                     seen.opens_ms = min(until, seen.opens_ms or until)
                     continue
@@ -318,12 +326,12 @@ class Taking:
             seen.watch[topic, queue_id] = end + 1
         return False, seen
 
-    async def peek(self, want: Wish) -> tuple[bytes, int]:
+    async def peek(self, spec: PopSpec) -> tuple[bytes, int]:
         """The records that a pop would get, and how many messages wait; progress does not move."""
         parts: list[bytes] = []
-        count, size, rest = want.limit, want.limit_bytes, 0
-        for topic, queue_id in self.places(want):
-            at = self._registry.offsets.get(want.group, topic, queue_id)
+        count, size, rest = spec.limit, spec.limit_bytes, 0
+        for topic, queue_id in self.places(spec):
+            at = self._registry.offsets.get(spec.group, topic, queue_id)
             if at is None or at < 0:
                 at = self._store.queues.min_offset(topic, queue_id)
             rest += max(0, self._store.queues.max_offset(topic, queue_id) - at)

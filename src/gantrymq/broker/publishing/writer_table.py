@@ -9,12 +9,12 @@ from typing import Final
 import msgspec
 
 from gantrymq.broker.publishing.notes import (
-    Decided,
-    Enrolled,
-    Intended,
+    DecidedNote,
+    EnrolledNote,
+    IntendedNote,
     Note,
     PreparedNote,
-    Published,
+    PublishedNote,
 )
 from gantrymq.protocol.publishing import ONCE_PREFIX, EpochDecision, Share, WriterState
 
@@ -75,7 +75,7 @@ class EpochWriter(msgspec.Struct, kw_only=True):
         return self.intent is not None or self.decision is not None
 
 
-class Saved(msgspec.Struct, kw_only=True):
+class WriterFile(msgspec.Struct, kw_only=True):
     """The table of writers in a file: the effect of all notes before `position`."""
 
     position: int = 0
@@ -90,11 +90,11 @@ class WriterTable:
         self.writers: dict[str, EpochWriter] = {}
         self.position = 0
 
-    def load(self, saved: Saved) -> None:
+    def load(self, saved: WriterFile) -> None:
         self.writers, self.position = saved.writers, saved.position
 
-    def saved(self) -> Saved:
-        return Saved(position=self.position, writers=self.writers)
+    def saved(self) -> WriterFile:
+        return WriterFile(position=self.position, writers=self.writers)
 
     def find(self, writer: str) -> EpochWriter:
         """A writer's state; an empty one for an unknown writer."""
@@ -107,19 +107,19 @@ class WriterTable:
             return
         entry = self.writers.setdefault(note.writer, EpochWriter())
         entry.used_ms = now_ms
-        if isinstance(note, Enrolled):
+        if isinstance(note, EnrolledNote):
             entry.coordinator = entry.coordinator or note.coordinator
         elif isinstance(note, PreparedNote):
             entry.hold = _held(entry, note, now_ms)
-        elif isinstance(note, Decided):
+        elif isinstance(note, DecidedNote):
             agreed = entry.coordinator in ("", note.coordinator)
             if note.epoch > entry.decided and agreed:
                 entry.decided, entry.decision = note.epoch, note.decision
                 entry.coordinator = note.coordinator
-        elif isinstance(note, Intended):
+        elif isinstance(note, IntendedNote):
             if note.epoch > entry.published and entry.intent is None:
                 entry.intent = Intent(epoch=note.epoch, share=note.share, position=position)
-        elif isinstance(note, Published):
+        elif isinstance(note, PublishedNote):
             entry.published = max(entry.published, note.epoch)
             if entry.intent is not None and entry.intent.epoch <= note.epoch:
                 entry.intent = None

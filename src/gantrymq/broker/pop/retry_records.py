@@ -13,7 +13,7 @@ _POP_CHECKPOINT = properties.POP_CHECKPOINT.encode()
 _ENTRY_END = properties.ENTRY_END.encode()
 
 
-def under_own_topic(records: bytes, topic: str, handle: Handle) -> bytes:
+def with_receipts(records: bytes, topic: str, handle: Handle) -> bytes:
     """The same records under another topic, each with its POP receipt as a property.
 
     A record whose properties have no room for the receipt stays as it is; clients understand both

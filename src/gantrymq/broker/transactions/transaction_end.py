@@ -15,7 +15,7 @@ from gantrymq.base.errors import GantryError
 from gantrymq.broker.errors import Busy
 from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.transactions.half import without_mark
-from gantrymq.broker.transactions.ledger import HalfMessageTable, Undecided
+from gantrymq.broker.transactions.half_messages import HalfMessage, HalfMessageTable
 from gantrymq.broker.transactions.ops import Decisions
 from gantrymq.broker.waiting.redirect import DELAY_MARK, TIMER_MARK, SystemTopicRedirect
 from gantrymq.protocol.record import TRANSACTION_COMMIT, TRANSACTION_MASK, decode_record
@@ -31,16 +31,16 @@ READS_MAX: Final = 1_000
 _OK = PutStatus.PUT_OK
 _DELAY, _TIMER = DELAY_MARK.encode(), TIMER_MARK.encode()
 
-Told = Callable[[Append], None] | None
+OnEnd = Callable[[Append], None] | None
 """Who waits for the outcome; nobody when the word came one-way."""
 
 
-class Committed(Append):
+class CommitAppend(Append):
     """The append of a committed message to its real topic."""
 
-    __slots__ = ("entry", "told")
+    __slots__ = ("entry", "on_end")
 
-    def __init__(self, entry: Undecided, half_at: int, told: Told) -> None:
+    def __init__(self, entry: HalfMessage, half_at: int, on_end: OnEnd) -> None:
         assert entry.body is not None
         assert entry.properties is not None
         Append.__init__(
@@ -57,32 +57,32 @@ class Committed(Append):
             prepared_offset=half_at,
             wait=False,
         )
-        self.entry, self.told = entry, told
+        self.entry, self.on_end = entry, on_end
 
 
-async def read_content(store: Store, ledger: HalfMessageTable, entry: Undecided) -> bool:
+async def read_content(store: Store, half_messages: HalfMessageTable, entry: HalfMessage) -> bool:
     """Read a message that is not kept in memory from the log; False if it is gone."""
     if entry.body is None:
         record = await store.reads.message_at(entry.physical)
         if record is None:
             return False
         message = decode_record(record)
-        ledger.keep(entry, message.body, message.raw_properties)
+        half_messages.keep(entry, message.body, message.raw_properties)
     return True
 
 
-class Endings:
-    """Carries out decisions. The callback `told` gets the append that succeeded or failed."""
+class TransactionEnd:
+    """Carries out decisions. The callback `on_end` gets the append that succeeded or failed."""
 
     def __init__(
         self,
         store: Store,
-        ledger: HalfMessageTable,
+        half_messages: HalfMessageTable,
         decisions: Decisions,
         redirect: SystemTopicRedirect,
         stats: BrokerStats,
     ) -> None:
-        self._store, self._ledger, self._decisions = store, ledger, decisions
+        self._store, self._half_messages, self._decisions = store, half_messages, decisions
         self._redirect, self._stats = redirect, stats
         self._reads = Background("commits that read from disk")
         self._writing = 0
@@ -100,34 +100,34 @@ class Endings:
             await asyncio.sleep(0.001)
         await self._reads.close()
 
-    def commit(self, entry: Undecided, half_at: int, told: Told) -> None:
+    def commit(self, entry: HalfMessage, half_at: int, on_end: OnEnd) -> None:
         """Store the message in its topic. `half_at` is the log offset that the producer named."""
         entry.deciding = True
         if entry.body is not None:
-            self._put(entry, half_at, told)
+            self._put(entry, half_at, on_end)
             return
         if len(self._reads) >= READS_MAX:
             entry.deciding = False
             raise Busy(f"[OVERLOAD]system busy: {READS_MAX} commits wait for the disk")
-        self._reads.spawn(self._read_and_put(entry, half_at, told))
+        self._reads.spawn(self._read_and_put(entry, half_at, on_end))
 
-    async def _read_and_put(self, entry: Undecided, half_at: int, told: Told) -> None:
+    async def _read_and_put(self, entry: HalfMessage, half_at: int, on_end: OnEnd) -> None:
         missing = Append(entry.topic, entry.queue_id, b"")
         try:
-            found = await read_content(self._store, self._ledger, entry)
+            found = await read_content(self._store, self._half_messages, entry)
         except OSError as error:
             found, missing.error = False, f"the half message cannot be read: {error}"
         if found:
-            self._put(entry, half_at, told)
+            self._put(entry, half_at, on_end)
             return
         entry.deciding = False
         missing.error = missing.error or "the half message is no longer in the log"
         log.warning("transaction at %d not committed: %s", entry.physical, missing.error)
-        if told is not None:
-            told(missing)
+        if on_end is not None:
+            on_end(missing)
 
-    def _put(self, entry: Undecided, half_at: int, told: Told) -> None:
-        message = Committed(entry, half_at, told)
+    def _put(self, entry: HalfMessage, half_at: int, on_end: OnEnd) -> None:
+        message = CommitAppend(entry, half_at, on_end)
         stored = message.properties
         if (_DELAY in stored or _TIMER in stored) and not self._wait_for_its_time(message):
             return
@@ -137,7 +137,7 @@ class Endings:
         self._writing += 1
         self._store.put(message)
 
-    def _wait_for_its_time(self, message: Committed) -> bool:
+    def _wait_for_its_time(self, message: CommitAppend) -> bool:
         """Redirect a message with a delay, which starts now; False if it is not allowed."""
         text = message.properties.decode("utf-8", "replace")
         try:
@@ -145,28 +145,28 @@ class Endings:
         except GantryError as error:  # the settings changed since the half message came
             message.entry.deciding = False
             message.status, message.error = PutStatus.MESSAGE_ILLEGAL, str(error)
-            if message.told is not None:
-                message.told(message)
+            if message.on_end is not None:
+                message.on_end(message)
             return False
         if redirected is not text:
             message.properties = without_mark(redirected).encode()
         return True
 
-    def _committed(self, message: Committed) -> None:
+    def _committed(self, message: CommitAppend) -> None:
         self._writing -= 1
         entry = message.entry
         entry.deciding = False
         status = message.status
         if status is _OK or status.is_stored:
             self._stats.put(message.topic, 1, message.size)
-            self._ledger.close(entry)
+            self._half_messages.close(entry)
             self._decisions.note(entry.offset)
         else:
             log.warning("transaction at %d not committed: %s", entry.physical, message.error)
-        if message.told is not None:
-            message.told(message)
+        if message.on_end is not None:
+            message.on_end(message)
 
-    def rollback(self, entry: Undecided, told: Told) -> None:
+    def rollback(self, entry: HalfMessage, on_end: OnEnd) -> None:
         """Store the decision; the message stays in the half topic."""
         entry.deciding = True
         offset = entry.offset
@@ -174,10 +174,10 @@ class Endings:
         def written(append: Append) -> None:
             entry.deciding = False
             if append.status.is_stored:
-                self._ledger.close(entry)
+                self._half_messages.close(entry)
                 if entry.offset != offset:  # a newer copy was being stored
                     self._decisions.note(entry.offset)
-            if told is not None:
-                told(append)
+            if on_end is not None:
+                on_end(append)
 
         self._decisions.note(offset, written)

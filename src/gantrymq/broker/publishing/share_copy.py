@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from gantrymq.base.errors import GantryError
-from gantrymq.broker.publishing.ledger import Intent
 from gantrymq.broker.publishing.staged import StagedGone, StagedMessages, read_slice
+from gantrymq.broker.publishing.writer_table import Intent
 from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.stored_copies import put_all
 from gantrymq.broker.waiting.redirect import DELAY_MARK, TIMER_MARK, SystemTopicRedirect
@@ -50,7 +50,7 @@ async def copies_behind(store: Store, position: int) -> Counter[int]:
     return found
 
 
-class Copying:
+class ShareCopy:
     """Copies one share. It retries until everything is copied."""
 
     def __init__(

@@ -17,7 +17,7 @@ def share(
     return strategy(me, sorted(queues), in_java_order(clients))
 
 
-def share_for_pop(
+def assign_for_pop(
     strategy: Strategy, me: str, queues: Sequence[Queue], clients: Sequence[str], with_next: int
 ) -> list[Queue]:
     """The queues of a popping member: all, or its own and those of the next `with_next` members."""

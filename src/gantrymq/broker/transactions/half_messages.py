@@ -22,7 +22,7 @@ KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
 """Bodies and properties kept in memory; above it the oldest ones are read from the log."""
 
 
-class Undecided(msgspec.Struct, gc=False):
+class HalfMessage(msgspec.Struct, gc=False):
     """A half message without a decision."""
 
     physical: int
@@ -67,8 +67,8 @@ class HalfMessageTable:
     def __init__(self, timeout_ms: int, interval_ms: int) -> None:
         self.set_times(timeout_ms, interval_ms)
         self._loop = asyncio.get_running_loop()
-        self._table: dict[int, Undecided] = {}
-        self._moved: dict[int, Undecided] = {}
+        self._table: dict[int, HalfMessage] = {}
+        self._moved: dict[int, HalfMessage] = {}
         self._kept_bytes = 0
         self.decisions_from = 0
         """Where the op queue ended when somebody last looked; refreshed by the checker."""
@@ -94,7 +94,7 @@ class HalfMessageTable:
             wait = self.immunity(properties.decode(message.properties))
         now = self._loop.time()
         self.add(
-            Undecided(
+            HalfMessage(
                 message.physical_offset,
                 message.queue_offset,
                 group,
@@ -124,7 +124,7 @@ class HalfMessageTable:
         now = self._loop.time()
         wait = max(0.0, wait - max(0, now_ms - stored_ms) / 1000)
         self.add(
-            Undecided(
+            HalfMessage(
                 message.physical_offset,
                 message.queue_offset,
                 found.get(properties.PRODUCER_GROUP, ""),
@@ -151,7 +151,7 @@ class HalfMessageTable:
         seconds = number(found.get(properties.CHECK_IMMUNITY), -1)
         return self._timeout if seconds < 0 else float(seconds)
 
-    def add(self, entry: Undecided) -> None:
+    def add(self, entry: HalfMessage) -> None:
         self._table[entry.physical] = entry
         self._kept_bytes += entry.size
         if self._kept_bytes > KEPT_BYTES_MAX:
@@ -165,12 +165,12 @@ class HalfMessageTable:
                 break
             self.drop_content(entry)
 
-    def drop_content(self, entry: Undecided) -> None:
+    def drop_content(self, entry: HalfMessage) -> None:
         if entry.body is not None:
             entry.body = entry.properties = None
             self._kept_bytes -= entry.size
 
-    def keep(self, entry: Undecided, body: bytes, stored_properties: bytes) -> None:
+    def keep(self, entry: HalfMessage, body: bytes, stored_properties: bytes) -> None:
         """Keep the content of a message that was read from the log again."""
         if entry.body is None:
             entry.body, entry.properties = body, stored_properties
@@ -178,15 +178,15 @@ class HalfMessageTable:
             if not entry.done:
                 self._kept_bytes += entry.size
 
-    def find(self, physical: int) -> Undecided | None:
+    def find(self, physical: int) -> HalfMessage | None:
         """The undecided message that has, or had, a copy at this log offset."""
         return self._table.get(physical) or self._moved.get(physical)
 
-    def all(self) -> list[Undecided]:
+    def all(self) -> list[HalfMessage]:
         """All undecided messages, in the order in which they came."""
         return list(self._table.values())
 
-    def move(self, entry: Undecided, copy: Append) -> None:
+    def move(self, entry: HalfMessage, copy: Append) -> None:
         """A newer copy replaces the message; the offsets of the older one stay known."""
         del self._table[entry.physical]
         self._moved[entry.physical] = entry
@@ -201,7 +201,7 @@ class HalfMessageTable:
         entry.decisions_from = self.decisions_from
         self._table[entry.physical] = entry
 
-    def close(self, entry: Undecided) -> None:
+    def close(self, entry: HalfMessage) -> None:
         """Remove a decided message."""
         if entry.done:
             return
@@ -217,7 +217,7 @@ class HalfMessageTable:
             self.next_due = due
             self.sooner.set()
 
-    def in_slices(self, size: int) -> Iterator[list[Undecided]]:
+    def in_slices(self, size: int) -> Iterator[list[HalfMessage]]:
         """All undecided messages as of now, `size` at a time."""
         every = self.all()
         for start in range(0, len(every), size):
