@@ -25,9 +25,13 @@ from gantrymq.protocol.codes import RequestCode as Code
 from gantrymq.remoting.server import HandlerTable, Hot, Slow
 
 PULL_CODES = (
-    Code.PULL_MESSAGE, Code.LITE_PULL_MESSAGE, Code.POP_MESSAGE, Code.PEEK_MESSAGE,
-    Code.NOTIFICATION, Code.POLLING_INFO,
-)  # fmt: skip
+    Code.PULL_MESSAGE,
+    Code.LITE_PULL_MESSAGE,
+    Code.POP_MESSAGE,
+    Code.PEEK_MESSAGE,
+    Code.NOTIFICATION,
+    Code.POLLING_INFO,
+)
 """What the fast port does not take."""
 
 

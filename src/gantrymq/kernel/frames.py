@@ -81,8 +81,14 @@ def send_answer(
         )
     more = b',"transactionId":"%b"' % transaction_id.encode() if transaction_id else b""
     header = _SEND_TEMPLATE % (
-        code, msg_id.encode(), queue_id, queue_offset, more, opaque, VERSION_4_9_8
-    )  # fmt: skip
+        code,
+        msg_id.encode(),
+        queue_id,
+        queue_offset,
+        more,
+        opaque,
+        VERSION_4_9_8,
+    )
     return PREFIX.pack(4 + len(header), len(header)) + header
 
 
@@ -151,7 +157,13 @@ def pull_answer(
         header = frame[8:]
     else:
         header = _PULL_TEMPLATE % (
-            code, max_offset, min_offset, next_offset, suggest, opaque, remark.encode(),
+            code,
+            max_offset,
+            min_offset,
+            next_offset,
+            suggest,
+            opaque,
+            remark.encode(),
             VERSION_4_9_8,
-        )  # fmt: skip
+        )
     return PREFIX.pack(4 + len(header) + body_size, codec << 24 | len(header)) + header

@@ -8,10 +8,7 @@ from gantrymq.broker.policy import Policy
 from gantrymq.broker.pop.acks import AckAnswer, Acks
 from gantrymq.broker.pop.checkpoints import PopCheckpoint
 from gantrymq.broker.pop.checks import INVISIBLE_MS_MAX, illegal_queue, with_fields
-from gantrymq.broker.pop.long_polling import PopLongPolling
-from gantrymq.broker.pop.order import OrderTable
-from gantrymq.broker.pop.revive_log import ReviveLog
-from gantrymq.broker.pop.reviver import Reviver
+from gantrymq.broker.pop.pop_state import PopState
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.tables.registry import Registry
 from gantrymq.protocol import calls as c
@@ -43,16 +40,13 @@ class AckHandler:
         store: Store,
         registry: Registry,
         policy: Policy,
-        revive_log: ReviveLog,
-        reviver: Reviver,
-        order: OrderTable,
-        pops: PopLongPolling,
+        state: PopState,
         clock: WallClock,
     ) -> None:
         self._config, self._store, self._policy = config, store, policy
         self._offsets, self._clock = registry.offsets, clock
-        self._log, self._reviver, self._order, self._pops = revive_log, reviver, order, pops
-        self._acks = Acks(revive_log)
+        self._log, self._reviver, self._order, _, self._pops, _ = state
+        self._acks = Acks(state.log)
         self.change = with_fields(p.ChangeInvisibleResponse(), self._change)
 
     # ACK_MESSAGE and BATCH_ACK_MESSAGE

@@ -9,11 +9,9 @@ from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.broker.errors import BadRequest, InvalidParameter, TooLate, TooManyPopped
 from gantrymq.broker.pop.checks import INVISIBLE_MS_MAX, PopChecks, with_fields
-from gantrymq.broker.pop.long_polling import PopLongPolling
-from gantrymq.broker.pop.pop_reader import PoppedBatch, PopReader, PopResult, PopSpec, Steps
+from gantrymq.broker.pop.pop_reader import PoppedBatch, PopResult, PopSpec, Steps
+from gantrymq.broker.pop.pop_state import PopState
 from gantrymq.broker.pop.retry_records import with_receipts
-from gantrymq.broker.pop.revive_log import ReviveLog
-from gantrymq.broker.pop.reviver import Reviver
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.subscriptions.pull_filter import EVERYTHING, Filters, PullFilter
@@ -44,19 +42,15 @@ class PopHandler:
     def __init__(
         self,
         config: BrokerConfig,
+        state: PopState,
         checks: PopChecks,
-        reader: PopReader,
-        revive_log: ReviveLog,
-        reviver: Reviver,
-        pops: PopLongPolling,
-        notifications: PopLongPolling,
         filters: Filters,
         stats: BrokerStats,
         clock: WallClock,
     ) -> None:
-        self.config, self._checks, self.reader = config, checks, reader
-        self._log, self._reviver, self._stats, self._clock = revive_log, reviver, stats, clock
-        self.pops, self.notifications, self._filters = pops, notifications, filters
+        self.config, self._checks, self._filters = config, checks, filters
+        self._stats, self._clock = stats, clock
+        self._log, self._reviver, _, self.reader, self.pops, self.notifications = state
         self._background = Background("pops that read from disk")
         self.pop = with_fields(p.PopResponse(), self._pop)
         self.notify = with_fields(p.NotificationResponse(), self._notify)

@@ -48,9 +48,21 @@ CODES = {
 class HeldPull:
     """One pull: the request, its connection, its filter, and its deadline (None: do not wait)."""
 
-    __slots__ = ("command", "connection", "deadline", "group", "is_answered", "limit",
-                 "limit_bytes", "offset", "parked", "queue_id", "timer", "topic",
-                 "wanted")  # fmt: skip
+    __slots__ = (
+        "command",
+        "connection",
+        "deadline",
+        "group",
+        "is_answered",
+        "limit",
+        "limit_bytes",
+        "offset",
+        "parked",
+        "queue_id",
+        "timer",
+        "topic",
+        "wanted",
+    )
 
     def __init__(self, connection: Connection, command: Command, h: PullRequest) -> None:
         self.connection, self.command = connection, command

@@ -12,6 +12,7 @@ from gantrymq.broker.pop.checks import PopChecks
 from gantrymq.broker.pop.long_polling import PopLongPolling
 from gantrymq.broker.pop.order import OrderTable
 from gantrymq.broker.pop.pop_reader import PopReader
+from gantrymq.broker.pop.pop_state import PopState
 from gantrymq.broker.pop.progress import SafeProgress
 from gantrymq.broker.pop.revive_log import ReviveLog
 from gantrymq.broker.pop.reviver import Reviver
@@ -45,19 +46,9 @@ def build_pop(shared: Shared, sessions: Sessions, filters: Filters) -> PopParts:
     reviver = Reviver(config, log, store, registry, policy, shared.stats, clock)
     reader = PopReader(config, store, registry, progress, order, log, clock, ports.rng)
     pops, notifications = PopLongPolling(config, store), PopLongPolling(config, store)
+    state = PopState(log, reviver, order, reader, pops, notifications)
     routes = TopicRoutes(config, registry.topics, ports.network)
-    pop = PopHandler(
-        config,
-        PopChecks(config, policy),
-        reader,
-        log,
-        reviver,
-        pops,
-        notifications,
-        filters,
-        shared.stats,
-        clock,
-    )
+    pop = PopHandler(config, state, PopChecks(config, policy), filters, shared.stats, clock)
     feature = Feature(
         opening=(lambda: _open(log, shared),),
         background=(reviver.run,),
@@ -69,7 +60,7 @@ def build_pop(shared: Shared, sessions: Sessions, filters: Filters) -> PopParts:
     )
     return PopParts(
         pop,
-        AckHandler(config, store, registry, policy, log, reviver, order, pops, clock),
+        AckHandler(config, store, registry, policy, state, clock),
         AssignmentHandler(registry, sessions, policy, modes, routes),
         feature,
     )

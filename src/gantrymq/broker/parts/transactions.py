@@ -6,6 +6,7 @@ from gantrymq.broker.handlers.transactions import TransactionHandler
 from gantrymq.broker.parts.feature import Feature
 from gantrymq.broker.parts.shared import Shared
 from gantrymq.broker.subscriptions.sessions import Sessions
+from gantrymq.broker.transactions.check_back import CheckBack
 from gantrymq.broker.transactions.checker import Checker
 from gantrymq.broker.transactions.half_messages import HalfMessageTable
 from gantrymq.broker.transactions.ops import Decisions
@@ -32,12 +33,10 @@ def build_transactions(
         store,
         shared.registry.offsets,
         shared.policy,
-        sessions,
+        CheckBack(sessions, ports.rng, shared.host),
         half_messages,
         decisions,
         ports.clock,
-        ports.rng,
-        shared.host,
     )
 
     def take_times() -> None:

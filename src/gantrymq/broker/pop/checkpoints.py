@@ -26,9 +26,23 @@ Key = tuple[str, str, int, int, int]
 class PopCheckpoint:
     """Messages of one queue that were popped together and are invisible until `due_ms`."""
 
-    __slots__ = ("acked", "acking", "broker_name", "group", "invisible_ms", "offsets", "pop_ms",
-                 "put_times", "queue_id", "revive_offset", "revive_queue", "reviving", "start",
-                 "topic", "watched")  # fmt: skip
+    __slots__ = (
+        "acked",
+        "acking",
+        "broker_name",
+        "group",
+        "invisible_ms",
+        "offsets",
+        "pop_ms",
+        "put_times",
+        "queue_id",
+        "revive_offset",
+        "revive_queue",
+        "reviving",
+        "start",
+        "topic",
+        "watched",
+    )
 
     def __init__(
         self,

@@ -36,7 +36,11 @@ def with_receipts(records: bytes, topic: str, handle: Handle) -> bytes:
             continue
         size = body_end - at + width + len(name) + 2 + len(encoded)
         parts += [
-            _FRONT.pack(size, magic), records[at + _FRONT.size : body_end],
-            len(name).to_bytes(width), name, _PROPERTIES_SIZE.pack(len(encoded)), encoded,
-        ]  # fmt: skip
+            _FRONT.pack(size, magic),
+            records[at + _FRONT.size : body_end],
+            len(name).to_bytes(width),
+            name,
+            _PROPERTIES_SIZE.pack(len(encoded)),
+            encoded,
+        ]
     return b"".join(parts)

@@ -7,7 +7,6 @@ head of the half queue moves on, and after a restart the undecided messages lie 
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncIterator
 from typing import Final
 
@@ -16,18 +15,15 @@ from gantrymq.base.plurals import counted
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.stored_copies import stored
-from gantrymq.broker.subscriptions.sessions import Sessions
 from gantrymq.broker.tables.registry import Offsets
+from gantrymq.broker.transactions.check_back import CheckBack
 from gantrymq.broker.transactions.half import HALF_QUEUE, with_property
 from gantrymq.broker.transactions.half_messages import HalfMessage, HalfMessageTable
 from gantrymq.broker.transactions.ops import OP_QUEUE, Decisions, named_by
 from gantrymq.broker.transactions.transaction_end import read_content
-from gantrymq.kernel import encode_records, find_property
+from gantrymq.kernel import find_property
 from gantrymq.model import CHECK_MAX_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from gantrymq.protocol import properties
-from gantrymq.protocol.calls import CHECK_TRANSACTION_STATE
-from gantrymq.protocol.command import Command
-from gantrymq.protocol.ids import offset_msg_id
 from gantrymq.protocol.record import StoredMessage, decode_records
 from gantrymq.store.append import Append, ReadResult, ReadStatus
 from gantrymq.store.engine import Store
@@ -52,17 +48,14 @@ class Checker:
         store: Store,
         offsets: Offsets,
         policy: Policy,
-        sessions: Sessions,
+        check_back: CheckBack,
         half_messages: HalfMessageTable,
         decisions: Decisions,
         clock: WallClock,
-        rng: random.Random,
-        store_host: bytes,
     ) -> None:
-        self._config, self._store, self._offsets = config, store, offsets
-        self._policy, self._sessions, self._half_messages = policy, sessions, half_messages
-        self._decisions, self._clock, self._rng = decisions, clock, rng
-        self._store_host = store_host
+        self._config, self._store, self._offsets, self._policy = config, store, offsets, policy
+        self._check_back, self._half_messages = check_back, half_messages
+        self._decisions, self._clock = decisions, clock
         self._seen: tuple[int, int, int] | None = None
         """Half offset, op offset and the log's end when everything before them was decided."""
 
@@ -191,7 +184,7 @@ class Checker:
         if asks:
             entry.checks += 1
             entry.check_at = entry.due
-            self._ask(entry, copy)
+            self._check_back.ask(entry, copy)
         elif entry.check_at < entry.due:
             entry.due = entry.check_at
 
@@ -258,42 +251,3 @@ class Checker:
         if not copy.status.is_stored:
             log.warning("copy of the transaction at %d not stored: %s", entry.physical, copy.error)
         return copy
-
-    def _ask(self, entry: HalfMessage, copy: Append) -> None:
-        """Send CHECK_TRANSACTION_STATE (39) to any connected producer of the group."""
-        live = [one for one in self._sessions.producers.get(entry.group, {}) if one.open]
-        if not live:
-            log.warning("no producer of %s is there to be asked", entry.group)
-            return
-        unique = find_property(copy.properties, properties.UNIQ_KEY.encode())
-        msg_id = unique.decode("utf-8", "replace") if unique is not None else None
-        record, _ = encode_records(
-            [
-                (
-                    entry.topic.encode(),
-                    entry.queue_id,
-                    entry.offset,
-                    copy.flag,
-                    copy.sys_flag,
-                    copy.born_ms,
-                    copy.born_host,
-                    copy.reconsume_times,
-                    0,
-                    copy.body,
-                    with_property(copy.properties, properties.WAIT, "false"),
-                )
-            ],
-            entry.physical,
-            copy.store_ms,
-            self._store_host,
-        )
-        header = CHECK_TRANSACTION_STATE.request(
-            tran_state_table_offset=entry.offset,
-            commit_log_offset=entry.physical,
-            msg_id=msg_id,
-            transaction_id=msg_id,
-            offset_msg_id=offset_msg_id(self._store_host, entry.physical),
-        )
-        self._rng.choice(live).oneway(
-            Command(code=CHECK_TRANSACTION_STATE.code, ext=header.to_ext(), body=record)
-        )

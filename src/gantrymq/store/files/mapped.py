@@ -30,9 +30,16 @@ Bools = npt.NDArray[np.bool_]
 Entries = npt.NDArray[np.void]
 
 FRONT_TYPE: Final = np.dtype(
-    [("total_size", ">i4"), ("magic", ">i4"), ("body_crc", ">i4"), ("queue_id", ">i4"),
-     ("flag", ">i4"), ("queue_offset", ">i8"), ("physical_offset", ">i8")]
-)  # fmt: skip
+    [
+        ("total_size", ">i4"),
+        ("magic", ">i4"),
+        ("body_crc", ">i4"),
+        ("queue_id", ">i4"),
+        ("flag", ">i4"),
+        ("queue_offset", ">i8"),
+        ("physical_offset", ">i8"),
+    ]
+)
 """What stands in front of everything whose place varies."""
 
 MAPS_MAX: Final = 64
