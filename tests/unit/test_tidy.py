@@ -31,7 +31,7 @@ NOT_YET = {
         3005, 3006, 3007, 3008, 3009, 3010, 200056,
     )
 }  # fmt: skip
-"""Codes of the fact sheet that nobody answers yet: they get a prompt 3."""
+"""Codes of RocketMQ that nobody answers yet: they get a prompt 3."""
 
 TO_CLIENTS = {RequestCode(code) for code in (39, 40, 220, 221, 326)}
 """Codes that brokers send and clients answer."""

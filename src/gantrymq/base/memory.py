@@ -8,7 +8,7 @@ M_TRIM_THRESHOLD: Final = -1
 M_MMAP_THRESHOLD: Final = -3
 KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
 BLOCK_BYTES_MAX: Final = 32 * 1024 * 1024
-"""The most that glibc takes."""
+"""The largest threshold that glibc accepts."""
 
 
 def keep_freed_memory() -> None:

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Final
 
 WITHDRAWN_MIN: Final = 32
-"""Fewer are not worth a cleaning."""
+"""Fewer cancelled callbacks than this stay in the heap."""
 
 
 class Parked:
@@ -35,7 +35,7 @@ class Watermark:
         self.value = value
         self._waiting: list[tuple[int, int, Parked]] = []
         self._withdrawn = 0
-        """How many of them are not wanted any more."""
+        """How many of them are cancelled."""
         self._serial = count()
 
     def advance(self, value: int) -> None:

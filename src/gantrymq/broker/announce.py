@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 
 CONNECT_SECONDS_MAX = 3.0
 AGAIN_SECONDS = 3.0
-"""After a name server was not reached; clients have no route to us until it is."""
+"""How soon a name server that was not reached is tried again; it has no route to us until then."""
 ANNOUNCE_SECONDS_MAX = 3.0
-"""How long whoever made a topic waits for the name servers."""
+"""How long the creator of a topic waits for the name servers."""
 LOST_SECONDS = 0.2
-"""After a connection broke, until everything is announced anew."""
+"""How soon everything is announced again after a connection broke."""
 
 
 class Announcer:

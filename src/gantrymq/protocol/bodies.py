@@ -130,7 +130,7 @@ class ConsumerConnections(msgspec.Struct, kw_only=True, rename="camel"):
     message_model: str | msgspec.UnsetType = msgspec.UNSET
     """What the members did not say is left out, as Java leaves out what is null."""
     subscription_conflicts: list[SubscriptionConflict] | msgspec.UnsetType = msgspec.UNSET
-    """Only there when there are some; RocketMQ's tools pass over it."""
+    """Left out when there are none; RocketMQ's tools ignore it."""
     subscription_table: dict[str, Subscription] = {}
 
 

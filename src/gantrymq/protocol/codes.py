@@ -1,4 +1,4 @@
-"""Every request and response code of the fact sheet, and the languages a peer may claim."""
+"""RocketMQ's request and response codes and ours, and the languages that a peer may name."""
 
 from enum import IntEnum
 

@@ -3,8 +3,8 @@
 frame  = size(4) mark(4) header body        size counts everything after itself
 mark   = codec << 24 | header size          codec 0 is JSON, 1 is ROCKETMQ's binary header
 
-Reading is as lenient as wire.md says peers need; writing is strict: extension values are strings,
-keys are in Java's order, nulls are left out.
+Reading accepts what RocketMQ's clients of all languages write; writing is strict: extension values
+are strings, keys are in Java's order, nulls are left out.
 """
 
 import struct

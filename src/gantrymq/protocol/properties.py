@@ -62,9 +62,9 @@ SPARE = (
     "GANTRY_ERROR_TEXT", "GANTRY_REASON", "GANTRY_ERROR", DEAD_ORIGIN_MESSAGE_ID,
     DEAD_ORIGIN_TOPIC, "GANTRY_FINGERPRINT", TRACE_ON, MSG_REGION, WAIT, CLUSTER,
 )  # fmt: skip
-"""What a copy can do without, the least needed first."""
+"""Properties that a copy may lose when it is too long, the least needed first."""
 WAITING_BYTES = 320
-"""Room for what a waiting room writes down: the longest topic's name, a queue, the cluster."""
+"""Room for what a redirect adds: the name of the real topic, its queue, the cluster."""
 
 
 def encode(properties: Mapping[str, str]) -> str:

@@ -30,7 +30,7 @@ class WaitingRoom(msgspec.Struct, kw_only=True, rename="camel"):
     room: str
     count: int = 0
     next_due_ms: int = 0
-    """0 when nobody waits."""
+    """When the next message is due; 0 if none waits."""
     overdue_ms: int = 0
     """For how long the next one should have been delivered already."""
     delivered: int = 0

@@ -21,7 +21,7 @@ QUEUES_AT_ONCE = 64
 FREE_BYTES_WARN = 4 << 30
 
 MayDelete = Callable[[int], Awaitable[bool]]
-"""Asked with a log offset: saves what it needs from below, and says whether that may go now."""
+"""Called with a log offset: saves what it needs from below, returns whether that may be deleted."""
 
 
 class SegmentAge(NamedTuple):

@@ -1,4 +1,4 @@
-"""Headers of both codecs, against the fact sheet's vectors and against themselves."""
+"""Headers of both codecs, against known bytes and against themselves."""
 
 import json
 

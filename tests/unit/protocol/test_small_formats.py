@@ -97,7 +97,7 @@ class TestIds:
 class TestBatch:
     def test_an_item_is_the_vector(self) -> None:
         """
-        50 bytes, as computed in the fact sheet.
+        50 bytes in all.
         """
         vector = (
             "000000320000000000000000000000000000000568656c6c6f0017554e49515f4b4559"

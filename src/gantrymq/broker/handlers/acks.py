@@ -150,9 +150,9 @@ class AckHandler:
                 f"this delivery of {h.topic}@{h.queue_id} offset {h.offset} is over: "
                 "acknowledged, or its invisible time passed"
             )
-        self._lend_again(connection, command, h, *found)
+        self._pop_again(connection, command, h, *found)
 
-    def _lend_again(
+    def _pop_again(
         self,
         connection: Connection,
         command: Command,

@@ -2,7 +2,7 @@
 
 from gantrymq.broker.errors import NotPermitted, TopicMissing
 from gantrymq.broker.policy import Policy
-from gantrymq.broker.pop.assignment import STRATEGIES, assign_for_pop, share
+from gantrymq.broker.pop.assignment import STRATEGIES, assign_for_pop, assign_for_pull
 from gantrymq.broker.pop.topic_routes import TopicRoutes
 from gantrymq.broker.subscriptions.sessions import Sessions
 from gantrymq.broker.tables.registry import Registry
@@ -61,7 +61,7 @@ class AssignmentHandler:
         if mode.mode == "POP":
             shared = mode.pop_share_queue_num
             return assign_for_pop(strategy, asked.client_id, queues, clients, shared)
-        return share(strategy, asked.client_id, queues, clients)
+        return assign_for_pull(strategy, asked.client_id, queues, clients)
 
     async def set_mode(self, connection: Connection, command: Command) -> Command:
         """SET_MESSAGE_REQUEST_MODE (401): let a group pull or pop a topic."""

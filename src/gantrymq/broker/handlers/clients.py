@@ -64,7 +64,9 @@ class ClientHandler:
         """HEART_BEAT (34): register a client in its producer and consumer groups."""
         beat = fastjson.load_request(command.body, Heartbeat)
         if not beat.client_id and (beat.producer_data_set or beat.consumer_data_set):
-            raise BadRequest("a heartbeat without clientID: nobody could be told apart by it")
+            raise BadRequest(
+                "a heartbeat without clientID: members of a group are told apart by it"
+            )
         client = Client(
             client_id=beat.client_id,
             language=command.language or "OTHER",

@@ -31,7 +31,7 @@ from gantrymq.remoting.connection import Connection
 from gantrymq.store.append import Append, ReadResult
 
 LATE_MS_MAX = 500
-"""A request that is older than its poll time by more than this is nobody's any more."""
+"""A request that is older than its poll time by more than this is refused: its client gave up."""
 OPEN_MAX = 200_000
 """Checkpoints that may be open at once (RocketMQ's popCkMaxBufferSize)."""
 

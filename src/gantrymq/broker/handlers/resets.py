@@ -24,9 +24,9 @@ from gantrymq.store.engine import Store
 log = logging.getLogger(__name__)
 
 ASK_SECONDS_MAX = 5.0
-"""How long a member may take to tell where it is."""
+"""How long a member may take to answer with its offsets."""
 NUDGE_SECONDS = 2.0
-"""A member that has not pulled for so long after a reset is told: it may be stuck or full."""
+"""A member that has not pulled for so long after a reset is sent the reset: it may be stuck."""
 
 WakePulls = Callable[[str, str, int, int], None]
 """Answer the held pulls of a group, topic and queue: go on at this offset."""

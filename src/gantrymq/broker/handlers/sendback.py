@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 FIRST_RETRY_LEVEL = 3
 LIMITS_MAX = 8
-"""Different limits of one group that are worth a word."""
+"""At most so many different limits of one group are logged."""
 
 
 class RetryLimits:

@@ -19,7 +19,7 @@ class Feature:
     saves: tuple[tuple[float, Step], ...] = ()
     """What is written to disk every so many seconds."""
     on_lost: tuple[Callable[[Connection], None], ...] = ()
-    """Told of every connection that closed."""
+    """Called for every connection that closed."""
     on_stop: tuple[Callable[[], None], ...] = ()
     """Called before the ports close: requests that are held get their answer."""
     closing: tuple[Step, ...] = ()

@@ -6,11 +6,11 @@ from gantrymq.model import Queue
 from gantrymq.protocol.assignment import Strategy, averagely, by_circle, in_java_order
 
 STRATEGIES: dict[str, Strategy] = {"AVG": averagely, "AVG_BY_CIRCLE": by_circle}
-"""Those a broker offers, by the names clients ask for them."""
+"""The strategies that a broker offers, by their names on the wire."""
 ANY_QUEUE = -1
 
 
-def share(
+def assign_for_pull(
     strategy: Strategy, me: str, queues: Sequence[Queue], clients: Sequence[str]
 ) -> list[Queue]:
     """The assignment of a pulling group: one member for each queue."""

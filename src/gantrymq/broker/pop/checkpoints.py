@@ -12,10 +12,10 @@ from gantrymq.base.errors import ProtocolError
 from gantrymq.protocol.pop import AckBody, CheckpointBody
 
 SETTLED_MAX = 1_024
-"""Settled ones that may stay in line for their time, beyond as many as are open."""
+"""How many settled checkpoints the list by due time may hold, beyond as many as are open."""
 
 MESSAGES_MAX = 127
-"""Of one checkpoint; RocketMQ counts them in a byte."""
+"""The most messages of one checkpoint; RocketMQ counts them in a byte."""
 LONG_MAX = 2**63 - 1
 PUT_TIMES = re.compile("[0-9]{1,9}")
 

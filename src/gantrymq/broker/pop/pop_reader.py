@@ -33,7 +33,7 @@ MISPLACED = frozenset(
 SKIPPED = frozenset({ReadStatus.NO_MATCHED_MESSAGE, ReadStatus.MESSAGE_WAS_REMOVING})
 
 Steps = Generator[Awaitable[ReadResult], ReadResult, None]
-"""Yields cold reads, is sent what they found."""
+"""Yields each read that has to wait for the disk, and is sent its result."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class PopReader:
             return
         result.watch[topic, queue_id] = pulled.max_offset + 1
         if pulled.status is ReadStatus.FOUND:
-            self._lend(spec, result, topic, queue_id, at, pulled)
+            self._add_batch(spec, result, topic, queue_id, at, pulled)
         elif pulled.status in SKIPPED and pulled.next_offset > at:
             self._registry.offsets.commit(group, topic, queue_id, pulled.next_offset)
             result.look_again |= pulled.next_offset < pulled.max_offset
@@ -251,7 +251,7 @@ class PopReader:
         finally:
             del self._busy[place]
 
-    def _lend(
+    def _add_batch(
         self,
         spec: PopSpec,
         result: PopResult,

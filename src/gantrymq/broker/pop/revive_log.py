@@ -31,9 +31,9 @@ log = logging.getLogger(__name__)
 
 LOAD_RECORDS, LOAD_BYTES = 512, 4 * 1024 * 1024
 ACK_INTERVAL_MS = 1_000
-"""RocketMQ lets a checkpoint arrive so much before its time is over."""
+"""A checkpoint's record is due so much before its messages are visible again, as in RocketMQ."""
 CARRY_RECORDS = 10_000
-"""A checkpoint with so many records behind it is put again, so that a start reads few."""
+"""A checkpoint with so many records behind it is stored again, so that a start reads few."""
 
 Stored = Callable[[Append], None]
 

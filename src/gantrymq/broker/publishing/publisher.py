@@ -24,7 +24,7 @@ from gantrymq.store.engine import Store
 log = logging.getLogger(__name__)
 
 WAIT_SECONDS: Final = 2.0
-"""How long a request waits for the end before it is told how far things are."""
+"""How long a request waits for the end before it is answered with the progress."""
 
 
 class EpochPublisher:

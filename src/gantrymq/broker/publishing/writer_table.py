@@ -23,9 +23,9 @@ IDLE_DAYS_MAX: Final = 30
 ONCE_DAYS_MAX: Final = 1
 """The same for writers of one epoch only, when it is complete."""
 HOLD_DAYS_MAX: Final = 7
-"""So long retention leaves alone what is staged for an epoch that is prepared and not published."""
+"""For how many days retention keeps what is staged for an epoch that is prepared only."""
 WRITERS_MAX: Final = 20_000
-"""More are not remembered: writers of one epoch go first, then whoever was idle longest."""
+"""The most writers remembered: those of one epoch are forgotten first, then the longest idle."""
 DAY_MS: Final = 86_400_000
 
 

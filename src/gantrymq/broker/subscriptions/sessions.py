@@ -32,8 +32,8 @@ class ConsumerGroup:
     members: dict[Connection, Client] = field(default_factory=dict)
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     """As RocketMQ has it: one table for all, and the newest heartbeat wins."""
-    wishes: dict[Connection, list[Subscription]] = field(default_factory=dict)
-    """What each member said itself."""
+    own_subscriptions: dict[Connection, list[Subscription]] = field(default_factory=dict)
+    """What each member itself is subscribed to."""
     member_subscriptions: MemberSubscriptions = field(default_factory=MemberSubscriptions)
 
     @property
@@ -73,7 +73,7 @@ class Sessions:
         known = group.members.get(connection)
         group.members[connection] = client
         changed = known is None or known.client_id != client.client_id
-        group.wishes[connection] = data.subscription_data_set
+        group.own_subscriptions[connection] = data.subscription_data_set
         group.member_subscriptions.hear(connection, client.client_id, data.subscription_data_set)
         return self._subscribe(group, data.subscription_data_set) or changed
 
@@ -110,7 +110,7 @@ class Sessions:
             return False
         known = self.consumers.get(group)
         if known is not None:
-            left = [wanted for wishes in known.wishes.values() for wanted in wishes]
+            left = [wanted for own in known.own_subscriptions.values() for wanted in own]
             left.sort(key=lambda wanted: wanted.sub_version)
             known.subscriptions = {wanted.topic: wanted for wanted in left}
         return True
@@ -127,7 +127,7 @@ class Sessions:
         known = self.consumers.get(group)
         if known is None or known.members.pop(connection, None) is None:
             return False
-        known.wishes.pop(connection, None)
+        known.own_subscriptions.pop(connection, None)
         known.member_subscriptions.leave(connection)
         if not known.members:
             del self.consumers[group]

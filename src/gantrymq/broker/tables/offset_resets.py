@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from gantrymq.broker.tables.registry import Offsets
 
 FOLLOW_SECONDS_MAX = 60.0
-"""How long after the first hint a reader may still be elsewhere. RocketMQ's clients need 10 s to
-let go of a queue and up to 20 s to take it again; one that never follows is not held for ever."""
+"""How long a consumer may go on elsewhere after its first answer with the new offset.
+
+RocketMQ's clients need 10 s to let go of a queue and up to 20 s to take it again. One that never
+follows is not refused for ever.
+"""
 
 Place = tuple[str, str, int]
 """Group, topic and queue."""

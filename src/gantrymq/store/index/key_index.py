@@ -31,7 +31,7 @@ _SLOT = struct.Struct(">i")
 assert _SLOT.size == SLOT_BYTES
 
 
-class Sealed(NamedTuple):
+class SealedFile(NamedTuple):
     """An index file that is full."""
 
     name: str
@@ -44,7 +44,7 @@ class ChainStart(NamedTuple):
     file: File
     header: IndexHeader
     head: int | None
-    """The newest entry of the chain, or None when the slot on disk has to be asked."""
+    """The newest entry of the chain; None if it has to be read from the slot on disk."""
 
 
 class KeyIndex:
@@ -55,7 +55,7 @@ class KeyIndex:
     ) -> None:
         self._disk, self._clock, self.directory = disk, clock, directory
         self._slots, self._entries = slots, entries
-        self.sealed: list[Sealed] = []
+        self.sealed: list[SealedFile] = []
         self.current: IndexFile | None = None
         self._pending: list[KeyedRecord] = []
 
@@ -109,7 +109,7 @@ class KeyIndex:
     def _seal(self, file: IndexFile) -> None:
         file.write_all()
         header = IndexHeader._make(HEADER.unpack(file.header()))
-        self.sealed.append(Sealed(file.name, header))
+        self.sealed.append(SealedFile(file.name, header))
 
     def _last_name(self) -> str:
         return self.sealed[-1].name if self.sealed else ""
@@ -177,7 +177,7 @@ class KeyIndex:
                 break
             self._disk.delete(self._path(names.pop()))
         for name in names[:-1]:
-            self.sealed.append(Sealed(name, self._open(name).stated()))
+            self.sealed.append(SealedFile(name, self._open(name).stated()))
 
     def _drop_newer(self, names: list[str], last: str) -> list[str]:
         for name in names:

@@ -37,7 +37,7 @@ FILLER = ENTRY.pack(0, FILLER_SIZE, 0)
 
 
 LAST_ENTRIES = 64
-"""How far back a start looks for the last unit of a queue."""
+"""How many entries a start reads backwards to find the last unit of a queue."""
 
 
 class ConsumeQueue:
@@ -71,7 +71,7 @@ class ConsumeQueue:
         self._file_bytes = file_entries * ENTRY_BYTES
         self._bases: list[int] = []
         self.ext: QueueExt | None = None
-        """Units beside the entries, if conditions were ever asked while messages were stored."""
+        """Bitmaps beside the entries; None if the store never evaluated conditions for them."""
         self.min_offset = 0
         self.stop = 0
         """Behind the last entry that was built."""

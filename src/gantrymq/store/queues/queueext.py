@@ -42,7 +42,7 @@ END_BYTES = 4
 """Always left at the end of a file for its end mark."""
 BITMAP_BYTES_MAX = 4096
 STRETCH_BYTES_MAX = 1 << 20
-"""More than this is not read to judge one batch of entries."""
+"""The most bytes that are read for one batch of entries."""
 
 
 class Unit(NamedTuple):

@@ -101,7 +101,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode(page: bytes) -> Checkpoint:
-    """Read a checkpoint, ours or a Java broker's; an empty page vouches for nothing."""
+    """Read a checkpoint, ours or a Java broker's; an empty page counts as no checkpoint."""
     if len(page) < _TIMES.size:
         return Checkpoint()
     times = CheckpointTimes._make(_TIMES.unpack_from(page))

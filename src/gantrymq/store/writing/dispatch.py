@@ -22,7 +22,7 @@ UNKNOWN_LEVEL_MS = 1000
 
 
 Marker = Callable[[bytes, bytes], bytes | None]
-"""Topic and properties to the bitmap of the conditions that match; None if nobody has any."""
+"""Topic and properties to the bitmap of the conditions that match; None if there are none."""
 
 
 def due_ms(properties: bytes, store_ms: int, levels_ms: tuple[int, ...]) -> int | None:
@@ -48,7 +48,7 @@ class Dispatcher:
         self.dispatched = Watermark(position)
         self.last_store_ms = 0
         self.marker: Marker | None = None
-        """Asked for every message, if conditions are to be asked while messages are stored."""
+        """Called for every message, if conditions are evaluated while messages are stored."""
         self.index_from = -1
         """Records up to this log offset are in the index already."""
 

@@ -52,12 +52,12 @@ from gantrymq.store.writing.write_counts import WriteCounts
 log = logging.getLogger(__name__)
 
 TURN_BYTES_MAX = 4 << 20
-"""What one turn writes before it lets others run."""
+"""How many bytes one turn writes before it lets others run."""
 
 LOOK_SECONDS = 0.01
-"""How often those who wait for a file are looked at."""
+"""How often appends that wait for the next file are checked for their time limit."""
 SHED_SECONDS = 0.05
-"""How long after a stall what comes in counts as having piled up behind it."""
+"""Appends that come in so soon after a slow write count as having waited behind it."""
 BUSY = "broker busy, start flow control for a while"
 
 

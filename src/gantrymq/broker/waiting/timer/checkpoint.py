@@ -45,7 +45,7 @@ class TimerOwn(NamedTuple):
     offset: I64
     """The timer topic was read up to here."""
     crc: U32
-    """CRC-32 of RocketMQ's part: when it fits no more, RocketMQ has had the store."""
+    """CRC-32 of RocketMQ's part: if it does not match, RocketMQ wrote the file last."""
 
 
 _LAYOUT: Final = byte_layout(TimerNumbers)

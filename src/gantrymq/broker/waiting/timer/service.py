@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 SAVE_SECONDS: Final = 1.0
 SAMPLES: Final = 11
-"""Behind the rates: ten seconds."""
+"""The rates are computed over so many samples: ten seconds."""
 
 
 class TimerService:
