@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from gantrymq.base.errors import GantryError
 from gantrymq.base.plurals import counted
 from gantrymq.client.core.options import ProducerOptions
-from gantrymq.client.sending.pending_sends import Pending, PendingSends
+from gantrymq.client.sending.pending_sends import PendingSend, PendingSends
 from gantrymq.client.sending.send_request import PreparedMessage, prepare
 from gantrymq.model import TRACE_TOPIC, Message, SendResult
 from gantrymq.protocol import batch, properties, trace
@@ -58,7 +58,7 @@ class Attempt:
 
     __slots__ = ("_began_ms", "_request_id", "_tracing")
 
-    def __init__(self, tracing: "Tracing", began_ms: int, request_id: str) -> None:
+    def __init__(self, tracing: "TraceWriter", began_ms: int, request_id: str) -> None:
         self._tracing, self._began_ms, self._request_id = tracing, began_ms, request_id
 
     def ended(self, message: "Delivery") -> None:
@@ -66,7 +66,7 @@ class Attempt:
         self._tracing.ended(message, self._began_ms, self._request_id)
 
 
-class Tracing:
+class TraceWriter:
     """Writes the trace of one producer or consumer."""
 
     def __init__(self, instance: "Instance", group: str, kind: str, topic: str | bool) -> None:
@@ -317,7 +317,7 @@ class Tracing:
         future: asyncio.Future[SendResult] = self._loop.create_future()
         deadline = self._loop.time() + _OPTIONS.send_timeout_ms / 1000
         future.add_done_callback(lambda done: self._settled(done, count))
-        self._sends.add(Pending(self._sends, prepared, future, deadline, 1 + _OPTIONS.retries))
+        self._sends.add(PendingSend(self._sends, prepared, future, deadline, 1 + _OPTIONS.retries))
 
     def _settled(self, done: asyncio.Future[SendResult], count: int) -> None:
         error = None if done.cancelled() else done.exception()

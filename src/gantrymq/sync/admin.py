@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from gantrymq.client.admin.admin import Admin as AsyncAdmin
 from gantrymq.client.core.instance import Hook
 from gantrymq.client.core.options import ClientOptions
-from gantrymq.sync.portal import Blocking, Portal, blocking
+from gantrymq.sync.portal import BlockingClient, Portal, blocking
 
 
-class Admin(Blocking[AsyncAdmin]):
+class Admin(BlockingClient[AsyncAdmin]):
     """Administers a cluster."""
 
     def __init__(

@@ -26,7 +26,7 @@ from gantrymq.client.messages.delivery import Delivery as AsyncDelivery
 from gantrymq.client.once.guard import Once
 from gantrymq.sync.consumer import Delivery
 from gantrymq.sync.on_threads import BlockingTransaction, on_thread
-from gantrymq.sync.portal import Blocking, Portal, forwarded
+from gantrymq.sync.portal import BlockingClient, Portal, forwarded
 from gantrymq.sync.producer import Producer
 
 Middleware = Callable[[Delivery, Callable[[Delivery], None]], None]
@@ -90,7 +90,7 @@ class ThreadedApp(BaseApp[Delivery, None]):
         return function
 
 
-class App(Blocking[ThreadedApp]):
+class App(BlockingClient[ThreadedApp]):
     """Handlers, the consumers that feed them (one for each group), and a producer."""
 
     def __init__(

@@ -16,7 +16,7 @@ from gantrymq.client.consume.handling.handler_check import check_handler
 from gantrymq.client.consume.membership.start_position import Start
 from gantrymq.client.consume.push.consumer import CLOSE_GRACE_SECONDS
 from gantrymq.client.consume.push.consumer import Consumer as AsyncConsumer
-from gantrymq.client.consume.queues.handout import HandoutClosed
+from gantrymq.client.consume.queues.ready_queues import ReadyQueuesClosed
 from gantrymq.client.core.consumer_errors import AlreadyFinished, ConsumerMisused
 from gantrymq.client.core.errors import Closed, ForkedError
 from gantrymq.client.core.instance import Hook
@@ -28,7 +28,7 @@ from gantrymq.client.once.guard import Once
 from gantrymq.model import Queue
 from gantrymq.protocol.assignment import Strategy
 from gantrymq.sync.on_threads import THREADS, BlockingTransaction, current_task, on_thread
-from gantrymq.sync.portal import Blocking, Portal, blocking
+from gantrymq.sync.portal import BlockingClient, Portal, blocking
 
 POLL_MESSAGES: Final = 32
 
@@ -53,15 +53,15 @@ class PollingConsumer(AsyncConsumer):
             self._readiness.look(waits=True)
         try:
             async with asyncio.timeout(timeout):
-                found = await self._handout.next(1 if one_by_one else count_max)
+                found = await self._ready.next(1 if one_by_one else count_max)
         except TimeoutError:
             return []
-        except HandoutClosed:
+        except ReadyQueuesClosed:
             if self._failure is not None:
                 raise self._failure from None
             return None
         while left := count_max - len(found):
-            more = self._handout.take(1 if one_by_one else left)
+            more = self._ready.take(1 if one_by_one else left)
             if not more:
                 break
             found += more
@@ -160,7 +160,7 @@ class _Registered(NamedTuple):
     batch_max: int | None
 
 
-class Consumer(Blocking[PollingConsumer]):
+class Consumer(BlockingClient[PollingConsumer]):
     """Reads topics as a member of a group: poll, iterate, or run a handler."""
 
     def __init__(

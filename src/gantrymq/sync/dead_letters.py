@@ -6,10 +6,10 @@ from gantrymq.client.admin.dead_letters import ALL, DeadLetterFilter, Letter
 from gantrymq.client.admin.dead_letters import DeadLetters as AsyncDeadLetters
 from gantrymq.client.core.instance import Hook
 from gantrymq.client.core.options import ClientOptions
-from gantrymq.sync.portal import Blocking, Portal, blocking
+from gantrymq.sync.portal import BlockingClient, Portal, blocking
 
 
-class DeadLetters(Blocking[AsyncDeadLetters]):
+class DeadLetters(BlockingClient[AsyncDeadLetters]):
     """The dead letters of one group, on all its brokers."""
 
     def __init__(

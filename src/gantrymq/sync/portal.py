@@ -96,7 +96,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_shared.forked)
 
 
-class Blocking(Generic[A]):
+class BlockingClient(Generic[A]):
     """An asynchronous object behind a portal, made again in a forked child."""
 
     def __init__(self, make: Callable[[], A], portal: Portal | None) -> None:

@@ -16,10 +16,10 @@ from gantrymq.client.produce.producer import Producer as AsyncProducer
 from gantrymq.client.produce.transactions import Transaction
 from gantrymq.client.sending.pending_sends import Selector
 from gantrymq.model import Message, Queue, SendResult
-from gantrymq.sync.portal import Blocking, Portal, blocking
+from gantrymq.sync.portal import BlockingClient, Portal, blocking
 
 
-class Producer(Blocking[AsyncProducer]):
+class Producer(BlockingClient[AsyncProducer]):
     """Sends messages; any number of threads may use it at once."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Producer(Blocking[AsyncProducer]):
     def over(cls, target: AsyncProducer, portal: Portal) -> Self:
         """The blocking form of a producer that its owner starts and closes."""
         face = cls.__new__(cls)
-        Blocking.__init__(face, lambda: target, portal)
+        BlockingClient.__init__(face, lambda: target, portal)
         face._check, face._room = None, threading.BoundedSemaphore(target.options.window_messages)
         return face
 

@@ -10,10 +10,10 @@ from gantrymq.client.core.instance import Hook
 from gantrymq.client.core.options import ClientOptions, PullOptions
 from gantrymq.model import Queue
 from gantrymq.protocol.assignment import Strategy
-from gantrymq.sync.portal import Blocking, Portal, blocking
+from gantrymq.sync.portal import BlockingClient, Portal, blocking
 
 
-class PullConsumer(Blocking[AsyncPullConsumer]):
+class PullConsumer(BlockingClient[AsyncPullConsumer]):
     """Reads any queue from any offset; the caller keeps the progress."""
 
     def __init__(
@@ -45,7 +45,7 @@ class PullConsumer(Blocking[AsyncPullConsumer]):
     send_back = blocking(AsyncPullConsumer.send_back)
 
 
-class LitePullConsumer(Blocking[AsyncLitePullConsumer]):
+class LitePullConsumer(BlockingClient[AsyncLitePullConsumer]):
     """Polls messages of assigned or chosen queues, and can seek."""
 
     def __init__(

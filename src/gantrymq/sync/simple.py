@@ -11,7 +11,7 @@ from gantrymq.client.core.errors import Closed, ForkedError
 from gantrymq.client.core.instance import Hook
 from gantrymq.client.core.options import ClientOptions
 from gantrymq.client.messages.received import Received
-from gantrymq.sync.portal import Blocking, Portal
+from gantrymq.sync.portal import BlockingClient, Portal
 
 
 class Popped(Received):
@@ -55,7 +55,7 @@ class Popped(Received):
         return self._inner
 
 
-class SimpleConsumer(Blocking[AsyncSimpleConsumer]):
+class SimpleConsumer(BlockingClient[AsyncSimpleConsumer]):
     """Pops messages and acknowledges each by itself."""
 
     def __init__(

@@ -66,7 +66,7 @@ class ResendSummary:
     """Dead id to what went wrong; the same call tries them again."""
 
 
-class Resending:
+class Resender:
     """Sends the dead letters of one group again."""
 
     def __init__(self, instance: Instance, group: str) -> None:

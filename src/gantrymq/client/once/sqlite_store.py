@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar, TypeVarTuple
 
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.offload import Offload, ThreadOffload
-from gantrymq.client.once.store import TABLE, SharedOpening, WorkState, checked_table
+from gantrymq.client.once.store import TABLE, SharedStore, WorkState, checked_table
 
 LOCKED_SECONDS_MAX: Final = 30.0
 """How long another process may hold the file before we give up."""
@@ -35,7 +35,7 @@ class SqliteTransaction:
         await self._offload.run(lambda: self._connection.executemany(sql, every))
 
 
-class SqliteStore(SharedOpening):
+class SqliteStore(SharedStore):
     """One file, one writer at a time: with `transaction=True` handlers run one after another."""
 
     one_host = True

@@ -98,7 +98,7 @@ class TransactionStore(ClaimStore, Protocol[Tx_co]):
         """Write `done` rows as part of the transaction; only those that were free are OURS."""
 
 
-class SharedOpening:
+class SharedStore:
     """Several consumers may share a store: the first one opens it, the last one closes it."""
 
     def __init__(self) -> None:

@@ -41,14 +41,14 @@ from gantrymq.client.produce.transactions import (
     half_of,
     run_transaction,
 )
-from gantrymq.client.sending.pending_sends import Pending, PendingSends, Selector
+from gantrymq.client.sending.pending_sends import PendingSend, PendingSends, Selector
 from gantrymq.client.sending.send_request import (
     PreparedMessage,
     check_topic,
     prepare,
     prepare_batch,
 )
-from gantrymq.client.tracing import Tracing
+from gantrymq.client.tracing import TraceWriter
 from gantrymq.model import Message, NameRefused, Queue, SendResult, check_group_name
 
 REFUSED_GROUP: Final = "DEFAULT_PRODUCER"
@@ -85,7 +85,7 @@ class Producer(Lifecycle):
         super().__init__("the producer", with_namesrv(client, namesrv), ports, hooks)
         self._sends: PendingSends
         self._trace = check_trace(trace)
-        self.tracing: Tracing | None = None
+        self.tracing: TraceWriter | None = None
         """What it writes down about its sends; None: nothing."""
         self._pid = os.getpid()
         self._checked_topics: set[str] = set()
@@ -99,7 +99,7 @@ class Producer(Lifecycle):
         self._checks.listen(instance)
         self._sends = PendingSends(instance, self.group, self.options)
         if self._trace:
-            self.tracing = Tracing(instance, self.group, "PRODUCE", self._trace)
+            self.tracing = TraceWriter(instance, self.group, "PRODUCE", self._trace)
             self._sends.trace = self._checks.trace = self.tracing
         self._retry_codes = self._sends.retry_codes()
         self._loop = asyncio.get_running_loop()
@@ -142,7 +142,7 @@ class Producer(Lifecycle):
         _fix(pending, message, queue, selector)
         return await self._send(sends, pending)
 
-    async def _send(self, sends: PendingSends, pending: Pending) -> SendResult:
+    async def _send(self, sends: PendingSends, pending: PendingSend) -> SendResult:
         if pending.fixed:
             pending.tries_left = 1  # a retry after a timeout would break the order
         pending.retry_codes = self._retry_codes
@@ -368,11 +368,11 @@ class Producer(Lifecycle):
         timeout: float | None,
         tries: int,
         future: asyncio.Future[SendResult] | None = None,
-    ) -> Pending:
+    ) -> PendingSend:
         if timeout is not None:
             arguments.seconds("timeout", timeout, more_than_none=True)
         deadline = self._loop.time() + (self._send_seconds if timeout is None else timeout)
-        return Pending(sends, prepared, future or self._loop.create_future(), deadline, tries)
+        return PendingSend(sends, prepared, future or self._loop.create_future(), deadline, tries)
 
 
 def _no_message(value: object) -> GantryError:
@@ -386,7 +386,7 @@ def _check_batch(messages: Iterable[Message]) -> None:
 
 
 def _fix(
-    pending: Pending, message: Message, queue: Queue | None, selector: Selector | None
+    pending: PendingSend, message: Message, queue: Queue | None, selector: Selector | None
 ) -> None:
     if queue is not None:
         arguments.one_of("queue", queue, Queue, "a Queue, as producer.queues(topic) gives them")

@@ -75,7 +75,7 @@ class Publication:
         """Its requests are not the usual ones."""
 
 
-class Pending(msgspec.Struct, gc=False):
+class PendingSend(msgspec.Struct, gc=False):
     """One pending send. All references to it are dropped when it is settled: no cycle remains."""
 
     sends: "PendingSends"
@@ -121,8 +121,8 @@ class PendingSends:
             if options.latency_fault
             else None
         )
-        self._for_route: Waitlist[Pending] = Waitlist(self.post, self._fail)
-        self._for_connection: Waitlist[Pending] = Waitlist(self._transmit_again, self._fail)
+        self._for_route: Waitlist[PendingSend] = Waitlist(self.post, self._fail)
+        self._for_connection: Waitlist[PendingSend] = Waitlist(self._transmit_again, self._fail)
         self._room_waiters: deque[asyncio.Future[None]] = deque()
         self._idle: asyncio.Future[None] | None = None
         self.trace: TraceSink | None = None
@@ -151,13 +151,13 @@ class PendingSends:
                 self._idle = self._loop.create_future()
             await asyncio.shield(self._idle)
 
-    def add(self, pending: Pending) -> None:
+    def add(self, pending: PendingSend) -> None:
         """Count a message in the window and send it."""
         self.count += 1
         self.bytes += len(pending.prepared.body)
         self.post(pending)
 
-    def add_plain(self, pending: Pending) -> None:
+    def add_plain(self, pending: PendingSend) -> None:
         """The same for a message to any queue, with the usual path in one function for speed."""
         prepared = pending.prepared
         publication = self._publications.get(prepared.topic)
@@ -179,7 +179,7 @@ class PendingSends:
         """Whether the fast path is allowed: no latency faults, no hooks, no waiting sends."""
         return not (self._faults or self._instance.hooks or self._for_route or self._for_connection)
 
-    def _leave(self, pending: Pending) -> None:
+    def _leave(self, pending: PendingSend) -> None:
         self.count -= 1
         self.bytes -= len(pending.prepared.body)
         waiters = self._room_waiters
@@ -197,7 +197,7 @@ class PendingSends:
 
     # choosing
 
-    def post(self, pending: Pending) -> None:
+    def post(self, pending: PendingSend) -> None:
         """Choose a queue and transmit; wait for the route first if the topic is unknown."""
         topic = pending.prepared.topic
         publication = self._publications.get(topic)
@@ -248,7 +248,7 @@ class PendingSends:
         kind = BinarySendFrames if self._instance.codec == BINARY_CODEC else SendFrames
         return kind(self._group, queue, self._options)
 
-    def _choose(self, pending: Pending, publication: Publication) -> SendTarget:
+    def _choose(self, pending: PendingSend, publication: Publication) -> SendTarget:
         if pending.fixed:
             return self._fixed_target(pending, publication)
         avoid = pending.tried
@@ -273,7 +273,7 @@ class PendingSends:
             faults.forget(least_bad)
         return at
 
-    def _fixed_target(self, pending: Pending, publication: Publication) -> SendTarget:
+    def _fixed_target(self, pending: PendingSend, publication: Publication) -> SendTarget:
         if pending.sharding_key is not None and pending.queue is None and pending.selector is None:
             return publication.targets[
                 sharded_index(pending.sharding_key, len(publication.targets))
@@ -291,7 +291,7 @@ class PendingSends:
 
     # transmitting
 
-    def _transmit(self, pending: Pending, target: SendTarget) -> None:
+    def _transmit(self, pending: PendingSend, target: SendTarget) -> None:
         if not target.address:
             error = BrokerUnknown(f"broker {target.queue.broker_name!r} is in no route")
             self._fail(pending, error)
@@ -304,7 +304,7 @@ class PendingSends:
             return
         self._write(pending, target, connection)
 
-    def _transmit_again(self, pending: Pending) -> None:
+    def _transmit_again(self, pending: PendingSend) -> None:
         """Transmit a send that waited for its connection."""
         target = pending.target
         assert target is not None
@@ -315,7 +315,7 @@ class PendingSends:
         else:
             self._write(pending, target, connection)
 
-    def _write(self, pending: Pending, target: SendTarget, connection: Connection) -> None:
+    def _write(self, pending: PendingSend, target: SendTarget, connection: Connection) -> None:
         target.connection = connection
         if self._faults is not None:
             pending.started = self._loop.time()
@@ -325,7 +325,9 @@ class PendingSends:
         else:
             connection.write(target.frames.frame(prepared, connection.expect(pending)))
 
-    def _write_shown(self, pending: Pending, target: SendTarget, connection: Connection) -> None:
+    def _write_shown(
+        self, pending: PendingSend, target: SendTarget, connection: Connection
+    ) -> None:
         """Write the same request as a command, which hooks can see, change and stop."""
         command = self.command(pending.prepared, target)
         try:
@@ -350,7 +352,7 @@ class PendingSends:
 
     # settling
 
-    def settle(self, pending: Pending, answer: Command | GantryError) -> None:
+    def settle(self, pending: PendingSend, answer: Command | GantryError) -> None:
         """Handle the answer to a send, or the error in place of it."""
         target = pending.target
         assert target is not None
@@ -386,7 +388,7 @@ class PendingSends:
         if not pending.future.done():
             pending.future.set_result(result)
 
-    def _fail(self, pending: Pending, error: GantryError) -> None:
+    def _fail(self, pending: PendingSend, error: GantryError) -> None:
         """Retry if the error allows it, else fail the caller's future."""
         if pending.target is not None:
             broker_name = pending.target.queue.broker_name
@@ -411,7 +413,7 @@ class PendingSends:
         else:
             future.set_exception(_failure(pending, error))
 
-    def _may_retry(self, pending: Pending) -> bool:
+    def _may_retry(self, pending: PendingSend) -> bool:
         if pending.tries_left <= 1 or pending.deadline <= self._loop.time():
             return False
         if pending.future.done():
@@ -425,7 +427,7 @@ class PendingSends:
 
     # without an answer
 
-    async def oneway(self, pending: Pending) -> None:
+    async def oneway(self, pending: PendingSend) -> None:
         """Write the message without waiting for an answer."""
         topic = pending.prepared.topic
         await self._find_route(topic)
@@ -459,7 +461,7 @@ def _selected(selector: Selector, queues: Sequence[Queue]) -> Queue:
     return queue
 
 
-def _failure(pending: Pending, error: GantryError) -> GantryError:
+def _failure(pending: PendingSend, error: GantryError) -> GantryError:
     """The error for the caller: the plain one if no broker was tried, else SendFailed."""
     if not pending.tried:
         return error

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gantrymq.base.plurals import counted
-from gantrymq.client.consume.queues.handout import Handout, HandoutClosed
+from gantrymq.client.consume.queues.ready_queues import ReadyQueues, ReadyQueuesClosed
 from gantrymq.client.messages.consume_status import ConsumeStatus, finish_by
 from gantrymq.client.messages.delivery import Delivery
 from gantrymq.client.messages.failures import failure_of
@@ -64,18 +64,18 @@ def _is_ours(error: BaseException) -> bool:
 class Workers:
     """The tasks that run a handler."""
 
-    def __init__(self, handout: Handout, work: Work, count: int) -> None:
-        self._handout, self._work = handout, work
+    def __init__(self, ready: ReadyQueues, work: Work, count: int) -> None:
+        self._ready, self._work = ready, work
         self._tasks = [asyncio.create_task(self._loop()) for _ in range(count)]
         self.closers: set[asyncio.Task[Any]] = set()
         """Tasks whose handler, on a thread of its own, closes the consumer."""
 
     async def _loop(self) -> None:
-        handout, work = self._handout, self._work
+        ready, work = self._ready, self._work
         while True:
             try:
-                batch = await handout.next(work.batch_max)
-            except HandoutClosed:
+                batch = await ready.next(work.batch_max)
+            except ReadyQueuesClosed:
                 return
             try:
                 await work.run(batch)

@@ -77,7 +77,7 @@ async def my_queues(
     return strategy(instance.client_id, queues, members)
 
 
-class Rebalancing:
+class RebalanceService:
     """Runs a step now, every interval, whenever woken, and soon again while it is unsettled."""
 
     def __init__(self, step: Callable[[], Awaitable[float | None]], interval: float) -> None:

@@ -13,7 +13,7 @@ from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.network import Network
 from gantrymq.client.consume.membership.setup import check_group
-from gantrymq.client.consume.membership.subscriptions import Subscribing
+from gantrymq.client.consume.membership.subscriptions import Subscriptions
 from gantrymq.client.consume.pop.pop_requests import PopClient, Popped, PopSource
 from gantrymq.client.core.consumer_errors import ConsumerMisused
 from gantrymq.client.core.errors import TRANSPORT_ERRORS, BrokerUnknown, Closed, NoRoute
@@ -75,7 +75,7 @@ class SimpleConsumer(Lifecycle):
             hooks,
             consumer_group=self.group,
         )
-        self._subscribing = Subscribing(self.group, retries=False)
+        self._subscriptions = Subscriptions(self.group, retries=False)
         self._stash: deque[Popped] = deque()
         self._turn = 0
         self._keeper: PopClient
@@ -85,7 +85,7 @@ class SimpleConsumer(Lifecycle):
     async def _open(self, instance: Instance) -> None:
         self._keeper = PopClient(instance, self.group)
         instance.register_consumer(self.group, self._consumer_data)
-        self._subscribing.start(instance, lambda: None)
+        self._subscriptions.start(instance, lambda: None)
 
     def _consumer_data(self) -> ConsumerData:
         return ConsumerData(
@@ -93,12 +93,12 @@ class SimpleConsumer(Lifecycle):
             consume_type="CONSUME_POP",
             group_name=self.group,
             message_model="CLUSTERING",
-            subscription_data_set=list(self._subscribing.table.values()),
+            subscription_data_set=list(self._subscriptions.table.values()),
         )
 
     async def _shut(self) -> None:
         """Leave the group. A message that is not finished is delivered again after its time."""
-        self._subscribing.stop()
+        self._subscriptions.stop()
         await self._give_back(list(self._stash))
         await self._instance.unregister_consumer(self.group)
 
@@ -106,11 +106,11 @@ class SimpleConsumer(Lifecycle):
 
     def subscribe(self, topic: str, tags: str = "*", *, sql: str | None = None) -> None:
         """Read a topic: all of it, some tags (`a || b`), or what an SQL92 condition picks."""
-        self._subscribing.subscribe(topic, tags, sql)
+        self._subscriptions.subscribe(topic, tags, sql)
 
     def unsubscribe(self, topic: str) -> None:
         """Stop reading a topic."""
-        self._subscribing.unsubscribe(topic)
+        self._subscriptions.unsubscribe(topic)
 
     # messages
 
@@ -119,14 +119,14 @@ class SimpleConsumer(Lifecycle):
         self._check_open()
         if not 1 <= max <= POP_MESSAGES_MAX:
             raise ConsumerMisused(f"receive takes 1 to {POP_MESSAGES_MAX} messages, not {max}")
-        if not self._subscribing.table:
+        if not self._subscriptions.table:
             raise ConsumerMisused("nothing is subscribed: call subscribe() first")
         if stashed := self._from_stash(max):
             return stashed
-        await self._subscribing.announce()
+        await self._subscriptions.announce()
         deadline = asyncio.get_running_loop().time() + wait
         attempt = f"{self._instance.rng.getrandbits(64):016x}" if self._ordered else None
-        return await _Receiving(self, max, deadline, attempt).run()
+        return await _ReceiveCall(self, max, deadline, attempt).run()
 
     def _from_stash(self, count: int) -> list[Popped]:
         """Messages popped by a loop that was left, or by a receive that was cancelled."""
@@ -165,7 +165,7 @@ class SimpleConsumer(Lifecycle):
         self, source: PopSource, count: int, wait: float, attempt: str | None
     ) -> list[Popped]:
         """Pop; if the caller is cancelled meanwhile, the messages go to the next receive."""
-        wanted = self._subscribing.table.get(source.topic)
+        wanted = self._subscriptions.table.get(source.topic)
         if wanted is None:
             return []
         request = self._keeper.pop(
@@ -210,7 +210,7 @@ class SimpleConsumer(Lifecycle):
     async def sources(self) -> list[PopSource]:
         """Every pair of topic and broker; each call begins with the next one."""
         found = []
-        for topic in list(self._subscribing.table):
+        for topic in list(self._subscriptions.table):
             route = await self._instance.routes.get(topic)
             masters = {data.broker_name for data in route.broker_datas if data.master is not None}
             found += [
@@ -219,7 +219,7 @@ class SimpleConsumer(Lifecycle):
                 if data.perm & READ and data.broker_name in masters
             ]
         if not found:
-            raise NoRoute(", ".join(self._subscribing.table), "no broker may be read")
+            raise NoRoute(", ".join(self._subscriptions.table), "no broker may be read")
         self._turn += 1
         first = self._turn % len(found)
         return found[first:] + found[:first]
@@ -229,14 +229,14 @@ class SimpleConsumer(Lifecycle):
 
     async def refresh(self) -> None:
         """Refresh the routes after a broker did not answer."""
-        for topic in list(self._subscribing.table):
+        for topic in list(self._subscriptions.table):
             try:
                 await self._instance.routes.refresh(topic)
             except GantryError as error:
                 log.info("route of %s: %s", topic, error)
 
 
-class _Receiving:
+class _ReceiveCall:
     """One receive: pop from every source, then wait for the first one that has messages."""
 
     def __init__(

@@ -14,11 +14,11 @@ from gantrymq.client.consume.broker_requests import ServerRequests
 from gantrymq.client.consume.membership import queue_offsets
 from gantrymq.client.consume.membership.offset_store import OffsetStore
 from gantrymq.client.consume.membership.queue_offsets import timestamp_of
-from gantrymq.client.consume.membership.rebalance import Rebalancing, my_queues
+from gantrymq.client.consume.membership.rebalance import RebalanceService, my_queues
 from gantrymq.client.consume.membership.setup import Setup, check_group, strategy_named
-from gantrymq.client.consume.membership.subscriptions import Subscribing
-from gantrymq.client.consume.queues.handout import Handout, HandoutClosed
+from gantrymq.client.consume.membership.subscriptions import Subscriptions
 from gantrymq.client.consume.queues.process_queues import ProcessQueues
+from gantrymq.client.consume.queues.ready_queues import ReadyQueues, ReadyQueuesClosed
 from gantrymq.client.core.consumer_errors import ConsumerMisused, QueueNotAssigned
 from gantrymq.client.core.instance import Hook, Instance
 from gantrymq.client.core.lifecycle import ClientPorts, Lifecycle
@@ -72,15 +72,15 @@ class LitePullConsumer(Lifecycle):
         )
         self._strategy = strategy or strategy_named(self.options.allocate_strategy)
         self._own_offsets = offsets
-        self._subscribing = Subscribing(self.group, retries=False)
+        self._subscriptions = Subscriptions(self.group, retries=False)
         self._assigned: list[Queue] | None = None
         self._polled: list[Delivery] = []
         self._background = Background(f"lite pull consumer of {self.group}")
         self._setup: Setup
-        self._handout: Handout
+        self._ready: ReadyQueues
         self._process_queues: ProcessQueues
         self._offsets: OffsetStore
-        self._rebalancing: Rebalancing
+        self._rebalance_service: RebalanceService
         self._stops: list[Callable[[], None]] = []
 
     # life
@@ -94,23 +94,23 @@ class LitePullConsumer(Lifecycle):
             False,
             self._strategy,
             timestamp_of(options.consume_timestamp, instance.clock.now_ms()),
-            self._subscribing.table,
+            self._subscriptions.table,
         )
         self._offsets = self._own_offsets or self._setup.offset_store()
         await self._offsets.load()
-        self._handout = Handout()
+        self._ready = ReadyQueues()
         interval = options.rebalance_interval_ms
         if self._assigned is not None:
             interval = options.topic_metadata_check_interval_ms
-        self._rebalancing = Rebalancing(self._rebalance, interval / 1000)
+        self._rebalance_service = RebalanceService(self._rebalance, interval / 1000)
         self._process_queues = ProcessQueues(
             self._setup,
-            self._handout,
+            self._ready,
             self._offsets,
             None,
             retries_max=None,
             spawn=self._background.spawn,
-            wake=self._rebalancing.wake,
+            wake=self._rebalance_service.wake,
             shares=self._shares,
             total_max=options.pull_threshold_for_all,
             commits=options.auto_commit,
@@ -118,9 +118,9 @@ class LitePullConsumer(Lifecycle):
         requests = ServerRequests(self._setup, self._process_queues, lambda: None)
         instance.register_consumer(self.group, self._consumer_data)
         requests.listen()
-        self._stops = [requests.stop, self._rebalancing.listen(instance, self.group)]
-        self._subscribing.start(instance, self._rebalancing.wake)
-        self._background.spawn(self._rebalancing.run())
+        self._stops = [requests.stop, self._rebalance_service.listen(instance, self.group)]
+        self._subscriptions.start(instance, self._rebalance_service.wake)
+        self._background.spawn(self._rebalance_service.run())
         if options.auto_commit:
             seconds = options.auto_commit_interval_ms / 1000
             self._background.every(seconds, self._process_queues.persist)
@@ -130,9 +130,9 @@ class LitePullConsumer(Lifecycle):
         for stop in self._stops:
             stop()
         self._process_queues.stop_pulls()
-        self._handout.close()
+        self._ready.close()
         await self._background.close()
-        self._subscribing.stop()
+        self._subscriptions.stop()
         if self.options.auto_commit:
             self._count_as_read()
         await self._process_queues.close()
@@ -150,22 +150,22 @@ class LitePullConsumer(Lifecycle):
         """Share the topic's queues with the other members of the group."""
         if self._assigned is not None:
             raise ConsumerMisused("this consumer was assigned its queues: it cannot subscribe")
-        self._subscribing.subscribe(topic, tags, sql)
+        self._subscriptions.subscribe(topic, tags, sql)
 
     def assign(self, queues: Iterable[Queue]) -> None:
         """Read exactly these queues, outside of the rebalance; replaces an earlier assignment."""
-        if self._assigned is None and self._subscribing.table:
+        if self._assigned is None and self._subscriptions.table:
             raise ConsumerMisused("this consumer has subscribed: it cannot be assigned queues")
         self._assigned = sorted(dict.fromkeys(queues))
         topics = dict.fromkeys(queue.topic for queue in self._assigned)
         for topic in topics:
-            if topic not in self._subscribing.table:
-                self._subscribing.subscribe(topic, "*", None)
-        for topic in list(self._subscribing.table):
+            if topic not in self._subscriptions.table:
+                self._subscriptions.subscribe(topic, "*", None)
+        for topic in list(self._subscriptions.table):
             if topic not in topics:
-                self._subscribing.unsubscribe(topic)
+                self._subscriptions.unsubscribe(topic)
         if self._state == "open":
-            self._rebalancing.wake()
+            self._rebalance_service.wake()
 
     async def _shares(self, topic: str) -> list[Queue] | None:
         if self._assigned is not None:
@@ -176,7 +176,7 @@ class LitePullConsumer(Lifecycle):
 
     async def _rebalance(self) -> float | None:
         try:
-            await self._subscribing.announce()
+            await self._subscriptions.announce()
         except GantryError as error:
             log.warning("subscriptions of %s not announced: %s", self.group, error)
         return await self._process_queues.rebalance()
@@ -188,7 +188,7 @@ class LitePullConsumer(Lifecycle):
             consume_type="CONSUME_ACTIVELY",
             group_name=self.group,
             message_model=self.options.message_model,
-            subscription_data_set=list(self._subscribing.table.values()) if subscribed else [],
+            subscription_data_set=list(self._subscriptions.table.values()) if subscribed else [],
         )
 
     @property
@@ -228,12 +228,12 @@ class LitePullConsumer(Lifecycle):
         self._check_open()
         self._count_as_read()
         limit = self.options.poll_timeout_ms / 1000 if timeout is None else timeout
-        batch = self._handout.take(self.options.pull_batch_size)
+        batch = self._ready.take(self.options.pull_batch_size)
         if not batch and limit > 0:
             try:
                 async with asyncio.timeout(limit):
-                    batch = await self._handout.next(self.options.pull_batch_size)
-            except (TimeoutError, HandoutClosed):
+                    batch = await self._ready.next(self.options.pull_batch_size)
+            except (TimeoutError, ReadyQueuesClosed):
                 batch = []
         self._polled = batch
         return list(batch)

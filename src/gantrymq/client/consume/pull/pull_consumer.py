@@ -12,7 +12,7 @@ from gantrymq.base.errors import ProtocolError
 from gantrymq.base.network import Network
 from gantrymq.client.consume.membership import queue_offsets
 from gantrymq.client.consume.membership.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
-from gantrymq.client.consume.membership.rebalance import Rebalancing, my_queues
+from gantrymq.client.consume.membership.rebalance import RebalanceService, my_queues
 from gantrymq.client.consume.membership.send_back import SendBacks
 from gantrymq.client.consume.membership.setup import BROADCASTING, check_group, strategy_named
 from gantrymq.client.consume.membership.subscriptions import SQL, check_sql
@@ -88,7 +88,7 @@ class PullConsumer(Lifecycle):
         self._broker_ids: dict[Queue, int] = {}
         self._checked: set[tuple[str, str]] = set()
         self._offsets: OffsetStore
-        self._rebalancing: Rebalancing
+        self._rebalance_service: RebalanceService
         self._background = Background(f"pull consumer of {self.group}")
         self._is_sharing = False
         self._stop_listening: Callable[[], None]
@@ -105,8 +105,10 @@ class PullConsumer(Lifecycle):
             self._offsets = RemoteOffsets(instance, self.group, skip_young_queues=True)
         await self._offsets.load()
         instance.register_consumer(self.group, self._consumer_data)
-        self._rebalancing = Rebalancing(self._share_out, self.options.rebalance_interval_ms / 1000)
-        self._stop_listening = self._rebalancing.listen(instance, self.group)
+        self._rebalance_service = RebalanceService(
+            self._share_out, self.options.rebalance_interval_ms / 1000
+        )
+        self._stop_listening = self._rebalance_service.listen(instance, self.group)
         if self._topics:
             self._share_queues()
 
@@ -120,7 +122,7 @@ class PullConsumer(Lifecycle):
         """Start the rebalance, once."""
         if not self._is_sharing:
             self._is_sharing = True
-            self._background.spawn(self._rebalancing.run())
+            self._background.spawn(self._rebalance_service.run())
 
     # pulling
 
@@ -259,7 +261,7 @@ class PullConsumer(Lifecycle):
         self._listeners.setdefault(topic, []).append(listener)
         self._shares.pop(topic, None)
         if self._state == "open":
-            self._rebalancing.wake()
+            self._rebalance_service.wake()
             self._share_queues()
 
     @property

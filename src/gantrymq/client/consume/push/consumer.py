@@ -22,7 +22,7 @@ from gantrymq.client.consume.membership.offset_store import OffsetStore
 from gantrymq.client.consume.membership.one_host import check_one_host
 from gantrymq.client.consume.membership.queue_offsets import timestamp_of
 from gantrymq.client.consume.membership.readiness import Readiness, ready_or
-from gantrymq.client.consume.membership.rebalance import Rebalancing
+from gantrymq.client.consume.membership.rebalance import RebalanceService
 from gantrymq.client.consume.membership.retry_log import NO_LIMIT
 from gantrymq.client.consume.membership.send_back import SendBacks
 from gantrymq.client.consume.membership.setup import (
@@ -33,9 +33,9 @@ from gantrymq.client.consume.membership.setup import (
     strategy_named,
 )
 from gantrymq.client.consume.membership.start_position import Start, moment_of, with_start
-from gantrymq.client.consume.membership.subscriptions import Subscribing
-from gantrymq.client.consume.queues.handout import Handout, HandoutClosed
+from gantrymq.client.consume.membership.subscriptions import Subscriptions
 from gantrymq.client.consume.queues.process_queues import ProcessQueues
+from gantrymq.client.consume.queues.ready_queues import ReadyQueues, ReadyQueuesClosed
 from gantrymq.client.core.consumer_errors import ConsumerMisused
 from gantrymq.client.core.errors import BrokerRefused
 from gantrymq.client.core.instance import Hook, Instance
@@ -50,7 +50,7 @@ from gantrymq.client.core.options import (
 from gantrymq.client.messages.delivery import Delivery
 from gantrymq.client.once.guard import Once
 from gantrymq.client.once.store import Tx
-from gantrymq.client.tracing import Tracing
+from gantrymq.client.tracing import TraceWriter
 from gantrymq.model import RETRY_PREFIX, Queue
 from gantrymq.protocol.assignment import Strategy
 from gantrymq.protocol.bodies import ConsumerData
@@ -144,9 +144,11 @@ class Consumer(Lifecycle, Generic[Tx]):
             arguments.seconds("start_timeout", start_timeout, more_than_none=True)
         self._start_timeout = start_timeout
         self._trace = check_trace(trace)
-        self.tracing: Tracing | None = None
+        self.tracing: TraceWriter | None = None
         """What it writes down about what it consumes; None: nothing."""
-        self._subscribing = Subscribing(self.group, retries=options.message_model != BROADCASTING)
+        self._subscriptions = Subscriptions(
+            self.group, retries=options.message_model != BROADCASTING
+        )
         self._work: Work | None = None
         self._workers: Workers | None = None
         self._background = Background(f"consumer group {self.group}")
@@ -155,10 +157,10 @@ class Consumer(Lifecycle, Generic[Tx]):
         self._waited = False
         self._ended: asyncio.Event
         self._setup: Setup
-        self._handout: Handout
+        self._ready: ReadyQueues
         self._process_queues: ProcessQueues
         self._readiness: Readiness
-        self._rebalancing: Rebalancing
+        self._rebalance_service: RebalanceService
         self._requests: ServerRequests
         self._stop_listening: Callable[[], None]
 
@@ -173,7 +175,7 @@ class Consumer(Lifecycle, Generic[Tx]):
         """
         if self._state == "open":
             return
-        early = bool(self._subscribing.table)
+        early = bool(self._subscriptions.table)
         await super().start()
         if self._start_timeout is None:
             return
@@ -195,37 +197,39 @@ class Consumer(Lifecycle, Generic[Tx]):
             self.ordered,
             self._share,
             self._begin_ms(instance.clock.now_ms()),
-            self._subscribing.table,
+            self._subscriptions.table,
         )
         offsets = self._own_offsets or setup.offset_store()
         await offsets.load()
         if self._once is not None:
             await self._start_once(self._once, instance)
-        self._handout, self._ended = Handout(), asyncio.Event()
+        self._ready, self._ended = ReadyQueues(), asyncio.Event()
         if self._trace:
-            self.tracing = Tracing(instance, self.group, "CONSUME", self._trace)
-            self._handout.trace = self.tracing
-        self._rebalancing = Rebalancing(self._rebalance, options.rebalance_interval_ms / 1000)
+            self.tracing = TraceWriter(instance, self.group, "CONSUME", self._trace)
+            self._ready.trace = self.tracing
+        self._rebalance_service = RebalanceService(
+            self._rebalance, options.rebalance_interval_ms / 1000
+        )
         self._process_queues = ProcessQueues(
             setup,
-            self._handout,
+            self._ready,
             offsets,
             None if setup.broadcast else SendBacks(instance, self.group, self._own_limit),
             retries_max=self._retry_limit,
             spawn=self._background.spawn,
-            wake=self._rebalancing.wake,
+            wake=self._rebalance_service.wake,
         )
         self._process_queues.on_change.append(self._look_again)
         self._readiness = Readiness(
-            self.group, instance.routes, self._subscribing.table, self._process_queues.unknown
+            self.group, instance.routes, self._subscriptions.table, self._process_queues.unknown
         )
         self._requests = ServerRequests(setup, self._process_queues, lambda: self._work)
         instance.register_consumer(self.group, self._consumer_data)
         self._requests.listen()
-        self._stop_listening = self._rebalancing.listen(instance, self.group)
-        self._subscribing.start(instance, self._rebalancing.wake)
+        self._stop_listening = self._rebalance_service.listen(instance, self.group)
+        self._subscriptions.start(instance, self._rebalance_service.wake)
         background = self._background
-        background.spawn(self._rebalancing.run())
+        background.spawn(self._rebalance_service.run())
         background.every(
             instance.options.persist_offset_interval_ms / 1000, self._process_queues.persist
         )
@@ -251,7 +255,7 @@ class Consumer(Lifecycle, Generic[Tx]):
         if self._setup.broadcast:
             raise ConsumerMisused("every member of a broadcasting group does all work: no `once`")
         if once.store.one_host:
-            await check_one_host(instance, self.group, self._subscribing.table)
+            await check_one_host(instance, self.group, self._subscriptions.table)
         await once.start(self.group, instance.clock, instance.rng, self._background)
 
     @property
@@ -277,11 +281,11 @@ class Consumer(Lifecycle, Generic[Tx]):
         self._requests.stop()
         self._stop_listening()
         self._process_queues.stop_pulls()
-        self._handout.close()
+        self._ready.close()
         if self._workers is not None:
             await self._workers.stop(self._close_grace)
         await self._background.close()
-        self._subscribing.stop()
+        self._subscriptions.stop()
         await self._process_queues.close()
         if self.tracing is not None:
             await self.tracing.close()
@@ -301,11 +305,11 @@ class Consumer(Lifecycle, Generic[Tx]):
         A second call for the same topic replaces the first.
         """
         self._check_not_closed()
-        self._subscribing.subscribe(topic, tags, sql)
+        self._subscriptions.subscribe(topic, tags, sql)
 
     def unsubscribe(self, topic: str) -> None:
         """Stop reading a topic; its queues are given up."""
-        self._subscribing.unsubscribe(topic)
+        self._subscriptions.unsubscribe(topic)
 
     def _consumer_data(self) -> ConsumerData:
         return ConsumerData(
@@ -313,19 +317,19 @@ class Consumer(Lifecycle, Generic[Tx]):
             consume_type="CONSUME_PASSIVELY",
             group_name=self.group,
             message_model=self.options.message_model,
-            subscription_data_set=list(self._subscribing.table.values()),
+            subscription_data_set=list(self._subscriptions.table.values()),
         )
 
     async def _rebalance(self) -> float | None:
         try:
-            await self._subscribing.announce()
+            await self._subscriptions.announce()
         except BrokerRefused as error:
             self._fail(error)
         except GantryError as error:
             log.warning("subscriptions of %s not announced: %s", self.group, error)
         if self._once is not None and self._once.store.one_host:
             try:
-                await check_one_host(self._instance, self.group, self._subscribing.table)
+                await check_one_host(self._instance, self.group, self._subscriptions.table)
             except ConsumerMisused as error:
                 self._fail(error)
                 return None
@@ -337,7 +341,7 @@ class Consumer(Lifecycle, Generic[Tx]):
         """End the consumer by an error: callers that wait for messages get it."""
         log.error("consumer group %s: %s", self.group, error)
         self._failure = error
-        self._handout.close()
+        self._ready.close()
         self._look_again()
         self._ended.set()
 
@@ -389,8 +393,8 @@ class Consumer(Lifecycle, Generic[Tx]):
             self._waited = True
             self._readiness.look(waits=True)
         try:
-            return (await self._handout.next())[0]
-        except HandoutClosed:
+            return (await self._ready.next())[0]
+        except ReadyQueuesClosed:
             if self._failure is not None:
                 raise self._failure from None
             raise StopAsyncIteration from None
@@ -442,7 +446,7 @@ class Consumer(Lifecycle, Generic[Tx]):
         return function
 
     def _start_workers(self, work: Work) -> None:
-        self._workers = Workers(self._handout, work, self.options.consume_thread_max)
+        self._workers = Workers(self._ready, work, self.options.consume_thread_max)
 
     async def run(self) -> None:
         """Wait until the consumer is closed; for programs that only have a handler."""
@@ -455,12 +459,12 @@ class Consumer(Lifecycle, Generic[Tx]):
     def pause(self, seconds: float) -> None:
         """Hand out no messages for `seconds`, for instance while the handler's database is down."""
         self._check_open()
-        self._handout.hold(arguments.seconds("a pause", seconds))
+        self._ready.hold(arguments.seconds("a pause", seconds))
 
     def resume(self) -> None:
         """End a pause early."""
         self._check_open()
-        self._handout.release()
+        self._ready.release()
 
     async def commit(self) -> None:
         """Store the progress now; the consumer also does so every 5 s and at close."""

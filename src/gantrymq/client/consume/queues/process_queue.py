@@ -9,7 +9,7 @@ from typing import Final
 from gantrymq.base.errors import GantryError
 from gantrymq.client.consume.membership.consume_stats import TopicStats
 from gantrymq.client.consume.queue_progress import QueueProgress
-from gantrymq.client.consume.queues.handout import Handout
+from gantrymq.client.consume.queues.ready_queues import ReadyQueues
 from gantrymq.client.core.errors import Closed
 from gantrymq.client.messages.delivery import Delivery
 from gantrymq.model import Queue
@@ -27,9 +27,9 @@ SendBack = Callable[[Delivery, int], Awaitable[None]]
 class ProcessQueue:
     """The process queue of a concurrent consumer: hands messages out as they come."""
 
-    def __init__(self, queue: Queue, start: int, handout: Handout, send_back: SendBack | None):
+    def __init__(self, queue: Queue, start: int, ready: ReadyQueues, send_back: SendBack | None):
         self._loop = asyncio.get_running_loop()
-        self._handout, self._send_back = handout, send_back
+        self._ready, self._send_back = ready, send_back
         self.queue = queue
         self.progress: QueueProgress[Delivery] = QueueProgress(start)
         self.waiting: deque[Delivery] = deque()
@@ -56,7 +56,7 @@ class ProcessQueue:
         for message in messages:
             if self.progress.take(message.offset, message, message.size):
                 self.waiting.append(message)
-        self._handout.offer(self)
+        self._ready.offer(self)
 
     def offers(self, now: float) -> bool:
         return bool(self.waiting) and not self.paused
@@ -108,7 +108,7 @@ class ProcessQueue:
             again = message.again()
             self.progress.replace(message.offset, again)
             self.waiting.appendleft(again)
-            self._handout.offer(self)
+            self._ready.offer(self)
 
     def finish(self, message: Delivery) -> None:
         progress = self.progress
@@ -129,7 +129,7 @@ class ProcessQueue:
     def resume(self) -> None:
         """End a pause."""
         self.paused = False
-        self._handout.offer(self)
+        self._ready.offer(self)
 
     # giving the queue up
 

@@ -11,11 +11,11 @@ from gantrymq.client.consume.membership.offset_store import OffsetStore
 from gantrymq.client.consume.membership.queue_offsets import start_offset
 from gantrymq.client.consume.membership.rebalance import my_queues
 from gantrymq.client.consume.membership.setup import Setup
-from gantrymq.client.consume.queues.handout import Handout
 from gantrymq.client.consume.queues.ordered_queue import LOCK_SECONDS_MAX, OrderedProcessQueue
 from gantrymq.client.consume.queues.process_queue import ProcessQueue, SendBack
 from gantrymq.client.consume.queues.pull_loop import PullLoop
 from gantrymq.client.consume.queues.queue_locks import QueueLocks
+from gantrymq.client.consume.queues.ready_queues import ReadyQueues
 from gantrymq.client.core.consumer_errors import QueueNotAssigned
 from gantrymq.client.messages.failures import because
 from gantrymq.model import Queue
@@ -43,7 +43,7 @@ class ProcessQueues:
     def __init__(
         self,
         setup: Setup,
-        handout: Handout,
+        ready: ReadyQueues,
         offsets: OffsetStore,
         send_back: SendBack | None,
         *,
@@ -54,7 +54,7 @@ class ProcessQueues:
         total_max: int | None = None,
         commits: bool = True,
     ) -> None:
-        self._setup, self._handout, self._offsets = setup, handout, offsets
+        self._setup, self._ready, self._offsets = setup, ready, offsets
         self._send_back, self._retries_max = send_back, retries_max
         self._spawn, self._wake = spawn, wake
         self._locks = QueueLocks(setup.instance, setup.group)
@@ -63,7 +63,7 @@ class ProcessQueues:
         """Whether progress is stored without being asked for."""
         self._stopping = False
         self._pull_loop = PullLoop(
-            setup, handout, self._on_moved, self._on_unlocked, self._is_crowded
+            setup, ready, self._on_moved, self._on_unlocked, self._is_crowded
         )
         self._loop = asyncio.get_running_loop()
         self._leaving: dict[Queue, None] = {}
@@ -157,7 +157,7 @@ class ProcessQueues:
         except GantryError as error:
             log.warning("%s not taken: %s", queue, error)
             return False
-        if queue in self.held or self._unwanted(queue) or self._handout.closed:
+        if queue in self.held or self._unwanted(queue) or self._ready.closed:
             return True
         self._hold(queue, max(start, self._finished.pop(queue, start)))
         return True
@@ -180,11 +180,11 @@ class ProcessQueues:
 
     def _make(self, queue: Queue, start: int) -> ProcessQueue:
         if not self._setup.ordered:
-            return ProcessQueue(queue, start, self._handout, self._send_back)
+            return ProcessQueue(queue, start, self._ready, self._send_back)
         return OrderedProcessQueue(
             queue,
             start,
-            self._handout,
+            self._ready,
             self._send_back,
             retries_max=self._retries_max,
             pause_seconds=self._setup.options.suspend_queue_ms / 1000,

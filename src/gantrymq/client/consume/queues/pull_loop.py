@@ -27,10 +27,10 @@ from typing import Final
 from gantrymq.base.errors import GantryError
 from gantrymq.client.consume.flow_control import hold_reason
 from gantrymq.client.consume.membership.setup import Setup
-from gantrymq.client.consume.queues.handout import Handout
 from gantrymq.client.consume.queues.ordered_queue import OrderedProcessQueue
 from gantrymq.client.consume.queues.process_queue import ProcessQueue
 from gantrymq.client.consume.queues.pull_request import PullAnswer, PullStatus, pull_raw
+from gantrymq.client.consume.queues.ready_queues import ReadyQueues
 from gantrymq.client.core.errors import TRANSPORT_ERRORS, BrokerRefused
 from gantrymq.client.messages.delivery import Delivery
 from gantrymq.kernel import cut_records
@@ -64,12 +64,12 @@ class PullLoop:
     def __init__(
         self,
         setup: Setup,
-        handout: Handout,
+        ready: ReadyQueues,
         on_moved: OnMoved,
         on_unlocked: Callable[[ProcessQueue], None],
         crowded: Callable[[], bool],
     ) -> None:
-        self._setup, self._handout = setup, handout
+        self._setup, self._ready = setup, ready
         self._on_moved, self._on_unlocked, self._crowded = on_moved, on_unlocked, crowded
         self._limits = setup.flow_limits
         self._loop = asyncio.get_running_loop()
@@ -92,7 +92,7 @@ class PullLoop:
         if isinstance(process_queue, OrderedProcessQueue) and not process_queue.is_locked(now):
             self._on_unlocked(process_queue)
             return 0.0
-        if process_queue.paused or self._handout.held:
+        if process_queue.paused or self._ready.held:
             return HELD_SECONDS
         if self._crowded() or hold_reason(self._limits, process_queue.progress) is not None:
             await self._wait_for_room(process_queue)
