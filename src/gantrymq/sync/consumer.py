@@ -14,8 +14,8 @@ from gantrymq.base import arguments
 from gantrymq.base.errors import GantryError
 from gantrymq.client.consume.handling.handler_check import check_handler
 from gantrymq.client.consume.membership.start_position import Start
-from gantrymq.client.consume.push.consumer import CLOSE_GRACE_SECONDS
 from gantrymq.client.consume.push.consumer import Consumer as AsyncConsumer
+from gantrymq.client.consume.push.consumer_settings import CLOSE_GRACE_SECONDS
 from gantrymq.client.consume.queues.ready_queues import ReadyQueuesClosed
 from gantrymq.client.core.consumer_errors import AlreadyFinished, ConsumerMisused
 from gantrymq.client.core.errors import Closed, ForkedError
@@ -43,25 +43,23 @@ class PollingConsumer(AsyncConsumer):
 
         With `one_by_one` an ordered queue returns only its first unfinished message.
         """
-        if self._state == "closed":
+        if self._closed:
             return None
-        self._check_open()
-        if self._once is not None:
+        running = self._running
+        if self._settings.once is not None:
             raise ConsumerMisused("`once` needs a handler and `run`: it must know when work begins")
-        if not self._waited:
-            self._waited = True
-            self._readiness.look(waits=True)
+        running.log_readiness()
+        ready = running.ready
         try:
             async with asyncio.timeout(timeout):
-                found = await self._ready.next(1 if one_by_one else count_max)
+                found = await ready.next(1 if one_by_one else count_max)
         except TimeoutError:
             return []
         except ReadyQueuesClosed:
-            if self._failure is not None:
-                raise self._failure from None
+            self._end.check()
             return None
         while left := count_max - len(found):
-            more = self._ready.take(1 if one_by_one else left)
+            more = ready.take(1 if one_by_one else left)
             if not more:
                 break
             found += more
@@ -79,22 +77,22 @@ class PollingConsumer(AsyncConsumer):
         With a `batch_max` it gets lists of up to so many. The messages `ahead` were handed out
         before, to a `for` loop that was left.
         """
-        self._check_open()
-        if self._work is None:
+        self._running.log_readiness()
+        if self._handler.work is None:
             self.options = msgspec.structs.replace(self.options, consume_thread_max=count)
             if batch_max is None:
                 self.handler(function)
             else:
                 self.handler(batch=batch_max)(function)
-        assert self._work is not None
+        assert self._handler.work is not None
         for message in ahead:
-            await self._work.run([message])
+            await self._handler.work.run([message])
         await self.run()
 
     async def close_for(self, closer: "asyncio.Task[Any] | None") -> None:
         """Close without waiting for `closer`, the task of the handler that closes it."""
-        if closer is not None and self._workers is not None:
-            self._workers.closers.add(closer)
+        if closer is not None and self._started is not None:
+            self._started.workers.closers.add(closer)
         await self.close()
 
 

@@ -26,8 +26,6 @@ from gantrymq.client.core.options import ProducerOptions
 from gantrymq.client.core.routes import publish_queues
 from gantrymq.client.sending.latency_fault import TABLES, FaultTable
 from gantrymq.client.sending.send_policy import (
-    BUSY_CODES,
-    RETRY_CODES,
     STATUS_BY_CODE,
     next_index,
     sharded_index,
@@ -109,7 +107,13 @@ class PendingSend(msgspec.Struct, gc=False):
 class PendingSends:
     """Takes prepared messages to their results."""
 
-    def __init__(self, instance: Instance, group: str, options: ProducerOptions) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        group: str,
+        options: ProducerOptions,
+        trace: TraceSink | None = None,
+    ) -> None:
         self._instance, self._group, self._options = instance, group, options
         self._connections, self._routes = instance.connections, instance.routes
         self._loop = asyncio.get_running_loop()
@@ -125,7 +129,7 @@ class PendingSends:
         self._for_connection: Waitlist[PendingSend] = Waitlist(self._transmit_again, self._fail)
         self._room_waiters: deque[asyncio.Future[None]] = deque()
         self._idle: asyncio.Future[None] | None = None
-        self.trace: TraceSink | None = None
+        self._trace = trace
         self.count = 0
         """Messages under way."""
         self.bytes = 0
@@ -377,8 +381,8 @@ class PendingSends:
         except GantryError as error:
             self._fail(pending, error)
             return
-        if self.trace is not None:
-            self.trace.sent(pending.prepared, target.address, result, answer)
+        if self._trace is not None:
+            self._trace.sent(pending.prepared, target.address, result, answer)
         if pending.when_stored_less and answer.code and self._may_retry(pending):
             pending.stored = result
             pending.tried += (target.queue.broker_name,)
@@ -420,10 +424,6 @@ class PendingSends:
             return False  # the caller gave up: do not retry
         pending.tries_left -= 1
         return True
-
-    def retry_codes(self) -> frozenset[int]:
-        codes = RETRY_CODES | BUSY_CODES if self._options.retry_when_busy else RETRY_CODES
-        return frozenset(int(code) for code in codes)
 
     # without an answer
 

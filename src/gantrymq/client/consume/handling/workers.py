@@ -62,16 +62,20 @@ def _is_ours(error: BaseException) -> bool:
 
 
 class Workers:
-    """The tasks that run a handler."""
+    """The tasks that run a consumer's handler; none until it has one."""
 
-    def __init__(self, ready: ReadyQueues, work: Work, count: int) -> None:
-        self._ready, self._work = ready, work
-        self._tasks = [asyncio.create_task(self._loop()) for _ in range(count)]
+    def __init__(self, ready: ReadyQueues) -> None:
+        self._ready = ready
+        self._tasks: list[asyncio.Task[None]] = []
         self.closers: set[asyncio.Task[Any]] = set()
         """Tasks whose handler, on a thread of its own, closes the consumer."""
 
-    async def _loop(self) -> None:
-        ready, work = self._ready, self._work
+    def start(self, work: Work, count: int) -> None:
+        """Run the handler with up to `count` calls at a time."""
+        self._tasks = [asyncio.create_task(self._loop(work)) for _ in range(count)]
+
+    async def _loop(self, work: Work) -> None:
+        ready = self._ready
         while True:
             try:
                 batch = await ready.next(work.batch_max)

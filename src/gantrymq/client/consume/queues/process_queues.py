@@ -70,7 +70,7 @@ class ProcessQueues:
         self._moved_at: dict[Queue, float] = {}
         self._finished: dict[Queue, int] = {}
         self.held: dict[Queue, ProcessQueue] = {}
-        self.paused: dict[Queue, None] = {}
+        self._paused: dict[Queue, None] = {}
         self.unknown: dict[str, None] = {}
         """Topics whose queues could not be found out at the last look."""
         self.stats = ConsumeStats()
@@ -164,7 +164,7 @@ class ProcessQueues:
 
     def _hold(self, queue: Queue, start: int) -> None:
         process_queue = self._make(queue, start)
-        process_queue.paused = queue in self.paused
+        process_queue.paused = queue in self._paused
         process_queue.stats = self.stats.of(queue.topic)
         self.held[queue] = process_queue
         process_queue.pulls = self._spawn(self._pull_loop.run(process_queue))
@@ -334,6 +334,20 @@ class ProcessQueues:
         process_queues = list(self.held.values())
         await asyncio.gather(*(self.give_up(process_queue) for process_queue in process_queues))
         close_all(process_queues)
+
+    def pause(self, queues: Iterable[Queue]) -> None:
+        """Neither pull nor hand out messages of these queues, also when they are taken later."""
+        for queue in queues:
+            self._paused[queue] = None
+            if queue in self.held:
+                self.held[queue].paused = True
+
+    def resume(self, queues: Iterable[Queue]) -> None:
+        """End the pause of these queues."""
+        for queue in queues:
+            self._paused.pop(queue, None)
+            if queue in self.held:
+                self.held[queue].resume()
 
     def stop_pulls(self) -> None:
         """Stop pulling; messages that are out can still finish: queues are held until `close`."""

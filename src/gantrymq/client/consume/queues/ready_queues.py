@@ -36,7 +36,7 @@ class ReadyQueuesClosed(Exception):
 class ReadyQueues:
     """The process queues that have messages to hand out, and the workers that wait for them."""
 
-    def __init__(self) -> None:
+    def __init__(self, trace: TraceSink | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._line: deque[QueueSource] = deque()
         self._waiters: deque[asyncio.Future[None]] = deque()
@@ -44,7 +44,7 @@ class ReadyQueues:
         self._held_until = 0.0
         self._rested = self._loop.time()
         self.closed = False
-        self.trace: TraceSink | None = None
+        self._trace = trace
 
     def offer(self, source: QueueSource) -> None:
         """Add a process queue that has messages to hand out."""
@@ -81,8 +81,8 @@ class ReadyQueues:
                     self._wake_one()
                 for message in found:
                     message.started = now
-                if self.trace is not None:
-                    self.trace.handed_out(found)
+                if self._trace is not None:
+                    self._trace.handed_out(found)
                 return found
         return []
 
