@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 from gantrymq.base.errors import GantryError
 from gantrymq.base.plurals import counted
 from gantrymq.client.core.options import ProducerOptions
-from gantrymq.client.sending.pending_sends import PendingSend, PendingSends
+from gantrymq.client.sending.pending_send import PendingSend
+from gantrymq.client.sending.pending_sends import PendingSends
 from gantrymq.client.sending.send_request import PreparedMessage, prepare
 from gantrymq.model import TRACE_TOPIC, Message, SendResult
 from gantrymq.protocol import batch, properties, trace
@@ -96,13 +97,13 @@ class TraceWriter:
             async with asyncio.timeout(CLOSE_SECONDS_MAX):
                 last = not (self._numbered or self._notes or self.dropped or self._met)
                 while not last:
-                    await self._sends.room()
+                    await self._sends.window.room()
                     self._write(closing=True)
                     last = not self._notes
                 await self._sends.close()
         except TimeoutError:
             records = counted(len(self._notes), "record")
-            self._warn(f"{records} and {counted(self._sends.count, 'message')} given up")
+            self._warn(f"{records} and {counted(self._sends.window.count, 'message')} given up")
         finally:
             for handle in (self._timer, self._soon):
                 if handle is not None:
@@ -222,7 +223,7 @@ class TraceWriter:
 
     def _hurry(self) -> None:
         """Send full messages in the loop's next turn, or after an answer if the window is full."""
-        if self._soon is None and not self._sends.full:
+        if self._soon is None and not self._sends.window.full:
             self._soon = self._loop.call_soon(self._write_full)
 
     # encoding and sending
@@ -260,7 +261,7 @@ class TraceWriter:
     def _flush(self) -> None:
         """Called by the timer: send waiting records, also if they are few."""
         self._timer = None
-        if len(self._notes) >= BATCH_MAX or self._sends.full:
+        if len(self._notes) >= BATCH_MAX or self._sends.window.full:
             self._hurry()
         elif self._notes or self._untold:
             self._write()
@@ -270,7 +271,7 @@ class TraceWriter:
     def _write_full(self) -> None:
         self._soon = None
         for _ in range(TURN_MESSAGES_MAX):
-            if len(self._notes) < BATCH_MAX or self._sends.full:
+            if len(self._notes) < BATCH_MAX or self._sends.window.full:
                 break
             self._write()
         if len(self._notes) >= BATCH_MAX:

@@ -13,7 +13,7 @@ from gantrymq.client.core.errors import WindowFull
 from gantrymq.client.produce.check_back import CheckHandler, Unfinished
 from gantrymq.client.produce.producer import Producer as AsyncProducer
 from gantrymq.client.produce.transactions import Transaction
-from gantrymq.client.sending.pending_sends import Selector
+from gantrymq.client.sending.pending_send import Selector
 from gantrymq.model import Message, Queue, SendResult
 from gantrymq.sync.portal import BlockingClient, Portal, arguments_of, blocking
 

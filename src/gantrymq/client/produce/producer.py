@@ -43,7 +43,8 @@ from gantrymq.client.produce.transactions import (
     half_of,
     run_transaction,
 )
-from gantrymq.client.sending.pending_sends import PendingSend, PendingSends, Selector
+from gantrymq.client.sending.pending_send import PendingSend, Selector
+from gantrymq.client.sending.pending_sends import PendingSends
 from gantrymq.client.sending.send_policy import retry_codes
 from gantrymq.client.sending.send_request import (
     PreparedMessage,
@@ -51,6 +52,7 @@ from gantrymq.client.sending.send_request import (
     prepare,
     prepare_batch,
 )
+from gantrymq.client.sending.send_window import SendWindow
 from gantrymq.client.tracing import TraceWriter
 from gantrymq.model import Message, NameRefused, Queue, SendResult, check_group_name
 
@@ -75,6 +77,7 @@ class _Running(RunningPart):
     loop: asyncio.AbstractEventLoop
     ids: MessageIds
     sends: PendingSends
+    window: SendWindow
     ends: Ends
     checks: CheckBacks
 
@@ -114,12 +117,14 @@ class Producer(Lifecycle[_Running]):
         instance.register_producer(group)
         if self._trace:
             self.tracing = TraceWriter(instance, group, "PRODUCE", self._trace)
+        sends = PendingSends(instance, group, options, self.tracing)
         return _Running(
             instance,
             instance.pid,
             asyncio.get_running_loop(),
             instance.ids,
-            PendingSends(instance, group, options, self.tracing),
+            sends,
+            sends.window,
             Ends(instance, group),
             CheckBacks(instance, group, options, lambda: self._check_handler, self.tracing),
         )
@@ -155,13 +160,12 @@ class Producer(Lifecycle[_Running]):
         after transport errors and retryable answers; `timeout` (s) covers all tries.
         """
         running = self._usable()
-        sends = running.sends
-        if sends.full:
-            await sends.room()
+        if running.window.full:
+            await running.window.room()
         prepared = self._prepared(running, message)
         pending = self._pending(running, prepared, timeout, 1 + self.options.retries)
         _fix(pending, message, queue, selector)
-        return await self._send(sends, pending)
+        return await self._send(running.sends, pending)
 
     async def _send(self, sends: PendingSends, pending: PendingSend) -> SendResult:
         if pending.fixed:
@@ -200,10 +204,10 @@ class Producer(Lifecycle[_Running]):
         timeout: float | None = None,
         future: asyncio.Future[SendResult] | None = None,
     ) -> asyncio.Future[SendResult]:
-        sends = running.sends
-        if sends.full:
+        sends, window = running.sends, running.window
+        if window.full:
             raise WindowFull(
-                f"{counted(sends.count, 'message')} ({counted(sends.bytes, 'byte')}) under way, "
+                f"{counted(window.count, 'message')} ({counted(window.bytes, 'byte')}) under way, "
                 "no room for more: `await producer.room()` before the next submit"
             )
         tries = 1 + self.options.retries_async
@@ -218,23 +222,23 @@ class Producer(Lifecycle[_Running]):
 
     async def room(self) -> None:
         """Wait until `submit` may be called again."""
-        await self._usable().sends.room()
+        await self._usable().window.room()
 
     async def flush(self) -> None:
         """Wait until no send is pending."""
-        await self._usable().sends.idle()
+        await self._usable().window.idle()
 
     async def send_many(self, messages: Iterable[Message]) -> list[SendResult | GantryError]:
         """Submit all, as fast as the window allows; returns for each its result or its error."""
-        sends = self._usable().sends
+        window = self._usable().window
         futures: list[asyncio.Future[SendResult]] = []
         for number, message in enumerate(messages, 1):
             if number % BURST_MESSAGES == 0:
                 await asyncio.sleep(0)  # let written bytes leave and other tasks run
-            if sends.full:
-                await sends.room()
+            if window.full:
+                await window.room()
             futures.append(self.submit(message))
-        await sends.idle()
+        await window.idle()
         return [await _outcome(future) for future in futures]
 
     async def send_batch(
@@ -249,15 +253,14 @@ class Producer(Lifecycle[_Running]):
         `msg_id` holds the ids separated by commas, `offset` is that of the first message.
         """
         running = self._usable()
-        sends = running.sends
         _check_batch(messages)
         prepared = prepare_batch(messages, running.ids, self.options)
         self._check_topic(prepared.topic)
-        if sends.full:
-            await sends.room()
+        if running.window.full:
+            await running.window.room()
         pending = self._pending(running, prepared, timeout, 1 + self.options.retries)
         pending.queue = queue
-        return await self._send(sends, pending)
+        return await self._send(running.sends, pending)
 
     async def send_oneway(
         self,
@@ -355,14 +358,13 @@ class Producer(Lifecycle[_Running]):
     ) -> SendResult:
         """Send only the half message; the caller must call `end_transaction`."""
         running = self._usable()
-        sends = running.sends
         check_message(message, check_after)
-        if sends.full:
-            await sends.room()
+        if running.window.full:
+            await running.window.room()
         prepared = half_of(self._prepared(running, message), self.group, check_after)
         pending = self._pending(running, prepared, timeout, 1 + self.options.retries)
         _fix(pending, message, queue, selector)
-        return await self._send(sends, pending)
+        return await self._send(running.sends, pending)
 
     def end_transaction(self, result: SendResult, decision: Decision, remark: str = "") -> None:
         """Send the decision on a half message, one-way; if it is lost the broker checks back."""

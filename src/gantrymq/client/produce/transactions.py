@@ -38,7 +38,7 @@ from gantrymq.remoting.connection import Connection
 if TYPE_CHECKING:
     from gantrymq.client.core.instance import Instance
     from gantrymq.client.produce.producer import Producer
-    from gantrymq.client.sending.pending_sends import Selector
+    from gantrymq.client.sending.pending_send import Selector
     from gantrymq.model import Queue
 
 log = logging.getLogger(__name__)
