@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from gantrymq.base import upkeep
+from gantrymq.base.background import Background
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Listener, Network
 from gantrymq.protocol.codes import ResponseCode
@@ -71,17 +72,16 @@ class Server:
         self._routes, self._network = routes, network
         self._on_lost_hook = on_lost
         self._connections: dict[Connection, None] = {}
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._background = Background("a server")
         self._slow_by_connection: dict[Connection, int] = {}
         self._to_start: deque[tuple[Slow, Connection, Command]] = deque()
         self._listener: Listener | None = None
-        self._idle_scan: asyncio.Task[None] | None = None
         self._stopping = False
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port."""
         self._listener = await self._network.listen(host, port, self._new_connection)
-        self._idle_scan = asyncio.create_task(self._close_idle())
+        self._background.every(IDLE_SCAN_SECONDS, self._close_idle, upkeep.pause)
         return self._listener.port
 
     @property
@@ -137,9 +137,7 @@ class Server:
     def _start_some(self) -> None:
         for _ in range(min(SLOW_STARTS_PER_TURN, len(self._to_start))):
             slow, connection, command = self._to_start.popleft()
-            task = asyncio.create_task(self._run_slow(slow, connection, command))
-            self._tasks[task] = None
-            task.add_done_callback(self._tasks.pop)
+            self._background.spawn(self._run_slow(slow, connection, command))
         if self._to_start:
             asyncio.get_running_loop().call_soon(self._start_some)
 
@@ -169,20 +167,15 @@ class Server:
             connection.reply(command, ResponseCode.SYSTEM_ERROR, remark=remark)
 
     async def _close_idle(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await upkeep.pause(IDLE_SCAN_SECONDS)
-            oldest = loop.time() - IDLE_SECONDS_MAX
-            for connection in self.connections:
-                if connection.last_active < oldest:
-                    log.info("%s idle for %d s, closed", connection.address, IDLE_SECONDS_MAX)
-                    connection.close()
+        oldest = asyncio.get_running_loop().time() - IDLE_SECONDS_MAX
+        for connection in self.connections:
+            if connection.last_active < oldest:
+                log.info("%s idle for %d s, closed", connection.address, IDLE_SECONDS_MAX)
+                connection.close()
 
     async def stop(self) -> None:
         """Stop reading requests, answer those accepted, then close."""
         self._stopping = True
-        if self._idle_scan is not None:
-            self._idle_scan.cancel()
         if self._listener is not None:
             await self._listener.close()
         for connection in self.connections:
@@ -190,8 +183,7 @@ class Server:
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_SECONDS_MAX):
                 await asyncio.gather(*(each.all_answered() for each in self.connections))
-        for task in list(self._tasks):
-            task.cancel()
+        await self._background.close()
         for connection in self.connections:
             connection.close()
         await asyncio.sleep(0)

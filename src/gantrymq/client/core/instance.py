@@ -111,6 +111,7 @@ class Instance:
                 return
             self._state = "closed"
             await self._background.close()
+            await self.routes.close()
             await self.connections.close()
             _forget(self)
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from gantrymq.base.background import Background
 from gantrymq.base.plurals import counted
 from gantrymq.client.consume.queues.ready_queues import ReadyQueues, ReadyQueuesClosed
 from gantrymq.client.messages.consume_status import ConsumeStatus, finish_by
@@ -66,13 +67,14 @@ class Workers:
 
     def __init__(self, ready: ReadyQueues) -> None:
         self._ready = ready
+        self._background = Background("a handler")
         self._tasks: list[asyncio.Task[None]] = []
         self.closers: set[asyncio.Task[Any]] = set()
         """Tasks whose handler, on a thread of its own, closes the consumer."""
 
     def start(self, work: Work, count: int) -> None:
         """Run the handler with up to `count` calls at a time."""
-        self._tasks = [asyncio.create_task(self._loop(work)) for _ in range(count)]
+        self._tasks = [self._background.spawn(self._loop(work)) for _ in range(count)]
 
     async def _loop(self, work: Work) -> None:
         ready = self._ready
@@ -95,8 +97,6 @@ class Workers:
         if not others:
             return
         _, late = await asyncio.wait(others, timeout=grace)
-        for task in late:
-            task.cancel()
         if late:
             log.warning("%s still running at the end: cancelled", counted(len(late), "handler"))
-            await asyncio.wait(late)
+        await self._background.close(closers=self.closers)
