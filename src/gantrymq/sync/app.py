@@ -61,7 +61,7 @@ class ThreadedApp(BaseApp[Delivery, None]):
     @property
     def threads_max(self) -> int:
         """One thread for each handler and middleware call that can run at once, one for hooks."""
-        return sum(route.concurrency for route in self._routes) * (1 + len(self._middleware)) + 1
+        return sum(each.concurrency for each in self._handlers) * (1 + len(self._middleware)) + 1
 
     def _check_function(self, function: Callable[..., Any]) -> None:
         check_kind(getattr(function, "__qualname__", repr(function)), function, may_wait=False)

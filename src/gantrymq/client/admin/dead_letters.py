@@ -157,11 +157,11 @@ class DeadLetters:
         self._admin = Admin(
             namesrv, client=client, hooks=hooks, network=network, clock=clock, rng=rng
         )
+        self._resender = Resender(self._admin, self.group)
 
     async def start(self) -> None:
         """Find the name servers; `async with` does the same."""
         await self._admin.start()
-        self._resender = Resender(self._admin.instance, self.group)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -134,9 +134,9 @@ def real_topic(copy: Received) -> str:
     return topic
 
 
-def tell(facts: MessageFacts) -> MessageHistory:
+def build_history(facts: MessageFacts) -> MessageHistory:
     """Derive the history from the facts."""
-    return _HistoryText(facts).life()
+    return _HistoryText(facts).history()
 
 
 class _HistoryText:
@@ -155,7 +155,7 @@ class _HistoryText:
         self._retries = [c for c in copies if c.queue.topic.startswith(RETRY_PREFIX)]
         self._any = copies[0] if copies else None
 
-    def life(self) -> MessageHistory:
+    def history(self) -> MessageHistory:
         facts = self._facts
         state, text, due_ms = self._state()
         events = [*self._stored_events(), *self._trace_events(), *facts.events]

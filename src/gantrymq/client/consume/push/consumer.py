@@ -140,7 +140,12 @@ class Consumer(Lifecycle[RunningConsumer], Generic[Tx]):
         running = RunningConsumer(
             instance, settings, self._subscriptions, self._handler, self._end, self.tracing
         )
-        await running.open()
+        try:
+            await running.open()
+        except BaseException:
+            if self.tracing is not None:
+                await self.tracing.close()
+            raise
         return running
 
     async def close(self) -> None:

@@ -90,7 +90,7 @@ class RunningConsumer(RunningPart):
     def _assign(self, mine: str, queues: Sequence[Queue], members: Sequence[str]) -> list[Queue]:
         """The strategy's assignment; a consumer with tracing records the members."""
         if self._tracing is not None:
-            self._tracing.met(members)
+            self._tracing.note_members(members)
         return self._settings.chosen_strategy(mine, queues, members)
 
     # life
