@@ -144,7 +144,7 @@ async def _finish(messages: Sequence[AsyncDelivery], verb: str) -> None:
 
 Outcome = ConsumeStatus | None
 BlockingHandler = Callable[[Delivery], Outcome] | Callable[[Delivery, Any], Outcome]
-"""With two parameters only for `once` in a transaction, whose methods wait here."""
+"""The second parameter is the transaction of `once`; its methods block."""
 BlockingBatchHandler = (
     Callable[[list[Delivery]], Outcome] | Callable[[list[Delivery], Any], Outcome]
 )

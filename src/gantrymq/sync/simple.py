@@ -50,7 +50,7 @@ class Popped(Received):
 
     def _own(self) -> AsyncPopped:
         if os.getpid() != self._pid:
-            raise ForkedError("this message was lent to the parent process; finish it there")
+            raise ForkedError("this message was popped by the parent process; finish it there")
         return self._inner
 
 

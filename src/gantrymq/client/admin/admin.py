@@ -329,6 +329,7 @@ class Admin(Lifecycle[RunningPart]):
     async def delete_group(
         self, name: str, *, cluster: str | None = None, with_offsets: bool = False
     ) -> None:
+        """Delete a group's settings on every master, and `with_offsets` its progress."""
         header = c.DeleteGroupRequest(
             group_name=name, remove_offset=with_offsets, clean_offset=with_offsets
         )

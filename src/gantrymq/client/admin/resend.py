@@ -36,15 +36,28 @@ Target = Literal["retry", "topic"]
 
 LEFT_BEHIND = frozenset(
     {
-        *properties.FAILURE, properties.DELAY, properties.REAL_TOPIC, properties.REAL_QUEUE,
-        properties.WAIT, properties.CLUSTER, properties.MSG_REGION, properties.TRACE_ON,
-        properties.DEAD_ORIGIN_TOPIC, properties.DEAD_ORIGIN_MESSAGE_ID,
-        properties.TRANSACTION_PREPARED, properties.PRODUCER_GROUP, properties.TIMER_DELIVER_MS,
-        properties.TIMER_DELAY_SEC, properties.TIMER_DELAY_MS, properties.TIMER_OUT_MS,
-        properties.TIMER_ROLL_TIMES, properties.TIMER_DELETE_UNIQ_KEY, properties.POP_CHECKPOINT,
+        *properties.FAILURE,
+        properties.DELAY,
+        properties.REAL_TOPIC,
+        properties.REAL_QUEUE,
+        properties.WAIT,
+        properties.CLUSTER,
+        properties.MSG_REGION,
+        properties.TRACE_ON,
+        properties.DEAD_ORIGIN_TOPIC,
+        properties.DEAD_ORIGIN_MESSAGE_ID,
+        properties.TRANSACTION_PREPARED,
+        properties.PRODUCER_GROUP,
+        properties.TIMER_DELIVER_MS,
+        properties.TIMER_DELAY_SEC,
+        properties.TIMER_DELAY_MS,
+        properties.TIMER_OUT_MS,
+        properties.TIMER_ROLL_TIMES,
+        properties.TIMER_DELETE_UNIQ_KEY,
+        properties.POP_CHECKPOINT,
         properties.FIRST_POP_TIME,
     }
-)  # fmt: skip
+)
 """Properties that a resent message does not keep: of delays, redirects, retries and failures."""
 
 

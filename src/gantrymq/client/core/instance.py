@@ -231,12 +231,14 @@ class Instance:
         self.groups.add_consumer(group, provider)
 
     async def unregister_producer(self, group: str) -> None:
+        """Tell the brokers that the last producer of a group has left this client."""
         if self.groups.drop_producer(group):
             await self.heartbeats.unregister(producer_group=group)
             if self.requests.asked:
                 await self.heartbeats.introduce_again()
 
     async def unregister_consumer(self, group: str) -> None:
+        """Tell the brokers that the consumer of a group has left this client."""
         if self.groups.drop_consumer(group):
             await self.heartbeats.unregister(consumer_group=group)
 
@@ -286,7 +288,7 @@ _DEFAULT_CLOCK = SystemClock()
 _instances: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, list[Instance]]" = (
     weakref.WeakKeyDictionary()
 )
-"""The shared instances of every running loop: the one thing here that outlives an object."""
+"""The shared instances of each running loop, so that clients of one client id find them."""
 
 
 def shared_instance(

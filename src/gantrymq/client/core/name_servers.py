@@ -44,7 +44,7 @@ Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
 
 
-def _is_brokers_word(code: int, refused: BrokerRefused) -> bool:
+def _is_a_brokers_answer(code: int, refused: BrokerRefused) -> bool:
     """Whether the peer is a broker: it refused a request that every name server supports."""
     unknown = refused.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     return unknown and code in _KNOWN_TO_EVERY_NAMESRV
@@ -118,7 +118,7 @@ class NameServerClient:
                 failures.append(str(error))
                 continue
             except BrokerRefused as error:
-                if not _is_brokers_word(call.code, error):
+                if not _is_a_brokers_answer(call.code, error):
                     raise
                 failures.append(_A_BROKER.format(address=address))
                 continue

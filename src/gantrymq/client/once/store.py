@@ -36,7 +36,7 @@ class WorkState(Enum):
 
 
 class StoreUnusable(GantryError):
-    """The driver of a store is not installed, or its settings make no sense."""
+    """A store cannot be used: its driver is missing, its settings are wrong, or it is not open."""
 
 
 def checked_table(name: str) -> str:

@@ -59,7 +59,7 @@ STORED: Final = (
 BUSY: Final = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE)
 
 MENDABLE: Final = (*TRANSPORT_ERRORS, NoNameServer, BrokerUnknown)
-"""What another try may mend."""
+"""Errors after which a request is repeated."""
 
 T = TypeVar("T")
 Shares = Mapping[str, Sequence[Stretch]]
@@ -161,8 +161,8 @@ class Publisher:
                     away.append(f"broker {name} does not answer: {answer}")
                 else:
                     raise answer
-            keepers = {state.coordinator for state in found.values() if state} - {""}
-            if not away or (keepers and keepers <= found.keys()):
+            coordinators = {state.coordinator for state in found.values() if state} - {""}
+            if not away or (coordinators and coordinators <= found.keys()):
                 return found
             if loop.time() + pause > give_up:
                 raise ClientError("; ".join(away))
@@ -304,10 +304,13 @@ class Publisher:
         """All brokers publish; the coordinator last, so that it knows the epoch is complete."""
         others = [name for name in decision.shares if name != coordinator]
         await asyncio.gather(
-            *(self._print(name, coordinator, epoch, decision.shares[name]) for name in others)
+            *(
+                self._publish_share(name, coordinator, epoch, decision.shares[name])
+                for name in others
+            )
         )
         own = decision.shares.get(coordinator, [])
-        await self._print(coordinator, coordinator, epoch, own)
+        await self._publish_share(coordinator, coordinator, epoch, own)
 
     async def _prepare(self, broker: str, coordinator: str, epoch: int, share: Share) -> None:
         await self._ask(broker, calls.PREPARE_EPOCH, epoch, coordinator, fastjson.dumps(share))
@@ -319,7 +322,7 @@ class Publisher:
         answer = await self._ask(coordinator, calls.DECIDE_EPOCH, epoch, coordinator, body)
         return fastjson.load_as(answer, EpochDecision)
 
-    async def _print(self, broker: str, coordinator: str, epoch: int, share: Share) -> None:
+    async def _publish_share(self, broker: str, coordinator: str, epoch: int, share: Share) -> None:
         """Ask a broker to publish its share until done; raises when its progress stops."""
         loop, body = asyncio.get_running_loop(), fastjson.dumps(share)
         copied, give_up = -1, loop.time() + self._patience

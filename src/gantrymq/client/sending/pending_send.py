@@ -49,12 +49,12 @@ class PendingSend(msgspec.Struct, gc=False):
     when_stored_less: bool = False
     target: SendTarget | None = None
     request: Command | None = None
-    """What hooks were shown, for when the answer comes."""
+    """The request as hooks saw it; they get it again with the answer."""
     started: float = 0.0
     tried: tuple[str, ...] = ()
     """The brokers that were tried without full success, in order."""
     stored: SendResult | None = None
-    """The best there is so far: stored, but less safely than asked for."""
+    """The result of a try that stored it less safely than asked; holds if no try does better."""
 
     @property
     def fixed(self) -> bool:

@@ -24,7 +24,7 @@ class Publication:
         self.queues = [target.queue for target in targets]
         self.brokers = [queue.broker_name for queue in self.queues]
         self.unusual = is_unusual(self.queues[0].topic)
-        """Its requests are not the usual ones."""
+        """Whether its requests need more fields than usual, or another request code."""
 
 
 class Publications:
@@ -37,7 +37,7 @@ class Publications:
         self._routes, self._rng = instance.routes, instance.rng
         self._frames = BinarySendFrames if instance.codec == BINARY_CODEC else SendFrames
         self.by_topic: dict[str, Publication] = {}
-        """Each as of its version of the routes: `get` makes it new after a change."""
+        """Each fits one version of the routes; `get` replaces it after a change."""
 
     def get(self, topic: str) -> Publication | None:
         """The topic's queues by the cached route; None without a route or a writable queue."""

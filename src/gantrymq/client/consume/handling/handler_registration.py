@@ -1,4 +1,4 @@
-"""The registration of a consumer's handler: it is checked, and once at most."""
+"""The registration of a consumer's handler: checks it, and refuses a second one."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from gantrymq.client.once.guard import Once
 
 
 class HandlerRegistration:
-    """The handler of one consumer; with an `once` it runs at most once for each key."""
+    """The handler of one consumer; an `once` guards it against doubles."""
 
     def __init__(self, once: Once | None, batch_max: int) -> None:
         self._once, self._batch_max = once, batch_max

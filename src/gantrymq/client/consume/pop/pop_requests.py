@@ -80,7 +80,7 @@ class Popped(Received):
         super().__init__(data, body_at, head, queue)
         self.handle, self._client, self._tries = handle, client, tries
         self.finished: str | None = None
-        """The verb that finished this loan; None while it is open."""
+        """The verb that finished this delivery; None while it is open."""
 
     @property
     def reconsume_times(self) -> int:
@@ -318,7 +318,9 @@ class PopClient:
             expect=(ResponseCode.NO_MESSAGE,),
         )
         if found is None:
-            raise LoanOver(f"message {message.msg_id}: {answer.remark or 'no longer lent'}")
+            raise LoanOver(
+                f"message {message.msg_id}: {answer.remark or 'its invisible time is over'}"
+            )
         return handle._replace(
             start=handle.offset,
             pop_ms=found.pop_time,

@@ -7,7 +7,7 @@ from typing import Final
 
 from gantrymq.base.errors import GantryError
 from gantrymq.base.plurals import counted
-from gantrymq.client.consume.membership.retry_log import tell_in_place
+from gantrymq.client.consume.membership.retry_log import log_retry_in_place
 from gantrymq.client.consume.queues.process_queue import ProcessQueue, SendBack
 from gantrymq.client.consume.queues.ready_queues import ReadyQueues
 from gantrymq.client.messages.delivery import DEAD_LEVEL, Delivery
@@ -32,11 +32,11 @@ class OrderedProcessQueue(ProcessQueue):
         *,
         retries_max: int | None,
         pause_seconds: float,
-        hangs: Callable[[], bool] | None = None,
+        connected: Callable[[], bool] | None = None,
     ) -> None:
         super().__init__(queue, start, ready, send_back)
-        self._hangs = hangs
-        """Whether the connection that the lock hangs on is there; None: no lock is needed."""
+        self._connected = connected
+        """Whether the connection is open on which the lock was granted; None: no lock is needed."""
         self._retries_max, self._pause_seconds = retries_max, pause_seconds
         self._out = 0
         self._failed: list[Delivery] = []
@@ -47,9 +47,9 @@ class OrderedProcessQueue(ProcessQueue):
 
     def is_locked(self, now: float) -> bool:
         """Whether the lock is still valid; without it the queue hands out nothing."""
-        if self._hangs is None:
+        if self._connected is None:
             return True
-        return now - self.locked_at < LOCK_SECONDS_MAX and self._hangs()
+        return now - self.locked_at < LOCK_SECONDS_MAX and self._connected()
 
     def relocked(self) -> None:
         """The broker has renewed the lock."""
@@ -84,7 +84,7 @@ class OrderedProcessQueue(ProcessQueue):
         limit = self._retries_max
         exhausted = limit is not None and message.reconsume_times >= limit
         if delay_level != DEAD_LEVEL and not exhausted:
-            tell_in_place(message, limit, self._pause_seconds)
+            log_retry_in_place(message, limit, self._pause_seconds)
             self._failed.append(message)
             self._one_back()
         elif self._send_back is None:

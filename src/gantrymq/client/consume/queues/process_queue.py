@@ -17,9 +17,9 @@ from gantrymq.model import Queue
 log = logging.getLogger(__name__)
 
 REDELIVER_SECONDS: Final = 5.0
-"""When a message could not be sent back to a broker it is tried again here, after this."""
+"""Pause before a message that could not be sent back is handed out again by this member."""
 EXPIRED_LEVEL: Final = 3
-"""Delay level (10 s) of a message whose holder never finished it."""
+"""Delay level (10 s) of a message that was not finished in time."""
 
 SendBack = Callable[[Delivery, int], Awaitable[None]]
 
@@ -35,10 +35,10 @@ class ProcessQueue:
         self.waiting: deque[Delivery] = deque()
         self.queued = False
         self.dropped = False
-        """The queue is somebody else's now: whatever is still out no longer counts."""
+        """The member gave the queue up: results of messages that are out are ignored."""
         self.closed = False
         self.paused = False
-        """Held by the user: neither pulled nor handed out."""
+        """Paused by the user: neither pulled nor handed out."""
         self.broker_id = 0
         """Which member of the broker to pull from, as the broker suggested."""
         self.last_pull = self._loop.time()

@@ -188,7 +188,7 @@ class ProcessQueues:
             self._send_back,
             retries_max=self._retries_max,
             pause_seconds=self._setup.options.suspend_queue_ms / 1000,
-            hangs=None if self._setup.broadcast else lambda: self._locks.hangs(queue),
+            connected=None if self._setup.broadcast else lambda: self._locks.has_connection(queue),
         )
 
     # giving up

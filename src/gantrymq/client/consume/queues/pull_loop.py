@@ -42,18 +42,18 @@ log = logging.getLogger(__name__)
 ERROR_SECONDS: Final = 3.0
 BUSY_SECONDS: Final = 0.02
 HELD_SECONDS: Final = 1.0
-"""Pause while the consumer is held."""
+"""Pause between two looks at a queue or a consumer that is paused."""
 FULL_SECONDS: Final = 0.05
 """Longest pause while a queue has too many unfinished messages."""
 
 _BUSY_CODES = (ResponseCode.SYSTEM_BUSY, ResponseCode.FLOW_CONTROL)
-_STRANGER_CODES = (
+_UNKNOWN_MEMBER_CODES = (
     ResponseCode.SUBSCRIPTION_NOT_EXIST,
     ResponseCode.SUBSCRIPTION_NOT_LATEST,
     ResponseCode.FILTER_DATA_NOT_EXIST,
     ResponseCode.FILTER_DATA_NOT_LATEST,
 )
-"""The broker does not know us (any more): a heartbeat helps."""
+"""The broker does not know this member or its subscription: a heartbeat tells it."""
 
 OnMoved = Callable[[ProcessQueue, int], None]
 
@@ -104,7 +104,7 @@ class PullLoop:
         except GantryError as error:
             log.warning("pull of %s: %s; again in %g s", process_queue.queue, error, ERROR_SECONDS)
             if isinstance(error, TRANSPORT_ERRORS):
-                await self._look_around(process_queue.queue)
+                await self._refresh_route(process_queue.queue)
             return ERROR_SECONDS
         if process_queue.dropped:
             return 0.0
@@ -144,11 +144,11 @@ class PullLoop:
         if error.code in _BUSY_CODES:
             return BUSY_SECONDS
         log.warning("pull of %s: %s; again in %g s", queue, error, ERROR_SECONDS)
-        if error.code in _STRANGER_CODES:
+        if error.code in _UNKNOWN_MEMBER_CODES:
             await self._setup.instance.heartbeat_now()
         return ERROR_SECONDS
 
-    async def _look_around(self, queue: Queue) -> None:
+    async def _refresh_route(self, queue: Queue) -> None:
         """Refresh the route: the broker may have moved, or only its slave may answer."""
         instance = self._setup.instance
         try:
