@@ -18,7 +18,7 @@ from gantrymq.protocol.assignment import Strategy
 class PullClient(Lifecycle[R]):
     """A member of a group that asks for messages itself."""
 
-    _kind: ClassVar[str]
+    _kind: ClassVar[str] = "pull client"
     """What errors and logs call it."""
 
     def __init__(
