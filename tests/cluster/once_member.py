@@ -63,9 +63,9 @@ class Member:
         """As kill -9: nothing more is written or stored, nobody is told."""
         self.store._db.close()
         consumer = self.consumer
-        assert consumer._workers is not None
-        background = (consumer._background._tasks, consumer.instance._background._tasks)
-        for tasks in (*background, consumer._workers._tasks):
+        running = consumer._running
+        background = (running.background._tasks, running.instance._background._tasks)
+        for tasks in (*background, running.workers._tasks):
             for task in list(tasks):
                 task.cancel()
         for address in consumer.instance.connections.addresses:

@@ -156,9 +156,10 @@ def test_who_waits_for_queues_hears_of_the_end(run: Run) -> None:
                 assert 1 == len(await consumer.wait_assigned())
             waiting = asyncio.create_task(consumer.wait_assigned(2))
             await asyncio.sleep(0.1)
+            waiters = consumer._running.waiters
         with pytest.raises(Closed):
             async with asyncio.timeout(5):
                 await waiting
-        assert {} == consumer._assigning
+        assert {} == waiters._waiters
 
     run(work)

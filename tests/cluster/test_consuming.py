@@ -495,7 +495,7 @@ class TestFlowControl:
                 first = await anext(consumer)
                 await asyncio.sleep(0.5)
                 count = len(pulls.times)
-                held = consumer._process_queues.held[Q0].progress.count
+                held = consumer._running.process_queues.held[Q0].progress.count
                 await asyncio.sleep(0.5)
                 assert count == len(pulls.times)
                 assert 25 < held <= held_max
@@ -727,7 +727,7 @@ class TestPullOutcomes:
             async with cluster.consumer("g", options=options) as consumer:
                 consumer.subscribe("orders")
                 await take(consumer, 1)
-                process_queue = consumer._process_queues.held[Q0]
+                process_queue = consumer._running.process_queues.held[Q0]
                 assert process_queue.pulls is not None
                 process_queue.pulls.cancel()
                 await fill(cluster, "b")

@@ -222,6 +222,9 @@ def block() -> None:
         assert_type(simple.receive(), list[sync.Popped])
     with sync.PullConsumer("localhost:9876", group="g") as puller:
         assert_type(puller.queues("T"), list[Queue])
+    assert_type(sync.Admin("localhost:9876", portal=sync.Portal()), sync.Admin)
+    sync.Consumer(group="g", once=Once(SqliteStore("x")), close_grace=1.5, options=None)
+    sync.SimpleConsumer(group="g", invisible=timedelta(seconds=5))
 
 
 blocking = sync.App("localhost:9876", group="g", start="first")
@@ -269,6 +272,10 @@ blocking = sync.App(group="g")
 async def begin() -> None: ...
 
 blocking.on("orders", retries="5")
+sync.Producer(group=1)
+sync.Consumer(group="g", order=True)
+sync.LitePullConsumer("localhost:9876")
+sync.Admin(portal="x")
 """
 
 
@@ -314,7 +321,7 @@ def test_a_program_with_types_is_checked_against_ours(tmp_path: Path) -> None:
     Right uses pass, and what is wrong is told, in the blocking client as well.
     """
     assert (0, "") == mypy(tmp_path, PROGRAM)
-    assert [6, 7, 9, 11, 14, 17] == wrong_lines(tmp_path, MISTAKES)
+    assert [6, 7, 9, 11, 14, 17, 18, 19, 20, 21] == wrong_lines(tmp_path, MISTAKES)
 
 
 def test_a_handler_written_for_another_store_is_told_by_its_type(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ Middleware = Callable[[Delivery, CallNext], Awaitable[None]]
 M = TypeVar("M", bound=Middleware)
 
 
-class World(Protocol):
+class ClusterPorts(Protocol):
     """What `App.test` needs of a cluster; `gantrymq.testing.Cluster` has it."""
 
     network: Network
@@ -71,8 +71,8 @@ class World(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Route:
-    """One handler and its declaration."""
+class _Handler:
+    """One handler, as it was declared."""
 
     name: str
     function: Callable[..., Any]
@@ -119,10 +119,9 @@ class BaseApp(Generic[Shown, Done]):
         self._options = with_start(chosen(ConsumerOptions, options), start)
         self._start, self._start_timeout = start, start_timeout
         self._once, self._stop_seconds = once, stop_seconds
-        self._shared: dict[str, Any] = {
-            "client": client, "hooks": hooks, "network": network, "clock": clock, "rng": rng,
-        }  # fmt: skip
-        self._routes: list[_Route] = []
+        ports = {"network": network, "clock": clock, "rng": rng}
+        self._shared: dict[str, Any] = {"client": client, "hooks": hooks, **ports}
+        self._handlers: list[_Handler] = []
         self._targets: dict[Callable[..., Any], list[ResultTopic]] = {}
         self._middleware: list[Middleware] = []
         self._starters: list[Callable[[], Done]] = []
@@ -177,8 +176,8 @@ class BaseApp(Generic[Shown, Done]):
                 transaction_kind=once.transaction_kind if once else None,
                 blocking=self.blocking,
             )
-            self._routes.append(
-                _Route(
+            self._handlers.append(
+                _Handler(
                     getattr(function, "__qualname__", repr(function)),
                     function,
                     plan,
@@ -222,25 +221,25 @@ class BaseApp(Generic[Shown, Done]):
         self._stoppers.append(function)
         return function
 
-    def _groups(self) -> dict[str, list[_Route]]:
+    def _groups(self) -> dict[str, list[_Handler]]:
         """Handlers by group; refuses two for the same messages, and ordered beside unordered."""
-        if not self._routes:
+        if not self._handlers:
             raise HandlerRefused("the app has no handler: declare one with @app.on(...)")
-        groups: dict[str, list[_Route]] = {}
-        for route in self._routes:
-            for other in groups.setdefault(route.group, []):
-                if route.ordered != other.ordered:
+        groups: dict[str, list[_Handler]] = {}
+        for handler in self._handlers:
+            for other in groups.setdefault(handler.group, []):
+                if handler.ordered != other.ordered:
                     raise HandlerRefused(
-                        f"{other} and {route}: a group is ordered as a whole; "
+                        f"{other} and {handler}: a group is ordered as a whole; "
                         f"give one of them a group of its own (group=...)"
                     )
-                both = (*route.tags, *other.tags)
-                if route.topic == other.topic and (ALL in both or len(both) > len({*both})):
-                    raise HandlerRefused(f"{other} and {route} want the same messages")
-            groups[route.group].append(route)
-            once = self._once_of(route.group)
-            if route.plan.wants_transaction and (once is None or not once.transaction):
-                raise HandlerRefused(f"{route} wants a transaction, but its group has none")
+                both = (*handler.tags, *other.tags)
+                if handler.topic == other.topic and (ALL in both or len(both) > len({*both})):
+                    raise HandlerRefused(f"{other} and {handler} want the same messages")
+            groups[handler.group].append(handler)
+            once = self._once_of(handler.group)
+            if handler.plan.wants_transaction and (once is None or not once.transaction):
+                raise HandlerRefused(f"{handler} wants a transaction, but its group has none")
         return groups
 
     # life
@@ -258,7 +257,7 @@ class BaseApp(Generic[Shown, Done]):
                 stack.push_async_callback(self._invoke, function)
             for function in self._starters:
                 await self._invoke(function)
-            self._consumers = [self._consumer(name, routes) for name, routes in groups.items()]
+            self._consumers = [self._consumer(name, handlers) for name, handlers in groups.items()]
             stack.push_async_callback(self._close_consumers)
             for consumer in self._consumers:
                 await consumer.start()
@@ -310,7 +309,7 @@ class BaseApp(Generic[Shown, Done]):
             asyncio.run(main())
 
     @asynccontextmanager
-    async def test(self, cluster: World) -> AsyncIterator[Self]:
+    async def test(self, cluster: ClusterPorts) -> AsyncIterator[Self]:
         """Run on a test's cluster: its name servers, network, clock and randomness."""
         before = self._namesrv, self._shared
         ports = {name: getattr(cluster, name) for name in ("network", "clock", "rng")}
@@ -333,15 +332,15 @@ class BaseApp(Generic[Shown, Done]):
     def _once_of(self, group: str) -> Once | None:
         return self._once if group == self.group else None
 
-    def _consumer(self, group: str, routes: list[_Route]) -> Consumer:
+    def _consumer(self, group: str, handlers: list[_Handler]) -> Consumer:
         """One consumer for all handlers of a group, so that its members subscribe to the same."""
-        limits = [route.retries for route in routes if route.retries is not None]
+        limits = [handler.retries for handler in handlers if handler.retries is not None]
         consumer = Consumer(
             self._namesrv,
             group=group,
-            ordered=routes[0].ordered,
-            max_retries=max(limits) if len(limits) == len(routes) else None,
-            concurrency=sum(route.concurrency for route in routes),
+            ordered=handlers[0].ordered,
+            max_retries=max(limits) if len(limits) == len(handlers) else None,
+            concurrency=sum(handler.concurrency for handler in handlers),
             options=self._options,
             start=self._start,
             start_timeout=self._start_timeout,
@@ -349,33 +348,33 @@ class BaseApp(Generic[Shown, Done]):
             close_grace=self._stop_seconds,
             **self._shared,
         )
-        turns = {route: asyncio.Semaphore(route.concurrency) for route in routes}
-        table: dict[str, dict[str, _Route]] = {}
-        for route in routes:
-            table.setdefault(route.topic, {}).update(dict.fromkeys(route.tags, route))
+        turns = {handler: asyncio.Semaphore(handler.concurrency) for handler in handlers}
+        table: dict[str, dict[str, _Handler]] = {}
+        for handler in handlers:
+            table.setdefault(handler.topic, {}).update(dict.fromkeys(handler.tags, handler))
         for topic, tags in table.items():
             consumer.subscribe(topic, " || ".join(tags))
 
         async def dispatch(message: Delivery, *transaction: Any) -> ConsumeStatus | None:
             tags = table.get(message.topic, {})
-            route = tags.get(message.tags or "") or tags.get(ALL)
-            if route is None:
+            handler = tags.get(message.tags or "") or tags.get(ALL)
+            if handler is None:
                 # A retry for a handler that is no longer declared: keep it as a dead letter.
                 await message.dead(reason=f"no handler for {message.topic}, tag {message.tags}")
                 return None
-            async with turns[route]:
-                return await self._handle(route, message, transaction)
+            async with turns[handler]:
+                return await self._handle(handler, message, transaction)
 
         consumer.handler(dispatch)
         return consumer
 
     async def _handle(
-        self, route: _Route, message: Delivery, transaction: tuple[Any, ...]
+        self, handler: _Handler, message: Delivery, transaction: tuple[Any, ...]
     ) -> ConsumeStatus | None:
         status: list[ConsumeStatus | None] = []
 
         async def innermost(message: Delivery) -> None:
-            status.append(await self._work(route, message, transaction))
+            status.append(await self._work(handler, message, transaction))
 
         call_next: CallNext = innermost
         for layer in reversed(self._middleware):
@@ -385,16 +384,16 @@ class BaseApp(Generic[Shown, Done]):
             return status[-1] if status else None
         except Exception as error:
             tries = message.reconsume_times + 1
-            if isinstance(error, PayloadRefused) and route.undecodable == "dead":
-                await self._bury(route, message, error, str(error))
-            elif route.retries is not None and tries > route.retries:
-                await self._bury(
-                    route, message, error, f"failed after {counted(tries, 'try', 'tries')}"
+            if isinstance(error, PayloadRefused) and handler.undecodable == "dead":
+                await self._send_dead(handler, message, error, str(error))
+            elif handler.retries is not None and tries > handler.retries:
+                await self._send_dead(
+                    handler, message, error, f"failed after {counted(tries, 'try', 'tries')}"
                 )
             raise
 
     async def _work(
-        self, route: _Route, message: Delivery, transaction: tuple[Any, ...]
+        self, handler: _Handler, message: Delivery, transaction: tuple[Any, ...]
     ) -> ConsumeStatus | None:
         """Make the arguments, call the handler, publish its result."""
         async with AsyncExitStack() as stack:
@@ -406,15 +405,15 @@ class BaseApp(Generic[Shown, Done]):
                 self._invoke,
                 stack,
             )
-            arguments, named = await route.plan.arguments(call)
-            result = await self._invoke(route.function, *arguments, **named)
+            arguments, named = await handler.plan.arguments(call)
+            result = await self._invoke(handler.function, *arguments, **named)
             if result is None or isinstance(result, ConsumeStatus):
                 return result
-            targets = self._targets.get(route.function)
+            targets = self._targets.get(handler.function)
             if not targets:
                 raise TypeError(
-                    f"{route.name} returned {result!r}; return None, raise to retry, or say where "
-                    'it is published: @app.publish("topic")'
+                    f"{handler.name} returned {result!r}; return None, raise to retry, or say "
+                    'where it is published: @app.publish("topic")'
                 )
             for target in targets:
                 await self.producer.send(target.message(result, message))
@@ -439,14 +438,16 @@ class BaseApp(Generic[Shown, Done]):
     def _shown_producer(self) -> Any:
         return self.producer
 
-    async def _bury(self, route: _Route, message: Delivery, error: Exception, reason: str) -> None:
+    async def _send_dead(
+        self, handler: _Handler, message: Delivery, error: Exception, reason: str
+    ) -> None:
         if message.finished is not None:
             return
         try:
-            if route.dead is not None:
-                await self._invoke(route.dead, self._shown(message), error)
+            if handler.dead is not None:
+                await self._invoke(handler.dead, self._shown(message), error)
         except Exception:
-            log.exception("the `dead` hook of %s failed on %r", route.name, message)
+            log.exception("the `dead` hook of %s failed on %r", handler.name, message)
         if message.finished is None:
             message.failure = failure_of(error)._replace(reason=reason)
             await message.dead()

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 from gantrymq.base.errors import GantryError
 from gantrymq.base.plurals import counted
 from gantrymq.client.core.options import ProducerOptions
-from gantrymq.client.sending.pending_sends import Pending, PendingSends
+from gantrymq.client.sending.pending_send import PendingSend
+from gantrymq.client.sending.pending_sends import PendingSends
 from gantrymq.client.sending.send_request import PreparedMessage, prepare
 from gantrymq.model import TRACE_TOPIC, Message, SendResult
 from gantrymq.protocol import batch, properties, trace
@@ -34,14 +35,14 @@ QUEUE_MAX: Final = 65_536
 BATCH_MAX: Final = 100
 """Records that go into one trace message."""
 BATCH_CHARS_MAX: Final = 16_000
-"""With this much text, of which keys are a part, no more is put into one trace message: its
-properties have 32,767 bytes."""
+"""A trace message with this much text takes no more records: their keys have to fit into its
+properties, which have 32,767 bytes."""
 FLUSH_SECONDS: Final = 0.5
 TURN_MESSAGES_MAX: Final = 8
 """Trace messages made in one turn of the event loop: a few milliseconds."""
 CLOSE_SECONDS_MAX: Final = 10.0
-LOUD_SECONDS: Final = 60.0
-"""How often a loss is worth a word in the log."""
+WARN_SECONDS: Final = 60.0
+"""At least so much time lies between two warnings about lost records."""
 _DELAYS: Final = {
     properties.DELAY,
     properties.TIMER_DELIVER_MS,
@@ -58,7 +59,7 @@ class Attempt:
 
     __slots__ = ("_began_ms", "_request_id", "_tracing")
 
-    def __init__(self, tracing: "Tracing", began_ms: int, request_id: str) -> None:
+    def __init__(self, tracing: "TraceWriter", began_ms: int, request_id: str) -> None:
         self._tracing, self._began_ms, self._request_id = tracing, began_ms, request_id
 
     def ended(self, message: "Delivery") -> None:
@@ -66,7 +67,7 @@ class Attempt:
         self._tracing.ended(message, self._began_ms, self._request_id)
 
 
-class Tracing:
+class TraceWriter:
     """Writes the trace of one producer or consumer."""
 
     def __init__(self, instance: "Instance", group: str, kind: str, topic: str | bool) -> None:
@@ -76,33 +77,33 @@ class Tracing:
         self._inner_group = f"_INNER_TRACE_PRODUCER-{group}-{kind}-1"
         self._loop = asyncio.get_running_loop()
         self._sends = PendingSends(instance, self._inner_group, _OPTIONS)
-        self._notes: deque[Record] = deque()
+        self._records: deque[Record] = deque()
         self._begun_ms = instance.clock.now_ms()
         self._numbered = 0
-        self._met: set[str] = set()
-        self._untold: list[str] = []
+        self._members: set[str] = set()
+        self._new_members: list[str] = []
         self._timer: asyncio.Handle | None = None
         self._soon: asyncio.Handle | None = None
-        self._said = -LOUD_SECONDS
+        self._warned_at = -WARN_SECONDS
         self.dropped = 0
-        """Things that happened while the queue was full."""
+        """Records that were not taken because the queue was full."""
         self.lost = 0
-        """Things whose trace message could not be stored."""
+        """Records whose trace message could not be stored."""
         instance.register_producer(self._inner_group)
 
     async def close(self) -> None:
         """Send the remaining records; gives up after CLOSE_SECONDS_MAX."""
         try:
             async with asyncio.timeout(CLOSE_SECONDS_MAX):
-                last = not (self._numbered or self._notes or self.dropped or self._met)
+                last = not (self._numbered or self._records or self.dropped or self._members)
                 while not last:
-                    await self._sends.room()
+                    await self._sends.window.room()
                     self._write(closing=True)
-                    last = not self._notes
+                    last = not self._records
                 await self._sends.close()
         except TimeoutError:
-            records = counted(len(self._notes), "record")
-            self._warn(f"{records} and {counted(self._sends.count, 'message')} given up")
+            records = counted(len(self._records), "record")
+            self._warn(f"{records} and {counted(self._sends.window.count, 'message')} given up")
         finally:
             for handle in (self._timer, self._soon):
                 if handle is not None:
@@ -198,31 +199,31 @@ class Tracing:
         )
         self._note(called)
 
-    def met(self, members: Sequence[str]) -> None:
+    def note_members(self, members: Sequence[str]) -> None:
         """Record the members of the group, so that readers of the trace can tell whether all
         of them trace."""
-        found = [member for member in members if member not in self._met]
+        found = [member for member in members if member not in self._members]
         if found:
-            self._met.update(found)
-            self._untold += found
+            self._members.update(found)
+            self._new_members += found
             if self._timer is None:
                 self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
 
-    def _note(self, note: Record) -> None:
-        notes = self._notes
-        if len(notes) >= QUEUE_MAX:
+    def _note(self, record: Record) -> None:
+        records = self._records
+        if len(records) >= QUEUE_MAX:
             self.dropped += 1
             self._warn("the queue is full")
             return
-        notes.append(note)
-        if len(notes) >= BATCH_MAX:
+        records.append(record)
+        if len(records) >= BATCH_MAX:
             self._hurry()
         elif self._timer is None:
             self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
 
     def _hurry(self) -> None:
         """Send full messages in the loop's next turn, or after an answer if the window is full."""
-        if self._soon is None and not self._sends.full:
+        if self._soon is None and not self._sends.window.full:
             self._soon = self._loop.call_soon(self._write_full)
 
     # encoding and sending
@@ -260,22 +261,22 @@ class Tracing:
     def _flush(self) -> None:
         """Called by the timer: send waiting records, also if they are few."""
         self._timer = None
-        if len(self._notes) >= BATCH_MAX or self._sends.full:
+        if len(self._records) >= BATCH_MAX or self._sends.window.full:
             self._hurry()
-        elif self._notes or self._untold:
+        elif self._records or self._new_members:
             self._write()
-        if self._notes or self._untold:
+        if self._records or self._new_members:
             self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
 
     def _write_full(self) -> None:
         self._soon = None
         for _ in range(TURN_MESSAGES_MAX):
-            if len(self._notes) < BATCH_MAX or self._sends.full:
+            if len(self._records) < BATCH_MAX or self._sends.window.full:
                 break
             self._write()
-        if len(self._notes) >= BATCH_MAX:
+        if len(self._records) >= BATCH_MAX:
             self._hurry()
-        elif self._notes and self._timer is None:
+        elif self._records and self._timer is None:
             self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
 
     def _write(self, *, closing: bool = False) -> None:
@@ -283,8 +284,8 @@ class Tracing:
         records: list[Record] = []
         parts: list[str] = []
         size = 0
-        while self._notes and len(records) < BATCH_MAX and size < BATCH_CHARS_MAX:
-            record = self._notes.popleft()
+        while self._records and len(records) < BATCH_MAX and size < BATCH_CHARS_MAX:
+            record = self._records.popleft()
             records.append(record)
             parts.append(trace.encode(record))
             size += len(parts[-1])
@@ -297,12 +298,12 @@ class Tracing:
             first=self._numbered,
             records=len(records),
             dropped=self.dropped,
-            waiting=len(self._notes),
-            closed=closing and not self._notes,
-            met=len(self._met),
-            members=tuple(self._untold),
+            waiting=len(self._records),
+            closed=closing and not self._records,
+            met=len(self._members),
+            members=tuple(self._new_members),
         )
-        self._untold.clear()
+        self._new_members.clear()
         self._numbered += len(records)
         self._send(records, "".join((*parts, trace.encode(count))))
 
@@ -317,13 +318,13 @@ class Tracing:
         future: asyncio.Future[SendResult] = self._loop.create_future()
         deadline = self._loop.time() + _OPTIONS.send_timeout_ms / 1000
         future.add_done_callback(lambda done: self._settled(done, count))
-        self._sends.add(Pending(self._sends, prepared, future, deadline, 1 + _OPTIONS.retries))
+        self._sends.add(PendingSend(self._sends, prepared, future, deadline, 1 + _OPTIONS.retries))
 
     def _settled(self, done: asyncio.Future[SendResult], count: int) -> None:
         error = None if done.cancelled() else done.exception()
         if error is not None:
             self._lose(count, error)
-        if len(self._notes) >= BATCH_MAX:
+        if len(self._records) >= BATCH_MAX:
             self._hurry()
 
     def _lose(self, count: int, error: BaseException) -> None:
@@ -332,8 +333,8 @@ class Tracing:
 
     def _warn(self, why: str) -> None:
         now = self._loop.time()
-        if now - self._said >= LOUD_SECONDS:
-            self._said = now
+        if now - self._warned_at >= WARN_SECONDS:
+            self._warned_at = now
             log.warning(
                 "trace of %s: %s (%d dropped, %d lost so far)",
                 self._group,
@@ -349,7 +350,7 @@ def _message_type(found: dict[str, str]) -> MessageType:
     return (
         MessageType.HALF
         if found.get(properties.TRANSACTION_PREPARED) == "true"
-        else (MessageType.NORMAL)
+        else MessageType.NORMAL
     )
 
 

@@ -1,25 +1,24 @@
 """The blocking administration."""
 
-from collections.abc import Sequence
+from functools import partial
+from typing import Any, overload
 
 from gantrymq.client.admin.admin import Admin as AsyncAdmin
-from gantrymq.client.core.instance import Hook
-from gantrymq.client.core.options import ClientOptions
-from gantrymq.sync.portal import Blocking, Portal, blocking
+from gantrymq.sync.portal import BlockingClient, Portal, arguments_of, blocking
 
 
-class Admin(Blocking[AsyncAdmin]):
+class Admin(BlockingClient[AsyncAdmin]):
     """Administers a cluster."""
 
-    def __init__(
-        self,
-        namesrv: str | None = None,
-        *,
-        client: ClientOptions | None = None,
-        hooks: Sequence[Hook] = (),
-        portal: Portal | None = None,
-    ) -> None:
-        super().__init__(lambda: AsyncAdmin(namesrv, client=client, hooks=hooks), portal)
+    @overload
+    @arguments_of(AsyncAdmin)
+    def __init__(self) -> None: ...
+
+    @overload
+    def __init__(self, *given: Any, portal: Portal | None, **named: Any) -> None: ...
+
+    def __init__(self, *given: Any, portal: Portal | None = None, **named: Any) -> None:
+        super().__init__(partial(AsyncAdmin, *given, **named), portal)
 
     cluster = blocking(AsyncAdmin.cluster)
     masters = blocking(AsyncAdmin.masters)

@@ -12,33 +12,43 @@ app.run_forever()
 
 import concurrent.futures
 import signal
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, ClassVar, TypeVar
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, TypeVar, overload
 
-from gantrymq.app.app import STOP_SECONDS, BaseApp, CallNext
+from gantrymq.app.app import BaseApp, CallNext
 from gantrymq.client.consume.handling.handler_check import check_handler, check_kind
-from gantrymq.client.consume.membership.start_position import Start
 from gantrymq.client.core.errors import ForkedError, NotStarted
-from gantrymq.client.core.instance import Hook
-from gantrymq.client.core.options import ClientOptions, ConsumerOptions
 from gantrymq.client.messages.delivery import Delivery as AsyncDelivery
-from gantrymq.client.once.guard import Once
 from gantrymq.sync.consumer import Delivery
 from gantrymq.sync.on_threads import BlockingTransaction, on_thread
-from gantrymq.sync.portal import Blocking, Portal, forwarded
+from gantrymq.sync.portal import BlockingClient, Portal, arguments_of, forwarded
 from gantrymq.sync.producer import Producer
 
 Middleware = Callable[[Delivery, Callable[[Delivery], None]], None]
 M = TypeVar("M", bound=Middleware)
 
 
+class HandlerThreads(NamedTuple):
+    """The threads that an app's functions run on, and the way back to its loop."""
+
+    pool: concurrent.futures.Executor
+    portal: Portal
+
+
 class ThreadedApp(BaseApp[Delivery, None]):
     """An app on an event loop whose functions run on threads of a pool."""
 
     blocking: ClassVar = True
-    pool: concurrent.futures.Executor
-    portal: Portal
+    threads: HandlerThreads | None = None
+    """Where its functions run; None while it does not run."""
+
+    @property
+    def _running_threads(self) -> HandlerThreads:
+        if self.threads is None:
+            raise NotStarted("the app is not running: its functions have no threads")
+        return self.threads
 
     async def start(self) -> None:
         """Start producer and consumers."""
@@ -51,22 +61,23 @@ class ThreadedApp(BaseApp[Delivery, None]):
     @property
     def threads_max(self) -> int:
         """One thread for each handler and middleware call that can run at once, one for hooks."""
-        return sum(route.concurrency for route in self._routes) * (1 + len(self._middleware)) + 1
+        return sum(each.concurrency for each in self._handlers) * (1 + len(self._middleware)) + 1
 
     def _check_function(self, function: Callable[..., Any]) -> None:
         check_kind(getattr(function, "__qualname__", repr(function)), function, may_wait=False)
 
     async def _invoke(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        return await on_thread(self.pool, lambda: function(*arguments, **named))()
+        return await on_thread(self._running_threads.pool, lambda: function(*arguments, **named))()
 
     def _shown(self, message: AsyncDelivery) -> Any:
-        return Delivery(message, self.portal)
+        return Delivery(message, self._running_threads.portal)
 
     def _shown_transaction(self, transaction: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(BlockingTransaction(each, self.portal) for each in transaction)
+        portal = self._running_threads.portal
+        return tuple(BlockingTransaction(each, portal) for each in transaction)
 
     def _shown_producer(self) -> Any:
-        return Producer.over(self.producer, self.portal)
+        return Producer.over(self.producer, self._running_threads.portal)
 
     def middleware(self, function: M) -> M:
         """Run `function(message, call_next)` around every handler; the first one is outermost.
@@ -82,7 +93,7 @@ class ThreadedApp(BaseApp[Delivery, None]):
                 await call_next(message)
 
             def call(_: object) -> None:
-                self.portal.run(go_on())
+                self._running_threads.portal.run(go_on())
 
             await self._invoke(function, self._shown(message), call)
 
@@ -90,37 +101,18 @@ class ThreadedApp(BaseApp[Delivery, None]):
         return function
 
 
-class App(Blocking[ThreadedApp]):
+class App(BlockingClient[ThreadedApp]):
     """Handlers, the consumers that feed them (one for each group), and a producer."""
 
-    def __init__(
-        self,
-        namesrv: str | None = None,
-        *,
-        group: str,
-        start: Start | None = None,
-        start_timeout: float | None = None,
-        options: ConsumerOptions | None = None,
-        client: ClientOptions | None = None,
-        once: Once | None = None,
-        stop_seconds: float = STOP_SECONDS,
-        hooks: Sequence[Hook] = (),
-        portal: Portal | None = None,
-    ) -> None:
-        def make() -> ThreadedApp:
-            return ThreadedApp(
-                namesrv,
-                group=group,
-                start=start,
-                start_timeout=start_timeout,
-                options=options,
-                client=client,
-                once=once,
-                stop_seconds=stop_seconds,
-                hooks=hooks,
-            )
+    @overload
+    @arguments_of(ThreadedApp)
+    def __init__(self) -> None: ...
 
-        super().__init__(make, portal)
+    @overload
+    def __init__(self, *given: Any, portal: Portal | None, **named: Any) -> None: ...
+
+    def __init__(self, *given: Any, portal: Portal | None = None, **named: Any) -> None:
+        super().__init__(partial(ThreadedApp, *given, **named), portal)
         self.group = self._target.group
         self._open = ExitStack()
 
@@ -133,10 +125,9 @@ class App(Blocking[ThreadedApp]):
     @contextmanager
     def _threads(self) -> Generator[None, None, None]:
         target = self._current()
-        target.portal = self._portal
-        pool = concurrent.futures.ThreadPoolExecutor(target.threads_max, "gantrymq-handler")
-        with pool:
-            target.pool = pool
+        count = target.threads_max
+        with concurrent.futures.ThreadPoolExecutor(count, "gantrymq-handler") as pool:
+            target.threads = HandlerThreads(pool, self._portal)
             yield
 
     def start(self) -> None:

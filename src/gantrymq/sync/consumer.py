@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, overload
 
 import msgspec
@@ -13,28 +14,28 @@ import msgspec
 from gantrymq.base import arguments
 from gantrymq.base.errors import GantryError
 from gantrymq.client.consume.handling.handler_check import check_handler
-from gantrymq.client.consume.membership.start_position import Start
-from gantrymq.client.consume.push.consumer import CLOSE_GRACE_SECONDS
 from gantrymq.client.consume.push.consumer import Consumer as AsyncConsumer
-from gantrymq.client.consume.queues.handout import HandoutClosed
+from gantrymq.client.consume.queues.ready_queues import ReadyQueuesClosed
 from gantrymq.client.core.consumer_errors import AlreadyFinished, ConsumerMisused
 from gantrymq.client.core.errors import Closed, ForkedError
-from gantrymq.client.core.instance import Hook
-from gantrymq.client.core.options import ClientOptions, ConsumerOptions
 from gantrymq.client.messages.consume_status import ConsumeStatus
 from gantrymq.client.messages.delivery import Delivery as AsyncDelivery
 from gantrymq.client.messages.received import Received
 from gantrymq.client.once.guard import Once
 from gantrymq.model import Queue
-from gantrymq.protocol.assignment import Strategy
 from gantrymq.sync.on_threads import THREADS, BlockingTransaction, current_task, on_thread
-from gantrymq.sync.portal import Blocking, Portal, blocking
+from gantrymq.sync.portal import BlockingClient, Portal, arguments_of, blocking
 
 POLL_MESSAGES: Final = 32
 
 
 class PollingConsumer(AsyncConsumer):
     """A consumer that hands out several messages at a time."""
+
+    @property
+    def once(self) -> Once | None:
+        """The `once` that it was made with."""
+        return self._settings.once
 
     async def poll(
         self, count_max: int, timeout: float | None, *, one_by_one: bool = False
@@ -43,25 +44,23 @@ class PollingConsumer(AsyncConsumer):
 
         With `one_by_one` an ordered queue returns only its first unfinished message.
         """
-        if self._state == "closed":
+        if self._closed:
             return None
-        self._check_open()
-        if self._once is not None:
+        running = self._running
+        if self.once is not None:
             raise ConsumerMisused("`once` needs a handler and `run`: it must know when work begins")
-        if not self._waited:
-            self._waited = True
-            self._readiness.look(waits=True)
+        running.log_readiness()
+        ready = running.ready
         try:
             async with asyncio.timeout(timeout):
-                found = await self._handout.next(1 if one_by_one else count_max)
+                found = await ready.next(1 if one_by_one else count_max)
         except TimeoutError:
             return []
-        except HandoutClosed:
-            if self._failure is not None:
-                raise self._failure from None
+        except ReadyQueuesClosed:
+            self._end.check()
             return None
         while left := count_max - len(found):
-            more = self._handout.take(1 if one_by_one else left)
+            more = ready.take(1 if one_by_one else left)
             if not more:
                 break
             found += more
@@ -79,22 +78,22 @@ class PollingConsumer(AsyncConsumer):
         With a `batch_max` it gets lists of up to so many. The messages `ahead` were handed out
         before, to a `for` loop that was left.
         """
-        self._check_open()
-        if self._work is None:
+        self._running.log_readiness()
+        if self._handler.work is None:
             self.options = msgspec.structs.replace(self.options, consume_thread_max=count)
             if batch_max is None:
                 self.handler(function)
             else:
                 self.handler(batch=batch_max)(function)
-        assert self._work is not None
+        assert self._handler.work is not None
         for message in ahead:
-            await self._work.run([message])
+            await self._handler.work.run([message])
         await self.run()
 
     async def close_for(self, closer: "asyncio.Task[Any] | None") -> None:
         """Close without waiting for `closer`, the task of the handler that closes it."""
-        if closer is not None and self._workers is not None:
-            self._workers.closers.add(closer)
+        if closer is not None and self._started is not None:
+            self._started.workers.closers.add(closer)
         await self.close()
 
 
@@ -145,7 +144,7 @@ async def _finish(messages: Sequence[AsyncDelivery], verb: str) -> None:
 
 Outcome = ConsumeStatus | None
 BlockingHandler = Callable[[Delivery], Outcome] | Callable[[Delivery, Any], Outcome]
-"""With two parameters only for `once` in a transaction, whose methods wait here."""
+"""The second parameter is the transaction of `once`; its methods block."""
 BlockingBatchHandler = (
     Callable[[list[Delivery]], Outcome] | Callable[[list[Delivery], Any], Outcome]
 )
@@ -160,50 +159,22 @@ class _Registered(NamedTuple):
     batch_max: int | None
 
 
-class Consumer(Blocking[PollingConsumer]):
+class Consumer(BlockingClient[PollingConsumer]):
     """Reads topics as a member of a group: poll, iterate, or run a handler."""
 
-    def __init__(
-        self,
-        namesrv: str | None = None,
-        *,
-        group: str,
-        start: Start | None = None,
-        ordered: bool = False,
-        broadcast: bool = False,
-        max_retries: int | None = -1,
-        strategy: Strategy | None = None,
-        once: Once | None = None,
-        options: ConsumerOptions | None = None,
-        client: ClientOptions | None = None,
-        trace: bool | str = False,
-        close_grace: float = CLOSE_GRACE_SECONDS,
-        start_timeout: float | None = None,
-        hooks: Sequence[Hook] = (),
-        portal: Portal | None = None,
-    ) -> None:
-        def make() -> PollingConsumer:
-            return PollingConsumer(
-                namesrv,
-                group=group,
-                start=start,
-                ordered=ordered,
-                broadcast=broadcast,
-                max_retries=max_retries,
-                strategy=strategy,
-                once=once,
-                options=options,
-                client=client,
-                trace=trace,
-                close_grace=close_grace,
-                start_timeout=start_timeout,
-                hooks=hooks,
-            )
+    @overload
+    @arguments_of(PollingConsumer)
+    def __init__(self) -> None: ...
 
-        super().__init__(make, portal)
+    @overload
+    def __init__(self, *given: Any, portal: Portal | None, **named: Any) -> None: ...
+
+    def __init__(self, *given: Any, portal: Portal | None = None, **named: Any) -> None:
+        super().__init__(partial(PollingConsumer, *given, **named), portal)
         self._wanted: dict[str, tuple[str, str | None]] = {}
         self._handler: _Registered | None = None
-        self._ordered, self._once = ordered, once
+        self._ordered, self._once = self._target.ordered, self._target.once
+        self._threads = named.get("concurrency") or THREADS
         self._ahead: deque[Delivery] = deque()
         """Fetched for a loop, which may be left at any time."""
 
@@ -327,13 +298,14 @@ class Consumer(Blocking[PollingConsumer]):
         self._handler = _Registered(function, batch_max)
         return function
 
-    def run(self, threads: int = THREADS) -> None:
+    def run(self, threads: int | None = None) -> None:
         """Give messages to the handler until the consumer is closed.
 
-        Up to `threads` handlers run at once, each on a thread, and a free thread takes the next
-        message; an ordered consumer keeps the order of each queue. Returning None acknowledges,
-        an exception retries, and a ConsumeStatus says which.
+        Up to `threads` handlers run at once, each on a thread (20, or `concurrency`), and
+        a free thread takes the next message; an ordered consumer keeps the order of each queue.
+        Returning None acknowledges, an exception retries, and a ConsumeStatus says which.
         """
+        count = self._threads if threads is None else threads
         if self._handler is None:
             raise GantryError("there is no handler: register one with @consumer.handler")
         function, batch_max = self._handler
@@ -345,10 +317,10 @@ class Consumer(Blocking[PollingConsumer]):
                 return function(self._shown(inner), *across)
             return function(Delivery(inner, portal), *across)
 
-        with concurrent.futures.ThreadPoolExecutor(threads, "gantrymq-handler") as pool:
+        with concurrent.futures.ThreadPoolExecutor(count, "gantrymq-handler") as pool:
             work = on_thread(pool, handle)
             ahead = [message._inner for message in self._from_ahead(len(self._ahead))]
-            self._run(lambda target: target.serve(ahead, work, threads, batch_max))
+            self._run(lambda target: target.serve(ahead, work, count, batch_max))
 
 
 async def _subscribe(consumer: AsyncConsumer, wanted: dict[str, tuple[str, str | None]]) -> None:

@@ -1,29 +1,26 @@
 """The blocking dead letters of a group."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, overload
 
 from gantrymq.client.admin.dead_letters import ALL, DeadLetterFilter, Letter
 from gantrymq.client.admin.dead_letters import DeadLetters as AsyncDeadLetters
-from gantrymq.client.core.instance import Hook
-from gantrymq.client.core.options import ClientOptions
-from gantrymq.sync.portal import Blocking, Portal, blocking
+from gantrymq.sync.portal import BlockingClient, Portal, arguments_of, blocking
 
 
-class DeadLetters(Blocking[AsyncDeadLetters]):
+class DeadLetters(BlockingClient[AsyncDeadLetters]):
     """The dead letters of one group, on all its brokers."""
 
-    def __init__(
-        self,
-        namesrv: str | None = None,
-        *,
-        group: str,
-        client: ClientOptions | None = None,
-        hooks: Sequence[Hook] = (),
-        portal: Portal | None = None,
-    ) -> None:
-        super().__init__(
-            lambda: AsyncDeadLetters(namesrv, group=group, client=client, hooks=hooks), portal
-        )
+    @overload
+    @arguments_of(AsyncDeadLetters)
+    def __init__(self) -> None: ...
+
+    @overload
+    def __init__(self, *given: Any, portal: Portal | None, **named: Any) -> None: ...
+
+    def __init__(self, *given: Any, portal: Portal | None = None, **named: Any) -> None:
+        super().__init__(partial(AsyncDeadLetters, *given, **named), portal)
 
     page = blocking(AsyncDeadLetters.page)
     one = blocking(AsyncDeadLetters.one)

@@ -3,10 +3,11 @@
 import asyncio
 import concurrent.futures
 import functools
+import inspect
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar, get_args
 
 from gantrymq.base.errors import GantryError
 
@@ -96,8 +97,24 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_shared.forked)
 
 
-class Blocking(Generic[A]):
-    """An asynchronous object behind a portal, made again in a forked child."""
+class BlockingClient(Generic[A]):
+    """An asynchronous object behind a portal, made again in a forked child.
+
+    A class names the asynchronous one in its base: `class Producer(BlockingClient[AsyncProducer])`.
+    Its constructor takes the same arguments, and `portal`. A type checker knows them from
+    `arguments_of`; as a keyword cannot be added to them, they are not checked beside a `portal`.
+    """
+
+    def __init_subclass__(cls) -> None:
+        """Show a reader of `help` the arguments that the class takes."""
+        if BlockingClient not in cls.__bases__:
+            return  # a user's class
+        target = get_args(cls.__orig_bases__[0])[0]  # type: ignore[attr-defined]
+        taken = list(inspect.signature(target.__init__).parameters.values())
+        extra = inspect.Parameter(
+            "portal", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Portal | None
+        )
+        cls.__init__.__signature__ = inspect.Signature([*taken, extra])  # type: ignore[attr-defined]
 
     def __init__(self, make: Callable[[], A], portal: Portal | None) -> None:
         self._make, self._own_portal = make, portal
@@ -154,6 +171,13 @@ class Blocking(Generic[A]):
     def _reopen(self, target: A) -> None:
         if self._started:
             self._portal.run(target.start())
+
+
+def arguments_of(
+    target: Callable[P, object],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
+    """Declares a constructor that takes the arguments of `target`; for type checkers."""
+    return lambda constructor: constructor
 
 
 def blocking(

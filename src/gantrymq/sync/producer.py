@@ -4,41 +4,32 @@ import asyncio
 import concurrent.futures
 import contextlib
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Self
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any, Self, overload
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.core.errors import WindowFull
-from gantrymq.client.core.instance import Hook
-from gantrymq.client.core.options import ClientOptions, ProducerOptions
 from gantrymq.client.produce.check_back import CheckHandler, Unfinished
 from gantrymq.client.produce.producer import Producer as AsyncProducer
 from gantrymq.client.produce.transactions import Transaction
-from gantrymq.client.sending.pending_sends import Selector
+from gantrymq.client.sending.pending_send import Selector
 from gantrymq.model import Message, Queue, SendResult
-from gantrymq.sync.portal import Blocking, Portal, blocking
+from gantrymq.sync.portal import BlockingClient, Portal, arguments_of, blocking
 
 
-class Producer(Blocking[AsyncProducer]):
+class Producer(BlockingClient[AsyncProducer]):
     """Sends messages; any number of threads may use it at once."""
 
-    def __init__(
-        self,
-        namesrv: str | None = None,
-        *,
-        group: str,
-        options: ProducerOptions | None = None,
-        client: ClientOptions | None = None,
-        trace: bool | str = False,
-        hooks: Sequence[Hook] = (),
-        portal: Portal | None = None,
-    ) -> None:
-        def make() -> AsyncProducer:
-            return AsyncProducer(
-                namesrv, group=group, options=options, client=client, trace=trace, hooks=hooks
-            )
+    @overload
+    @arguments_of(AsyncProducer)
+    def __init__(self) -> None: ...
 
-        super().__init__(make, portal)
+    @overload
+    def __init__(self, *given: Any, portal: Portal | None, **named: Any) -> None: ...
+
+    def __init__(self, *given: Any, portal: Portal | None = None, **named: Any) -> None:
+        super().__init__(partial(AsyncProducer, *given, **named), portal)
         self._check: CheckHandler | None = None
         self._room = threading.BoundedSemaphore(self._target.options.window_messages)
 
@@ -46,7 +37,7 @@ class Producer(Blocking[AsyncProducer]):
     def over(cls, target: AsyncProducer, portal: Portal) -> Self:
         """The blocking form of a producer that its owner starts and closes."""
         face = cls.__new__(cls)
-        Blocking.__init__(face, lambda: target, portal)
+        BlockingClient.__init__(face, lambda: target, portal)
         face._check, face._room = None, threading.BoundedSemaphore(target.options.window_messages)
         return face
 

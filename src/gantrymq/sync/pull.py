@@ -1,37 +1,29 @@
 """The blocking pull and lite pull consumers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, overload
 
 from gantrymq.client.consume.pull.lite_pull_consumer import (
     LitePullConsumer as AsyncLitePullConsumer,
 )
 from gantrymq.client.consume.pull.pull_consumer import PullConsumer as AsyncPullConsumer
-from gantrymq.client.core.instance import Hook
-from gantrymq.client.core.options import ClientOptions, PullOptions
 from gantrymq.model import Queue
-from gantrymq.protocol.assignment import Strategy
-from gantrymq.sync.portal import Blocking, Portal, blocking
+from gantrymq.sync.portal import BlockingClient, Portal, arguments_of, blocking
 
 
-class PullConsumer(Blocking[AsyncPullConsumer]):
+class PullConsumer(BlockingClient[AsyncPullConsumer]):
     """Reads any queue from any offset; the caller keeps the progress."""
 
-    def __init__(
-        self,
-        namesrv: str | None = None,
-        *,
-        group: str,
-        options: PullOptions | None = None,
-        client: ClientOptions | None = None,
-        hooks: Sequence[Hook] = (),
-        portal: Portal | None = None,
-    ) -> None:
-        def make() -> AsyncPullConsumer:
-            return AsyncPullConsumer(
-                namesrv, group=group, options=options, client=client, hooks=hooks
-            )
+    @overload
+    @arguments_of(AsyncPullConsumer)
+    def __init__(self) -> None: ...
 
-        super().__init__(make, portal)
+    @overload
+    def __init__(self, *given: Any, portal: Portal | None, **named: Any) -> None: ...
+
+    def __init__(self, *given: Any, portal: Portal | None = None, **named: Any) -> None:
+        super().__init__(partial(AsyncPullConsumer, *given, **named), portal)
 
     queues = blocking(AsyncPullConsumer.queues)
     pull = blocking(AsyncPullConsumer.pull)
@@ -45,26 +37,18 @@ class PullConsumer(Blocking[AsyncPullConsumer]):
     send_back = blocking(AsyncPullConsumer.send_back)
 
 
-class LitePullConsumer(Blocking[AsyncLitePullConsumer]):
+class LitePullConsumer(BlockingClient[AsyncLitePullConsumer]):
     """Polls messages of assigned or chosen queues, and can seek."""
 
-    def __init__(
-        self,
-        namesrv: str | None = None,
-        *,
-        group: str,
-        options: PullOptions | None = None,
-        client: ClientOptions | None = None,
-        strategy: Strategy | None = None,
-        hooks: Sequence[Hook] = (),
-        portal: Portal | None = None,
-    ) -> None:
-        def make() -> AsyncLitePullConsumer:
-            return AsyncLitePullConsumer(
-                namesrv, group=group, options=options, client=client, strategy=strategy, hooks=hooks
-            )
+    @overload
+    @arguments_of(AsyncLitePullConsumer)
+    def __init__(self) -> None: ...
 
-        super().__init__(make, portal)
+    @overload
+    def __init__(self, *given: Any, portal: Portal | None, **named: Any) -> None: ...
+
+    def __init__(self, *given: Any, portal: Portal | None = None, **named: Any) -> None:
+        super().__init__(partial(AsyncLitePullConsumer, *given, **named), portal)
         self._wanted: dict[str, tuple[str, str | None]] = {}
         self._chosen: list[Queue] | None = None
 

@@ -2,16 +2,15 @@
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import timedelta
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any, overload
 
 from gantrymq.client.consume.pop.pop_requests import Popped as AsyncPopped
 from gantrymq.client.consume.pop.simple_consumer import SimpleConsumer as AsyncSimpleConsumer
 from gantrymq.client.core.errors import Closed, ForkedError
-from gantrymq.client.core.instance import Hook
-from gantrymq.client.core.options import ClientOptions
 from gantrymq.client.messages.received import Received
-from gantrymq.sync.portal import Blocking, Portal
+from gantrymq.sync.portal import BlockingClient, Portal, arguments_of
 
 
 class Popped(Received):
@@ -51,37 +50,22 @@ class Popped(Received):
 
     def _own(self) -> AsyncPopped:
         if os.getpid() != self._pid:
-            raise ForkedError("this message was lent to the parent process; finish it there")
+            raise ForkedError("this message was popped by the parent process; finish it there")
         return self._inner
 
 
-class SimpleConsumer(Blocking[AsyncSimpleConsumer]):
+class SimpleConsumer(BlockingClient[AsyncSimpleConsumer]):
     """Pops messages and acknowledges each by itself."""
 
-    def __init__(
-        self,
-        namesrv: str | None = None,
-        *,
-        group: str,
-        invisible: timedelta | float = 60.0,
-        ordered: bool = False,
-        from_first: bool = False,
-        client: ClientOptions | None = None,
-        hooks: Sequence[Hook] = (),
-        portal: Portal | None = None,
-    ) -> None:
-        def make() -> AsyncSimpleConsumer:
-            return AsyncSimpleConsumer(
-                namesrv,
-                group=group,
-                invisible=invisible,
-                ordered=ordered,
-                from_first=from_first,
-                client=client,
-                hooks=hooks,
-            )
+    @overload
+    @arguments_of(AsyncSimpleConsumer)
+    def __init__(self) -> None: ...
 
-        super().__init__(make, portal)
+    @overload
+    def __init__(self, *given: Any, portal: Portal | None, **named: Any) -> None: ...
+
+    def __init__(self, *given: Any, portal: Portal | None = None, **named: Any) -> None:
+        super().__init__(partial(AsyncSimpleConsumer, *given, **named), portal)
         self._topics: dict[str, tuple[str, str | None]] = {}
 
     def subscribe(self, topic: str, tags: str = "*", *, sql: str | None = None) -> None:

@@ -1,5 +1,6 @@
 """The blocking client, over real sockets, with a cluster on a thread of its own."""
 
+import inspect
 import os
 import socket
 import subprocess
@@ -10,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
+import gantrymq.sync
 from gantrymq import Message, SendResult
 from gantrymq.base.errors import GantryError
 from gantrymq.client.core.consumer_errors import AlreadyFinished
@@ -366,3 +368,16 @@ def test_progress_is_moved_without_async(gantry: GantryCluster) -> None:
         (before,) = admin.preview_reset("c", "T", "first")
         assert (before.new, bool(before.again)) == (0, True)
         assert len(admin.reset("c", "T", "first")) == 1
+
+
+@pytest.mark.parametrize(
+    "name", sorted({*gantrymq.sync.__all__} - {"Delivery", "Finder", "Popped", "Portal"})
+)
+def test_a_constructor_shows_the_arguments_of_the_asynchronous_one(name: str) -> None:
+    """
+    What `help` and editors show is what the class takes: the same arguments, and a portal.
+    """
+    shown = dict(inspect.signature(getattr(gantrymq.sync, name)).parameters)
+
+    assert shown.pop("portal").default is None
+    assert list(inspect.signature(getattr(gantrymq, name)).parameters) == list(shown)

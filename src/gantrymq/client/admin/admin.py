@@ -29,7 +29,7 @@ from gantrymq.client.admin.tables import (
 from gantrymq.client.consume.membership import queue_offsets
 from gantrymq.client.core.errors import TRANSPORT_ERRORS, ClientError, NoRoute
 from gantrymq.client.core.instance import Hook, Instance
-from gantrymq.client.core.lifecycle import ClientPorts, Lifecycle
+from gantrymq.client.core.lifecycle import ClientPorts, Lifecycle, RunningPart
 from gantrymq.client.core.options import ClientOptions, with_namesrv
 from gantrymq.client.core.routes import queue_data_of
 from gantrymq.client.messages.received import Received
@@ -74,7 +74,7 @@ class NotAnnounced(ClientError):
     """The brokers accepted a change, but a name server does not list it in time."""
 
 
-class Admin(Lifecycle):
+class Admin(Lifecycle[RunningPart]):
     """An administrator's view of one cluster or several behind the same name servers."""
 
     def __init__(
@@ -90,10 +90,10 @@ class Admin(Lifecycle):
         ports = ClientPorts(network, clock, rng)
         super().__init__("the admin client", with_namesrv(client, namesrv), ports, hooks)
 
-    async def _open(self, instance: Instance) -> None:
-        """Nothing runs beside the instance."""
+    async def _open(self, instance: Instance) -> RunningPart:
+        return RunningPart(instance)
 
-    async def _shut(self) -> None:
+    async def _shut(self, running: RunningPart) -> None:
         """Nothing runs beside the instance."""
 
     # brokers
@@ -329,6 +329,7 @@ class Admin(Lifecycle):
     async def delete_group(
         self, name: str, *, cluster: str | None = None, with_offsets: bool = False
     ) -> None:
+        """Delete a group's settings on every master, and `with_offsets` its progress."""
         header = c.DeleteGroupRequest(
             group_name=name, remove_offset=with_offsets, clean_offset=with_offsets
         )

@@ -11,7 +11,7 @@ from gantrymq.base.network import Network
 from gantrymq.client.admin import message_query
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.message_query import MessageMissing, read_records
-from gantrymq.client.admin.resend import RATE_DEFAULT, Resending, ResendSummary, Resent, Target
+from gantrymq.client.admin.resend import RATE_DEFAULT, Resender, ResendSummary, Resent, Target
 from gantrymq.client.consume.membership import queue_offsets
 from gantrymq.client.consume.queues.pull_request import PullStatus, pull_raw
 from gantrymq.client.core.errors import ClientError, NoRoute
@@ -157,11 +157,11 @@ class DeadLetters:
         self._admin = Admin(
             namesrv, client=client, hooks=hooks, network=network, clock=clock, rng=rng
         )
+        self._resender = Resender(self._admin, self.group)
 
     async def start(self) -> None:
         """Find the name servers; `async with` does the same."""
         await self._admin.start()
-        self._resending = Resending(self._admin.instance, self.group)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -294,9 +294,7 @@ class DeadLetters:
         it into the topic it came from, where every group reads it. `again` sends it even if
         it was resent before.
         """
-        return await self._resending.one(
-            letter.message, letter.topic, to=to, again=again, body=body
-        )
+        return await self._resender.one(letter.message, letter.topic, to=to, again=again, body=body)
 
     async def resend_all(
         self,
@@ -313,7 +311,7 @@ class DeadLetters:
         already has, and one that the file `progress` names.
         """
         letters = ((letter.message, letter.topic) async for letter in self.all(wanted))
-        return await self._resending.many(letters, to=to, rate=rate, progress=progress, again=again)
+        return await self._resender.many(letters, to=to, rate=rate, progress=progress, again=again)
 
 
 def _cursor(queue: Queue, offset: int) -> str:

@@ -14,11 +14,17 @@ from gantrymq.protocol.headers.base import Nothing
 
 CHANGEABLE: Final = frozenset(
     {
-        "consume_enable", "consume_broadcast_enable", "consume_from_min_enable",
-        "consume_message_orderly", "notify_consumer_ids_changed_enable", "retry_max_times",
-        "retry_queue_nums", "broker_id", "which_broker_when_consume_slowly",
+        "consume_enable",
+        "consume_broadcast_enable",
+        "consume_from_min_enable",
+        "consume_message_orderly",
+        "notify_consumer_ids_changed_enable",
+        "retry_max_times",
+        "retry_queue_nums",
+        "broker_id",
+        "which_broker_when_consume_slowly",
     }
-)  # fmt: skip
+)
 
 Settings = dict[str, dict[str, GroupConfig]]
 """Group to broker name to settings."""

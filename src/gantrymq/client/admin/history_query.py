@@ -17,8 +17,8 @@ from gantrymq.client.admin.message_history import (
     GroupFacts,
     MessageFacts,
     MessageHistory,
+    build_history,
     real_topic,
-    tell,
 )
 from gantrymq.client.admin.message_query import FOREVER_MS, by_offset_id, query_broker, read_records
 from gantrymq.client.admin.trace_query import trace_of
@@ -134,18 +134,18 @@ class HistoryQuery:
 class HistorySource(Protocol):
     """A place to look for a message."""
 
-    async def look(self, hunt: HistoryQuery) -> None:
+    async def look(self, query: HistoryQuery) -> None:
         """Add copies and events to the query, and note what could not be found out."""
 
 
 class IdSource:
     """The id itself: an offset message id names the broker and the log offset."""
 
-    async def look(self, hunt: HistoryQuery) -> None:
-        members = await hunt.admin.members()
-        hunt.brokers = {name: ids[min(ids)] for name, ids in members.items() if ids}
+    async def look(self, query: HistoryQuery) -> None:
+        members = await query.admin.members()
+        query.brokers = {name: ids[min(ids)] for name, ids in members.items() if ids}
         try:
-            place = parse_offset_msg_id(hunt.msg_id)
+            place = parse_offset_msg_id(query.msg_id)
         except ProtocolError:
             return
         host = f"[{place.host}]" if ":" in place.host else place.host
@@ -154,11 +154,11 @@ class IdSource:
         if name is None:
             return  # a producer's id looks the same; do not connect to an unknown host
         try:
-            copy = await by_offset_id(hunt.instance, hunt.msg_id)
+            copy = await by_offset_id(query.instance, query.msg_id)
             copy.queue = Queue(copy.queue.topic, name, copy.queue.queue_id)
-            hunt.add([copy])
+            query.add([copy])
         except GantryError as error:
-            hunt.unknown(f"the id names a place of this cluster, but {error}")
+            query.unknown(f"the id names a place of this cluster, but {error}")
 
 
 class Traces:
@@ -167,83 +167,83 @@ class Traces:
     def __init__(self, topic: str = TRACE_TOPIC) -> None:
         self._topic = topic
 
-    async def look(self, hunt: HistoryQuery) -> None:
-        trace = await trace_of(hunt.admin, hunt.msg_id, topic=self._topic)
-        hunt.facts.trace = trace.events
+    async def look(self, query: HistoryQuery) -> None:
+        trace = await trace_of(query.admin, query.msg_id, topic=self._topic)
+        query.facts.trace = trace.events
         for gap in trace.gaps:
-            hunt.unknown(gap)
+            query.unknown(gap)
         if not trace.events and not trace.gaps:
-            hunt.unknown(f"no trace: no client that traces to {self._topic} had the message")
+            query.unknown(f"no trace: no client that traces to {self._topic} had the message")
         for event in trace.events:
             if isinstance(event.record, Pub | EndTransaction):
-                hunt.topic = hunt.topic or event.record.topic
+                query.topic = query.topic or event.record.topic
 
 
 class Stored:
     """Stored copies: in the topic, in system topics, in retry and dead letter topics."""
 
-    async def look(self, hunt: HistoryQuery) -> None:
-        if hunt.topic is None:
-            await self._search_everywhere(hunt)
-        if hunt.topic is None:
+    async def look(self, query: HistoryQuery) -> None:
+        if query.topic is None:
+            await self._search_everywhere(query)
+        if query.topic is None:
             return
-        groups = await self._groups(hunt, hunt.topic)
+        groups = await self._groups(query, query.topic)
         owners = {
-            pop_retry_topic(group, hunt.topic, v2): group
+            pop_retry_topic(group, query.topic, v2): group
             for group in groups
             for v2 in (False, True)
         }
-        hunt.facts.retry_owners = owners
+        query.facts.retry_owners = owners
         rooms = (HALF_TOPIC, CHECK_MAX_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC)
         again = [name for group in groups for name in (retry_topic(group), dead_topic(group))]
-        await hunt.search([hunt.topic, *rooms, *again, *owners])
-        await self._delay_levels(hunt)
-        await self._decision(hunt)
+        await query.search([query.topic, *rooms, *again, *owners])
+        await self._delay_levels(query)
+        await self._decision(query)
 
-    async def _search_everywhere(self, hunt: HistoryQuery) -> None:
-        await hunt.search([SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC])
-        if hunt.topic is not None:
+    async def _search_everywhere(self, query: HistoryQuery) -> None:
+        await query.search([SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC])
+        if query.topic is not None:
             return
         skipped = (RETRY_PREFIX, DEAD_PREFIX)
         names = [
             name
-            for name in await hunt.admin.topics()
+            for name in await query.admin.topics()
             if not is_system_topic(name) and not name.startswith(skipped)
         ]
         if len(names) > TOPICS_MAX:
-            hunt.unknown(f"only {TOPICS_MAX} of {len(names)} topics were searched: name the topic")
+            query.unknown(f"only {TOPICS_MAX} of {len(names)} topics were searched: name the topic")
             names = names[:TOPICS_MAX]
-        hunt.say(
-            f"searching {counted(len(names), 'topic')} on {counted(len(hunt.brokers), 'broker')}"
+        query.say(
+            f"searching {counted(len(names), 'topic')} on {counted(len(query.brokers), 'broker')}"
         )
-        await hunt.search(names)
+        await query.search(names)
 
-    async def _groups(self, hunt: HistoryQuery, topic: str) -> list[str]:
+    async def _groups(self, query: HistoryQuery, topic: str) -> list[str]:
         try:
-            groups = await hunt.admin.topic_groups(topic)
+            groups = await query.admin.topic_groups(topic)
         except NoRoute:
-            hunt.unknown(f"topic {topic} does not exist (any more): its groups are not known")
+            query.unknown(f"topic {topic} does not exist (any more): its groups are not known")
             return []
         if len(groups) > GROUPS_MAX:
-            hunt.unknown(f"only {GROUPS_MAX} of the topic's {len(groups)} groups were looked at")
+            query.unknown(f"only {GROUPS_MAX} of the topic's {len(groups)} groups were looked at")
         return groups[:GROUPS_MAX]
 
-    async def _delay_levels(self, hunt: HistoryQuery) -> None:
+    async def _delay_levels(self, query: HistoryQuery) -> None:
         """Read the broker's delay levels, from which the due time of a delayed copy follows."""
-        waiting = [copy for copy in hunt.copies if copy.queue.topic == SCHEDULE_TOPIC]
+        waiting = [copy for copy in query.copies if copy.queue.topic == SCHEDULE_TOPIC]
         if waiting:
-            address = hunt.brokers[waiting[-1].queue.broker_name]
+            address = query.brokers[waiting[-1].queue.broker_name]
             try:
-                config = await hunt.admin.broker_config(address)
+                config = await query.admin.broker_config(address)
             except GantryError as error:
-                hunt.unknown(f"when it is due is not known: {error}")
+                query.unknown(f"when it is due is not known: {error}")
                 return
             words = re.findall(r"(\d+)([smhd])", config.get("messageDelayLevel", ""))
-            hunt.facts.levels_ms = tuple(int(number) * _MS[unit] for number, unit in words)
+            query.facts.levels_ms = tuple(int(number) * _MS[unit] for number, unit in words)
 
-    async def _decision(self, hunt: HistoryQuery) -> None:
+    async def _decision(self, query: HistoryQuery) -> None:
         """Find out when the half message was decided: its broker notes that in the op topic."""
-        halves = [copy for copy in hunt.copies if copy.queue.topic == HALF_TOPIC]
+        halves = [copy for copy in query.copies if copy.queue.topic == HALF_TOPIC]
         if not halves:
             return
         halves.sort(key=lambda copy: copy.store_ms)
@@ -252,38 +252,38 @@ class Stored:
         since[str(halves[-1].offset)] = 0
         queue = Queue(OP_HALF_TOPIC, halves[0].queue.broker_name, 0)
         try:
-            at = await hunt.admin.search_offset(queue, halves[0].store_ms)
+            at = await query.admin.search_offset(queue, halves[0].store_ms)
             for _ in range(OPS_MAX // 32):
-                pulled = await pull_raw(hunt.instance, READER, queue, at)
+                pulled = await pull_raw(query.instance, READER, queue, at)
                 if pulled.status is not PullStatus.FOUND:
                     return
                 for note in read_records(pulled.body, queue.broker_name):
                     words = note.body.decode("utf-8", "replace").split(",")
                     if any(note.store_ms >= since.get(word, FOREVER_MS) for word in words):
-                        hunt.facts.decided_ms = note.store_ms
+                        query.facts.decided_ms = note.store_ms
                         return
                 at = pulled.next_offset
-            hunt.unknown(f"whether it was decided on: over {OPS_MAX} decisions came since")
+            query.unknown(f"whether it was decided on: over {OPS_MAX} decisions came since")
         except GantryError as error:
-            hunt.unknown(f"whether it was decided on: {error}")
+            query.unknown(f"whether it was decided on: {error}")
 
 
 class GroupSource:
     """The progress of the groups that read the topic."""
 
-    async def look(self, hunt: HistoryQuery) -> None:
-        topic = hunt.topic
-        if topic is None or not hunt.copies:
+    async def look(self, query: HistoryQuery) -> None:
+        topic = query.topic
+        if topic is None or not query.copies:
             return
-        groups = list(dict.fromkeys(hunt.facts.retry_owners.values()))
-        configs = await hunt.admin.groups() if groups else {}
-        tag = hunt.copies[0].tags
+        groups = list(dict.fromkeys(query.facts.retry_owners.values()))
+        configs = await query.admin.groups() if groups else {}
+        tag = query.copies[0].tags
 
         def facts(group: str) -> Callable[[], Awaitable[list[GroupFacts]]]:
-            return lambda: self._facts(hunt.admin, group, topic, tag, configs.get(group))
+            return lambda: self._facts(query.admin, group, topic, tag, configs.get(group))
 
-        found = await hunt.all([facts(group) for group in groups])
-        hunt.facts.groups = sorted(found, key=lambda each: each.group)
+        found = await query.all([facts(group) for group in groups])
+        query.facts.groups = sorted(found, key=lambda each: each.group)
 
     async def _facts(
         self, admin: Admin, group: str, topic: str, tag: str | None, config: GroupConfig | None
@@ -324,18 +324,18 @@ async def why(
 
     Raises NothingKnown when no source finds anything. `say` is called with progress lines.
     """
-    hunt = HistoryQuery(admin, msg_id, topic, say)
+    query = HistoryQuery(admin, msg_id, topic, say)
     for source in sources:
-        await source.look(hunt)
-    facts = hunt.facts
-    if not (hunt.copies or facts.trace or facts.events):
-        raise NothingKnown(_nothing(hunt, topic))
-    facts.msg_id, facts.topic, facts.copies = hunt.msg_id, hunt.topic or "", hunt.copies
+        await source.look(query)
+    facts = query.facts
+    if not (query.copies or facts.trace or facts.events):
+        raise NothingKnown(_nothing(query, topic))
+    facts.msg_id, facts.topic, facts.copies = query.msg_id, query.topic or "", query.copies
     facts.unknown = list(dict.fromkeys(facts.unknown))
-    return tell(facts)
+    return build_history(facts)
 
 
-def _nothing(hunt: HistoryQuery, topic: str | None) -> str:
+def _nothing(query: HistoryQuery, topic: str | None) -> str:
     where = f"topic {topic}" if topic else "any topic"
-    also = "".join(f"; {what}" for what in dict.fromkeys(hunt.facts.unknown))
-    return f"no message {hunt.msg_id} in {where}: it never was there, or is deleted by now{also}"
+    also = "".join(f"; {what}" for what in dict.fromkeys(query.facts.unknown))
+    return f"no message {query.msg_id} in {where}: it never was there, or is deleted by now{also}"

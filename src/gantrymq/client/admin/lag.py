@@ -40,7 +40,7 @@ class QueueLag:
     first: int = 0
     """The first message that is still there."""
     holders: tuple[str, ...] = ()
-    """The clients that hold it; one, unless the group broadcasts or just shares out anew."""
+    """The clients that hold it; one, unless the group broadcasts or a rebalance is under way."""
     in_hand: int = 0
     """Messages that the holder has fetched and not finished."""
     oldest_ms: int | None = None
@@ -94,7 +94,7 @@ class GroupLag:
     topics: tuple[TopicLag, ...]
     members: Members = field(default_factory=Members)
     dead: tuple[QueueLag, ...] = ()
-    """Its dead letters: they wait for nobody."""
+    """Its dead letters, which are no part of the lag."""
     may_consume: bool = True
 
     @property

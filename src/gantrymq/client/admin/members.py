@@ -63,7 +63,7 @@ class Members:
     """What they are subscribed to, all together."""
     broadcast: bool = False
     pops: bool = False
-    """They pop: no queue belongs to anybody."""
+    """Whether they consume by POP: then no member holds a queue."""
 
     def holders(self, queue: Queue) -> list[Member]:
         return [

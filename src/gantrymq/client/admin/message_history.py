@@ -32,7 +32,7 @@ _ORDER: Final = (
     "born", "sent", "half", "checked", "decision", "decided", "delayed", "recalled", "stored",
     "redelivered", "handed out", "acked", "failed", "retry", "dead",
 )  # fmt: skip
-"""Of what happened in the same millisecond, the cause goes first."""
+"""The order of events of the same millisecond: a cause comes before its effect."""
 WAITING_TOPICS: Final = (SCHEDULE_TOPIC, TIMER_TOPIC)
 _OUTCOMES: Final[dict[int, str]] = {
     ConsumeReturnType.TIMEOUT: "was not finished in time",
@@ -107,12 +107,12 @@ class MessageFacts(msgspec.Struct, kw_only=True):
     trace: list[TraceEvent] = []
     groups: list[GroupFacts] = []
     retry_owners: dict[str, str] = {}
-    """Topics of retries that do not just begin with the group's name."""
+    """Retry topics of POP to their groups: their names do not begin with the group's."""
     decided_ms: int | None = None
-    """When the broker wrote down that the transaction is over."""
+    """When the broker stored the decision on the half message."""
     levels_ms: tuple[int, ...] = ()
     events: list[Event] = []
-    """What other sources tell."""
+    """Events that neither copies nor traces show."""
     unknown: list[str] = []
 
 
@@ -134,9 +134,9 @@ def real_topic(copy: Received) -> str:
     return topic
 
 
-def tell(facts: MessageFacts) -> MessageHistory:
+def build_history(facts: MessageFacts) -> MessageHistory:
     """Derive the history from the facts."""
-    return _HistoryText(facts).life()
+    return _HistoryText(facts).history()
 
 
 class _HistoryText:
@@ -155,7 +155,7 @@ class _HistoryText:
         self._retries = [c for c in copies if c.queue.topic.startswith(RETRY_PREFIX)]
         self._any = copies[0] if copies else None
 
-    def life(self) -> MessageHistory:
+    def history(self) -> MessageHistory:
         facts = self._facts
         state, text, due_ms = self._state()
         events = [*self._stored_events(), *self._trace_events(), *facts.events]

@@ -33,7 +33,7 @@ class Found(NamedTuple):
     why: str = ""
     """What is missing, when it is not complete."""
     deleted: tuple[str, ...] = ()
-    """What of `why` is only that brokers have deleted it."""
+    """The parts of `why` that only say that brokers deleted messages."""
 
 
 class Finder:

@@ -9,6 +9,7 @@ from typing import Final, Literal, NamedTuple, TextIO
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.admin import message_query
+from gantrymq.client.admin.admin import Admin
 from gantrymq.client.core.errors import ClientError, NoRoute
 from gantrymq.client.core.heartbeat import INNER_PRODUCER
 from gantrymq.client.core.instance import Instance
@@ -23,7 +24,7 @@ log = logging.getLogger(__name__)
 
 RATE_DEFAULT: Final = 100.0
 FAILURES_IN_A_ROW_MAX: Final = 5
-"""After so many the rest is not even tried: something is down."""
+"""After so many failures in a row a bulk resend ends: a broker or name server is down."""
 STORED: Final = (
     ResponseCode.SUCCESS,
     ResponseCode.FLUSH_DISK_TIMEOUT,
@@ -35,16 +36,29 @@ Target = Literal["retry", "topic"]
 
 LEFT_BEHIND = frozenset(
     {
-        *properties.FAILURE, properties.DELAY, properties.REAL_TOPIC, properties.REAL_QUEUE,
-        properties.WAIT, properties.CLUSTER, properties.MSG_REGION, properties.TRACE_ON,
-        properties.DEAD_ORIGIN_TOPIC, properties.DEAD_ORIGIN_MESSAGE_ID,
-        properties.TRANSACTION_PREPARED, properties.PRODUCER_GROUP, properties.TIMER_DELIVER_MS,
-        properties.TIMER_DELAY_SEC, properties.TIMER_DELAY_MS, properties.TIMER_OUT_MS,
-        properties.TIMER_ROLL_TIMES, properties.TIMER_DELETE_UNIQ_KEY, properties.POP_CHECKPOINT,
+        *properties.FAILURE,
+        properties.DELAY,
+        properties.REAL_TOPIC,
+        properties.REAL_QUEUE,
+        properties.WAIT,
+        properties.CLUSTER,
+        properties.MSG_REGION,
+        properties.TRACE_ON,
+        properties.DEAD_ORIGIN_TOPIC,
+        properties.DEAD_ORIGIN_MESSAGE_ID,
+        properties.TRANSACTION_PREPARED,
+        properties.PRODUCER_GROUP,
+        properties.TIMER_DELIVER_MS,
+        properties.TIMER_DELAY_SEC,
+        properties.TIMER_DELAY_MS,
+        properties.TIMER_OUT_MS,
+        properties.TIMER_ROLL_TIMES,
+        properties.TIMER_DELETE_UNIQ_KEY,
+        properties.POP_CHECKPOINT,
         properties.FIRST_POP_TIME,
     }
-)  # fmt: skip
-"""What belongs to the former life: its delays, its waiting rooms, its end."""
+)
+"""Properties that a resent message does not keep: of delays, redirects, retries and failures."""
 
 
 class Resent(NamedTuple):
@@ -66,13 +80,17 @@ class ResendSummary:
     """Dead id to what went wrong; the same call tries them again."""
 
 
-class Resending:
+class Resender:
     """Sends the dead letters of one group again."""
 
-    def __init__(self, instance: Instance, group: str) -> None:
-        self._instance, self._group = instance, group
+    def __init__(self, admin: Admin, group: str) -> None:
+        self._admin, self._group = admin, group
         self._done: dict[str, None] = {}
         """What this object resent: the broker's index may be a moment behind."""
+
+    @property
+    def _instance(self) -> Instance:
+        return self._admin.instance
 
     async def one(
         self, message: Received, origin: str, *, to: Target, again: bool, body: bytes | None = None
@@ -118,7 +136,7 @@ class Resending:
             born_timestamp=message.born_ms,
             flag=message.flag,
             reconsume_times=0,
-            properties=properties.fitted(_reborn(message, origin, target)),
+            properties=properties.fitted(_new_properties(message, origin, target)),
             unit_mode=False,
             batch=False,
         )
@@ -186,7 +204,7 @@ class Resending:
         return summary
 
 
-def _reborn(message: Received, origin: str, target: str) -> dict[str, str]:
+def _new_properties(message: Received, origin: str, target: str) -> dict[str, str]:
     """The properties of the new message: the user's, the ids, and where it comes from."""
     found = {name: text for name, text in message.properties.items() if name not in LEFT_BEHIND}
     if target == origin:

@@ -22,9 +22,9 @@ READER: Final = "TOOLS_CONSUMER"
 """The group that RocketMQ keeps for tools: neither topic is read on behalf of the group."""
 BLOCK: Final = 256
 ACCOUNTED_MAX: Final = 20_000
-"""After so many copies in a row that are accounted for, nothing open lies further back."""
+"""A backward scan ends after so many copies of messages that the progress has passed."""
 COPIES_MAX: Final = 1_000_000
-"""So many cannot have been left behind by a spread that was cut off."""
+"""More copies than an interrupted spread leaves: the progress was reset since."""
 SKEW_MS: Final = 60_000
 """How far the clocks of two brokers may be apart."""
 

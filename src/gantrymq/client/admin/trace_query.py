@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from gantrymq.client.admin.admin import Admin
 
 _ORDER: Final[dict[type[Record], int]] = {
-    Pub: 0, EndTransaction: 1, Recall: 2, SubBefore: 3, SubAfter: 4,
-}  # fmt: skip
-"""Of what carries the same time, the cause goes first."""
+    Pub: 0,
+    EndTransaction: 1,
+    Recall: 2,
+    SubBefore: 3,
+    SubAfter: 4,
+}
+"""The order of records of the same time: a cause comes before its effect."""
 
 
 class TraceEvent(msgspec.Struct, frozen=True):

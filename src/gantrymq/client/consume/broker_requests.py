@@ -102,23 +102,23 @@ class ServerRequests:
             return Command(code=1, remark=f"no message in the request: {bad}")
         _start, body_at, head = cuts[0]
         broker_name = command.ext.get("brokerName", "")
-        witness = _Witness()
-        probe = Delivery(command.body, body_at, head, Queue("", broker_name, 0), witness)
+        owner = _DirectOwner()
+        probe = Delivery(command.body, body_at, head, Queue("", broker_name, 0), owner)
         queue = Queue(probe.stored_topic, broker_name, head.queue_id)
-        message = Delivery(command.body, body_at, head, queue, witness)
+        message = Delivery(command.body, body_at, head, queue, owner)
         loop = asyncio.get_running_loop()
         started = loop.time()
         await work.run([message])
         result: dict[str, Any] = {
             "autoCommit": True,
-            "consumeResult": "CR_SUCCESS" if witness.done else "CR_LATER",
+            "consumeResult": "CR_SUCCESS" if owner.done else "CR_LATER",
             "order": self._setup.ordered,
             "spentTimeMills": int((loop.time() - started) * 1000),
         }
         return Command(code=0, body=fastjson.dumps(result))
 
 
-class _Witness:
+class _DirectOwner:
     """The owner of a message outside of any process queue; records whether it was acked."""
 
     def __init__(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gantrymq.base.network import Network, split_address
+from gantrymq.client.core.shared_work import SharedWork
 from gantrymq.protocol.command import Command
 from gantrymq.remoting.connection import Connection
 
@@ -52,7 +53,7 @@ class Connections:
         self._network, self._answer, self._connect_timeout = network, answer, connect_timeout
         self._on_open = on_open
         self._open: dict[str, BrokerConnection] = {}
-        self._making: dict[str, asyncio.Task[BrokerConnection]] = {}
+        self._connecting: SharedWork[BrokerConnection] = SharedWork("the connections of a client")
         self.silent: dict[Connection, int] = {}
         """Calls in a row that each connection left without an answer."""
         self._closed = False
@@ -67,15 +68,9 @@ class Connections:
         connection = self.ready(address)
         if connection is not None:
             return connection
-        making = self._making.get(address)
-        if making is None:
-            making = asyncio.create_task(self._make(address, timeout))
-            self._making[address] = making
-            making.add_done_callback(lambda _: self._making.pop(address, None))
-        # Shielded: a caller that is cancelled must not cancel the connect of the others.
-        return await asyncio.shield(making)
+        return await self._connecting.run(address, lambda: self._connect(address, timeout))
 
-    async def _make(self, address: str, timeout: float | None) -> BrokerConnection:
+    async def _connect(self, address: str, timeout: float | None) -> BrokerConnection:
         host, port = split_address(address)
         limit = min(self._connect_timeout, timeout or self._connect_timeout)
 
@@ -134,10 +129,7 @@ class Connections:
     async def close(self) -> None:
         """Close all connections after their written bytes have left."""
         self._closed = True
-        for making in list(self._making.values()):
-            making.cancel()
-        if self._making:
-            await asyncio.wait(list(self._making.values()))
+        await self._connecting.close()
         for connection in list(self._open.values()):
             connection.close()
         self._open.clear()

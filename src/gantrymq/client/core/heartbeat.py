@@ -94,7 +94,7 @@ class Heartbeats:
         self.versions: dict[str, int] = {}
         """Address to the version its broker announced; SQL filters need a broker that has them."""
         self.introduced: dict[str, None] = {}
-        """Brokers that have had one; after a lost connection they have to get another."""
+        """Brokers that got a heartbeat; after a lost connection they need another one."""
         self._under_way: dict[asyncio.Task[None], None] = {}
 
     def targets(self) -> list[str]:

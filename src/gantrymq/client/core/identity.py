@@ -38,7 +38,7 @@ class MessageIds:
         self._address = _packed(client_ip)
         self._pid, self._salt, self._clock = pid, salt, clock
         self._month_end_ms = 0
-        self._ids: UniqueIds
+        self._ids = UniqueIds(self._address, pid, salt, 0)
 
     def next(self) -> tuple[str, int]:
         """A new id and its time in ms."""

@@ -4,70 +4,40 @@ import asyncio
 import logging
 import os
 import random
-import sys
 import weakref
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from gantrymq.base.background import Background
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network, TcpNetwork
-from gantrymq.client.core.addressing import (
-    NameServers,
-    fetch_page,
-    find_addresses,
-    find_page_host,
-    no_address,
-)
 from gantrymq.client.core.connections import Connections
 from gantrymq.client.core.errors import (
-    TRANSPORT_ERRORS,
     BrokerRefused,
     Closed,
     ForkedError,
     HookFailed,
-    NoNameServer,
-    NoRoute,
     NotStarted,
 )
 from gantrymq.client.core.heartbeat import HeartbeatGroups, Heartbeats, Provider
 from gantrymq.client.core.identity import DEFAULT_INSTANCE, MessageIds, local_ip
+from gantrymq.client.core.name_servers import NameServerClient
 from gantrymq.client.core.options import ClientOptions
+from gantrymq.client.core.request_handlers import RequestHandler, RequestHandlers
 from gantrymq.client.core.requests import Requests
 from gantrymq.client.core.routes import Routes
-from gantrymq.model import Route
-from gantrymq.protocol import calls, fastjson
 from gantrymq.protocol.calls import Call
-from gantrymq.protocol.codes import RequestCode, ResponseCode
+from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.command import BINARY_CODEC, JSON_CODEC, Command
 from gantrymq.protocol.headers.base import Header
-from gantrymq.protocol.headers.topics import RouteRequest
 from gantrymq.remoting.connection import CallTimeout, Connection
 
 log = logging.getLogger(__name__)
 
 FORGET_IDLE_SECONDS: Final = 60.0
-NAMESRV_SECONDS_MAX: Final = 3.5
-"""How long all name servers together may take to answer, unless a call allows one more."""
-
-_KNOWN_TO_EVERY_NAMESRV: Final = frozenset(
-    {RequestCode.GET_ROUTEINFO_BY_TOPIC, RequestCode.GET_BROKER_CLUSTER_INFO}
-)
-_A_BROKER: Final = (
-    "{address} is no name server, it answers as a broker does: give the address of a name server "
-    "(port 9876 unless it was changed; 10911 is a broker's)"
-)
-
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
-Handler = Callable[[Connection, Command], Awaitable[Command | None]]
-
-
-def _is_brokers_word(code: int, refused: BrokerRefused) -> bool:
-    """Whether the peer is a broker: it refused a request that every name server supports."""
-    unknown = refused.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-    return unknown and code in _KNOWN_TO_EVERY_NAMESRV
 
 
 class Hook(Protocol):
@@ -102,7 +72,9 @@ class Instance:
         self.client_id = f"{ip}@{name}"
         self.ids = MessageIds(ip, self.pid, rng.getrandbits(32), clock)
         self.groups = HeartbeatGroups()
-        self.routes = Routes(self._fetch_route)
+        self.name_servers = NameServerClient(self)
+        self.call_namesrv = self.name_servers.call
+        self.routes = Routes(self.name_servers.fetch_route)
         self.heartbeats = Heartbeats(self, self.groups)
         self.connections = Connections(
             network, self._answer, self.options.connect_timeout_ms / 1000, self._on_open
@@ -110,12 +82,10 @@ class Instance:
         self.hooks: list[Hook] = list(hooks)
         self.codec = BINARY_CODEC if self.options.serialize == "ROCKETMQ" else JSON_CODEC
         self.own_hooks = tuple(hooks)
-        self._handlers: dict[int, list[Handler]] = {}
+        self._background = Background(f"client {self.client_id}")
+        self._handlers = RequestHandlers(self._background.spawn)
         self.requests = Requests(clock, rng)
         self.on_request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, self.requests.arrived)
-        self._namesrv = NameServers([], rng)
-        self._page_host: str | None = None
-        self._background = Background(f"client {self.client_id}")
         self._users = 0
         self._lock = asyncio.Lock()
         self._state = "new"
@@ -128,7 +98,7 @@ class Instance:
             if self._state == "closed":
                 raise Closed(f"client {self.client_id} is closed")
             if self._state == "new":
-                await self._find_namesrv()
+                await self.name_servers.find()
                 self._state = "open"
                 self._start_timers()
             self._users += 1
@@ -141,6 +111,7 @@ class Instance:
                 return
             self._state = "closed"
             await self._background.close()
+            await self.routes.close()
             await self.connections.close()
             _forget(self)
 
@@ -167,8 +138,8 @@ class Instance:
         background = self._background
         background.every(options.route_refresh_ms / 1000, self.routes.refresh_all)
         background.every(options.heartbeat_interval_ms / 1000, self._beat)
-        if self._page_host is not None:
-            background.every(options.address_refresh_ms / 1000, self._ask_page)
+        if self.name_servers.by_page:
+            background.every(options.address_refresh_ms / 1000, self.name_servers.refresh)
         self.routes.on_change.append(self._on_routes)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -177,81 +148,9 @@ class Instance:
 
     # name servers
 
-    async def _find_namesrv(self) -> None:
-        options, process = self.options, sys._xoptions
-        addresses = find_addresses(options.namesrv, process, os.environ)
-        if not addresses:
-            self._page_host = find_page_host(options, process)
-            if self._page_host is None:
-                raise no_address()
-            addresses = await self._fetch_page(self._page_host)
-        self._namesrv = NameServers(addresses, self.rng)
-
-    async def _fetch_page(self, host: str) -> list[str]:
-        options = self.options
-        timeout = options.call_timeout_ms / 1000
-        return await fetch_page(
-            self.network, host, options.address_server_port, options.address_server_path, timeout
-        )
-
-    async def _ask_page(self) -> None:
-        assert self._page_host is not None
-        try:
-            addresses = await self._fetch_page(self._page_host)
-        except GantryError as error:
-            log.warning("address server: %s; the old list stays", error)
-            return
-        if self._namesrv.replace(addresses):
-            log.info("name servers are now %s", ";".join(addresses))
-
     @property
     def namesrv_addresses(self) -> list[str]:
-        return self._namesrv.addresses
-
-    async def call_namesrv(
-        self,
-        call: Call[Q, R],
-        header: Q,
-        body: bytes = b"",
-        *,
-        timeout: float | None = None,
-        expect: Collection[int] = (0,),
-    ) -> tuple[R, Command]:
-        """Ask the name server in use; if it does not answer, ask the next one and use that.
-
-        All tries together have a few seconds, however many name servers there are.
-        """
-        failures = []
-        now, addresses = asyncio.get_running_loop().time, self._namesrv.in_order()
-        each = self.options.call_timeout_ms / 1000 if timeout is None else timeout
-        deadline = now() + max(each, NAMESRV_SECONDS_MAX)
-        for at, address in enumerate(addresses):
-            share = (deadline - now()) / (len(addresses) - at)
-            try:
-                answer = await self.call(
-                    address, call, header, body, timeout=max(0.001, min(each, share)), expect=expect
-                )
-            except TRANSPORT_ERRORS as error:
-                failures.append(str(error))
-                continue
-            except BrokerRefused as error:
-                if not _is_brokers_word(call.code, error):
-                    raise
-                failures.append(_A_BROKER.format(address=address))
-                continue
-            self._namesrv.keep(address)
-            return answer
-        raise NoNameServer(f"no name server answers: {'; '.join(failures)}")
-
-    async def _fetch_route(self, topic: str) -> Route:
-        _, answer = await self.call_namesrv(
-            calls.GET_ROUTEINFO_BY_TOPIC,
-            RouteRequest(topic=topic, accept_standard_json_only=True),
-            expect=(ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST),
-        )
-        if answer.code == ResponseCode.TOPIC_NOT_EXIST or not answer.body:
-            raise NoRoute(topic)
-        return fastjson.load_as(answer.body, Route)
+        return self.name_servers.known.addresses
 
     # calls
 
@@ -332,12 +231,14 @@ class Instance:
         self.groups.add_consumer(group, provider)
 
     async def unregister_producer(self, group: str) -> None:
+        """Tell the brokers that the last producer of a group has left this client."""
         if self.groups.drop_producer(group):
             await self.heartbeats.unregister(producer_group=group)
             if self.requests.asked:
                 await self.heartbeats.introduce_again()
 
     async def unregister_consumer(self, group: str) -> None:
+        """Tell the brokers that the consumer of a group has left this client."""
         if self.groups.drop_consumer(group):
             await self.heartbeats.unregister(consumer_group=group)
 
@@ -353,7 +254,7 @@ class Instance:
         """Forget brokers that are in no route, and close their connections."""
         known = self.routes.all_addresses()
         self.heartbeats.keep(known)
-        keep = {*known, *self._namesrv.addresses}
+        keep = {*known, *self.namesrv_addresses}
         # Only idle ones: an Admin uses brokers that are in no route of this client.
         oldest = asyncio.get_running_loop().time() - FORGET_IDLE_SECONDS
         for address in self.connections.addresses:
@@ -370,47 +271,16 @@ class Instance:
 
     # requests of the broker
 
-    def on_request(self, code: int, handler: Handler) -> Callable[[], None]:
+    def on_request(self, code: int, handler: RequestHandler) -> Callable[[], None]:
         """Pass requests of brokers with this code to `handler`; the first answer is sent.
 
         Returns the function that removes the handler.
         """
-        handlers = self._handlers.setdefault(code, [])
-        handlers.append(handler)
-
-        def remove() -> None:
-            if handler in handlers:
-                handlers.remove(handler)
-
-        return remove
+        return self._handlers.add(code, handler)
 
     def _answer(self, connection: Connection, command: Command) -> None:
-        handlers = self._handlers.get(command.code)
-        if not handlers:
-            remark = f" request type {command.code} not supported"
-            connection.reply(command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
-        elif self._state == "open":
-            self.spawn(self._handle(list(handlers), connection, command))
-
-    async def _handle(
-        self, handlers: list[Handler], connection: Connection, command: Command
-    ) -> None:
-        answer: Command | None = None
-        try:
-            for handler in handlers:
-                answer = await handler(connection, command)
-                if answer is not None:
-                    break
-        except Exception as error:
-            log.exception("request %d from %s failed", command.code, connection.address)
-            answer = Command(
-                code=ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}"
-            )
-        if answer is None:
-            answer = Command(code=ResponseCode.SYSTEM_ERROR, remark="nobody here answers that")
-        connection.reply(
-            command, answer.code, ext=answer.ext, remark=answer.remark, body=answer.body
-        )
+        if self._state == "open":
+            self._handlers.answer(connection, command)
 
 
 _DEFAULT_NETWORK = TcpNetwork()
@@ -418,7 +288,7 @@ _DEFAULT_CLOCK = SystemClock()
 _instances: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, list[Instance]]" = (
     weakref.WeakKeyDictionary()
 )
-"""The shared instances of every running loop: the one thing here that outlives an object."""
+"""The shared instances of each running loop, so that clients of one client id find them."""
 
 
 def shared_instance(

@@ -2,14 +2,16 @@
 
 A client is made without an event loop and without a connection. `start` joins the instance of its
 client id, where connections, routes and heartbeats are shared, and lets the class build its running
-part; a start that fails leaves nothing behind. `close` ends the running part first and then leaves
-the instance. A client is started once: after `close` a new one has to be made.
+part, complete and at once; a start that fails leaves nothing behind. `close` takes the running part
+away first, so that every later call is refused, then ends it and leaves the instance. A client is
+started once: after `close` a new one has to be made.
 """
 
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Self, TypeVar
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.network import Network
@@ -28,11 +30,19 @@ class ClientPorts(NamedTuple):
     rng: random.Random | None = None
 
 
-class Lifecycle(ABC):
-    """The base of every client class; `what` names the object in errors."""
+@dataclass(slots=True, eq=False)
+class RunningPart:
+    """What a client has only while it runs; a class with more than the instance adds fields."""
 
-    _instance: Instance
-    """Known from `_open` on."""
+    instance: Instance
+    """The connections, routes and timers shared by all clients with its client id."""
+
+
+R = TypeVar("R", bound=RunningPart)
+
+
+class Lifecycle(ABC, Generic[R]):
+    """The base of every client class; `what` names the object in errors."""
 
     def __init__(
         self,
@@ -45,21 +55,23 @@ class Lifecycle(ABC):
     ) -> None:
         self._what, self._client, self._ports = what, client, ports
         self._hooks, self._consumer_group = tuple(hooks), consumer_group
-        self._state: Literal["new", "open", "closed"] = "new"
+        self._started: R | None = None
+        """The running part from the end of `start` to the begin of `close`."""
+        self._closed = False
 
     @abstractmethod
-    async def _open(self, instance: Instance) -> None:
+    async def _open(self, instance: Instance) -> R:
         """Build the running part; on an error leave nothing behind."""
 
     @abstractmethod
-    async def _shut(self) -> None:
+    async def _shut(self, running: R) -> None:
         """End the running part; connections still work."""
 
     async def start(self) -> None:
         """Connect, and join the group if it has one. Use `async with` for this and `close`."""
-        if self._state == "closed":
+        if self._closed:
             raise Closed(f"{self._what} is closed; make a new one")
-        if self._state == "open":
+        if self._started is not None:
             return
         network, clock, rng = self._ports
         instance = shared_instance(
@@ -72,22 +84,20 @@ class Lifecycle(ABC):
         )
         await instance.start()
         try:
-            self._instance = instance
-            await self._open(instance)
+            self._started = await self._open(instance)
         except BaseException:
             await instance.close()
             raise
-        self._state = "open"
 
     async def close(self) -> None:
         """Close the client; each class says what happens to its messages."""
-        was, self._state = self._state, "closed"
-        if was != "open":
+        running, self._started, self._closed = self._started, None, True
+        if running is None:
             return
         try:
-            await self._shut()
+            await self._shut(running)
         finally:
-            await self._instance.close()
+            await running.instance.close()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -99,16 +109,18 @@ class Lifecycle(ABC):
     @property
     def instance(self) -> Instance:
         """The connections, routes and timers shared by all clients with its client id."""
-        self._check_open()
-        return self._instance
+        return self._running.instance
+
+    @property
+    def _running(self) -> R:
+        """The running part; raises NotStarted, Closed or ForkedError unless it can be used."""
+        running = self._started
+        if running is None:
+            self._check_not_closed()
+            raise NotStarted(f"{self._what} is not started: {HOW}")
+        running.instance.check_usable()
+        return running
 
     def _check_not_closed(self) -> None:
-        if self._state == "closed":
+        if self._closed:
             raise Closed(f"{self._what} is closed")
-
-    def _check_open(self) -> None:
-        """Raise Closed or NotStarted unless the client can be used."""
-        self._check_not_closed()
-        if self._state == "new":
-            raise NotStarted(f"{self._what} is not started: {HOW}")
-        self._instance.check_usable()

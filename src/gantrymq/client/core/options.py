@@ -116,7 +116,7 @@ class ClientOptions(Options, frozen=True, kw_only=True):
     route_refresh_ms: Positive = 30_000
     """`pollNameServerInterval`: how often the routes in use are asked for again."""
     heartbeat_interval_ms: Positive = 30_000
-    """`heartbeatBrokerInterval`: how often brokers are told that this client lives."""
+    """`heartbeatBrokerInterval`: how often brokers get a heartbeat."""
     persist_offset_interval_ms: Positive = 5_000
     """`persistConsumerOffsetInterval`: how often consumers store their progress."""
     callback_threads: Whole = 0
@@ -177,9 +177,9 @@ class ProducerOptions(Options, frozen=True, kw_only=True):
     check_thread_min: Positive = 1
     """`checkThreadPoolMinSize`: accepted; the number of workers is `check_thread_max`."""
     check_thread_max: Positive = 1
-    """`checkThreadPoolMaxSize`: questions about transactions that are worked on at once."""
+    """`checkThreadPoolMaxSize`: check-backs that are handled at once."""
     check_request_hold_max: Positive = 2_000
-    """`checkRequestHoldMax`: questions that may wait; more are left to the next time."""
+    """`checkRequestHoldMax`: check-backs that may wait; the broker asks again about others."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -264,7 +264,7 @@ class PullOptions(Options, frozen=True, kw_only=True):
     pull_batch_size: Positive = 10
     """`pullBatchSize` (lite pull)."""
     poll_timeout_ms: Positive = 5_000
-    """`pollTimeoutMillis` (lite pull): how long `poll` waits when it is told nothing."""
+    """`pollTimeoutMillis` (lite pull): how long `poll` waits without a `timeout`."""
     pull_threshold_for_all: Positive = 10_000
     """`pullThresholdForAll` (lite pull): messages held in all before pulling pauses."""
     pull_threshold_for_queue: Positive = 1_000

@@ -1,6 +1,5 @@
 """The routes of topics: asked from a name server, refreshed, and turned into queues."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -8,6 +7,7 @@ import msgspec
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.core.errors import BrokerUnknown, NoRoute
+from gantrymq.client.core.shared_work import SharedWork
 from gantrymq.model import READ, RETRY_PREFIX, WRITE, Queue, QueueData, Route
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class Routes:
         self._fetch = fetch
         self._routes: dict[str, Route] = {}
         self._provisional: dict[str, None] = {}
-        self._fetching: dict[str, asyncio.Task[Route]] = {}
+        self._fetching: SharedWork[Route] = SharedWork("the routes of a client")
         self._brokers: dict[str, dict[int, str]] = {}
         self.failures: dict[str, str] = {}
         """Why a topic's route could not be had when it was last asked for."""
@@ -130,17 +130,7 @@ class Routes:
 
     async def refresh(self, topic: str) -> Route:
         """Ask a name server now. Callers for the same topic share one request."""
-        fetching = self._fetching.get(topic)
-        if fetching is None:
-            fetching = asyncio.create_task(self._refresh(topic))
-            self._fetching[topic] = fetching
-            fetching.add_done_callback(lambda task: self._fetched(topic, task))
-        return await asyncio.shield(fetching)
-
-    def _fetched(self, topic: str, task: asyncio.Task[Route]) -> None:
-        self._fetching.pop(topic, None)
-        if not task.cancelled():
-            task.exception()  # marks the error as seen: callers got it through the task
+        return await self._fetching.run(topic, lambda: self._refresh(topic))
 
     async def _refresh(self, topic: str) -> Route:
         try:
@@ -161,6 +151,10 @@ class Routes:
             except GantryError as error:
                 if topic not in self._provisional:
                     log.warning("route of %s not refreshed: %s", topic, error)
+
+    async def close(self) -> None:
+        """Cancel requests that are under way."""
+        await self._fetching.close()
 
     def _set(self, topic: str, route: Route) -> None:
         if self._routes.get(topic) == route:

@@ -35,13 +35,13 @@ class TracedAttempt(Protocol):
 class Delivery(Received):
     """One delivery of a message. Finish it once: `ack`, `retry` or `dead`."""
 
-    __slots__ = ("_keeper", "_tries", "attempt", "failure", "finished", "started")
+    __slots__ = ("_owner", "_tries", "attempt", "failure", "finished", "started")
 
     def __init__(
-        self, data: bytes, body_at: int, head: RecordHead, queue: Queue, keeper: DeliveryOwner
+        self, data: bytes, body_at: int, head: RecordHead, queue: Queue, owner: DeliveryOwner
     ) -> None:
         super().__init__(data, body_at, head, queue)
-        self._keeper = keeper
+        self._owner = owner
         self._tries = 0
         self.finished: str | None = None
         """The verb that finished this delivery; None while it is open."""
@@ -64,7 +64,7 @@ class Delivery(Received):
         self.finished = "ack"
         if self.attempt is not None:
             self.attempt.ended(self)
-        self._keeper.acked(self)
+        self._owner.acked(self)
 
     async def retry(self, delay_level: int = BROKER_LEVEL, *, reason: str | None = None) -> None:
         """Deliver it again later, after 10 s, 30 s, 1 min ... or the given delay level.
@@ -75,13 +75,13 @@ class Delivery(Received):
         delay_level = message_fields.delay_level(delay_level)
         self._finish("retry")
         self.failure = because(reason) or self.failure
-        await self._keeper.sent_back(self, delay_level)
+        await self._owner.sent_back(self, delay_level)
 
     async def dead(self, *, reason: str | None = None) -> None:
         """Send it to the group's dead letters; it is not delivered again."""
         self._finish("dead")
         self.failure = because(reason) or self.failure
-        await self._keeper.sent_back(self, DEAD_LEVEL)
+        await self._owner.sent_back(self, DEAD_LEVEL)
 
     def _finish(self, verb: str) -> None:
         if self.finished is not None:
@@ -98,7 +98,7 @@ class Delivery(Received):
 
     def again(self) -> "Delivery":
         """A new delivery of the same message, for a retry in place."""
-        copy = Delivery(self._data, self._body_at, self._head, self.queue, self._keeper)
+        copy = Delivery(self._data, self._body_at, self._head, self.queue, self._owner)
         copy._tries = self._tries + 1
         copy._body, copy._properties = self._body, self._properties
         return copy

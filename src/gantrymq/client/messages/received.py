@@ -15,7 +15,7 @@ class Received:
     """A message to read. Body and properties are decoded on first use and then kept."""
 
     origin = "store"
-    """Where it was read: a broker's store, unless a kind of message says else."""
+    """Where it was read: in a broker's store, unless a subclass says otherwise."""
 
     __slots__ = ("_body", "_body_at", "_data", "_head", "_properties", "offset", "queue", "size")
 

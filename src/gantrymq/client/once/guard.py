@@ -100,11 +100,11 @@ class Once(Generic[Tx]):
         self.transaction_kind: type | None = (
             getattr(store, "transaction_kind", None) if transaction else None
         )
-        """By which a handler's parameter for the transaction is known, where the store says so."""
+        """The class by which a handler's parameter for the transaction is recognized, if known."""
         self._key, self._lease, self._keep = key, lease, keep
         self._group, self._holder = "", ""
         self._working: dict[str, None] = {}
-        """What this member is at now; its claims are renewed."""
+        """The work that this member does now; its claims are renewed."""
         self._keyless: dict[str, None] = {}
         self.suppressed_count = 0
         """Doubles that were acknowledged without running the handler."""

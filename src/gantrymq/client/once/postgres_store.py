@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from gantrymq.base.clock import WallClock
-from gantrymq.client.once.store import TABLE, SharedOpening, WorkState, checked_table, driver
+from gantrymq.client.once.store import TABLE, SharedStore, WorkState, checked_table, driver
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -17,7 +17,7 @@ MAKE_TABLE_LOCK: Final = 0x67616E74
 """Advisory lock under which one member makes the table; PostgreSQL itself lets two collide."""
 
 
-class PostgresStore(SharedOpening):
+class PostgresStore(SharedStore):
     """Give it a connection string, or your own `psycopg_pool.AsyncConnectionPool`.
 
     Leases and retention go by the server's clock, so the members' clocks need not agree.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from gantrymq.base.clock import WallClock
-from gantrymq.client.once.store import SharedOpening, WorkState, driver
+from gantrymq.client.once.store import SharedStore, WorkState, driver
 
 PREFIX: Final = "gantrymq:once"
 _OURS, _DONE, _BUSY = 0, 1, 2
@@ -36,7 +36,7 @@ return 0
 """
 
 
-class RedisStore(SharedOpening):
+class RedisStore(SharedStore):
     """Give it an address (`redis://host:6379/0`), or your own `redis.asyncio.Redis`."""
 
     one_host = False

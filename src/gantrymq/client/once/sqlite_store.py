@@ -4,11 +4,11 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, TypeVar, TypeVarTuple
+from typing import Any, Final, NamedTuple, TypeVar, TypeVarTuple
 
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.offload import Offload, ThreadOffload
-from gantrymq.client.once.store import TABLE, SharedOpening, WorkState, checked_table
+from gantrymq.client.once.store import TABLE, SharedStore, StoreUnusable, WorkState, checked_table
 
 LOCKED_SECONDS_MAX: Final = 30.0
 """How long another process may hold the file before we give up."""
@@ -35,7 +35,14 @@ class SqliteTransaction:
         await self._offload.run(lambda: self._connection.executemany(sql, every))
 
 
-class SqliteStore(SharedOpening):
+class _OpenFile(NamedTuple):
+    """The connection, and the thread that uses it."""
+
+    db: sqlite3.Connection
+    offload: Offload
+
+
+class SqliteStore(SharedStore):
     """One file, one writer at a time: with `transaction=True` handlers run one after another."""
 
     one_host = True
@@ -47,16 +54,28 @@ class SqliteStore(SharedOpening):
         self._own_offload = offload
         self._clock: WallClock = SystemClock()
         self._turn = asyncio.Lock()
-        self._offload: Offload
-        self._db: sqlite3.Connection
+        self._file: _OpenFile | None = None
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        return self._opened.db
+
+    @property
+    def _offload(self) -> Offload:
+        return self._opened.offload
+
+    @property
+    def _opened(self) -> _OpenFile:
+        if self._file is None:
+            raise StoreUnusable(f"{self._path} is not open: a consumer opens it when it starts")
+        return self._file
 
     async def _open(self, clock: WallClock) -> None:
         self._clock = clock
-        self._offload = self._own_offload or ThreadOffload(1)
-        self._db = await self._offload.run(self._connect)
-        await self._patiently(
-            self._db.execute, "PRAGMA journal_mode=WAL"
-        )  # readers never hold up a commit
+        offload = self._own_offload or ThreadOffload(1)
+        self._file = _OpenFile(await offload.run(self._connect), offload)
+        # With a write-ahead log readers never hold up a commit.
+        await self._patiently(self._db.execute, "PRAGMA journal_mode=WAL")
         # A message is acknowledged after its row is committed: a commit must survive a power cut.
         await self._patiently(self._db.execute, "PRAGMA synchronous=FULL")
         if not await self._patiently(self._has_table):

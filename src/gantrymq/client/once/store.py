@@ -36,7 +36,7 @@ class WorkState(Enum):
 
 
 class StoreUnusable(GantryError):
-    """The driver of a store is not installed, or its settings make no sense."""
+    """A store cannot be used: its driver is missing, its settings are wrong, or it is not open."""
 
 
 def checked_table(name: str) -> str:
@@ -98,7 +98,7 @@ class TransactionStore(ClaimStore, Protocol[Tx_co]):
         """Write `done` rows as part of the transaction; only those that were free are OURS."""
 
 
-class SharedOpening:
+class SharedStore:
     """Several consumers may share a store: the first one opens it, the last one closes it."""
 
     def __init__(self) -> None:

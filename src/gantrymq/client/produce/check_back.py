@@ -5,6 +5,7 @@ import inspect
 import logging
 from collections.abc import Callable
 
+from gantrymq.base.background import Background
 from gantrymq.base.errors import GantryError
 from gantrymq.base.plurals import counted
 from gantrymq.client.core.instance import Instance
@@ -54,45 +55,43 @@ def read_question(command: Command) -> tuple[CheckTransactionRequest, Unfinished
     return header, Unfinished(command.body, body_at, head, queue)
 
 
-class Checks:
+class CheckBacks:
     """The check-backs of one producer group: a few run at a time, some wait, more are dropped."""
 
-    def __init__(self, group: str, options: ProducerOptions) -> None:
-        self._group, self._options = group, options
-        self.handler: CheckHandler | None = None
-        self._instance: Instance | None = None
+    def __init__(
+        self,
+        instance: Instance,
+        group: str,
+        options: ProducerOptions,
+        handler: Callable[[], CheckHandler | None],
+        trace: TraceSink | None,
+    ) -> None:
+        self._instance, self._group, self._options = instance, group, options
+        self._handler, self._trace = handler, trace
         self._waiting: asyncio.Queue[Question] = asyncio.Queue(options.check_request_hold_max)
-        self._workers: list[asyncio.Task[None]] = []
-        self._stop_listening: Callable[[], None] = lambda: None
+        self._background = Background(f"check-backs of producer group {group}")
+        self._has_workers = False
         self._said_missing = False
-        self.trace: TraceSink | None = None
-
-    def listen(self, instance: Instance) -> None:
-        self._instance = instance
         self._stop_listening = instance.on_request(RequestCode.CHECK_TRANSACTION_STATE, self._asked)
 
-    async def stop(self) -> None:
+    async def close(self) -> None:
+        """Answer no more check-backs."""
         self._stop_listening()
-        workers = [task for task in self._workers if task is not asyncio.current_task()]
-        for task in workers:
-            task.cancel()
-        if workers:
-            await asyncio.wait(workers)
-        self._workers.clear()
+        await self._background.close()
 
     async def _asked(self, connection: Connection, command: Command) -> Command | None:
         """Queue a check-back; None passes it on to another producer of this client."""
         header, message = read_question(command)
         if message.properties.get(properties.PRODUCER_GROUP) != self._group:
             return None
-        if self.handler is None:
+        if self._handler() is None:
             self._say_missing(message)
             self._answer((connection, header, message), Decision.UNKNOWN)
             return None
-        assert self._instance is not None
-        if not self._workers:
-            count = self._options.check_thread_max
-            self._workers = [self._instance.spawn(self._work()) for _ in range(count)]
+        if not self._has_workers:
+            self._has_workers = True
+            for _ in range(self._options.check_thread_max):
+                self._background.spawn(self._work())
         try:
             self._waiting.put_nowait((connection, header, message))
         except asyncio.QueueFull:
@@ -126,14 +125,14 @@ class Checks:
             self._answer(question, decision, remark)
 
     async def _decide(self, message: Unfinished) -> Decision:
-        assert self.handler is not None
-        value = self.handler(message)
+        handler = self._handler()
+        assert handler is not None
+        value = handler(message)
         return decision_of(await value if inspect.isawaitable(value) else value)
 
     def _answer(self, question: Question, decision: Decision, remark: str = "") -> None:
         """Send the decision to the broker that asked, for the copy that it asked about."""
         connection, asked, message = question
-        assert self._instance is not None
         header = EndTransactionRequest(
             topic=message.queue.topic,
             producer_group=self._group,
@@ -159,8 +158,8 @@ class Checks:
         for hook in self._instance.hooks:
             hook.before_request(connection.address, command)
         connection.oneway(command)
-        if self.trace is not None:
-            self.trace.transaction_ended(
+        if self._trace is not None:
+            self._trace.transaction_ended(
                 message,
                 message.msg_id,
                 asked.transaction_id or "",

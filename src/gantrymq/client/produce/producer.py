@@ -8,6 +8,7 @@ import asyncio
 import os
 import random
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final, cast
 
 from gantrymq.base import arguments
@@ -16,8 +17,9 @@ from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network
 from gantrymq.base.plurals import counted
 from gantrymq.client.core.errors import WindowFull
+from gantrymq.client.core.identity import MessageIds
 from gantrymq.client.core.instance import Hook, Instance
-from gantrymq.client.core.lifecycle import ClientPorts, Lifecycle
+from gantrymq.client.core.lifecycle import ClientPorts, Lifecycle, RunningPart
 from gantrymq.client.core.options import (
     ClientOptions,
     ProducerOptions,
@@ -28,7 +30,7 @@ from gantrymq.client.core.options import (
 from gantrymq.client.core.requests import Reply
 from gantrymq.client.core.routes import publish_queues
 from gantrymq.client.messages.received import Received
-from gantrymq.client.produce.check_back import CheckHandler, Checks
+from gantrymq.client.produce.check_back import CheckBacks, CheckHandler
 from gantrymq.client.produce.recall import RecallResult, recall_message
 from gantrymq.client.produce.request_reply import answer, ask
 from gantrymq.client.produce.transactions import (
@@ -41,14 +43,17 @@ from gantrymq.client.produce.transactions import (
     half_of,
     run_transaction,
 )
-from gantrymq.client.sending.pending_sends import Pending, PendingSends, Selector
+from gantrymq.client.sending.pending_send import PendingSend, Selector
+from gantrymq.client.sending.pending_sends import PendingSends
+from gantrymq.client.sending.send_policy import retry_codes
 from gantrymq.client.sending.send_request import (
     PreparedMessage,
     check_topic,
     prepare,
     prepare_batch,
 )
-from gantrymq.client.tracing import Tracing
+from gantrymq.client.sending.send_window import SendWindow
+from gantrymq.client.tracing import TraceWriter
 from gantrymq.model import Message, NameRefused, Queue, SendResult, check_group_name
 
 REFUSED_GROUP: Final = "DEFAULT_PRODUCER"
@@ -63,7 +68,21 @@ def check_producer_group(group: str) -> str:
     return check_group_name(group)
 
 
-class Producer(Lifecycle):
+@dataclass(slots=True, eq=False)
+class _Running(RunningPart):
+    """What a started producer sends with."""
+
+    pid: int
+    """The process that started it."""
+    loop: asyncio.AbstractEventLoop
+    ids: MessageIds
+    sends: PendingSends
+    window: SendWindow
+    ends: Ends
+    checks: CheckBacks
+
+
+class Producer(Lifecycle[_Running]):
     """Sends messages of one producer group. Any number of tasks may use it at once."""
 
     def __init__(
@@ -83,42 +102,47 @@ class Producer(Lifecycle):
         self.options = chosen(ProducerOptions, options)
         ports = ClientPorts(network, clock, rng)
         super().__init__("the producer", with_namesrv(client, namesrv), ports, hooks)
-        self._sends: PendingSends
         self._trace = check_trace(trace)
-        self.tracing: Tracing | None = None
-        """What it writes down about its sends; None: nothing."""
-        self._pid = os.getpid()
+        self.tracing: TraceWriter | None = None
+        """The writer of the trace of its sends; None before the start, or without `trace`."""
         self._checked_topics: set[str] = set()
-        self._checks = Checks(self.group, self.options)
-        self._ends: Ends | None = None
+        self._check_handler: CheckHandler | None = None
+        self._retry_codes = retry_codes(when_busy=self.options.retry_when_busy)
+        self._send_seconds = self.options.send_timeout_ms / 1000
 
     # life
 
-    async def _open(self, instance: Instance) -> None:
-        instance.register_producer(self.group)
-        self._checks.listen(instance)
-        self._sends = PendingSends(instance, self.group, self.options)
+    async def _open(self, instance: Instance) -> _Running:
+        group, options = self.group, self.options
+        instance.register_producer(group)
         if self._trace:
-            self.tracing = Tracing(instance, self.group, "PRODUCE", self._trace)
-            self._sends.trace = self._checks.trace = self.tracing
-        self._retry_codes = self._sends.retry_codes()
-        self._loop = asyncio.get_running_loop()
-        self._ids = instance.ids
-        self._send_seconds = self.options.send_timeout_ms / 1000
+            self.tracing = TraceWriter(instance, group, "PRODUCE", self._trace)
+        sends = PendingSends(instance, group, options, self.tracing)
+        return _Running(
+            instance,
+            instance.pid,
+            asyncio.get_running_loop(),
+            instance.ids,
+            sends,
+            sends.window,
+            Ends(instance, group),
+            CheckBacks(instance, group, options, lambda: self._check_handler, self.tracing),
+        )
 
-    async def _shut(self) -> None:
+    async def _shut(self, running: _Running) -> None:
         """Wait for pending sends, which have a deadline, and unregister the group."""
-        self._ends = None
-        await self._sends.close()
-        await self._checks.stop()
+        await running.sends.close()
+        await running.checks.close()
         if self.tracing is not None:
             await self.tracing.close()
-        await self._instance.unregister_producer(self.group)
+        await running.instance.unregister_producer(self.group)
 
-    def _usable(self) -> PendingSends:
-        if self._state != "open" or os.getpid() != self._pid:
-            self._check_open()
-        return self._sends
+    def _usable(self) -> _Running:
+        """The running part, like `_running`, but with no call more than each message needs."""
+        running = self._started
+        if running is None or os.getpid() != running.pid:
+            return self._running
+        return running
 
     # sending
 
@@ -135,14 +159,15 @@ class Producer(Lifecycle):
         Without a queue, a selector or a sharding key it tries up to three times, on other brokers,
         after transport errors and retryable answers; `timeout` (s) covers all tries.
         """
-        sends = self._usable()
-        if sends.full:
-            await sends.room()
-        pending = self._pending(sends, self._prepared(message), timeout, 1 + self.options.retries)
+        running = self._usable()
+        if running.window.full:
+            await running.window.room()
+        prepared = self._prepared(running, message)
+        pending = self._pending(running, prepared, timeout, 1 + self.options.retries)
         _fix(pending, message, queue, selector)
-        return await self._send(sends, pending)
+        return await self._send(running.sends, pending)
 
-    async def _send(self, sends: PendingSends, pending: Pending) -> SendResult:
+    async def _send(self, sends: PendingSends, pending: PendingSend) -> SendResult:
         if pending.fixed:
             pending.tries_left = 1  # a retry after a timeout would break the order
         pending.retry_codes = self._retry_codes
@@ -165,12 +190,13 @@ class Producer(Lifecycle):
         `await producer.room()` before the next send, so that memory stays bounded however slow
         the brokers are.
         """
-        sends = self._usable()
-        return self._submit(sends, self._prepared(message), message, queue, selector, timeout)
+        running = self._usable()
+        prepared = self._prepared(running, message)
+        return self._submit(running, prepared, message, queue, selector, timeout)
 
     def _submit(
         self,
-        sends: PendingSends,
+        running: _Running,
         prepared: PreparedMessage,
         message: Message,
         queue: Queue | None = None,
@@ -178,13 +204,14 @@ class Producer(Lifecycle):
         timeout: float | None = None,
         future: asyncio.Future[SendResult] | None = None,
     ) -> asyncio.Future[SendResult]:
-        if sends.full:
+        sends, window = running.sends, running.window
+        if window.full:
             raise WindowFull(
-                f"{counted(sends.count, 'message')} ({counted(sends.bytes, 'byte')}) under way, "
+                f"{counted(window.count, 'message')} ({counted(window.bytes, 'byte')}) under way, "
                 "no room for more: `await producer.room()` before the next submit"
             )
         tries = 1 + self.options.retries_async
-        pending = self._pending(sends, prepared, timeout, tries, future)
+        pending = self._pending(running, prepared, timeout, tries, future)
         future = pending.future
         if queue is not None or selector is not None or message.sharding_key is not None:
             _fix(pending, message, queue, selector)
@@ -195,23 +222,23 @@ class Producer(Lifecycle):
 
     async def room(self) -> None:
         """Wait until `submit` may be called again."""
-        await self._usable().room()
+        await self._usable().window.room()
 
     async def flush(self) -> None:
         """Wait until no send is pending."""
-        await self._usable().idle()
+        await self._usable().window.idle()
 
     async def send_many(self, messages: Iterable[Message]) -> list[SendResult | GantryError]:
         """Submit all, as fast as the window allows; returns for each its result or its error."""
-        sends = self._usable()
+        window = self._usable().window
         futures: list[asyncio.Future[SendResult]] = []
         for number, message in enumerate(messages, 1):
             if number % BURST_MESSAGES == 0:
                 await asyncio.sleep(0)  # let written bytes leave and other tasks run
-            if sends.full:
-                await sends.room()
+            if window.full:
+                await window.room()
             futures.append(self.submit(message))
-        await sends.idle()
+        await window.idle()
         return [await _outcome(future) for future in futures]
 
     async def send_batch(
@@ -225,15 +252,15 @@ class Producer(Lifecycle):
 
         `msg_id` holds the ids separated by commas, `offset` is that of the first message.
         """
-        sends = self._usable()
+        running = self._usable()
         _check_batch(messages)
-        prepared = prepare_batch(messages, self.instance.ids, self.options)
+        prepared = prepare_batch(messages, running.ids, self.options)
         self._check_topic(prepared.topic)
-        if sends.full:
-            await sends.room()
-        pending = self._pending(sends, prepared, timeout, 1 + self.options.retries)
+        if running.window.full:
+            await running.window.room()
+        pending = self._pending(running, prepared, timeout, 1 + self.options.retries)
         pending.queue = queue
-        return await self._send(sends, pending)
+        return await self._send(running.sends, pending)
 
     async def send_oneway(
         self,
@@ -243,10 +270,10 @@ class Producer(Lifecycle):
         selector: Selector | None = None,
     ) -> None:
         """Send without an answer: fast, but it is not known whether the message was stored."""
-        sends = self._usable()
-        pending = self._pending(sends, self._prepared(message), None, 1)
+        running = self._usable()
+        pending = self._pending(running, self._prepared(running, message), None, 1)
         _fix(pending, message, queue, selector)
-        await sends.oneway(pending)
+        await running.sends.oneway(pending)
 
     async def request(
         self,
@@ -277,8 +304,8 @@ class Producer(Lifecycle):
         The handle is `recall_handle` of its send result. The result's `state` says whether the
         message was waiting; raises RecallRefused if its time has passed or the handle is wrong.
         """
-        self._usable()
-        return await recall_message(self.instance, self.group, topic, handle, self.tracing)
+        instance = self._usable().instance
+        return await recall_message(instance, self.group, topic, handle, self.tracing)
 
     # transactions
 
@@ -309,14 +336,15 @@ class Producer(Lifecycle):
 
     def submit_transaction(self, message: Message, local: Local) -> asyncio.Future[Transaction]:
         """Like `submit`, for many at once; `local` is a plain function that does not wait."""
-        sends, submitted = self._usable(), Submitted(Transaction(self, message), local)
-        prepared = half_of(self._prepared(message), self.group, None)
-        self._submit(sends, prepared, message, future=cast("asyncio.Future[SendResult]", submitted))
+        running, submitted = self._usable(), Submitted(Transaction(self, message), local)
+        prepared = half_of(self._prepared(running, message), self.group, None)
+        future = cast("asyncio.Future[SendResult]", submitted)
+        self._submit(running, prepared, message, future=future)
         return submitted.outcome
 
     def check(self, handler: CheckHandler) -> CheckHandler:
         """Register the function that answers check-backs."""
-        self._checks.handler = handler
+        self._check_handler = handler
         return handler
 
     async def send_half(
@@ -329,33 +357,30 @@ class Producer(Lifecycle):
         timeout: float | None = None,
     ) -> SendResult:
         """Send only the half message; the caller must call `end_transaction`."""
-        sends = self._usable()
+        running = self._usable()
         check_message(message, check_after)
-        if sends.full:
-            await sends.room()
-        prepared = half_of(self._prepared(message), self.group, check_after)
-        pending = self._pending(sends, prepared, timeout, 1 + self.options.retries)
+        if running.window.full:
+            await running.window.room()
+        prepared = half_of(self._prepared(running, message), self.group, check_after)
+        pending = self._pending(running, prepared, timeout, 1 + self.options.retries)
         _fix(pending, message, queue, selector)
-        return await self._send(sends, pending)
+        return await self._send(running.sends, pending)
 
     def end_transaction(self, result: SendResult, decision: Decision, remark: str = "") -> None:
         """Send the decision on a half message, one-way; if it is lost the broker checks back."""
-        if self._ends is None:
-            self._ends = Ends(self.instance, self.group)
-        self._ends.send(result, decision, remark)
+        self._usable().ends.send(result, decision, remark)
 
     async def queues(self, topic: str) -> list[Queue]:
         """The writable queues of a topic."""
-        self._usable()
-        return publish_queues(await self.instance.routes.get(topic), topic)
+        return publish_queues(await self._usable().instance.routes.get(topic), topic)
 
-    def _prepared(self, message: Message) -> PreparedMessage:
+    def _prepared(self, running: _Running, message: Message) -> PreparedMessage:
         try:
             if message.topic not in self._checked_topics:
                 self._check_topic(message.topic)
         except AttributeError:
             raise _no_message(message) from None
-        return prepare(message, self._ids, self.options)
+        return prepare(message, running.ids, self.options)
 
     def _check_topic(self, topic: str) -> None:
         check_topic(topic)
@@ -363,16 +388,17 @@ class Producer(Lifecycle):
 
     def _pending(
         self,
-        sends: PendingSends,
+        running: _Running,
         prepared: PreparedMessage,
         timeout: float | None,
         tries: int,
         future: asyncio.Future[SendResult] | None = None,
-    ) -> Pending:
+    ) -> PendingSend:
         if timeout is not None:
             arguments.seconds("timeout", timeout, more_than_none=True)
-        deadline = self._loop.time() + (self._send_seconds if timeout is None else timeout)
-        return Pending(sends, prepared, future or self._loop.create_future(), deadline, tries)
+        loop = running.loop
+        deadline = loop.time() + (self._send_seconds if timeout is None else timeout)
+        return PendingSend(running.sends, prepared, future or loop.create_future(), deadline, tries)
 
 
 def _no_message(value: object) -> GantryError:
@@ -386,7 +412,7 @@ def _check_batch(messages: Iterable[Message]) -> None:
 
 
 def _fix(
-    pending: Pending, message: Message, queue: Queue | None, selector: Selector | None
+    pending: PendingSend, message: Message, queue: Queue | None, selector: Selector | None
 ) -> None:
     if queue is not None:
         arguments.one_of("queue", queue, Queue, "a Queue, as producer.queues(topic) gives them")

@@ -9,8 +9,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Final, NamedTuple, Self, TypeVar
+from typing import Final, NamedTuple, TypeVar
 from zlib import crc32
 
 from gantrymq.base.clock import WallClock
@@ -22,9 +21,9 @@ from gantrymq.client.core.errors import (
     BrokerUnknown,
     ClientError,
     NoNameServer,
-    NotStarted,
 )
-from gantrymq.client.core.instance import Hook, Instance, shared_instance
+from gantrymq.client.core.instance import Hook, Instance
+from gantrymq.client.core.lifecycle import ClientPorts, Lifecycle, RunningPart
 from gantrymq.client.core.options import ClientOptions, with_namesrv
 from gantrymq.model import STAGE_TOPIC, Queue
 from gantrymq.protocol import calls, fastjson
@@ -59,7 +58,7 @@ STORED: Final = (
 BUSY: Final = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE)
 
 MENDABLE: Final = (*TRANSPORT_ERRORS, NoNameServer, BrokerUnknown)
-"""What another try may mend."""
+"""Errors after which a request is repeated."""
 
 T = TypeVar("T")
 Shares = Mapping[str, Sequence[Stretch]]
@@ -83,7 +82,7 @@ class EpochResult(NamedTuple):
     """Whether the epoch was decided before: what was staged this time is not used."""
 
 
-class Publisher:
+class Publisher(Lifecycle[RunningPart]):
     """One writer's epochs. Use it in an `async with` block.
 
     The id names the writer for ever: a restarted writer must have the same id, and two running
@@ -102,35 +101,18 @@ class Publisher:
         clock: WallClock | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        self.writer = writer
-        self._client, self._patience = with_namesrv(client, namesrv), patience
-        self._hooks = tuple(hooks)
-        self._ports = {"network": network, "clock": clock, "rng": rng}
-        self._instance: Instance | None = None
+        self.writer, self._patience = writer, patience
+        ports = ClientPorts(network, clock, rng)
+        super().__init__("the publisher", with_namesrv(client, namesrv), ports, hooks)
         self._addresses: dict[str, str] = {}
         self._able: set[str] = set()
         """Brokers that are known to publish epochs."""
 
-    async def __aenter__(self) -> Self:
-        instance = shared_instance(self._client, hooks=self._hooks, **self._ports)  # type: ignore[arg-type]
-        await instance.start()
-        self._instance = instance
-        return self
+    async def _open(self, instance: Instance) -> RunningPart:
+        return RunningPart(instance)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._instance is not None:
-            await self._instance.close()
-
-    @property
-    def instance(self) -> Instance:
-        if self._instance is None:
-            raise NotStarted("use the publisher in an `async with` block")
-        return self._instance
+    async def _shut(self, running: RunningPart) -> None:
+        """Nothing runs beside the instance."""
 
     # state of the writer
 
@@ -161,8 +143,8 @@ class Publisher:
                     away.append(f"broker {name} does not answer: {answer}")
                 else:
                     raise answer
-            keepers = {state.coordinator for state in found.values() if state} - {""}
-            if not away or (keepers and keepers <= found.keys()):
+            coordinators = {state.coordinator for state in found.values() if state} - {""}
+            if not away or (coordinators and coordinators <= found.keys()):
                 return found
             if loop.time() + pause > give_up:
                 raise ClientError("; ".join(away))
@@ -304,10 +286,13 @@ class Publisher:
         """All brokers publish; the coordinator last, so that it knows the epoch is complete."""
         others = [name for name in decision.shares if name != coordinator]
         await asyncio.gather(
-            *(self._print(name, coordinator, epoch, decision.shares[name]) for name in others)
+            *(
+                self._publish_share(name, coordinator, epoch, decision.shares[name])
+                for name in others
+            )
         )
         own = decision.shares.get(coordinator, [])
-        await self._print(coordinator, coordinator, epoch, own)
+        await self._publish_share(coordinator, coordinator, epoch, own)
 
     async def _prepare(self, broker: str, coordinator: str, epoch: int, share: Share) -> None:
         await self._ask(broker, calls.PREPARE_EPOCH, epoch, coordinator, fastjson.dumps(share))
@@ -319,7 +304,7 @@ class Publisher:
         answer = await self._ask(coordinator, calls.DECIDE_EPOCH, epoch, coordinator, body)
         return fastjson.load_as(answer, EpochDecision)
 
-    async def _print(self, broker: str, coordinator: str, epoch: int, share: Share) -> None:
+    async def _publish_share(self, broker: str, coordinator: str, epoch: int, share: Share) -> None:
         """Ask a broker to publish its share until done; raises when its progress stops."""
         loop, body = asyncio.get_running_loop(), fastjson.dumps(share)
         copied, give_up = -1, loop.time() + self._patience

@@ -38,13 +38,13 @@ from gantrymq.remoting.connection import Connection
 if TYPE_CHECKING:
     from gantrymq.client.core.instance import Instance
     from gantrymq.client.produce.producer import Producer
-    from gantrymq.client.sending.pending_sends import Selector
+    from gantrymq.client.sending.pending_send import Selector
     from gantrymq.model import Queue
 
 log = logging.getLogger(__name__)
 
 END_SECONDS_MAX: Final = 3.0
-"""How long a lost connection may take to come back before the word is left to a question."""
+"""How long a decision waits for a connection; after that the broker's check-back asks for it."""
 
 
 class Decision(Enum):
@@ -109,9 +109,15 @@ class Transaction:
     """One half message and its decision; `async with` sends both."""
 
     __slots__ = (
-        "_check_after", "_producer", "_queue", "_result", "_selector", "_timeout", "decision",
+        "_check_after",
+        "_producer",
+        "_queue",
+        "_result",
+        "_selector",
+        "_timeout",
+        "decision",
         "message",
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -308,9 +314,13 @@ class Ends:
             template = self._templates[key] = self._template(*key)
         msg_id = _json(half.msg_id)
         header = template % (
-            int(half.offset_msg_id[-_HEX_DIGITS_OF_OFFSET:], 16), VERDICTS[decision], msg_id,
-            half.offset, _json(half.transaction_id) if half.transaction_id else msg_id, number,
-        )  # fmt: skip
+            int(half.offset_msg_id[-_HEX_DIGITS_OF_OFFSET:], 16),
+            VERDICTS[decision],
+            msg_id,
+            half.offset,
+            _json(half.transaction_id) if half.transaction_id else msg_id,
+            number,
+        )
         return _prefix(4 + len(header), len(header)) + header
 
     def _template(self, topic: str, broker: str) -> bytes:

@@ -30,6 +30,12 @@ STATUS_BY_CODE: Final = {
 """Codes that mean: the message is stored."""
 
 
+def retry_codes(*, when_busy: bool) -> frozenset[int]:
+    """The answers after which a send is tried again; `when_busy`: after flow control as well."""
+    codes = RETRY_CODES | BUSY_CODES if when_busy else RETRY_CODES
+    return frozenset(int(code) for code in codes)
+
+
 def next_index(
     brokers: Sequence[str],
     cursor: int,

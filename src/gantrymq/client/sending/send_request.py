@@ -211,8 +211,12 @@ class SendFrames:
     def frame(self, prepared: PreparedMessage, opaque: int) -> bytes:
         """The whole request."""
         header = self._templates[prepared.batch] % (
-            prepared.sys_flag, prepared.born_ms, prepared.flag, _json(prepared.properties), opaque,
-        )  # fmt: skip
+            prepared.sys_flag,
+            prepared.born_ms,
+            prepared.flag,
+            _json(prepared.properties),
+            opaque,
+        )
         body = prepared.body
         size = len(header)
         return b"".join((_prefix(4 + size + len(body), size), header, body))
@@ -252,10 +256,15 @@ class BinarySendFrames(SendFrames):
     def __init__(self, group: str, queue: Queue, options: ProducerOptions) -> None:
         super().__init__(group, queue, options)
         shared = {
-            "a": group, "b": queue.topic, "c": options.create_topic_key,
-            "d": str(options.default_topic_queue_nums), "e": str(queue.queue_id), "j": "0",
-            "k": "false", "n": queue.broker_name,
-        }  # fmt: skip
+            "a": group,
+            "b": queue.topic,
+            "c": options.create_topic_key,
+            "d": str(options.default_topic_queue_nums),
+            "e": str(queue.queue_id),
+            "j": "0",
+            "k": "false",
+            "n": queue.broker_name,
+        }
         start = b"".join(_field(name, value) for name, value in shared.items())
         self._fixed = (start + _field("m", "false"), start + _field("m", "true"))
 
@@ -263,11 +272,13 @@ class BinarySendFrames(SendFrames):
         code = RequestCode.SEND_BATCH_MESSAGE if prepared.batch else RequestCode.SEND_MESSAGE_V2
         fields = b"".join(
             (
-                self._fixed[prepared.batch], _field("f", str(prepared.sys_flag)),
-                _field("g", str(prepared.born_ms)), _field("h", str(prepared.flag)),
+                self._fixed[prepared.batch],
+                _field("f", str(prepared.sys_flag)),
+                _field("g", str(prepared.born_ms)),
+                _field("h", str(prepared.flag)),
                 _field("i", prepared.properties),
             )
-        )  # fmt: skip
+        )
         body, size = prepared.body, _BINARY_HEAD.size + len(fields)
         head = _BINARY_HEAD.pack(code, PYTHON, VERSION_4_9_8, opaque, 0, 0, len(fields))
         prefix = _prefix(4 + size + len(body), BINARY_CODEC << 24 | size)

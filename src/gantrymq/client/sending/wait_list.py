@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
 
+from gantrymq.base.background import Background
 from gantrymq.base.errors import GantryError
 from gantrymq.remoting.connection import CallTimeout
 
@@ -30,7 +31,7 @@ class Waitlist(Generic[W]):
     def __init__(self, go: Callable[[W], None], fail: Callable[[W, GantryError], None]) -> None:
         self._go, self._fail = go, fail
         self._waiting: dict[str, list[W]] = {}
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._background = Background("sends that wait")
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -45,9 +46,7 @@ class Waitlist(Generic[W]):
             waiting.append(work)
             return
         self._waiting[key] = [work]
-        task = asyncio.create_task(self._run(key, attempt))
-        self._tasks[task] = None
-        task.add_done_callback(lambda task: self._tasks.pop(task, None))
+        self._background.spawn(self._run(key, attempt))
 
     async def _run(self, key: str, attempt: Callable[[], Awaitable[object]]) -> None:
         error: GantryError | None = None
@@ -82,8 +81,5 @@ class Waitlist(Generic[W]):
         return min((work.deadline for work in waiting), default=now + 1.0) - now
 
     async def close(self) -> None:
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        """Cancel the attempts; work that waits fails."""
+        await self._background.close()

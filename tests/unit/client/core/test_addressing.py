@@ -117,7 +117,7 @@ def test_a_dead_name_server_is_passed_over() -> None:
         world.namesrv = f"127.0.0.1:1;{world.namesrv};127.0.0.1:2"
         async with world.producer() as producer:
             await producer.send(Message("T", "x"))
-            assert producer.instance._namesrv.in_order()[0] == world.namesrv.split(";")[1]
+            assert producer.instance.name_servers.known.in_order()[0] == world.namesrv.split(";")[1]
 
     play(story)
 

@@ -249,7 +249,7 @@ def test_a_slow_broker_cannot_make_memory_grow() -> None:
 
             async def watch() -> None:
                 while True:
-                    seen.append(producer._usable().count)
+                    seen.append(producer._running.window.count)
                     await asyncio.sleep(0.1)
 
             watching = asyncio.create_task(watch())

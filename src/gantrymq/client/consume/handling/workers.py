@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from gantrymq.base.background import Background
 from gantrymq.base.plurals import counted
-from gantrymq.client.consume.queues.handout import Handout, HandoutClosed
+from gantrymq.client.consume.queues.ready_queues import ReadyQueues, ReadyQueuesClosed
 from gantrymq.client.messages.consume_status import ConsumeStatus, finish_by
 from gantrymq.client.messages.delivery import Delivery
 from gantrymq.client.messages.failures import failure_of
@@ -62,20 +63,25 @@ def _is_ours(error: BaseException) -> bool:
 
 
 class Workers:
-    """The tasks that run a handler."""
+    """The tasks that run a consumer's handler; none until it has one."""
 
-    def __init__(self, handout: Handout, work: Work, count: int) -> None:
-        self._handout, self._work = handout, work
-        self._tasks = [asyncio.create_task(self._loop()) for _ in range(count)]
+    def __init__(self, ready: ReadyQueues) -> None:
+        self._ready = ready
+        self._background = Background("a handler")
+        self._tasks: list[asyncio.Task[None]] = []
         self.closers: set[asyncio.Task[Any]] = set()
         """Tasks whose handler, on a thread of its own, closes the consumer."""
 
-    async def _loop(self) -> None:
-        handout, work = self._handout, self._work
+    def start(self, work: Work, count: int) -> None:
+        """Run the handler with up to `count` calls at a time."""
+        self._tasks = [self._background.spawn(self._loop(work)) for _ in range(count)]
+
+    async def _loop(self, work: Work) -> None:
+        ready = self._ready
         while True:
             try:
-                batch = await handout.next(work.batch_max)
-            except HandoutClosed:
+                batch = await ready.next(work.batch_max)
+            except ReadyQueuesClosed:
                 return
             try:
                 await work.run(batch)
@@ -91,8 +97,6 @@ class Workers:
         if not others:
             return
         _, late = await asyncio.wait(others, timeout=grace)
-        for task in late:
-            task.cancel()
         if late:
             log.warning("%s still running at the end: cancelled", counted(len(late), "handler"))
-            await asyncio.wait(late)
+        await self._background.close(closers=self.closers)

@@ -17,10 +17,10 @@ log = logging.getLogger(__name__)
 
 NO_SUBSCRIPTION: Final = "it has no subscription: call subscribe(topic)"
 SUBSCRIBE_SECONDS_MAX: Final = 5.0
-"""How long after its start a consumer may be without a subscription before that is told."""
+"""How long after its start a consumer may be without a subscription before a warning is logged."""
 NOBODY_ANSWERS: Final = "no broker of it answers"
 SILENCE_SECONDS_MAX: Final = 5.0
-"""How long that may last: a broker that hears of a new member for the first time needs a moment."""
+"""How long that may last without a warning: brokers need a moment to learn of a new member."""
 
 
 class NotReady(ClientError):
@@ -35,7 +35,7 @@ class Readiness:
     ) -> None:
         self._group, self._routes = group, routes
         self._topics, self._unknown = topics, unknown
-        self._told: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
         self._silent: dict[str, float] = {}
         self._started = asyncio.get_running_loop().time()
         self._looks = 0
@@ -57,15 +57,15 @@ class Readiness:
         age = now - self._started
         self._silent = {t: self._silent.get(t, now) for t in found if found[t] == NOBODY_ANSWERS}
         for topic, why in found.items():
-            if topic in self._told or (not topic and not waits and age < SUBSCRIBE_SECONDS_MAX):
+            if topic in self._logged or (not topic and not waits and age < SUBSCRIBE_SECONDS_MAX):
                 continue
             if topic in self._silent and now - self._silent[topic] < SILENCE_SECONDS_MAX:
                 continue
-            self._told[topic] = why
+            self._logged[topic] = why
             what = f"cannot read {topic}: {why}" if topic else f"reads nothing: {why}"
             log.warning("consumer group %s %s. It goes on asking", self._group, what)
-        for topic in [topic for topic in self._told if topic not in found]:
-            del self._told[topic]
+        for topic in [topic for topic in self._logged if topic not in found]:
+            del self._logged[topic]
             if topic:
                 log.warning("consumer group %s can read %s now", self._group, topic)
         if not waits:

@@ -19,6 +19,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from gantrymq.base.background import Background
 from gantrymq.base.errors import GantryError
 from gantrymq.client.core.instance import Instance
 from gantrymq.model import Queue, Route
@@ -34,6 +35,9 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS_MIN: Final = 0.1
 """First pause when not everything could be settled; it doubles up to what the step allows."""
+
+Step = Callable[[], Awaitable[float | None]]
+"""Returns None when all is settled, else the longest pause (s) before the next step."""
 
 
 async def members_of(instance: Instance, group: str, route: Route) -> list[str] | None:
@@ -77,44 +81,52 @@ async def my_queues(
     return strategy(instance.client_id, queues, members)
 
 
-class Rebalancing:
+class RebalanceService:
     """Runs a step now, every interval, whenever woken, and soon again while it is unsettled."""
 
-    def __init__(self, step: Callable[[], Awaitable[float | None]], interval: float) -> None:
-        self._step, self._interval = step, interval
+    def __init__(self, instance: Instance, group: str, interval: float) -> None:
+        self._instance, self._group, self._interval = instance, group, interval
         self._woken = asyncio.Event()
+        self._ends: list[Callable[[], None]] = []
 
-    def listen(self, instance: Instance, group: str) -> Callable[[], None]:
-        """Wake when the group's members or a route changes; returns the function that ends this."""
+    def start(self, step: Step, background: Background) -> None:
+        """Run steps, also when the group's members or a route change. A second call does nothing.
 
-        async def members_changed(_: Connection, command: Command) -> Command | None:
-            if command.ext.get("consumerGroup") != group:
-                return None
-            self.wake()
-            return Command(code=0)
+        A broker tells of a change of members by NOTIFY_CONSUMER_IDS_CHANGED (40).
+        """
+        if self._ends:
+            return
+        routes, code = self._instance.routes, RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
+        routes.on_change.append(self.wake)
+        self._ends = [
+            self._instance.on_request(code, self._members_changed),
+            lambda: routes.on_change.remove(self.wake),
+        ]
+        background.spawn(self._run(step))
 
-        forget = instance.on_request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, members_changed)
-        instance.routes.on_change.append(self.wake)
+    def stop(self) -> None:
+        """Listen to changes no more; the steps end with the background they run in."""
+        for end in self._ends:
+            end()
 
-        def stop() -> None:
-            forget()
-            instance.routes.on_change.remove(self.wake)
-
-        return stop
+    async def _members_changed(self, _: Connection, command: Command) -> Command | None:
+        if command.ext.get("consumerGroup") != self._group:
+            return None
+        self.wake()
+        return Command(code=0)
 
     def wake(self) -> None:
         """Run the next step now, not after the interval."""
         self._woken.set()
 
-    async def run(self) -> None:
-        """Loop until cancelled. The step returns None when settled, else the longest pause (s)."""
+    async def _run(self, step: Step) -> None:
         pause = RETRY_SECONDS_MIN
         while True:
             self._woken.clear()
             try:
-                bearable = await self._step()
+                bearable = await step()
             except Exception:
-                log.exception("sharing out queues failed; it is tried again")
+                log.exception("rebalance of %s failed; it is tried again", self._group)
                 bearable = self._interval
             pause = RETRY_SECONDS_MIN if bearable is None else min(pause * 2, bearable)
             wait = self._interval if bearable is None else min(pause, self._interval)

@@ -18,7 +18,7 @@ LEVEL_TIMES: Final = (
 NO_LIMIT: Final = 2**31 - 1
 
 
-def tell_sent_back(
+def log_send_back(
     group: str, message: Received, delay_level: int, retries_max: int, *, sure: bool
 ) -> None:
     """Log a send-back. Without `sure`, the limit is the default, and the group's may differ."""
@@ -41,7 +41,7 @@ def tell_sent_back(
     )
 
 
-def tell_in_place(message: Delivery, retries_max: int | None, pause_seconds: float) -> None:
+def log_retry_in_place(message: Delivery, retries_max: int | None, pause_seconds: float) -> None:
     """Log a retry in place of an ordered queue."""
     which = f"try {message.reconsume_times + 1}"
     which += _limit(NO_LIMIT if retries_max is None else retries_max, sure=True)

@@ -3,7 +3,7 @@
 import logging
 
 from gantrymq.base.errors import GantryError
-from gantrymq.client.consume.membership.retry_log import FIRST_RETRY_LEVEL, tell_sent_back
+from gantrymq.client.consume.membership.retry_log import FIRST_RETRY_LEVEL, log_send_back
 from gantrymq.client.core.heartbeat import INNER_PRODUCER
 from gantrymq.client.core.instance import Instance
 from gantrymq.client.messages.delivery import DEAD_LEVEL, Delivery
@@ -40,7 +40,7 @@ class SendBacks:
                 log.info("%r not sent anew either: %s", message, error)
                 raise refused from error
         limit = self._retries_max
-        tell_sent_back(
+        log_send_back(
             self._group,
             message,
             delay_level,

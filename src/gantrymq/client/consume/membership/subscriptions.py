@@ -28,7 +28,7 @@ TEXT_OPERATORS = frozenset({"CONTAINS", "STARTSWITH", "ENDSWITH"})
 """What RocketMQ has since 5.1.3."""
 
 
-class Subscribing:
+class Subscriptions:
     """The table of subscriptions; brokers get a change by heartbeat before the next pull."""
 
     def __init__(self, group: str, *, retries: bool) -> None:

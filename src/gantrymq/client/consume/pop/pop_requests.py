@@ -65,7 +65,7 @@ class Popped(Received):
     Finish it once, with `ack` or `retry`; `extend` asks for more time, as often as needed.
     """
 
-    __slots__ = ("_keeper", "_tries", "finished", "handle")
+    __slots__ = ("_client", "_tries", "finished", "handle")
 
     def __init__(
         self,
@@ -74,13 +74,13 @@ class Popped(Received):
         head: RecordHead,
         queue: Queue,
         handle: Handle,
-        keeper: "PopClient",
+        client: "PopClient",
         tries: int = 0,
     ) -> None:
         super().__init__(data, body_at, head, queue)
-        self.handle, self._keeper, self._tries = handle, keeper, tries
+        self.handle, self._client, self._tries = handle, client, tries
         self.finished: str | None = None
-        """The verb that finished this loan; None while it is open."""
+        """The verb that finished this delivery; None while it is open."""
 
     @property
     def reconsume_times(self) -> int:
@@ -95,17 +95,17 @@ class Popped(Received):
     async def ack(self) -> None:
         """The work is done: do not deliver it again. An ack that raises may be repeated."""
         with self.finishing("ack"):
-            await self._keeper.ack(self)
+            await self._client.ack(self)
 
     async def extend(self, seconds: float) -> None:
         """Keep it invisible for `seconds` from now."""
         self.check_open()
-        self.handle = await self._keeper.change(self, int(seconds * 1000))
+        self.handle = await self._client.change(self, int(seconds * 1000))
 
     async def retry(self, seconds: float = 0.0) -> None:
         """Deliver it again after `seconds`."""
         with self.finishing("retry"):
-            await self._keeper.change(self, int(seconds * 1000))
+            await self._client.change(self, int(seconds * 1000))
 
     @contextmanager
     def finishing(self, verb: str) -> Iterator[None]:
@@ -318,7 +318,9 @@ class PopClient:
             expect=(ResponseCode.NO_MESSAGE,),
         )
         if found is None:
-            raise LoanOver(f"message {message.msg_id}: {answer.remark or 'no longer lent'}")
+            raise LoanOver(
+                f"message {message.msg_id}: {answer.remark or 'its invisible time is over'}"
+            )
         return handle._replace(
             start=handle.offset,
             pop_ms=found.pop_time,

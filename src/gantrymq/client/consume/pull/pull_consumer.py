@@ -1,43 +1,32 @@
 """The pull consumer: reads any queue at any offset; the caller keeps the progress."""
 
-import logging
-import random
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
 from gantrymq.base.background import Background
-from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import ProtocolError
-from gantrymq.base.network import Network
 from gantrymq.client.consume.membership import queue_offsets
 from gantrymq.client.consume.membership.offset_store import LocalOffsets, OffsetStore, RemoteOffsets
-from gantrymq.client.consume.membership.rebalance import Rebalancing, my_queues
+from gantrymq.client.consume.membership.rebalance import RebalanceService
 from gantrymq.client.consume.membership.send_back import SendBacks
-from gantrymq.client.consume.membership.setup import BROADCASTING, check_group, strategy_named
 from gantrymq.client.consume.membership.subscriptions import SQL, check_sql
+from gantrymq.client.consume.pull.pull_client import PullClient
+from gantrymq.client.consume.pull.registered_topics import QueueListener, RegisteredTopics
 from gantrymq.client.consume.queues.pull_request import PullAnswer, PullStatus, pull_raw
-from gantrymq.client.core.instance import Hook, Instance
-from gantrymq.client.core.lifecycle import ClientPorts, Lifecycle
-from gantrymq.client.core.options import ClientOptions, PullOptions, chosen, with_namesrv
+from gantrymq.client.core.instance import Instance
+from gantrymq.client.core.lifecycle import RunningPart
 from gantrymq.client.messages.delivery import BROKER_LEVEL
 from gantrymq.client.messages.received import Received
 from gantrymq.filter import condition
 from gantrymq.kernel import cut_records
 from gantrymq.model import Queue, Subscription
-from gantrymq.protocol.assignment import Strategy
 from gantrymq.protocol.bodies import ConsumerData
 from gantrymq.protocol.subscription import ALL, subscription
 
-log = logging.getLogger(__name__)
-
 PULL_COUNT = 32
-SHARES_RETRY_SECONDS = 5.0
 CHECKED_MAX = 1_000
 """Conditions remembered as checked."""
-
-QueueListener = Callable[[str, list[Queue], list[Queue]], None]
-"""(topic, all its queues, mine)"""
 
 
 class PullResult(NamedTuple):
@@ -50,7 +39,20 @@ class PullResult(NamedTuple):
     max_offset: int
 
 
-class PullConsumer(Lifecycle):
+@dataclass(slots=True, eq=False)
+class _Running(RunningPart):
+    """What a started pull consumer has."""
+
+    offsets: OffsetStore
+    rebalance: RebalanceService
+    background: Background
+    broker_ids: dict[Queue, int] = field(default_factory=dict)
+    """Which member of a broker it said to pull a queue from next."""
+    checked: set[tuple[str, str]] = field(default_factory=set)
+    """Broker names and SQL conditions that they accepted."""
+
+
+class PullConsumer(PullClient[_Running]):
     """Reads queues at offsets of your choice.
 
     async with PullConsumer("localhost:9876", group="audit") as consumer:
@@ -58,77 +60,42 @@ class PullConsumer(Lifecycle):
             found = await consumer.pull(queue, await consumer.min_offset(queue))
     """
 
-    def __init__(
-        self,
-        namesrv: str | None = None,
-        *,
-        group: str,
-        options: PullOptions | None = None,
-        client: ClientOptions | None = None,
-        strategy: Strategy | None = None,
-        offsets: OffsetStore | None = None,
-        hooks: Sequence[Hook] = (),
-        network: Network | None = None,
-        clock: WallClock | None = None,
-        rng: random.Random | None = None,
-    ) -> None:
-        self.group = check_group(group)
-        self.options = chosen(PullOptions, options)
-        super().__init__(
-            f"pull consumer of {self.group!r}",
-            with_namesrv(client, namesrv),
-            ClientPorts(network, clock, rng),
-            hooks,
-            consumer_group=self.group,
-        )
-        self._strategy = strategy or strategy_named(self.options.allocate_strategy)
-        self._own_offsets = offsets
-        self._listeners: dict[str, list[QueueListener]] = {}
-        self._shares: dict[str, tuple[list[Queue], list[Queue]]] = {}
-        self._broker_ids: dict[Queue, int] = {}
-        self._checked: set[tuple[str, str]] = set()
-        self._offsets: OffsetStore
-        self._rebalancing: Rebalancing
-        self._background = Background(f"pull consumer of {self.group}")
-        self._is_sharing = False
-        self._stop_listening: Callable[[], None]
+    _kind = "pull consumer"
 
     # life
 
-    async def _open(self, instance: Instance) -> None:
-        broadcast = self.options.message_model == BROADCASTING
-        if self._own_offsets is not None:
-            self._offsets = self._own_offsets
-        elif broadcast:
-            self._offsets = LocalOffsets.of(instance, self.group, self.options.offset_dir)
-        else:
-            self._offsets = RemoteOffsets(instance, self.group, skip_young_queues=True)
-        await self._offsets.load()
+    def _prepare(self) -> None:
+        self._topics = RegisteredTopics(
+            self.group, self.options.register_topics, self._strategy, broadcast=self._broadcast
+        )
+
+    async def _open(self, instance: Instance) -> _Running:
+        offsets = self._own_offsets or self._offset_store(instance)
+        await offsets.load()
         instance.register_consumer(self.group, self._consumer_data)
-        self._rebalancing = Rebalancing(self._share_out, self.options.rebalance_interval_ms / 1000)
-        self._stop_listening = self._rebalancing.listen(instance, self.group)
-        if self._topics:
-            self._share_queues()
+        seconds = self.options.rebalance_interval_ms / 1000
+        rebalance = RebalanceService(instance, self.group, seconds)
+        running = _Running(instance, offsets, rebalance, Background(self._what))
+        if self._topics.names:
+            self._start_rebalance(running)
+        return running
 
-    async def _shut(self) -> None:
+    def _start_rebalance(self, running: _Running) -> None:
+        instance, topics = running.instance, self._topics
+        running.rebalance.start(lambda: topics.rebalance(instance), running.background)
+
+    def _offset_store(self, instance: Instance) -> OffsetStore:
+        if self._broadcast:
+            return LocalOffsets.of(instance, self.group, self.options.offset_dir)
+        return RemoteOffsets(instance, self.group, skip_young_queues=True)
+
+    async def _shut(self, running: _Running) -> None:
         """Leave the group. Commits nothing: that is up to the caller."""
-        self._stop_listening()
-        await self._background.close()
-        await self._instance.unregister_consumer(self.group)
-
-    def _share_queues(self) -> None:
-        """Start the rebalance, once."""
-        if not self._is_sharing:
-            self._is_sharing = True
-            self._background.spawn(self._rebalancing.run())
+        running.rebalance.stop()
+        await running.background.close()
+        await running.instance.unregister_consumer(self.group)
 
     # pulling
-
-    async def queues(self, topic: str) -> list[Queue]:
-        """All readable queues of a topic."""
-        instance = self.instance
-        route = await instance.routes.get(topic)
-        return sorted(instance.routes.subscribe_queues(route, topic))
 
     async def pull(
         self,
@@ -167,11 +134,11 @@ class PullConsumer(Lifecycle):
         suspend: float,
         timeout: float,
     ) -> PullResult:
-        wanted = _expression(queue.topic, tags, sql)
+        wanted, running = _expression(queue.topic, tags, sql), self._running
         if sql is not None:
-            await self._check_sql(queue, wanted)
+            await self._check_sql(running, queue, wanted)
         pulled = await pull_raw(
-            self.instance,
+            running.instance,
             self.group,
             queue,
             offset,
@@ -179,9 +146,9 @@ class PullConsumer(Lifecycle):
             suspend=suspend,
             timeout=timeout,
             subscription=wanted,
-            broker_id=self._broker_ids.get(queue, 0),
+            broker_id=running.broker_ids.get(queue, 0),
         )
-        self._broker_ids[queue] = pulled.broker_id
+        running.broker_ids[queue] = pulled.broker_id
         found = pulled.status is PullStatus.FOUND
         messages = received(pulled.body, queue) if found else []
         if wanted.tags_set:
@@ -190,18 +157,18 @@ class PullConsumer(Lifecycle):
             pulled.status, messages, pulled.next_offset, pulled.min_offset, pulled.max_offset
         )
 
-    async def _check_sql(self, queue: Queue, wanted: Subscription) -> None:
+    async def _check_sql(self, running: _Running, queue: Queue, wanted: Subscription) -> None:
         """Ask the broker, before the first pull with an SQL condition, whether it accepts it."""
-        key = queue.broker_name, wanted.sub_string
-        if key in self._checked:
+        key, checked = (queue.broker_name, wanted.sub_string), running.checked
+        if key in checked:
             return
-        instance = self.instance
+        instance = running.instance
         await instance.routes.get(queue.topic)
         address = instance.routes.address_of(queue.broker_name, 0, any_id=True)
         await check_sql(instance, self.group, address, wanted)
-        if len(self._checked) >= CHECKED_MAX:
-            self._checked.clear()
-        self._checked.add(key)
+        if len(checked) >= CHECKED_MAX:
+            checked.clear()
+        checked.add(key)
 
     async def pull_raw(
         self,
@@ -240,13 +207,11 @@ class PullConsumer(Lifecycle):
 
     async def committed(self, queue: Queue) -> int | None:
         """The group's stored progress; None when there is none."""
-        self._check_open()
-        return await self._offsets.read(queue)
+        return await self._running.offsets.read(queue)
 
     async def commit(self, queue: Queue, offset: int) -> None:
         """Store the group's progress: the offset of the next message to read."""
-        self._check_open()
-        await self._offsets.store({queue: offset}, wait=True)
+        await self._running.offsets.store({queue: offset}, wait=True)
 
     async def send_back(self, message: Received, delay_level: int = BROKER_LEVEL) -> None:
         """Send a message back for a retry by the group; level -1 sends it to the dead letters."""
@@ -256,39 +221,14 @@ class PullConsumer(Lifecycle):
 
     def on_queues_changed(self, topic: str, listener: QueueListener) -> None:
         """Call `listener` when the topic's queues or this member's assignment change."""
-        self._listeners.setdefault(topic, []).append(listener)
-        self._shares.pop(topic, None)
-        if self._state == "open":
-            self._rebalancing.wake()
-            self._share_queues()
-
-    @property
-    def _topics(self) -> list[str]:
-        return list(dict.fromkeys([*self.options.register_topics, *self._listeners]))
+        self._topics.listen(topic, listener)
+        if self._started is not None:
+            self._start_rebalance(self._started)
+            self._started.rebalance.wake()
 
     def share(self, topic: str) -> list[Queue]:
         """This member's queues of a registered topic, from the last rebalance."""
-        return list(self._shares.get(topic, ([], []))[1])
-
-    async def _share_out(self) -> float | None:
-        settled = True
-        for topic in self._topics:
-            everything = await self._shares_of(topic, broadcast=True)
-            await self._instance.heartbeats.send_new()
-            broadcast = self.options.message_model == BROADCASTING
-            mine = await self._shares_of(topic, broadcast=broadcast)
-            if everything is None or mine is None:
-                settled = False
-            elif self._shares.get(topic) != (everything, mine):
-                self._shares[topic] = (everything, mine)
-                for listener in list(self._listeners.get(topic, [])):
-                    listener(topic, list(everything), list(mine))
-        return None if settled else SHARES_RETRY_SECONDS
-
-    async def _shares_of(self, topic: str, *, broadcast: bool) -> list[Queue] | None:
-        return await my_queues(
-            self._instance, self.group, topic, self._strategy, broadcast=broadcast
-        )
+        return self._topics.share(topic)
 
     def _consumer_data(self) -> ConsumerData:
         return ConsumerData(
@@ -296,7 +236,7 @@ class PullConsumer(Lifecycle):
             consume_type="CONSUME_ACTIVELY",
             group_name=self.group,
             message_model=self.options.message_model,
-            subscription_data_set=[subscription(topic, ALL) for topic in self._topics],
+            subscription_data_set=[subscription(topic, ALL) for topic in self._topics.names],
         )
 
 

@@ -7,9 +7,9 @@ from typing import Final
 
 from gantrymq.base.errors import GantryError
 from gantrymq.base.plurals import counted
-from gantrymq.client.consume.membership.retry_log import tell_in_place
-from gantrymq.client.consume.queues.handout import Handout
+from gantrymq.client.consume.membership.retry_log import log_retry_in_place
 from gantrymq.client.consume.queues.process_queue import ProcessQueue, SendBack
+from gantrymq.client.consume.queues.ready_queues import ReadyQueues
 from gantrymq.client.messages.delivery import DEAD_LEVEL, Delivery
 from gantrymq.client.messages.failures import Failure
 from gantrymq.model import Queue
@@ -27,16 +27,16 @@ class OrderedProcessQueue(ProcessQueue):
         self,
         queue: Queue,
         start: int,
-        handout: Handout,
+        ready: ReadyQueues,
         send_back: SendBack | None,
         *,
         retries_max: int | None,
         pause_seconds: float,
-        hangs: Callable[[], bool] | None = None,
+        connected: Callable[[], bool] | None = None,
     ) -> None:
-        super().__init__(queue, start, handout, send_back)
-        self._hangs = hangs
-        """Whether the connection that the lock hangs on is there; None: no lock is needed."""
+        super().__init__(queue, start, ready, send_back)
+        self._connected = connected
+        """Whether the connection is open on which the lock was granted; None: no lock is needed."""
         self._retries_max, self._pause_seconds = retries_max, pause_seconds
         self._out = 0
         self._failed: list[Delivery] = []
@@ -47,14 +47,14 @@ class OrderedProcessQueue(ProcessQueue):
 
     def is_locked(self, now: float) -> bool:
         """Whether the lock is still valid; without it the queue hands out nothing."""
-        if self._hangs is None:
+        if self._connected is None:
             return True
-        return now - self.locked_at < LOCK_SECONDS_MAX and self._hangs()
+        return now - self.locked_at < LOCK_SECONDS_MAX and self._connected()
 
     def relocked(self) -> None:
         """The broker has renewed the lock."""
         self.locked_at = self._loop.time()
-        self._handout.offer(self)
+        self._ready.offer(self)
 
     def offers(self, now: float) -> bool:
         free = not self._out and now >= self._paused_until
@@ -84,7 +84,7 @@ class OrderedProcessQueue(ProcessQueue):
         limit = self._retries_max
         exhausted = limit is not None and message.reconsume_times >= limit
         if delay_level != DEAD_LEVEL and not exhausted:
-            tell_in_place(message, limit, self._pause_seconds)
+            log_retry_in_place(message, limit, self._pause_seconds)
             self._failed.append(message)
             self._one_back()
         elif self._send_back is None:
@@ -129,7 +129,7 @@ class OrderedProcessQueue(ProcessQueue):
             self._paused_until = self._loop.time() + self._pause_seconds
             self._loop.call_later(self._pause_seconds, self._go_on)
         else:
-            self._handout.offer(self)
+            self._ready.offer(self)
 
     def _put_back(self, failed: Iterable[Delivery]) -> None:
         for message in sorted(failed, key=lambda message: message.offset, reverse=True):
@@ -140,7 +140,7 @@ class OrderedProcessQueue(ProcessQueue):
     def _go_on(self) -> None:
         self._paused_until = 0.0
         if not self.dropped:
-            self._handout.offer(self)
+            self._ready.offer(self)
 
     async def drain(self, seconds: float) -> bool:
         try:

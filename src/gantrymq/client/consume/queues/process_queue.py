@@ -9,7 +9,7 @@ from typing import Final
 from gantrymq.base.errors import GantryError
 from gantrymq.client.consume.membership.consume_stats import TopicStats
 from gantrymq.client.consume.queue_progress import QueueProgress
-from gantrymq.client.consume.queues.handout import Handout
+from gantrymq.client.consume.queues.ready_queues import ReadyQueues
 from gantrymq.client.core.errors import Closed
 from gantrymq.client.messages.delivery import Delivery
 from gantrymq.model import Queue
@@ -17,9 +17,9 @@ from gantrymq.model import Queue
 log = logging.getLogger(__name__)
 
 REDELIVER_SECONDS: Final = 5.0
-"""When a message could not be sent back to a broker it is tried again here, after this."""
+"""Pause before a message that could not be sent back is handed out again by this member."""
 EXPIRED_LEVEL: Final = 3
-"""Delay level (10 s) of a message whose holder never finished it."""
+"""Delay level (10 s) of a message that was not finished in time."""
 
 SendBack = Callable[[Delivery, int], Awaitable[None]]
 
@@ -27,18 +27,18 @@ SendBack = Callable[[Delivery, int], Awaitable[None]]
 class ProcessQueue:
     """The process queue of a concurrent consumer: hands messages out as they come."""
 
-    def __init__(self, queue: Queue, start: int, handout: Handout, send_back: SendBack | None):
+    def __init__(self, queue: Queue, start: int, ready: ReadyQueues, send_back: SendBack | None):
         self._loop = asyncio.get_running_loop()
-        self._handout, self._send_back = handout, send_back
+        self._ready, self._send_back = ready, send_back
         self.queue = queue
         self.progress: QueueProgress[Delivery] = QueueProgress(start)
         self.waiting: deque[Delivery] = deque()
         self.queued = False
         self.dropped = False
-        """The queue is somebody else's now: whatever is still out no longer counts."""
+        """The member gave the queue up: results of messages that are out are ignored."""
         self.closed = False
         self.paused = False
-        """Held by the user: neither pulled nor handed out."""
+        """Paused by the user: neither pulled nor handed out."""
         self.broker_id = 0
         """Which member of the broker to pull from, as the broker suggested."""
         self.last_pull = self._loop.time()
@@ -56,7 +56,7 @@ class ProcessQueue:
         for message in messages:
             if self.progress.take(message.offset, message, message.size):
                 self.waiting.append(message)
-        self._handout.offer(self)
+        self._ready.offer(self)
 
     def offers(self, now: float) -> bool:
         return bool(self.waiting) and not self.paused
@@ -108,7 +108,7 @@ class ProcessQueue:
             again = message.again()
             self.progress.replace(message.offset, again)
             self.waiting.appendleft(again)
-            self._handout.offer(self)
+            self._ready.offer(self)
 
     def finish(self, message: Delivery) -> None:
         progress = self.progress
@@ -129,7 +129,7 @@ class ProcessQueue:
     def resume(self) -> None:
         """End a pause."""
         self.paused = False
-        self._handout.offer(self)
+        self._ready.offer(self)
 
     # giving the queue up
 

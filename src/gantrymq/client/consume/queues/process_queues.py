@@ -11,11 +11,11 @@ from gantrymq.client.consume.membership.offset_store import OffsetStore
 from gantrymq.client.consume.membership.queue_offsets import start_offset
 from gantrymq.client.consume.membership.rebalance import my_queues
 from gantrymq.client.consume.membership.setup import Setup
-from gantrymq.client.consume.queues.handout import Handout
 from gantrymq.client.consume.queues.ordered_queue import LOCK_SECONDS_MAX, OrderedProcessQueue
 from gantrymq.client.consume.queues.process_queue import ProcessQueue, SendBack
 from gantrymq.client.consume.queues.pull_loop import PullLoop
 from gantrymq.client.consume.queues.queue_locks import QueueLocks
+from gantrymq.client.consume.queues.ready_queues import ReadyQueues
 from gantrymq.client.core.consumer_errors import QueueNotAssigned
 from gantrymq.client.messages.failures import because
 from gantrymq.model import Queue
@@ -43,7 +43,7 @@ class ProcessQueues:
     def __init__(
         self,
         setup: Setup,
-        handout: Handout,
+        ready: ReadyQueues,
         offsets: OffsetStore,
         send_back: SendBack | None,
         *,
@@ -54,7 +54,7 @@ class ProcessQueues:
         total_max: int | None = None,
         commits: bool = True,
     ) -> None:
-        self._setup, self._handout, self._offsets = setup, handout, offsets
+        self._setup, self._ready, self._offsets = setup, ready, offsets
         self._send_back, self._retries_max = send_back, retries_max
         self._spawn, self._wake = spawn, wake
         self._locks = QueueLocks(setup.instance, setup.group)
@@ -63,14 +63,14 @@ class ProcessQueues:
         """Whether progress is stored without being asked for."""
         self._stopping = False
         self._pull_loop = PullLoop(
-            setup, handout, self._on_moved, self._on_unlocked, self._is_crowded
+            setup, ready, self._on_moved, self._on_unlocked, self._is_crowded
         )
         self._loop = asyncio.get_running_loop()
         self._leaving: dict[Queue, None] = {}
         self._moved_at: dict[Queue, float] = {}
         self._finished: dict[Queue, int] = {}
         self.held: dict[Queue, ProcessQueue] = {}
-        self.paused: dict[Queue, None] = {}
+        self._paused: dict[Queue, None] = {}
         self.unknown: dict[str, None] = {}
         """Topics whose queues could not be found out at the last look."""
         self.stats = ConsumeStats()
@@ -157,14 +157,14 @@ class ProcessQueues:
         except GantryError as error:
             log.warning("%s not taken: %s", queue, error)
             return False
-        if queue in self.held or self._unwanted(queue) or self._handout.closed:
+        if queue in self.held or self._unwanted(queue) or self._ready.closed:
             return True
         self._hold(queue, max(start, self._finished.pop(queue, start)))
         return True
 
     def _hold(self, queue: Queue, start: int) -> None:
         process_queue = self._make(queue, start)
-        process_queue.paused = queue in self.paused
+        process_queue.paused = queue in self._paused
         process_queue.stats = self.stats.of(queue.topic)
         self.held[queue] = process_queue
         process_queue.pulls = self._spawn(self._pull_loop.run(process_queue))
@@ -180,15 +180,15 @@ class ProcessQueues:
 
     def _make(self, queue: Queue, start: int) -> ProcessQueue:
         if not self._setup.ordered:
-            return ProcessQueue(queue, start, self._handout, self._send_back)
+            return ProcessQueue(queue, start, self._ready, self._send_back)
         return OrderedProcessQueue(
             queue,
             start,
-            self._handout,
+            self._ready,
             self._send_back,
             retries_max=self._retries_max,
             pause_seconds=self._setup.options.suspend_queue_ms / 1000,
-            hangs=None if self._setup.broadcast else lambda: self._locks.hangs(queue),
+            connected=None if self._setup.broadcast else lambda: self._locks.has_connection(queue),
         )
 
     # giving up
@@ -334,6 +334,20 @@ class ProcessQueues:
         process_queues = list(self.held.values())
         await asyncio.gather(*(self.give_up(process_queue) for process_queue in process_queues))
         close_all(process_queues)
+
+    def pause(self, queues: Iterable[Queue]) -> None:
+        """Neither pull nor hand out messages of these queues, also when they are taken later."""
+        for queue in queues:
+            self._paused[queue] = None
+            if queue in self.held:
+                self.held[queue].paused = True
+
+    def resume(self, queues: Iterable[Queue]) -> None:
+        """End the pause of these queues."""
+        for queue in queues:
+            self._paused.pop(queue, None)
+            if queue in self.held:
+                self.held[queue].resume()
 
     def stop_pulls(self) -> None:
         """Stop pulling; messages that are out can still finish: queues are held until `close`."""

@@ -27,10 +27,10 @@ from typing import Final
 from gantrymq.base.errors import GantryError
 from gantrymq.client.consume.flow_control import hold_reason
 from gantrymq.client.consume.membership.setup import Setup
-from gantrymq.client.consume.queues.handout import Handout
 from gantrymq.client.consume.queues.ordered_queue import OrderedProcessQueue
 from gantrymq.client.consume.queues.process_queue import ProcessQueue
 from gantrymq.client.consume.queues.pull_request import PullAnswer, PullStatus, pull_raw
+from gantrymq.client.consume.queues.ready_queues import ReadyQueues
 from gantrymq.client.core.errors import TRANSPORT_ERRORS, BrokerRefused
 from gantrymq.client.messages.delivery import Delivery
 from gantrymq.kernel import cut_records
@@ -42,18 +42,18 @@ log = logging.getLogger(__name__)
 ERROR_SECONDS: Final = 3.0
 BUSY_SECONDS: Final = 0.02
 HELD_SECONDS: Final = 1.0
-"""Pause while the consumer is held."""
+"""Pause between two looks at a queue or a consumer that is paused."""
 FULL_SECONDS: Final = 0.05
 """Longest pause while a queue has too many unfinished messages."""
 
 _BUSY_CODES = (ResponseCode.SYSTEM_BUSY, ResponseCode.FLOW_CONTROL)
-_STRANGER_CODES = (
+_UNKNOWN_MEMBER_CODES = (
     ResponseCode.SUBSCRIPTION_NOT_EXIST,
     ResponseCode.SUBSCRIPTION_NOT_LATEST,
     ResponseCode.FILTER_DATA_NOT_EXIST,
     ResponseCode.FILTER_DATA_NOT_LATEST,
 )
-"""The broker does not know us (any more): a heartbeat helps."""
+"""The broker does not know this member or its subscription: a heartbeat tells it."""
 
 OnMoved = Callable[[ProcessQueue, int], None]
 
@@ -64,12 +64,12 @@ class PullLoop:
     def __init__(
         self,
         setup: Setup,
-        handout: Handout,
+        ready: ReadyQueues,
         on_moved: OnMoved,
         on_unlocked: Callable[[ProcessQueue], None],
         crowded: Callable[[], bool],
     ) -> None:
-        self._setup, self._handout = setup, handout
+        self._setup, self._ready = setup, ready
         self._on_moved, self._on_unlocked, self._crowded = on_moved, on_unlocked, crowded
         self._limits = setup.flow_limits
         self._loop = asyncio.get_running_loop()
@@ -92,7 +92,7 @@ class PullLoop:
         if isinstance(process_queue, OrderedProcessQueue) and not process_queue.is_locked(now):
             self._on_unlocked(process_queue)
             return 0.0
-        if process_queue.paused or self._handout.held:
+        if process_queue.paused or self._ready.held:
             return HELD_SECONDS
         if self._crowded() or hold_reason(self._limits, process_queue.progress) is not None:
             await self._wait_for_room(process_queue)
@@ -104,7 +104,7 @@ class PullLoop:
         except GantryError as error:
             log.warning("pull of %s: %s; again in %g s", process_queue.queue, error, ERROR_SECONDS)
             if isinstance(error, TRANSPORT_ERRORS):
-                await self._look_around(process_queue.queue)
+                await self._refresh_route(process_queue.queue)
             return ERROR_SECONDS
         if process_queue.dropped:
             return 0.0
@@ -144,11 +144,11 @@ class PullLoop:
         if error.code in _BUSY_CODES:
             return BUSY_SECONDS
         log.warning("pull of %s: %s; again in %g s", queue, error, ERROR_SECONDS)
-        if error.code in _STRANGER_CODES:
+        if error.code in _UNKNOWN_MEMBER_CODES:
             await self._setup.instance.heartbeat_now()
         return ERROR_SECONDS
 
-    async def _look_around(self, queue: Queue) -> None:
+    async def _refresh_route(self, queue: Queue) -> None:
         """Refresh the route: the broker may have moved, or only its slave may answer."""
         instance = self._setup.instance
         try:

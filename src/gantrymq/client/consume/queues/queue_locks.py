@@ -47,18 +47,18 @@ class QueueLocks:
             log.info("locks of %s at %s not known: %s", self._group, broker_name, error)
             return {}
         for queue in held:
-            self._granted_on[queue] = self._line(queue)
+            self._granted_on[queue] = self._connection(queue)
         return {queue: queue in held for queue in queues}
 
-    def hangs(self, queue: Queue) -> bool:
+    def has_connection(self, queue: Queue) -> bool:
         """Whether the connection on which the lock was granted is still open.
 
         When it is lost the broker soon gives the lock to another member.
         """
-        line = self._line(queue)
-        return line is not None and self._granted_on.get(queue) is line
+        connection = self._connection(queue)
+        return connection is not None and self._granted_on.get(queue) is connection
 
-    def _line(self, queue: Queue) -> object | None:
+    def _connection(self, queue: Queue) -> object | None:
         """The open connection to the queue's broker; None without one."""
         try:
             address = self._instance.routes.address_of(queue.broker_name)

@@ -136,7 +136,7 @@ def test_a_brokers_port_is_recognised(
             with pytest.raises(NotReady, match=f"{address} is no name server, .*port 9876"):
                 await consumer.run()
         async with cluster.producer() as producer:
-            producer.instance._namesrv.replace([address])
+            producer.instance.name_servers.known.replace([address])
             with pytest.raises(NoNameServer, match="it answers as a broker does"):
                 await producer.send(Message("U", "x"))
 

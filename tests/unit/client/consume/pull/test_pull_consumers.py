@@ -11,6 +11,7 @@ from gantrymq.client.consume.pull.pull_consumer import PullConsumer, received
 from gantrymq.client.consume.queues.pull_request import PullStatus
 from gantrymq.client.core.consumer_errors import ConsumerMisused, QueueNotAssigned
 from gantrymq.client.core.errors import Closed, NotStarted
+from gantrymq.client.core.instance import _instances
 from gantrymq.client.core.options import PullOptions
 from gantrymq.client.messages.received import Received
 from gantrymq.model import Message, Queue
@@ -364,8 +365,25 @@ def test_a_start_that_fails_leaves_no_connection_behind() -> None:
                 cluster.namesrv, group="g", offsets=Broken(),  # type: ignore[arg-type]
                 network=cluster.network, clock=cluster.clock,
             )  # fmt: skip
+            before = list(_instances.get(asyncio.get_running_loop(), []))
             with pytest.raises(OSError, match="no such disk"):
                 await consumer.start()
-            assert not consumer._instance.is_open
+            assert before == list(_instances.get(asyncio.get_running_loop(), []))
+
+    simulate(story)
+
+
+def test_who_waits_for_queues_is_told_when_the_consumer_closes() -> None:
+    """
+    A lite pull consumer that closes ends `wait_assigned` by Closed; nobody waits for ever.
+    """
+
+    async def story() -> None:
+        async with Cluster(memory=True) as cluster:
+            async with LitePullConsumer(cluster.namesrv, group="g", **ports(cluster)) as consumer:
+                waiting = asyncio.create_task(consumer.wait_assigned())
+                await asyncio.sleep(1)
+            with pytest.raises(Closed):
+                await waiting
 
     simulate(story)

@@ -437,7 +437,7 @@ def test_a_slow_reader_stops_pulling(gantry_sim: Simulate) -> None:
             await asyncio.sleep(30)
             held = max(
                 process_queue.progress.count
-                for process_queue in consumer._process_queues.held.values()
+                for process_queue in consumer._running.process_queues.held.values()
             )
             assert 50 < held <= 50 + 32
             for _ in range(200):

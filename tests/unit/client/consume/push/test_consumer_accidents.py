@@ -65,7 +65,7 @@ def test_a_queue_whose_pulls_ended_is_taken_afresh(gantry_sim: Simulate) -> None
         async with cluster.consumer("g", options=FIRST) as consumer:
             consumer.subscribe("T")
             assert await next_body(consumer) == "1"
-            for process_queue in consumer._process_queues.held.values():
+            for process_queue in consumer._running.process_queues.held.values():
                 assert process_queue.pulls is not None
                 process_queue.pulls.cancel()
             await send(cluster, "2", queue=Q0)

@@ -41,3 +41,20 @@ def test_what_ends_within_the_grace_is_acknowledged(gantry_sim: Simulate, second
 
     gantry_sim(story)
     assert [b"slow"] == done
+
+
+def test_the_loop_over_a_closed_consumer_ends(gantry_sim: Simulate) -> None:
+    """
+    Asking a closed consumer for a message ends the loop, whether it was ever started or not.
+    """
+
+    async def story(cluster: Cluster) -> None:
+        started, never_started = cluster.consumer("g"), cluster.consumer("h")
+        async with started:
+            pass
+        await never_started.close()
+        for consumer in (started, never_started):
+            with pytest.raises(StopAsyncIteration):
+                await anext(consumer)
+
+    gantry_sim(story)

@@ -1,4 +1,4 @@
-"""Hands pulled messages to workers: process queues take turns, waiters are woken in a chain.
+"""Process queues with messages for a handler: they take turns, waiters are woken in a chain.
 
 A waiter that takes messages wakes the next one only if more are there, and only one wake-up is
 under way at a time. With a handler that never awaits, only one worker runs; with a handler that
@@ -17,10 +17,10 @@ TURN_SECONDS_MAX: Final = 0.005
 
 
 class QueueSource(Protocol):
-    """A process queue, as far as the handout uses it."""
+    """A process queue, as far as its turns need it."""
 
     queued: bool
-    """Whether it stands in line already; kept by the handout."""
+    """Whether it stands in line already; kept by ReadyQueues."""
 
     def offers(self, now: float) -> bool:
         """Whether `take` would return a message."""
@@ -29,14 +29,14 @@ class QueueSource(Protocol):
         """Up to `count` messages, oldest first."""
 
 
-class HandoutClosed(Exception):
-    """The handout is closed: no more messages will come."""
+class ReadyQueuesClosed(Exception):
+    """The consumer closes or has failed: no more messages will come."""
 
 
-class Handout:
+class ReadyQueues:
     """The process queues that have messages to hand out, and the workers that wait for them."""
 
-    def __init__(self) -> None:
+    def __init__(self, trace: TraceSink | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._line: deque[QueueSource] = deque()
         self._waiters: deque[asyncio.Future[None]] = deque()
@@ -44,7 +44,7 @@ class Handout:
         self._held_until = 0.0
         self._rested = self._loop.time()
         self.closed = False
-        self.trace: TraceSink | None = None
+        self._trace = trace
 
     def offer(self, source: QueueSource) -> None:
         """Add a process queue that has messages to hand out."""
@@ -81,8 +81,8 @@ class Handout:
                     self._wake_one()
                 for message in found:
                     message.started = now
-                if self.trace is not None:
-                    self.trace.handed_out(found)
+                if self._trace is not None:
+                    self._trace.handed_out(found)
                 return found
         return []
 
@@ -98,7 +98,7 @@ class Handout:
                 return found
             await self._wait()
             self._rested = loop.time()
-        raise HandoutClosed
+        raise ReadyQueuesClosed
 
     async def _wait(self) -> None:
         waiter: asyncio.Future[None] = self._loop.create_future()
@@ -132,7 +132,7 @@ class Handout:
             self._wake_one()
 
     def close(self) -> None:
-        """Close it; every waiter gets HandoutClosed."""
+        """Close it; every waiter gets ReadyQueuesClosed."""
         self.closed = True
         self._line.clear()
         for waiter in self._waiters:

@@ -5,7 +5,7 @@ from collections import deque
 
 import pytest
 
-from gantrymq.client.consume.queues.handout import Handout, HandoutClosed
+from gantrymq.client.consume.queues.ready_queues import ReadyQueues, ReadyQueuesClosed
 from gantrymq.client.messages.delivery import Delivery
 from gantrymq.kernel import cut_records
 from gantrymq.kernel.records import encode_records
@@ -52,10 +52,10 @@ def test_queues_take_turns() -> None:
     """
 
     async def story() -> list[str]:
-        handout = Handout()
+        ready = ReadyQueues()
         for shelf in (Shelf("a", 3), Shelf("b", 1), Shelf("c", 2)):
-            handout.offer(shelf)
-        return [(await handout.next())[0].queue.topic for _ in range(6)]
+            ready.offer(shelf)
+        return [(await ready.next())[0].queue.topic for _ in range(6)]
 
     assert simulate(story) == ["a", "b", "c", "a", "c", "a"]
 
@@ -66,18 +66,18 @@ def test_every_message_goes_to_one_waiter_and_all_waiters_get_work() -> None:
     """
 
     async def story() -> tuple[list[int], int]:
-        handout, seen, busy = Handout(), list[int](), dict[int, None]()
+        ready, seen, busy = ReadyQueues(), list[int](), dict[int, None]()
 
         async def worker(name: int) -> None:
             while True:
-                (message,) = await handout.next()
+                (message,) = await ready.next()
                 busy[name] = None
                 await asyncio.sleep(1)
                 seen.append(message.offset)
 
         tasks = [asyncio.create_task(worker(name)) for name in range(5)]
         await asyncio.sleep(1)
-        handout.offer(Shelf("a", 10))
+        ready.offer(Shelf("a", 10))
         await asyncio.sleep(2.5)
         for task in tasks:
             task.cancel()
@@ -92,11 +92,11 @@ def test_a_waiter_that_is_cancelled_as_it_is_woken_passes_the_message_on() -> No
     """
 
     async def story() -> int:
-        handout = Handout()
-        first = asyncio.create_task(handout.next())
-        second = asyncio.create_task(handout.next())
+        ready = ReadyQueues()
+        first = asyncio.create_task(ready.next())
+        second = asyncio.create_task(ready.next())
         await asyncio.sleep(0)
-        handout.offer(Shelf("a", 1))
+        ready.offer(Shelf("a", 1))
         first.cancel()
         async with asyncio.timeout(1):
             return (await second)[0].offset
@@ -110,8 +110,8 @@ def test_the_loop_gets_its_turn_while_messages_never_end() -> None:
     """
 
     async def story() -> int:
-        handout, turns = Handout(), 0
-        handout.offer(Shelf("a", 20_000))
+        ready, turns = ReadyQueues(), 0
+        ready.offer(Shelf("a", 20_000))
 
         async def tick() -> None:
             nonlocal turns
@@ -121,7 +121,7 @@ def test_the_loop_gets_its_turn_while_messages_never_end() -> None:
 
         ticking = asyncio.create_task(tick())
         for _ in range(20_000):
-            await handout.next()
+            await ready.next()
         ticking.cancel()
         return turns
 
@@ -130,17 +130,17 @@ def test_the_loop_gets_its_turn_while_messages_never_end() -> None:
 
 def test_a_closed_handout_ends_those_who_wait() -> None:
     """
-    `close` ends all waiters, and later calls, with HandoutClosed.
+    `close` ends all waiters, and later calls, with ReadyQueuesClosed.
     """
 
     async def story() -> None:
-        handout = Handout()
-        waiting = asyncio.create_task(handout.next())
+        ready = ReadyQueues()
+        waiting = asyncio.create_task(ready.next())
         await asyncio.sleep(0)
-        handout.close()
-        with pytest.raises(HandoutClosed):
+        ready.close()
+        with pytest.raises(ReadyQueuesClosed):
             await waiting
-        with pytest.raises(HandoutClosed):
-            await handout.next()
+        with pytest.raises(ReadyQueuesClosed):
+            await ready.next()
 
     simulate(story)
