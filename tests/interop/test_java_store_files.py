@@ -10,10 +10,10 @@ import toolchain
 from real import RealCluster
 
 from gantrymq import Admin, Message, Producer, Queue
-from gantrymq.pipelines.audit.audit import Audit, audit_by
 from gantrymq.pipelines.audit.findings import Finding
 from gantrymq.pipelines.audit.rebuilding import rebuild_store
 from gantrymq.pipelines.audit.scope import Scope, Task
+from gantrymq.pipelines.audit.store_audit import Audit, audit_by
 from gantrymq.pipelines.audit.work import audit_task
 from gantrymq.pipelines.common.progress import Silent
 from gantrymq.spark.plan import Range

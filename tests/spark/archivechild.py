@@ -9,7 +9,7 @@ from typing import Any
 from lakekit import Here
 
 from gantrymq.base.clock import SystemClock
-from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, Totals
+from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, ArchiveResult
 from gantrymq.pipelines.archive.work import WorkFailed
 from gantrymq.pipelines.lake import TableError, open_table
 from gantrymq.spark.source.rows import source_options
@@ -24,7 +24,7 @@ served.set_forkserver_preload(
 
 def archive(
     namesrv: str, topic: str, path: Path, form: str = "delta", run: str = "r", **job: Any
-) -> Totals:
+) -> ArchiveResult:
     """One run to the present, in this process."""
     settings = {"nameServer": namesrv, "topic": topic, "patience": "1s"}
     table = open_table(path, form, create=True)

@@ -17,7 +17,7 @@ from gantrymq.base.clock import SystemClock
 from gantrymq.base.time_text import Period
 from gantrymq.model import Queue
 from gantrymq.pipelines.archive.rerun import Replaced, again
-from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, OtherQueue, Totals
+from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, ArchiveResult, OtherQueue
 from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
 from gantrymq.pipelines.lake import Change, Table, open_table, writing
 from gantrymq.pipelines.lake.files import doubled, encoded
@@ -68,7 +68,7 @@ def test_a_run_goes_on_where_the_last_one_ended(
     assert 12 == make("two", form=form, rows_per_commit=4).run().rows
     idle = make("three", form=form).run()
 
-    assert Totals() == idle
+    assert ArchiveResult() == idle
     assert numbered([30, 20, 0]) + numbered([5, 0, 7], first=1000) == sorted(
         rows_of(spark, tmp_path / form), key=lambda body: int(body.split(":")[1]) >= 1000
     )

@@ -24,7 +24,7 @@ from gantrymq.base.time_text import Period
 from gantrymq.cli.main import main
 from gantrymq.pipelines.archive import archive_topics
 from gantrymq.pipelines.archive.rerun import GoneFromBroker, again
-from gantrymq.pipelines.archive.run import Archive, ArchiveBehind, ArchiveRequest, Totals
+from gantrymq.pipelines.archive.run import Archive, ArchiveBehind, ArchiveRequest, ArchiveResult
 from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
 from gantrymq.pipelines.archive.watch import Watcher
 from gantrymq.pipelines.lake import Change, CommitConflict, TableError, open_table
@@ -159,7 +159,7 @@ def test_messages_that_retention_took_are_named(
     assert (OffsetSpan(queue, 0, 10), COUNT) == (first, rest.end)
     assert f"messages 10 to {rest.start - 1} of queue 0 of old on broker-a" == text
     assert totals.rows == COUNT - rest.start
-    assert Totals() == archive(cluster.namesrv, queue.topic, tmp_path / "t", run="u")
+    assert ArchiveResult() == archive(cluster.namesrv, queue.topic, tmp_path / "t", run="u")
 
 
 def test_a_new_archive_of_an_old_topic_begins_where_the_topic_does(

@@ -13,7 +13,7 @@ from gantrymq.cli.common.output import ABOVE_0, Row, namesrv_option, output_opti
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
 
 if TYPE_CHECKING:
-    from gantrymq.pipelines.archive.run import ArchiveRequest
+    from gantrymq.pipelines.archive import ArchiveRun
     from gantrymq.pipelines.lake import Table
     from gantrymq.spark.options.points import Point
     from gantrymq.spark.options.source_options import SourceOptions
@@ -63,15 +63,23 @@ class Asked:
         }
         return source_options({name: value for name, value in settings.items() if value})
 
-    def request(self) -> "ArchiveRequest":
-        """What to archive."""
-        from gantrymq.pipelines.archive.run import ArchiveRequest
+    def run(self) -> "ArchiveRun":
+        """What to archive, into which table, and how."""
+        from gantrymq.pipelines.archive import ArchiveRequest, ArchiveRun
 
-        return ArchiveRequest(
+        request = ArchiveRequest(
             options=self.options(),
             start=self._start(),
             allow_gaps=self.allow_gaps,
             rows_per_commit=self.rows_per_commit,
+        )
+        return ArchiveRun(
+            request=request,
+            table=self.table(),
+            follow_seconds=self.trigger if self.follow else None,
+            compact=self.compact,
+            commits_progress=bool(self.group),
+            alarm_hours=self.alarm_hours,
         )
 
     def _start(self) -> "Point":
@@ -183,30 +191,26 @@ def archive(run: Run, check: bool, output: str, **given: Any) -> None:
 
 
 def _archive(asked: Asked, run: Run) -> Row:
-    from gantrymq.pipelines.archive.entry import ArchiveRun, check_source, run_archive
+    from gantrymq.pipelines.archive.entry import check_source, run_archive
     from gantrymq.pipelines.common.running import stopping
 
-    progress, table = run.progress(), asked.table()
-    wanted = ArchiveRun(
-        request=asked.request(),
-        table=table,
-        follow_seconds=asked.trigger if asked.follow else None,
-        compact=asked.compact,
-        commits_progress=bool(asked.group),
-        alarm_hours=asked.alarm_hours,
-    )
-    check_source(wanted.request.options)
+    progress, work = run.progress(), asked.run()
+    check_source(work.request.options)
     with (
         run.session("archive") as spark,
         run.watched(spark, progress),
         stopping() as stop,
     ):
-        totals = run_archive(spark, wanted, progress=progress, stop=stop)
+        result = run_archive(spark, work, progress=progress, stop=stop)
         stop.asked = stop.asked and not asked.follow  # to stop a stream is no accident
     return {
-        "rows": totals.rows, "files": totals.files, "bytes": totals.size,
-        "commits": totals.commits, "gaps": totals.gaps, "table": str(table.root),
-    }  # fmt: skip
+        "rows": result.rows,
+        "files": result.files,
+        "bytes": result.size,
+        "commits": result.commits,
+        "gaps": result.gaps,
+        "table": str(work.table.root),
+    }
 
 
 def _again(asked: Asked, run: Run) -> Row:
@@ -235,7 +239,9 @@ def _check(asked: Asked) -> Row:
     behind = found.behind
     print(behind.text, file=sys.stderr)
     return {
-        "behindRows": behind.rows, "behindHours": round(behind.behind_hours, 2),
+        "behindRows": behind.rows,
+        "behindHours": round(behind.behind_hours, 2),
         "hoursLeft": None if behind.left_hours is None else round(behind.left_hours, 2),
-        "lostRows": found.lost_rows, "alarm": found.alarm,
-    }  # fmt: skip
+        "lostRows": found.lost_rows,
+        "alarm": found.alarm,
+    }

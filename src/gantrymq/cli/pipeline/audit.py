@@ -12,7 +12,7 @@ from gantrymq.cli.common.output import output_option, print_line, print_table
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
 
 if TYPE_CHECKING:
-    from gantrymq.pipelines.audit.audit import Audit
+    from gantrymq.pipelines.audit import Audit
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 PAGE = click.Path(path_type=Path, dir_okay=False)
@@ -53,25 +53,11 @@ def audit(store: Path, rebuilds: bool, report: Path | None, output: str, run: Ru
             )
     progress = run.progress()
     with run.session("audit") as spark, run.watched(spark, progress):
-        from gantrymq.pipelines.audit.audit import audit as check
+        from gantrymq.pipelines.audit import AuditRun, run_audit
 
-        found = check(spark, str(store), progress)
-    if report is not None:
-        from gantrymq.pipelines.audit.page import page
-
-        with run.ending():
-            _write(report, page(found))
+        found = run_audit(spark, AuditRun(store=store, page=report), progress=progress)
     _print(found, output)
     raise SystemExit(0 if found.is_good else WRONG_CODE)
-
-
-def _write(path: Path, text: str) -> None:
-    from gantrymq.base.errors import GantryError
-
-    try:
-        path.write_text(text)
-    except OSError as error:
-        raise GantryError(f"the page cannot be written: {error}") from error
 
 
 def _verdict(wrong: int) -> str:

@@ -14,7 +14,7 @@ from gantrymq.cli.common.output import Row, namesrv_option, output_option, print
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
 
 if TYPE_CHECKING:
-    from gantrymq.pipelines.replay import ReplayRequest, ReplayResult
+    from gantrymq.pipelines.replay import ReplayRequest, ReplayResult, ReplayRun
     from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
 
 
@@ -75,59 +75,53 @@ def replay(run: Run, namesrv: str | None, output: str, **words: Any) -> None:
         address = namesrv or os.environ.get("NAMESRV_ADDR", "")
         if not address:
             raise click.UsageError("--namesrv is missing: the name server's host:port")
-        request = None if words["resume"] else _request(words)
-        _replay(run, address, journal, request, words, output)
+        _replay(run, _work(address, journal, words), words["dry_run"], output)
 
 
-def _replay(
-    run: Run,
-    namesrv: str,
-    journal: "Journal",
-    request: "ReplayRequest | None",
-    words: dict[str, Any],
-    output: str,
-) -> None:
+def _work(namesrv: str, journal: "Journal", words: dict[str, Any]) -> "ReplayRun":
+    from gantrymq.pipelines.replay import ReplayRun
+    from gantrymq.pipelines.replay.request import parse_rate
+
+    return ReplayRun(
+        request=None if words["resume"] else _request(words),
+        resume=words["resume"] or None,
+        namesrv=namesrv,
+        journal=journal,
+        who=_who(),
+        rate=None if words["rate"] is None else parse_rate(words["rate"]),
+        anew=words["anew"],
+        chunk_rows=words["chunk"],
+    )
+
+
+def _replay(run: Run, work: "ReplayRun", dry_run: bool, output: str) -> None:
     from gantrymq.base.clock import SystemClock
     from gantrymq.pipelines.common.running import stopping
-    from gantrymq.pipelines.replay import Replay
-    from gantrymq.pipelines.replay.request import check_request, parse_rate
+    from gantrymq.pipelines.replay import preview_replay, run_replay
+    from gantrymq.pipelines.replay.request import check_request
     from gantrymq.pipelines.replay.run import DONE
 
-    rate = None if words["rate"] is None else parse_rate(words["rate"])
-    if request is None:
-        plan = journal.load(words["resume"])
-        if words["dry_run"]:
-            _show_plan(plan, rate, output, done=journal.done(plan))
+    if work.resume is not None:
+        plan = work.journal.load(work.resume)
+        if dry_run:
+            _show_plan(plan, work.rate, output, done=work.journal.done(plan))
             return
-    else:
-        check_request(request, SystemClock().now_ms())
-        _check_topic(request, namesrv)
+    elif work.request is not None:
+        check_request(work.request, SystemClock().now_ms())
+        _check_topic(work.request, work.namesrv)
     progress = run.progress()
-    with run.session("replay", namesrv=namesrv) as spark:
-        note = "stopping after this chunk; once more to stop now"
-        with stopping(note) as stop:
-            work = Replay(
-                spark,
-                namesrv,
-                journal,
-                who=_who(),
-                progress=progress,
-                stop=stop,
-                chunk_rows=words["chunk"],
-            )
-            if words["dry_run"] and request is not None:
-                with run.watched(spark, progress):
-                    plan = work.preview(request, rate=rate)
-                _show_plan(plan, rate, output)
-                return
+    note = "stopping after this chunk; once more to stop now"
+    with run.session("replay", namesrv=work.namesrv) as spark, stopping(note) as stop:
+        if dry_run:
             with run.watched(spark, progress):
-                if request is not None:
-                    report = work.run(request, rate=rate, anew=words["anew"])
-                else:
-                    report = work.resume(words["resume"], rate=rate)
-            _show(report, output)
-            if report.result == DONE:
-                stop.asked = False  # it came too late to stop anything
+                plan = preview_replay(spark, work, progress=progress)
+            _show_plan(plan, work.rate, output)
+            return
+        with run.watched(spark, progress):
+            result = run_replay(spark, work, progress=progress, stop=stop)
+        _show(result, output)
+        if result.result == DONE:
+            stop.asked = False  # it came too late to stop anything
 
 
 def _check_topic(request: "ReplayRequest", namesrv: str) -> None:
@@ -208,15 +202,15 @@ def _show_plan(plan: "ReplayPlan", rate: int | None, output: str, *, done: int =
     )
 
 
-def _show(report: "ReplayResult", output: str) -> None:
+def _show(result: "ReplayResult", output: str) -> None:
     print_rows(
         [
             {
-                "replay": report.id,
-                "result": report.result,
-                "sent": report.messages,
-                "total": report.total,
-                "seconds": report.seconds,
+                "replay": result.id,
+                "result": result.result,
+                "sent": result.messages,
+                "total": result.total,
+                "seconds": result.seconds,
             }
         ],
         output,

@@ -4,13 +4,16 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gantrymq.cli.common.known import check_archived, check_names, check_stored
 from gantrymq.cli.common.output import namesrv_option
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
+
+if TYPE_CHECKING:
+    from gantrymq.pipelines.report import Report, ReportRequest
 
 STEPS = ("auto", "second", "minute", "hour", "day")
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -77,7 +80,7 @@ def report(
     if namesrv is None and store is None:
         namesrv = os.environ.get("NAMESRV_ADDR") or None
     with run.ending():
-        wanted = _wanted(
+        request = _request(
             topics,
             groups,
             since,
@@ -92,19 +95,11 @@ def report(
         _check_names(topics, groups, archive, store, namesrv)
     progress = run.progress()
     with run.session("report", namesrv=namesrv) as spark, run.watched(spark, progress):
-        from gantrymq.base.clock import SystemClock
-        from gantrymq.pipelines.report.build import build_report
-        from gantrymq.pipelines.report.writing import write
+        from gantrymq.pipelines.report import ReportRun, run_report
 
-        made = build_report(
-            spark,
-            wanted,
-            clock=SystemClock(),
-            history=history or folder / "history",
-            told=progress,
-        )
-        page = write(made, folder)
-    _say(made, page, output)
+        work = ReportRun(request=request, folder=folder, history=history or folder / "history")
+        made = run_report(spark, work, progress=progress)
+    _print(made, output)
     if made.unexplained:
         raise SystemExit(1)
 
@@ -127,7 +122,7 @@ def _check_names(
         asyncio.run(check_names(namesrv, topics=topics, groups=groups))
 
 
-def _wanted(
+def _request(
     topics: tuple[str, ...],
     groups: tuple[str, ...],
     since: str | None,
@@ -135,10 +130,10 @@ def _wanted(
     zone: str | None,
     by: str,
     **places: Any,
-) -> Any:
+) -> "ReportRequest":
     from gantrymq.base.clock import SystemClock
     from gantrymq.base.time_text import find_zone, local_zone, parse_period
-    from gantrymq.pipelines.report.request import ReportRequest
+    from gantrymq.pipelines.report import ReportRequest
     from gantrymq.pipelines.report.steps import STEPS_MS
 
     name = find_zone(zone or local_zone()).key
@@ -150,12 +145,12 @@ def _wanted(
     )
 
 
-def _say(made: Any, page: Path, output: str) -> None:
+def _print(made: "Report", output: str) -> None:
     from gantrymq.pipelines.report.summary import figures, summary, verdict
     from gantrymq.pipelines.report.writing import as_json
 
     if output == "json":
-        sys.stdout.write(as_json({**summary(made), "page": str(page)}))
+        sys.stdout.write(as_json({**summary(made), "page": str(made.page)}))
         return
     _, first, second = verdict(made)
     print(first)
@@ -164,4 +159,4 @@ def _say(made: Any, page: Path, output: str) -> None:
         print(f"{figure.text:>12}  {figure.title}")
     for note in made.notes:
         print(f"note: {note}", file=sys.stderr)
-    print(page)
+    print(made.page)

@@ -2,9 +2,10 @@
 behind an archive is.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from gantrymq.base.clock import SystemClock
@@ -12,16 +13,17 @@ from gantrymq.base.time_text import Period
 from gantrymq.base.tokens import run_token
 from gantrymq.pipelines.archive.follow import Tidy, follow
 from gantrymq.pipelines.archive.rerun import Replaced, again
-from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, Totals
+from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, ArchiveResult
 from gantrymq.pipelines.archive.upkeep import SMALL_MAX
 from gantrymq.pipelines.archive.watch import Watch, Watcher, retention_hours
 from gantrymq.pipelines.common.progress import RunProgress, Silent
 from gantrymq.pipelines.common.running import StopRequest
-from gantrymq.pipelines.lake import Table
+from gantrymq.pipelines.lake import Table, open_table
+from gantrymq.spark.options.points import parse_point
 from gantrymq.spark.options.source_options import SourceOptions
 from gantrymq.spark.plan import Offsets
 from gantrymq.spark.source.progress import StreamProgress
-from gantrymq.spark.source.rows import open_rows
+from gantrymq.spark.source.rows import open_rows, source_options
 
 CommitProgress = Callable[[Offsets], None]
 
@@ -63,24 +65,48 @@ def check_source(options: SourceOptions) -> None:
         rows.bounds()
 
 
+def archive_topics(
+    spark: Any,
+    source: Mapping[str, str],
+    into: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002 - what users call it
+    start: str = "earliest",
+    allow_gaps: bool = False,
+) -> ArchiveResult:
+    """Archive topics up to the present; again and again, it goes on from the table.
+
+    `source` has options of the format "rocketmq" that say what to read: nameServer, topic or
+    subscribePattern, via, storePath, group. With a group the progress is reported to brokers.
+    """
+    options, table = source_options(source), open_table(into, format, create=True)
+    request = ArchiveRequest(
+        options=options, start=parse_point(start, "start"), allow_gaps=allow_gaps
+    )
+    names_group = "group" in {name.lower() for name in source}
+    return run_archive(
+        spark, ArchiveRun(request=request, table=table, commits_progress=names_group)
+    )
+
+
 def run_archive(
     spark: Any,
-    wanted: ArchiveRun,
+    run: ArchiveRun,
     *,
     progress: RunProgress | None = None,
     stop: StopRequest | None = None,
-) -> Totals:
+) -> ArchiveResult:
     """Archive up to the present, or until `stop` is asked for."""
     progress, stop = progress or Silent(), stop or StopRequest()
-    clock, token, options = SystemClock(), run_token(), wanted.request.options
-    with _reporting(options, commits=wanted.commits_progress) as report:
+    clock, token, options = SystemClock(), run_token(), run.request.options
+    with _reporting(options, commits=run.commits_progress) as report:
         watcher = None
-        if wanted.alarm_hours is not None:
-            watcher = _watcher(options, wanted.alarm_hours, progress.note)
+        if run.alarm_hours is not None:
+            watcher = _watcher(options, run.alarm_hours, progress.note)
         archive = Archive(
             spark,
-            wanted.table,
-            wanted.request,
+            run.table,
+            run.request,
             run=token,
             clock=clock,
             progress=progress,
@@ -88,11 +114,11 @@ def run_archive(
             watcher=watcher,
         )
         tidy = Tidy(spark, archive, run=token, clock=clock, say=progress.note)
-        if wanted.follow_seconds is not None:
-            tidying = tidy if wanted.compact else None
-            return follow(archive, stop, wanted.follow_seconds, progress, tidying)
+        if run.follow_seconds is not None:
+            tidying = tidy if run.compact else None
+            return follow(archive, stop, run.follow_seconds, progress, tidying)
         archive.run(stopped=lambda: stop.asked)
-        if wanted.compact and archive.totals.commits and not stop.asked:
+        if run.compact and archive.totals.commits and not stop.asked:
             tidy.compact(SMALL_MAX)
             tidy.sweep()
         return archive.totals

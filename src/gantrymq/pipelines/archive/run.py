@@ -39,7 +39,7 @@ class OtherQueue(GantryError):
 
 
 @dataclass(slots=True)
-class Totals:
+class ArchiveResult:
     """What a run did."""
 
     rows: int = 0
@@ -87,10 +87,10 @@ class Archive:
         self._report, self._watcher = report, watcher
         self._run = run
         self._tasks_max = tasks_of(spark)
-        self.totals = Totals()
+        self.totals = ArchiveResult()
         self._untold: list[str] = []
 
-    def run(self, *, stopped: Callable[[], bool] = lambda: False) -> Totals:
+    def run(self, *, stopped: Callable[[], bool] = lambda: False) -> ArchiveResult:
         """Copy everything up to the present; `stopped` is called between commits."""
         self.catch_up(stopped=stopped, counts=True)
         self._progress.done()

@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from gantrymq.base.clock import WallClock, elapsed_seconds
+from gantrymq.base.clock import SystemClock, WallClock, elapsed_seconds
 from gantrymq.base.plurals import are, counted
 from gantrymq.model import DEAD_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
 from gantrymq.pipelines.common.progress import RunProgress, Silent
@@ -54,6 +54,8 @@ class Report:
     traced: bool = False
     gaps: list[Coverage] = field(default_factory=list)
     """Groups with messages whose fate is not known, because trace is missing."""
+    page: Path | None = None
+    """The path of the page, once it is written."""
 
     def table(self, mart: Mart) -> MartTable:
         return self.tables[mart.name]
@@ -72,30 +74,30 @@ class Report:
 
 def build_report(
     spark: SparkSession,
-    wanted: ReportRequest,
+    request: ReportRequest,
     *,
-    clock: WallClock,
+    clock: WallClock | None = None,
     history: Path | None = None,
-    told: RunProgress | None = None,
+    progress: RunProgress | None = None,
 ) -> Report:
     """Make all tables. The snapshot of progress is added to the history, if there is one."""
-    told = told or Silent()
-    told.start(len(MARTS), "tables")
+    progress, clock = progress or Silent(), clock or SystemClock()
+    progress.start(len(MARTS), "tables")
     began = elapsed_seconds()
-    facts = gather(wanted, clock)
+    facts = gather(request, clock)
     if history is not None:
         group_progress.append(
             history, [each for each in facts.progress if each["brokerOffset"] is not None]
         )
-    if wanted.namesrv is not None:
+    if request.namesrv is not None:
         sleep(max(0.0, SETTLE_SECONDS - (elapsed_seconds() - began)))
-    making = _Making(spark, wanted, facts, told, clock.now_ms())
+    making = _Making(spark, request, facts, progress, clock.now_ms())
     try:
         with _compiled_if_many(spark, facts.rows):
             making.run(group_progress.history(history) if history is not None else facts.progress)
     finally:
         making.release()
-        told.done()
+        progress.done()
     return making.report
 
 
