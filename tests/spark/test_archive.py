@@ -16,12 +16,12 @@ from sparkkit import BROKER, Processes, bodies_of, numbered
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.time_text import Period
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import QueueOffsets
 from gantrymq.pipelines.archive.rerun import Replaced, again
 from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, ArchiveResult, OtherQueue
 from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
 from gantrymq.pipelines.lake import Change, Table, open_table, writing
 from gantrymq.pipelines.lake.files import doubled, encoded
-from gantrymq.spark.plan import Offsets
 from gantrymq.spark.source.rows import source_options
 
 pytestmark = pytest.mark.timeout(240)
@@ -35,7 +35,7 @@ def make(spark: Any, cluster: Processes, topic: str, tmp_path: Path) -> Make:
 
     def made(run: str = "one", *, form: str = "delta", topics: str = "", **job: Any) -> Archive:
         settings = {"nameServer": cluster.namesrv, "topic": topics or topic, "patience": "5s"}
-        reports: list[Offsets] = []
+        reports: list[QueueOffsets] = []
         archive = Archive(
             spark, open_table(tmp_path / form, form, create=True),
             ArchiveRequest(options=source_options(settings), **job),

@@ -22,6 +22,7 @@ from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.time_text import Period
 from gantrymq.cli.main import main
+from gantrymq.model.offset_ranges import QueueOffsets
 from gantrymq.pipelines.archive import archive_topics
 from gantrymq.pipelines.archive.rerun import GoneFromBroker, again
 from gantrymq.pipelines.archive.run import Archive, ArchiveBehind, ArchiveRequest, ArchiveResult
@@ -30,7 +31,6 @@ from gantrymq.pipelines.archive.watch import Watcher
 from gantrymq.pipelines.lake import Change, CommitConflict, TableError, open_table
 from gantrymq.pipelines.lake.files import OffsetSpan, doubled, spans
 from gantrymq.pipelines.lake.table import found_in
-from gantrymq.spark.plan import Offsets
 from gantrymq.spark.source.rows import source_options
 from gantrymq.testing.plugin import GantryCluster
 
@@ -347,7 +347,7 @@ def test_progress_is_reported_after_every_commit(
     """What the broker hears is never ahead of the table."""
     cluster.create_topic(topic, queues=1)
     cluster.fill(topic, [25])
-    heard: list[tuple[Offsets, Offsets]] = []
+    heard: list[tuple[QueueOffsets, QueueOffsets]] = []
     table = open_table(tmp_path / "t", "parquet", create=True)
     options = source_options({"nameServer": cluster.namesrv, "topic": topic})
 

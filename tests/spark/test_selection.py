@@ -10,10 +10,10 @@ from sparkkit import BROKER, Processes
 from gantrymq import Message
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import OffsetRange, QueueOffsets
 from gantrymq.spark.datasource import BatchReader
 from gantrymq.spark.options.points import EARLIEST
 from gantrymq.spark.options.source_options import SourceOptions, parse_options
-from gantrymq.spark.plan import Offsets, Range
 from gantrymq.spark.records.fetch import Reader
 from gantrymq.spark.source.begin import locate, starting_point
 from gantrymq.spark.source.progress import StreamProgress
@@ -160,9 +160,9 @@ def test_a_search_by_time_finds_every_message(cluster: Processes, topic: str) ->
             assert {queue: expected} == rows.offsets_at({queue: at_ms})
 
 
-def _whole(highs: Offsets, queue: Queue) -> Any:
+def _whole(highs: QueueOffsets, queue: Queue) -> Any:
 
-    return Range(queue, 0, highs[queue])
+    return OffsetRange(queue, 0, highs[queue])
 
 
 def test_the_groups_progress_is_a_place_to_begin(cluster: Processes, topic: str) -> None:

@@ -14,8 +14,8 @@ from children import end_child, run_child, start_child
 from sparkkit import Processes
 
 from gantrymq import Message
+from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.pipelines.replay.journal import Journal
-from gantrymq.spark.plan import Range
 from gantrymq.spark.source.rows import open_rows, source_options
 
 KILLS = int(os.environ.get("GANTRY_KILLS", "2"))
@@ -85,7 +85,7 @@ def _rows(cluster: Processes, topic: str) -> list[tuple[int, str, str, str]]:
     with open_rows(options) as rows:
         lows, highs = rows.bounds()
         for queue, high in sorted(highs.items()):
-            wanted = Range(queue, lows[queue], high)
+            wanted = OffsetRange(queue, lows[queue], high)
             for batch in rows.batches(wanted, ("keys", "body", "properties")):
                 for row in batch.to_pylist():
                     origin = dict(row["properties"])["REPLAY_ORIGIN"]

@@ -21,7 +21,7 @@ CLEAR_SCREEN = "\x1b[H\x1b[2J"
 _OLDEST = {True: "oldest", False: "oldestAgeMs"}
 """Words for people, a number for scripts: not under the same name."""
 
-Offsets = dict[tuple[str, Queue], tuple[int, int]]
+OffsetPairs = dict[tuple[str, Queue], tuple[int, int]]
 """Group and queue to its end and to what is read."""
 
 
@@ -78,7 +78,7 @@ class _Screen:
 
     def __init__(self, admin: Admin, group: str | None, output: str) -> None:
         self._admin, self._group, self._output = admin, group, output
-        self._last: Offsets = {}
+        self._last: OffsetPairs = {}
         self._at = 0.0
 
     async def show(self, found: Sequence[GroupLag], every: float | None) -> None:
@@ -100,7 +100,7 @@ class _Screen:
             print(line, file=sys.stderr, flush=True)
         self._last, self._at = offsets, loop_at
 
-    def _rates(self, offsets: Offsets, seconds: float) -> dict[Queue, tuple[float, float]]:
+    def _rates(self, offsets: OffsetPairs, seconds: float) -> dict[Queue, tuple[float, float]]:
         """Messages a second that came in and that were read, by queue."""
         if not seconds:
             return {}
@@ -113,7 +113,7 @@ class _Screen:
         return found
 
 
-def _offsets(found: Sequence[GroupLag]) -> Offsets:
+def _offsets(found: Sequence[GroupLag]) -> OffsetPairs:
     """Of groups that have one progress: members that broadcast have each their own."""
     return {
         (one.group, row.queue): (row.end, row.read)

@@ -24,6 +24,14 @@ from pyspark.sql.types import StructType
 from gantrymq.base.clock import SystemClock, elapsed_seconds
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.client.core.errors import NoRoute
+from gantrymq.model.offset_ranges import (
+    JsonOffsets,
+    OffsetRange,
+    QueueOffsets,
+    count_behind,
+    from_json,
+    to_json,
+)
 from gantrymq.spark import plan
 from gantrymq.spark.explain import plainly, unread_quietly
 from gantrymq.spark.options.columns import check_types, ddl
@@ -35,7 +43,6 @@ from gantrymq.spark.options.source_options import (
     known_columns,
     parse_options,
 )
-from gantrymq.spark.plan import Offsets
 from gantrymq.spark.records.fetch import BROKER_AWAY, QueueCut, patiently
 from gantrymq.spark.records.losses import on_loss
 from gantrymq.spark.records.rows import Rows
@@ -116,7 +123,7 @@ def types_of(schema: StructType) -> dict[str, str]:
 class ReadTask(InputPartition):  # type: ignore[misc, unused-ignore]
     """The ranges that one task reads."""
 
-    def __init__(self, ranges: tuple[plan.Range, ...]) -> None:
+    def __init__(self, ranges: tuple[OffsetRange, ...]) -> None:
         super().__init__(None)
         self.ranges = ranges
 
@@ -134,7 +141,7 @@ def read_slice(
 
 
 def slices(
-    options: SourceOptions, found: Sequence[plan.Range], rows: Rows, tasks_default: int | None
+    options: SourceOptions, found: Sequence[OffsetRange], rows: Rows, tasks_default: int | None
 ) -> list[ReadTask]:
     """Ranges as tasks: large ones cut, small ones together."""
     starts = {each.queue: each.start for each in found}
@@ -217,9 +224,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._admission = Admission(options)
         self._progress = StreamProgress(options)
         self._is_last_run = False
-        self._target: Offsets | None = None
-        self._highs: Offsets = {}
-        self._end: Offsets = {}
+        self._target: QueueOffsets | None = None
+        self._highs: QueueOffsets = {}
+        self._end: QueueOffsets = {}
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy opens connections of its own
@@ -230,11 +237,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             self._rows = open_rows(self._options)
         return self._rows
 
-    def initialOffset(self) -> plan.JsonOffsets:
+    def initialOffset(self) -> JsonOffsets:
         """Where a new query begins. Spark asks twice and needs the same answer."""
-        return plan.to_json(self._beginning.find(self._open()))
+        return to_json(self._beginning.find(self._open()))
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> plan.JsonOffsets:
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> JsonOffsets:
         """Where the next batch ends.
 
         The first batch of a query whose beginning may move is empty: it writes the beginning into
@@ -247,30 +254,30 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         if not self._is_safe and begin == self._beginning.found:
             self._is_safe = True
             self._end = begin
-            return plan.to_json(begin)
+            return to_json(begin)
         lows, self._highs = self._bounds(begin)
         cut = self._cut(begin, lows)
         if self._is_last_run and self._target is None:
             self._target = self._highs
         highs = plan.capped(self._highs, self._target)
         if not self._is_last_run and self._admission.waits(begin, highs, elapsed_seconds()):
-            return plan.to_json(begin)
+            return to_json(begin)
         new = lows if self._options.new_queue_start == EARLIEST else self._highs
         rows_max = self._rows_max(begin, highs, limit)
         self._end = plan.advance(begin, highs, rows_max, new=new) | cut
-        return plan.to_json(self._end)
+        return to_json(self._end)
 
-    def _bounds(self, begin: Offsets) -> tuple[Offsets, Offsets]:
+    def _bounds(self, begin: QueueOffsets) -> tuple[QueueOffsets, QueueOffsets]:
         """The first and next offset of each queue; waits for the brokers of topics read before."""
         mendable = BROKER_AWAY if begin else ()
         return patiently(self._open().bounds, mendable, self._options.patience_ms / 1000)
 
-    def _checked(self, offsets: dict[str, Any]) -> Offsets:
-        found = plan.from_json(offsets)
+    def _checked(self, offsets: dict[str, Any]) -> QueueOffsets:
+        found = from_json(offsets)
         check_own(self._options, found)
         return found
 
-    def _cut(self, begin: Offsets, lows: Offsets) -> Offsets:
+    def _cut(self, begin: QueueOffsets, lows: QueueOffsets) -> QueueOffsets:
         """The new start of each queue that ends before what was read of it; see failOnDataLoss.
 
         Only a master proves such an end. Without one the queue counts as ending where it was read
@@ -287,12 +294,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             on_loss(self._options)(queue, self._highs[queue], begin[queue])
         return {queue: lows[queue] for queue in proven}
 
-    def _rows_max(self, begin: Offsets, highs: Offsets, limit: ReadLimit) -> int | None:
+    def _rows_max(self, begin: QueueOffsets, highs: QueueOffsets, limit: ReadLimit) -> int | None:
         options = self._options
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         if options.bytes_max is None:
             return rows_max
-        lagging = {queue: begin.get(queue, 0) for queue in plan.behind(begin, highs)}
+        lagging = {queue: begin.get(queue, 0) for queue in count_behind(begin, highs)}
         samples = self._open().samples(lagging)
         sizes = {queue: sample.size for queue, sample in samples.items()}
         return rows_limit(rows_max, options.bytes_max, begin, highs, sizes)
@@ -311,13 +318,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         """The end of each queue and the lag, for the query's progress; None before a batch."""
         if not self._highs:
             return None
-        return plan.to_json(self._highs) | described(
-            self._options, self._end, self._highs, self._open()
-        )
+        return to_json(self._highs) | described(self._options, self._end, self._highs, self._open())
 
     def commit(self, end: dict[str, Any]) -> None:
         """Report the progress: Spark has finished everything before these offsets."""
-        self._progress.report(plan.from_json(end))
+        self._progress.report(from_json(end))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[ReadTask]:
         skips_new = self._options.new_queue_start == LATEST

@@ -11,6 +11,7 @@ from typing import Any
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.time_text import Period
 from gantrymq.base.tokens import run_token
+from gantrymq.model.offset_ranges import QueueOffsets
 from gantrymq.pipelines.archive.follow import Tidy, follow
 from gantrymq.pipelines.archive.rerun import Replaced, again
 from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, ArchiveResult
@@ -21,11 +22,10 @@ from gantrymq.pipelines.common.running import StopRequest
 from gantrymq.pipelines.lake import Table, open_table
 from gantrymq.spark.options.points import parse_point
 from gantrymq.spark.options.source_options import SourceOptions
-from gantrymq.spark.plan import Offsets
 from gantrymq.spark.source.progress import StreamProgress
 from gantrymq.spark.source.rows import open_rows, source_options
 
-CommitProgress = Callable[[Offsets], None]
+CommitProgress = Callable[[QueueOffsets], None]
 
 
 @dataclass(frozen=True, kw_only=True)

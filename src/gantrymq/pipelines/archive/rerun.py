@@ -19,6 +19,7 @@ from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.time_text import Period
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import OffsetRange, QueueOffsets
 from gantrymq.pipelines.archive.run import split, tasks_of
 from gantrymq.pipelines.archive.upkeep import replaced
 from gantrymq.pipelines.archive.work import TaskReport, Work, done
@@ -28,7 +29,6 @@ from gantrymq.pipelines.lake.reading import batches, within
 from gantrymq.pipelines.lake.writing import FileWriter, remove, runs
 from gantrymq.spark.options.columns import COLUMNS
 from gantrymq.spark.options.source_options import SourceOptions
-from gantrymq.spark.plan import Offsets, Range, named
 from gantrymq.spark.records.rows import Rows
 from gantrymq.spark.source.rows import open_rows
 
@@ -45,7 +45,7 @@ class GoneFromBroker(GantryError):
 class Rewrite:
     """The work of one task: read a range again, or rewrite a file without the period's rows."""
 
-    wanted: Range | None = None
+    wanted: OffsetRange | None = None
     file: DataFile | None = None
 
 
@@ -67,7 +67,7 @@ def again(
     *,
     run: str,
     clock: WallClock,
-    report: Callable[[Offsets], None] | None = None,
+    report: Callable[[QueueOffsets], None] | None = None,
 ) -> Replaced:
     """Replace a period's rows; the positions of the table stay."""
     if period.since_ms is None and period.until_ms is None:
@@ -107,7 +107,7 @@ def _try(
     if lost:
         remove(table.root, added)
         raise GoneFromBroker(
-            f"messages {lost[0].start} to {lost[0].end - 1} of {named(lost[0].queue)} are in the "
+            f"messages {lost[0].start} to {lost[0].end - 1} of {lost[0].queue.text} are in the "
             "table but can no longer be read: nothing was replaced"
         )
     change = Change(clock.now_ms(), tuple(added), tuple(old), reason=f"again {since} to {until}")
@@ -118,8 +118,8 @@ def _try(
 
 
 def _wanted(
-    rows: Rows, period: Period, held: Offsets, lows: Offsets, old: list[DataFile]
-) -> list[Range]:
+    rows: Rows, period: Period, held: QueueOffsets, lows: QueueOffsets, old: list[DataFile]
+) -> list[OffsetRange]:
     """The ranges to read: what the broker stored in the period, and what the table has of it.
 
     Both, because a broker's clock may have been set back. Never beyond the table's positions: later
@@ -138,7 +138,7 @@ def _wanted(
         end = max([last.get(queue, 0), *(each.last + 1 for each in mine)])
         begin, end = max(begin, lows[queue]), min(end, position)
         if begin < end:
-            found.append(Range(queue, begin, end))
+            found.append(OffsetRange(queue, begin, end))
     return found
 
 
@@ -183,7 +183,7 @@ def rewriting(root: Path, options: SourceOptions, period: Period) -> Work:
 
 
 def _copied(
-    root: Path, options: SourceOptions, wanted: Range, period: Period, token: str
+    root: Path, options: SourceOptions, wanted: OffsetRange, period: Period, token: str
 ) -> TaskReport:
     """Write the rows of a range that belong to the period into new files."""
     with FileWriter(root, wanted.queue, token) as writer, open_rows(options) as rows:

@@ -16,11 +16,11 @@ import msgspec
 import pyarrow as pa
 
 from gantrymq.base.errors import GantryError
+from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.pipelines.lake.files import DataFile, OffsetSpan
 from gantrymq.pipelines.lake.writing import FileWriter, remove
 from gantrymq.spark.options.columns import COLUMNS
 from gantrymq.spark.options.source_options import SourceOptions
-from gantrymq.spark.plan import Range
 from gantrymq.spark.records.fetch import DataLost
 from gantrymq.spark.records.rows import Rows
 from gantrymq.spark.runtime.tasks import run_tasks
@@ -95,7 +95,7 @@ def done(spark: Any, root: Path, tasks: Sequence[Any], work: Work, run: str) -> 
 def copying(root: Path, options: SourceOptions) -> Work:
     """The function that a task runs: it copies ranges of queues into files."""
 
-    def copy(ranges: tuple[Range, ...], token: str) -> TaskReport:
+    def copy(ranges: tuple[OffsetRange, ...], token: str) -> TaskReport:
         files: list[DataFile] = []
         with ExitStack() as opened, open_rows(options) as rows:
             for number, wanted in enumerate(ranges):
@@ -107,7 +107,7 @@ def copying(root: Path, options: SourceOptions) -> Work:
     return copy
 
 
-def copy_range(rows: Rows, wanted: Range, writer: FileWriter, *, strict: bool) -> None:
+def copy_range(rows: Rows, wanted: OffsetRange, writer: FileWriter, *, strict: bool) -> None:
     """Copy one range, every offset once; DataLost names the first that is missing."""
     at = wanted.start
     for batch in rows.batches(wanted, tuple(COLUMNS)):

@@ -15,11 +15,11 @@ import numpy as np
 from gantrymq.base.errors import ConfigError
 from gantrymq.kernel import FILLER_SIZE
 from gantrymq.model import Queue, is_system_topic
+from gantrymq.model.offset_ranges import OffsetRange, QueueOffsets
 from gantrymq.spark.closing import Closing
 from gantrymq.spark.files.store_rows import RecordFilter, StoreRows
 from gantrymq.spark.options.columns import nearest
 from gantrymq.spark.options.source_options import NEVER, REQUIRE, SourceOptions
-from gantrymq.spark.plan import Offsets, Range, named
 from gantrymq.spark.records.losses import on_loss
 from gantrymq.spark.records.row_filter import RowFilter
 from gantrymq.spark.records.rows import Rows
@@ -40,9 +40,9 @@ class StoredRows(Closing):
         for store in self.stores.values():
             store.close()
 
-    def bounds(self) -> tuple[Offsets, Offsets]:
-        lows: Offsets = {}
-        highs: Offsets = {}
+    def bounds(self) -> tuple[QueueOffsets, QueueOffsets]:
+        lows: QueueOffsets = {}
+        highs: QueueOffsets = {}
         for store in self.stores.values():
             store.refresh()
         topics = self._topics()
@@ -67,10 +67,10 @@ class StoredRows(Closing):
                 raise ConfigError(f"there is no topic {topic} in {folders}{_instead(topic, known)}")
         return self._options.topics
 
-    def offsets_at(self, times: Mapping[Queue, int]) -> Offsets:
+    def offsets_at(self, times: Mapping[Queue, int]) -> QueueOffsets:
         return {queue: self._of(queue).offset_at(queue, ms) for queue, ms in times.items()}
 
-    def samples(self, starts: Offsets) -> dict[Queue, Sample]:
+    def samples(self, starts: QueueOffsets) -> dict[Queue, Sample]:
         found: dict[Queue, Sample] = {}
         for queue, start in starts.items():
             folder = self._of(queue).folder
@@ -81,13 +81,13 @@ class StoredRows(Closing):
                 found[queue] = Sample(float(np.mean(real["size"])), store_ms)
         return found
 
-    def committed(self, queues: Sequence[Queue]) -> Offsets:
+    def committed(self, queues: Sequence[Queue]) -> QueueOffsets:
         raise ConfigError("a group's progress is the broker's to tell: set nameServer as well")
 
     def proven(self, queues: Collection[Queue]) -> set[Queue]:
         return set(queues)
 
-    def batches(self, wanted: Range, columns: Sequence[str]) -> Iterator[Any]:
+    def batches(self, wanted: OffsetRange, columns: Sequence[str]) -> Iterator[Any]:
         store, sieve = self._of(wanted.queue), RowFilter(self._options, columns)
         for batch in store.batches(wanted, sieve.needed, on_loss(self._options)):
             kept = sieve.sift(batch)
@@ -126,7 +126,7 @@ class MixedRows:
         self._files.close()
         self._broker.close()
 
-    def bounds(self) -> tuple[Offsets, Offsets]:
+    def bounds(self) -> tuple[QueueOffsets, QueueOffsets]:
         """The bounds that brokers report; ConfigError if a store reaches beyond its broker."""
         ends = self._ends()
         lows, highs = self._broker.bounds()
@@ -134,30 +134,30 @@ class MixedRows:
             if queue in highs and end > highs[queue]:
                 folder = self._files.stores[queue.broker_name].folder.directory
                 raise ConfigError(
-                    f"{folder} is not the store of {queue.broker_name}: {named(queue)} ends at "
+                    f"{folder} is not the store of {queue.broker_name}: {queue.text} ends at "
                     f"{end} there, and at {highs[queue]} for the broker. See storePath"
                 )
         return lows, highs
 
-    def _ends(self) -> Offsets:
+    def _ends(self) -> QueueOffsets:
         try:
             return self._files.bounds()[1]
         except ConfigError:  # a topic that no store has a file of yet
             return {}
 
-    def offsets_at(self, times: Mapping[Queue, int]) -> Offsets:
+    def offsets_at(self, times: Mapping[Queue, int]) -> QueueOffsets:
         return self._broker.offsets_at(times)
 
-    def samples(self, starts: Offsets) -> dict[Queue, Sample]:
+    def samples(self, starts: QueueOffsets) -> dict[Queue, Sample]:
         return self._broker.samples(starts)
 
-    def committed(self, queues: Sequence[Queue]) -> Offsets:
+    def committed(self, queues: Sequence[Queue]) -> QueueOffsets:
         return self._broker.committed(queues)
 
     def proven(self, queues: Collection[Queue]) -> set[Queue]:
         return self._broker.proven(queues)
 
-    def batches(self, wanted: Range, columns: Sequence[str]) -> Iterator[Any]:
+    def batches(self, wanted: OffsetRange, columns: Sequence[str]) -> Iterator[Any]:
         queue, store = wanted.queue, self._files.stores.get(wanted.queue.broker_name)
         low = high = wanted.start
         if store is not None:
@@ -167,10 +167,12 @@ class MixedRows:
             yield from self._broker.batches(wanted, columns)
             return
         if wanted.start < low:  # expired: the broker says so, or has it elsewhere
-            yield from self._broker.batches(Range(queue, wanted.start, low, wanted.is_new), columns)
-        yield from self._files.batches(Range(queue, low, high), columns)
+            yield from self._broker.batches(
+                OffsetRange(queue, wanted.start, low, wanted.is_new), columns
+            )
+        yield from self._files.batches(OffsetRange(queue, low, high), columns)
         if high < wanted.end:
-            yield from self._broker.batches(Range(queue, high, wanted.end), columns)
+            yield from self._broker.batches(OffsetRange(queue, high, wanted.end), columns)
 
 
 def stored_rows(options: SourceOptions, broker: Callable[[SourceOptions], Rows]) -> Rows:

@@ -35,9 +35,9 @@ from gantrymq.client.core.errors import (
 from gantrymq.client.core.instance import Instance, shared_instance
 from gantrymq.client.core.options import ClientOptions
 from gantrymq.model import Queue, Subscription
+from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.protocol.codes import ResponseCode
 from gantrymq.spark.closing import Closing
-from gantrymq.spark.plan import Range, named
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ class QueueCut(GantryError):
 
     def __init__(self, queue: Queue, start: int, end: int) -> None:
         super().__init__(
-            f"{named(queue)} ends at {end}, but was read up to {start} already: its topic was made "
+            f"{queue.text} ends at {end}, but was read up to {start} already: its topic was made "
             "anew or its broker lost messages. To go on with what is there set failOnDataLoss=false"
         )
 
@@ -188,7 +188,7 @@ class Reader(Closing):
     # messages
 
     def replies(
-        self, wanted: Range, pull: Pull | None = None, lost: Lost = fail
+        self, wanted: OffsetRange, pull: Pull | None = None, lost: Lost = fail
     ) -> Iterator[bytes]:
         """The records of a range as the broker sends them, reply by reply.
 
@@ -217,13 +217,15 @@ class Reader(Closing):
                 ahead.cancel()
 
     def _pull(
-        self, wanted: Range, at: int, how: Pull, ahead: asyncio.Task[PullAnswer] | None
+        self, wanted: OffsetRange, at: int, how: Pull, ahead: asyncio.Task[PullAnswer] | None
     ) -> PullAnswer:
         return self.ask(
             lambda instance: self._question(instance, wanted, at, how), BROKER_AWAY, ahead
         )
 
-    async def _question(self, instance: Instance, wanted: Range, at: int, how: Pull) -> PullAnswer:
+    async def _question(
+        self, instance: Instance, wanted: OffsetRange, at: int, how: Pull
+    ) -> PullAnswer:
         """Pull once. Only a master proves that messages are gone: a slave may lag behind."""
         queue = wanted.queue
         await instance.routes.get(queue.topic)
@@ -242,11 +244,11 @@ class Reader(Closing):
         if not (is_master or has_passed or found.status is PullStatus.FOUND):
             raise BrokerUnknown(
                 f"broker {queue.broker_name} has no master now, and its slave has no message {at} "
-                f"of {named(queue)}: try again when the master is back"
+                f"of {queue.text}: try again when the master is back"
             )
         return found
 
-    def _pull_ahead(self, wanted: Range, at: int, how: Pull) -> asyncio.Task[PullAnswer]:
+    def _pull_ahead(self, wanted: OffsetRange, at: int, how: Pull) -> asyncio.Task[PullAnswer]:
         """Send the next request; its reply arrives in the operating system's buffers."""
         assert self._instance is not None
         task = self._runner.get_loop().create_task(self._question(self._instance, wanted, at, how))

@@ -7,8 +7,8 @@ time are arguments.
 from collections.abc import Mapping
 
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import QueueOffsets, count_behind
 from gantrymq.spark.options.source_options import SourceOptions
-from gantrymq.spark.plan import Offsets, behind
 
 
 class Admission:
@@ -18,10 +18,10 @@ class Admission:
         self._options = options
         self._begun: float | None = None
 
-    def waits(self, start: Offsets, highs: Offsets, now: float) -> bool:
+    def waits(self, start: QueueOffsets, highs: QueueOffsets, now: float) -> bool:
         """Whether the batch waits for more rows; `now` in seconds of any clock."""
         options = self._options
-        rows = sum(behind(start, highs).values())
+        rows = sum(count_behind(start, highs).values())
         if options.rows_min is None or not rows:
             return False
         late = self._begun is None or now - self._begun >= options.delay_ms / 1000
@@ -34,12 +34,12 @@ class Admission:
 def rows_limit(
     rows_max: int | None,
     bytes_max: int | None,
-    start: Offsets,
-    highs: Offsets,
+    start: QueueOffsets,
+    highs: QueueOffsets,
     sizes: Mapping[Queue, float],
 ) -> int | None:
     """The rows a batch may have, by both limits; None for no limit. Unknown sizes count as 0."""
-    left = behind(start, highs)
+    left = count_behind(start, highs)
     total = sum(rows * sizes.get(queue, 0) for queue, rows in left.items())
     if bytes_max is None or total <= bytes_max:
         return rows_max

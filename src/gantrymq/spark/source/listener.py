@@ -20,8 +20,8 @@ from pyspark.sql.streaming.listener import (
 )
 
 from gantrymq.base.errors import GantryError
+from gantrymq.model.offset_ranges import from_json
 from gantrymq.spark.options.source_options import SourceOptions
-from gantrymq.spark.plan import from_json
 from gantrymq.spark.records.state_files import write_state
 from gantrymq.spark.source.progress import PROGRESS, StreamProgress
 

@@ -16,8 +16,8 @@ from gantrymq.client.consume.membership.offset_store import RemoteOffsets
 from gantrymq.client.core.errors import NoRoute
 from gantrymq.client.core.instance import Instance
 from gantrymq.model import GroupConfig, retry_topic
+from gantrymq.model.offset_ranges import QueueOffsets, count_behind
 from gantrymq.spark.options.source_options import SourceOptions
-from gantrymq.spark.plan import Offsets, behind
 from gantrymq.spark.records.fetch import Reader
 from gantrymq.spark.records.rows import Rows
 from gantrymq.spark.records.survey import committed
@@ -40,10 +40,10 @@ class StreamProgress:
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._reader: Reader | None = None
-        self._told: Offsets = {}
+        self._told: QueueOffsets = {}
         self._not_before = 0.0
 
-    def report(self, offsets: Offsets) -> None:
+    def report(self, offsets: QueueOffsets) -> None:
         """Report to the broker. An error is logged; a later report makes up for it."""
         if not self._options.commits or offsets == self._told:
             return
@@ -57,7 +57,7 @@ class StreamProgress:
         else:
             self._told = offsets
 
-    def _report(self, offsets: Offsets) -> None:
+    def _report(self, offsets: QueueOffsets) -> None:
         options = self._options
         if self._reader is None:
             reader = Reader(options.namesrv, options.group, patience=REPORT_SECONDS_MAX)
@@ -92,8 +92,8 @@ async def introduce(instance: Instance, group: str) -> None:
 
 
 async def store(
-    instance: Instance, group: str, offsets: Offsets, *, rewinds: bool = False
-) -> Offsets:
+    instance: Instance, group: str, offsets: QueueOffsets, *, rewinds: bool = False
+) -> QueueOffsets:
     """Store offsets that are ahead of the stored ones, with `rewinds` any; returns those."""
     stored = await committed(instance, group, list(offsets))
     moved = {
@@ -106,10 +106,10 @@ async def store(
 
 
 def described(
-    options: SourceOptions, end: Offsets, highs: Offsets, rows: Rows
+    options: SourceOptions, end: QueueOffsets, highs: QueueOffsets, rows: Rows
 ) -> dict[str, dict[str, Any]]:
     """What Spark's progress says beside the offsets: group, name server, and lag behind `end`."""
-    left = behind(end, highs)
+    left = count_behind(end, highs)
     asked = sorted(left, key=lambda queue: -left[queue])[:SAMPLE_QUEUES_MAX]
     samples = rows.samples({queue: end.get(queue, 0) for queue in asked}) if asked else {}
     oldest = min((sample.store_ms for sample in samples.values()), default=None)

@@ -14,8 +14,8 @@ from typing import Any, Self
 from gantrymq.base.clock import elapsed_seconds
 from gantrymq.client.core.instance import Instance
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import OffsetRange, QueueOffsets
 from gantrymq.spark.options.source_options import STORE, SourceOptions, parse_options
-from gantrymq.spark.plan import Offsets, Range
 from gantrymq.spark.records import survey
 from gantrymq.spark.records.decode import decode
 from gantrymq.spark.records.fetch import BROKER_AWAY, Pull, borrowed, gathered
@@ -52,12 +52,12 @@ class BrokerRows:
     def close(self) -> None:
         self._opened.close()
 
-    def bounds(self) -> tuple[Offsets, Offsets]:
+    def bounds(self) -> tuple[QueueOffsets, QueueOffsets]:
         options, pattern = self._options, self._options.pattern
         now, tries = elapsed_seconds(), itertools.count()
         is_old = now - self._looked >= options.metadata_ms / 1000
 
-        async def look(instance: Instance) -> tuple[Offsets, Offsets]:
+        async def look(instance: Instance) -> tuple[QueueOffsets, QueueOffsets]:
             anew = next(tries) > 0 or is_old  # brokers may be back elsewhere
             if anew and pattern is not None:
                 self._topics = await survey.matching_topics(instance, pattern)
@@ -81,17 +81,17 @@ class BrokerRows:
             )
         self._checked |= topics
 
-    def offsets_at(self, times: Mapping[Queue, int]) -> Offsets:
+    def offsets_at(self, times: Mapping[Queue, int]) -> QueueOffsets:
         group = self._reader.group
         return self._reader.ask(lambda instance: survey.offsets_at(instance, group, times))
 
-    def samples(self, starts: Offsets) -> dict[Queue, Sample]:
+    def samples(self, starts: QueueOffsets) -> dict[Queue, Sample]:
         group = self._reader.group
         return self._reader.ask(
             lambda instance: survey.samples(instance, group, starts), BROKER_AWAY
         )
 
-    def committed(self, queues: Sequence[Queue]) -> Offsets:
+    def committed(self, queues: Sequence[Queue]) -> QueueOffsets:
         group = self._reader.group
         return self._reader.ask(lambda instance: survey.committed(instance, group, queues))
 
@@ -101,7 +101,7 @@ class BrokerRows:
 
         return self._reader.ask(look)
 
-    def batches(self, wanted: Range, columns: Sequence[str]) -> Iterator[Any]:
+    def batches(self, wanted: OffsetRange, columns: Sequence[str]) -> Iterator[Any]:
         options = self._options
         sieve = RowFilter(options, columns)
         pull = Pull(

@@ -13,6 +13,7 @@ from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.cli.pipeline.replay import replay
 from gantrymq.filter import BadSql
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.pipelines.common.selection import Selection, matching
 from gantrymq.pipelines.replay.chunks import Chunk, CountedBlock, by_day, chunked
 from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
@@ -24,7 +25,6 @@ from gantrymq.pipelines.replay.request import (
     parse_rate,
 )
 from gantrymq.pipelines.replay.run import paced
-from gantrymq.spark.plan import Range
 
 NOW = 1_790_000_000_000
 HERE = "127.0.0.1:9876"
@@ -55,8 +55,8 @@ def test_chunks_follow_the_time_and_keep_queues_side_by_side() -> None:
     chunks = chunked(reversed(counts), 20, SPARE)
 
     assert [
-        Chunk(20, 100, 205, (Range(Q0, 0, 10), Range(Q1, 0, 10))),
-        Chunk(10, 300, 305, (Range(Q0, 10, 20),)),
+        Chunk(20, 100, 205, (OffsetRange(Q0, 0, 10), OffsetRange(Q1, 0, 10))),
+        Chunk(10, 300, 305, (OffsetRange(Q0, 10, 20),)),
     ] == chunks
 
 
@@ -91,7 +91,7 @@ def test_a_block_counted_in_two_days_is_one_block() -> None:
     one = CountedBlock(Q0, 0, "2026-01-01", 2, 20, 0, 8, 10, 18)
     two = CountedBlock(Q0, 0, "2026-01-02", 3, 30, 3, 9, 20, 29)
 
-    assert [Chunk(5, 10, 29, (Range(Q0, 0, 10),))] == chunked([two, one], 100, SPARE)
+    assert [Chunk(5, 10, 29, (OffsetRange(Q0, 0, 10),))] == chunked([two, one], 100, SPARE)
     assert [("2026-01-01", 2), ("2026-01-02", 3)] == [
         (each.day, each.messages) for each in by_day([two, one])
     ]
@@ -209,7 +209,9 @@ def plan_of(request: ReplayRequest, now: int = NOW, chunks: int = 3) -> ReplayPl
         namesrv=HERE,
         queues=(Q0, Q1),
         tasks=2,
-        chunks=tuple(Chunk(10, 0, 9, (Range(Q0, 10 * at, 10 * at + 10),)) for at in range(chunks)),
+        chunks=tuple(
+            Chunk(10, 0, 9, (OffsetRange(Q0, 10 * at, 10 * at + 10),)) for at in range(chunks)
+        ),
         days=(),
     )
 

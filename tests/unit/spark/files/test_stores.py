@@ -9,10 +9,10 @@ from storekeeping import BROKER, START_MS, TOPIC, contents, keep_store, message
 
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.spark.datasource import StreamReader
 from gantrymq.spark.files.stores import parse_store_path
 from gantrymq.spark.options.source_options import parse_options
-from gantrymq.spark.plan import Range
 from gantrymq.spark.source.rows import open_rows, source_options
 from gantrymq.store.folder import StoreFolder
 
@@ -24,7 +24,9 @@ def read(settings: dict[str, str], *columns: str) -> list[dict[str, Any]]:
         return [
             row
             for queue in sorted(highs)
-            for batch in rows.batches(Range(queue, lows[queue], highs[queue]), columns or ("body",))
+            for batch in rows.batches(
+                OffsetRange(queue, lows[queue], highs[queue]), columns or ("body",)
+            )
             for row in batch.to_pylist()
         ]
 
