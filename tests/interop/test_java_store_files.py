@@ -17,7 +17,8 @@ from gantrymq.pipelines.audit.scope import Scope, Task
 from gantrymq.pipelines.audit.store_audit import Audit, audit_by
 from gantrymq.pipelines.audit.work import audit_task
 from gantrymq.pipelines.common.progress import Silent
-from gantrymq.spark.source.rows import open_rows, source_options
+from gantrymq.spark.options.source_parser import parse_source_options
+from gantrymq.spark.source.rows import open_rows
 from gantrymq.store.errors import StoreError
 
 pytestmark = pytest.mark.timeout(400)
@@ -62,7 +63,7 @@ def bodies(store: Path, namesrv: str = "") -> list[str]:
     if namesrv:
         settings["nameServer"] = namesrv
     found = []
-    with open_rows(source_options(settings)) as rows:
+    with open_rows(parse_source_options(settings)) as rows:
         lows, highs = rows.bounds()
         assert {Queue(TOPIC, BROKER, number) for number in range(4)} == set(highs)
         for queue, high in highs.items():

@@ -22,7 +22,7 @@ from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, ArchiveResul
 from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
 from gantrymq.pipelines.lake import Change, Table, open_table, writing
 from gantrymq.pipelines.lake.files import doubled, encoded
-from gantrymq.spark.source.rows import source_options
+from gantrymq.spark.options.source_parser import parse_source_options
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -38,7 +38,7 @@ def make(spark: Any, cluster: Processes, topic: str, tmp_path: Path) -> Make:
         reports: list[QueueOffsets] = []
         archive = Archive(
             spark, open_table(tmp_path / form, form, create=True),
-            ArchiveRequest(options=source_options(settings), **job),
+            ArchiveRequest(options=parse_source_options(settings), **job),
             run=run, clock=SystemClock(), report=reports.append,
         )  # fmt: skip
         archive.reports = reports  # type: ignore[attr-defined]
@@ -169,7 +169,7 @@ def test_a_period_is_replaced_and_nothing_else(
     before = {each.path for each in table.files()}
     _spoil(table, {each.path for each in table.files() if each.first == 10})
 
-    options = source_options({"nameServer": cluster.namesrv, "topic": topic})
+    options = parse_source_options({"nameServer": cluster.namesrv, "topic": topic})
     found = again(spark, table, options, Period(since, until), run="again", clock=SystemClock())
 
     assert Replaced(rows=10, dropped=10) == found
@@ -223,7 +223,7 @@ def test_a_frame_has_every_row_of_a_table_that_others_compacted(
     rows = table.frame(spark, topics=[topic], since_ms=0).collect()
     assert 25 == len(bodies_of(rows)) == len(set(bodies_of(rows)))
     assert {(topic, rows[0].dt)} == {(row.topic, row.dt) for row in rows}
-    options = source_options({"nameServer": cluster.namesrv, "topic": topic})
+    options = parse_source_options({"nameServer": cluster.namesrv, "topic": topic})
     found = again(spark, table, options, Period(0, None), run="a", clock=SystemClock())
     assert Replaced(rows=25, dropped=25) == found
     assert 25 == len(rows_of(spark, tmp_path / "delta"))
@@ -246,7 +246,7 @@ def test_a_table_of_the_older_folder_layout_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(writing, "folder_of", lambda name, day: f"topic={encoded(name)}/dt={day}")
         job = ArchiveRequest(
-            options=source_options({"nameServer": cluster.namesrv, "topic": topic})
+            options=parse_source_options({"nameServer": cluster.namesrv, "topic": topic})
         )
         older = open_table(tmp_path / form, form, create=True)
         Archive(Here(), older, job, run="one", clock=SystemClock()).run()

@@ -17,7 +17,7 @@ from gantrymq.model import Message, Queue
 from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.protocol.record import decode_records
 from gantrymq.spark.datasource import BatchReader, ReadTask, StreamReader
-from gantrymq.spark.options.source_options import parse_options
+from gantrymq.spark.options.source_parser import parse_source_options
 from gantrymq.spark.records.fetch import DataLost, Pull, Reader, gathered, skip
 from gantrymq.spark.records.survey import bounds
 from gantrymq.testing.plugin import GantryCluster
@@ -29,8 +29,13 @@ ALL = ReadAllAvailable()
 def stream(
     cluster: Processes | GantryCluster, topic: str, **options: str
 ) -> Iterator[StreamReader]:
-    given = {"nameServer": cluster.namesrv, "topic": topic, "metadataMaxAge": "0"} | options
-    reader = StreamReader(parse_options(given, streaming=True), ("queueId", "queueOffset", "body"))
+    given = {
+        "nameServer": cluster.namesrv,
+        "topic": topic,
+        "metadataMaxAge": "0",
+        "columns": "queueId,queueOffset,body",
+    } | options
+    reader = StreamReader(parse_source_options(given, streaming=True))
     yield reader
     reader.stop()
 

@@ -26,7 +26,7 @@ from gantrymq.pipelines.replay import Replay, ReplayRequest
 from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
 from gantrymq.pipelines.replay.outlet import Sink
 from gantrymq.pipelines.replay.request import Origin
-from gantrymq.spark.source.rows import source_options
+from gantrymq.spark.options.source_parser import parse_source_options
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -160,7 +160,7 @@ def test_a_replay_from_an_archive_is_like_one_from_the_topic(
     """
     settings = {"nameServer": cluster.namesrv, "topic": origin}
     table = open_table(tmp_path / "lake", create=True)
-    job = ArchiveJob(options=source_options(settings))
+    job = ArchiveJob(options=parse_source_options(settings))
     Archive(spark, table, job, run="one", clock=SystemClock(), report=lambda _: None).run()
     request = ReplayRequest(
         origin=Origin("archive", str(tmp_path / "lake")), topic=origin, into=target, tags="a"

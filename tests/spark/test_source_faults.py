@@ -22,7 +22,7 @@ from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.protocol.record import decode_records
 from gantrymq.spark.datasource import ReadTask, StreamReader
-from gantrymq.spark.options.source_options import parse_options
+from gantrymq.spark.options.source_parser import parse_source_options
 from gantrymq.spark.records.fetch import DataLost, Pull, QueueCut, Reader
 from gantrymq.spark.source.rows import open_rows
 from gantrymq.testing.plugin import GantryCluster
@@ -37,8 +37,9 @@ def stream(cluster: Any, **options: str) -> Iterator[StreamReader]:
         "nameServer": cluster.namesrv,
         "startingOffsets": "earliest",
         "metadataMaxAge": "0",
+        "columns": "body",
     } | options
-    reader = StreamReader(parse_options(given, streaming=True), ("body",))
+    reader = StreamReader(parse_source_options(given, streaming=True))
     yield reader
     reader.stop()
 
@@ -207,7 +208,7 @@ def test_lost_messages_can_be_written_down(cluster: Processes, topic: str, tmp_p
     """failOnDataLoss=report: what is left is read, and a file says what was not."""
     cluster.create_topic(topic, queues=1)
     cluster.fill(topic, [5])
-    options = parse_options(
+    options = parse_source_options(
         {
             "nameServer": cluster.namesrv, "topic": topic, "failOnDataLoss": "report",
             "startStatePath": f"file://{tmp_path}",

@@ -5,6 +5,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -34,15 +35,12 @@ from gantrymq.model.offset_ranges import (
 )
 from gantrymq.spark import plan
 from gantrymq.spark.explain import plainly, unread_quietly
-from gantrymq.spark.options.columns import check_types, ddl
+from gantrymq.spark.options.columns import ddl
 from gantrymq.spark.options.points import EARLIEST, LATEST
+from gantrymq.spark.options.row_shape import parse_row_shape
 from gantrymq.spark.options.sink_options import SinkOptions, parse_sink_options
-from gantrymq.spark.options.source_options import (
-    SourceOptions,
-    column_types,
-    known_columns,
-    parse_options,
-)
+from gantrymq.spark.options.source_options import SourceOptions, TaskLimits
+from gantrymq.spark.options.source_parser import parse_source_options
 from gantrymq.spark.records.fetch import BROKER_AWAY, QueueCut, patiently
 from gantrymq.spark.records.losses import on_loss
 from gantrymq.spark.records.rows import Rows
@@ -66,14 +64,14 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc, unused-ignore]
         return "rocketmq"
 
     def schema(self) -> str:
-        return ddl(column_types(dict(self.options)))
+        return ddl(parse_row_shape(dict(self.options)).types)
 
     def reader(self, schema: StructType) -> "BatchReader":
-        return BatchReader(self._parsed(streaming=False), self._columns(schema))
+        return BatchReader(self._source(schema, streaming=False))
 
     def streamReader(self, schema: StructType) -> "StreamReader | RefusedReader":
         try:
-            return StreamReader(self._parsed(streaming=True), self._columns(schema))
+            return StreamReader(self._source(schema, streaming=True))
         except GantryError as error:
             return RefusedReader(str(error))
 
@@ -100,15 +98,12 @@ class RocketMQDataSource(DataSource):  # type: ignore[misc, unused-ignore]
         )
         return options, is_exact(options, types_of(schema))
 
-    def _parsed(self, *, streaming: bool) -> SourceOptions:
-        return parse_options(
+    def _source(self, schema: StructType, *, streaming: bool) -> SourceOptions:
+        """The options of a read; its columns are those of a schema that the user gave."""
+        options = parse_source_options(
             dict(self.options), streaming=streaming, namesrv_default=namesrv_default()
         )
-
-    def _columns(self, schema: StructType) -> tuple[str, ...]:
-        """The columns to read: those of the options, or those of a schema that the user gave."""
-        options = dict(self.options)
-        return check_types(types_of(schema), column_types(options), known_columns(options))
+        return replace(options, shape=options.shape.narrow(types_of(schema)))
 
 
 def namesrv_default() -> str:
@@ -128,30 +123,29 @@ class ReadTask(InputPartition):  # type: ignore[misc, unused-ignore]
         self.ranges = ranges
 
 
-def read_slice(
-    options: SourceOptions, columns: tuple[str, ...], partition: InputPartition
-) -> Iterator[Any]:
+def read_slice(options: SourceOptions, partition: InputPartition) -> Iterator[Any]:
     """The rows of a task as Arrow batches; none for the empty task that Spark adds itself."""
     unread_quietly()
     if not isinstance(partition, ReadTask):
         return
+    columns = options.shape.columns
     with open_rows(options) as rows:
         for wanted in partition.ranges:
             yield from rows.batches(wanted, columns)
 
 
 def slices(
-    options: SourceOptions, found: Sequence[OffsetRange], rows: Rows, tasks_default: int | None
+    limits: TaskLimits, found: Sequence[OffsetRange], rows: Rows, tasks_default: int | None
 ) -> list[ReadTask]:
     """Ranges as tasks: large ones cut, small ones together."""
     starts = {each.queue: each.start for each in found}
     sizes = {}
-    if options.task_bytes_max is not None:
+    if limits.bytes_max is not None:
         sizes = {queue: sample.size for queue, sample in rows.samples(starts).items()}
-    limits = row_limits(options, sizes, starts)
-    pieces = plan.split(found, limits, options.tasks_min)
-    tasks_max = options.tasks_max
-    if tasks_max is None and not limits and options.tasks_min is None:
+    rows_max = row_limits(limits, sizes, starts)
+    pieces = plan.split(found, rows_max, limits.tasks_min)
+    tasks_max = limits.tasks_max
+    if tasks_max is None and not rows_max and limits.tasks_min is None:
         tasks_max = tasks_default
     if tasks_max is None:
         return [ReadTask((each,)) for each in pieces]
@@ -162,21 +156,21 @@ def slices(
 class BatchReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
     """Reads the messages between two offsets; the end is fixed when the query is planned."""
 
-    def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
-        self._options, self._columns = options, columns
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
 
     def partitions(self) -> list[ReadTask]:
         """One task a queue, unless the options say otherwise."""
         options = self._options
-        point = starting_point(options, SystemClock().now_ms())
+        point = starting_point(options.span, SystemClock().now_ms())
         with open_rows(options) as rows:
-            start = locate(options, point, rows, otherwise=EARLIEST)
-            end = locate(options, options.ending, rows, otherwise=LATEST)
+            start = locate(options.queues, point, rows, otherwise=EARLIEST)
+            end = locate(options.queues, options.span.ending, rows, otherwise=LATEST)
             known = {queue: offset for queue, offset in end.items() if queue in start}
-            return slices(options, plan.ranges(start, known), rows, None)
+            return slices(options.tasks, plan.ranges(start, known), rows, None)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        return read_slice(self._options, self._columns, partition)
+        return read_slice(self._options, partition)
 
 
 @plainly
@@ -216,13 +210,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     read. The object's memory is lost with the process, and no guarantee depends on it.
     """
 
-    def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
-        self._options, self._columns = options, columns
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
         self._rows: Rows | None = None
         self._beginning = Beginning(options, SystemClock().now_ms())
         self._is_safe = self._beginning.is_kept
-        self._admission = Admission(options)
-        self._progress = StreamProgress(options)
+        self._admission = Admission(options.trigger)
+        self._progress = StreamProgress(options.cluster, options.progress)
         self._is_last_run = False
         self._target: QueueOffsets | None = None
         self._highs: QueueOffsets = {}
@@ -230,7 +224,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy opens connections of its own
-        return self.__dict__ | {"_rows": None, "_progress": StreamProgress(self._options)}
+        progress = StreamProgress(self._options.cluster, self._options.progress)
+        return self.__dict__ | {"_rows": None, "_progress": progress}
 
     def _open(self) -> Rows:
         if self._rows is None:
@@ -262,7 +257,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         highs = plan.capped(self._highs, self._target)
         if not self._is_last_run and self._admission.waits(begin, highs, elapsed_seconds()):
             return to_json(begin)
-        new = lows if self._options.new_queue_start == EARLIEST else self._highs
+        new = lows if self._options.span.new_queue_start == EARLIEST else self._highs
         rows_max = self._rows_max(begin, highs, limit)
         self._end = plan.advance(begin, highs, rows_max, new=new) | cut
         return to_json(self._end)
@@ -270,11 +265,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def _bounds(self, begin: QueueOffsets) -> tuple[QueueOffsets, QueueOffsets]:
         """The first and next offset of each queue; waits for the brokers of topics read before."""
         mendable = BROKER_AWAY if begin else ()
-        return patiently(self._open().bounds, mendable, self._options.patience_ms / 1000)
+        return patiently(self._open().bounds, mendable, self._options.cluster.patience_ms / 1000)
 
     def _checked(self, offsets: dict[str, Any]) -> QueueOffsets:
         found = from_json(offsets)
-        check_own(self._options, found)
+        check_own(self._options.queues, found)
         return found
 
     def _cut(self, begin: QueueOffsets, lows: QueueOffsets) -> QueueOffsets:
@@ -289,23 +284,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         proven = self._open().proven(short)
         self._highs |= {queue: begin[queue] for queue in short - proven}
         for queue in sorted(proven):
-            if self._options.fail_on_data_loss:
+            if self._options.fails_on_loss:
                 raise QueueCut(queue, begin[queue], self._highs[queue])
             on_loss(self._options)(queue, self._highs[queue], begin[queue])
         return {queue: lows[queue] for queue in proven}
 
     def _rows_max(self, begin: QueueOffsets, highs: QueueOffsets, limit: ReadLimit) -> int | None:
-        options = self._options
+        bytes_max = self._options.trigger.bytes_max
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        if options.bytes_max is None:
+        if bytes_max is None:
             return rows_max
         lagging = {queue: begin.get(queue, 0) for queue in count_behind(begin, highs)}
         samples = self._open().samples(lagging)
         sizes = {queue: sample.size for queue, sample in samples.items()}
-        return rows_limit(rows_max, options.bytes_max, begin, highs, sizes)
+        return rows_limit(rows_max, bytes_max, begin, highs, sizes)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        rows_max = self._options.rows_max
+        rows_max = self._options.trigger.rows_max
         return ReadAllAvailable() if rows_max is None else ReadMaxRows(rows_max)
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -325,12 +320,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._progress.report(from_json(end))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[ReadTask]:
-        skips_new = self._options.new_queue_start == LATEST
+        skips_new = self._options.span.new_queue_start == LATEST
         found = plan.ranges(self._checked(start), self._checked(end), skips_new=skips_new)
-        return slices(self._options, found, self._open(), TASKS_DEFAULT)
+        return slices(self._options.tasks, found, self._open(), TASKS_DEFAULT)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        return read_slice(self._options, self._columns, partition)
+        return read_slice(self._options, partition)
 
     def stop(self) -> None:
         self._progress.close()

@@ -13,7 +13,7 @@ from gantrymq.model import Queue
 from gantrymq.model.offset_ranges import OffsetRange, QueueOffsets
 from gantrymq.spark import plan
 from gantrymq.spark.options import points
-from gantrymq.spark.options.source_options import SourceOptions
+from gantrymq.spark.options.source_options import TriggerLimits
 from gantrymq.spark.source.admission import Admission, rows_limit
 
 Q0, Q1, Q2 = (Queue("orders", "broker-a", number) for number in range(3))
@@ -27,7 +27,7 @@ offsets = st.dictionaries(queues, st.integers(0, 10_000), max_size=12)
 def test_planning_does_not_load_spark() -> None:
     """Whoever plans or reads options need not have Spark, nor wait for it."""
     code = (
-        "import sys, gantrymq.spark.plan, gantrymq.spark.options.source_options; "
+        "import sys, gantrymq.spark.plan, gantrymq.spark.options.source_parser; "
         "print('pyspark' in sys.modules)"
     )
 
@@ -193,8 +193,7 @@ def test_both_limits_of_a_batch_hold() -> None:
 
 def test_a_batch_is_put_off_until_it_is_worth_it() -> None:
     """Never when nothing is there, never longer than the delay, never the first one."""
-    options = SourceOptions(namesrv="a:1", topics=("orders",), rows_min=10, delay_ms=5_000)
-    admission = Admission(options)
+    admission = Admission(TriggerLimits(rows_min=10, delay_ms=5_000))
 
     waits = [
         admission.waits({Q0: 0}, {Q0: 3}, now=100.0),

@@ -50,7 +50,7 @@ class Asked:
 
     def options(self) -> "SourceOptions":
         """What to read, in the source's own terms."""
-        from gantrymq.spark.source.rows import source_options
+        from gantrymq.spark.options.source_parser import parse_source_options
 
         settings = {
             "nameServer": self.namesrv or os.environ.get("NAMESRV_ADDR", ""),
@@ -61,7 +61,7 @@ class Asked:
             "group": self.group or None,
             "patience": self.patience or ("1h" if self.follow else "2m"),
         }
-        return source_options({name: value for name, value in settings.items() if value})
+        return parse_source_options({name: value for name, value in settings.items() if value})
 
     def run(self) -> "ArchiveRun":
         """What to archive, into which table, and how."""

@@ -4,7 +4,7 @@ behind an archive is.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ from gantrymq.pipelines.common.progress import RunProgress, Silent
 from gantrymq.pipelines.common.running import StopRequest
 from gantrymq.pipelines.lake import Table, open_table
 from gantrymq.spark.options.points import parse_point
-from gantrymq.spark.options.source_options import SourceOptions
+from gantrymq.spark.options.source_options import ProgressReports, SourceOptions
+from gantrymq.spark.options.source_parser import parse_source_options
 from gantrymq.spark.source.progress import StreamProgress
-from gantrymq.spark.source.rows import open_rows, source_options
+from gantrymq.spark.source.rows import open_rows
 
 CommitProgress = Callable[[QueueOffsets], None]
 
@@ -59,8 +60,8 @@ def check_source(options: SourceOptions) -> None:
 
     The option `patience` is for brokers that go away during a run, not for a wrong address.
     """
-    if options.namesrv:
-        retention_hours(options.namesrv)  # asks name servers and brokers once
+    if options.cluster.namesrv:
+        retention_hours(options.cluster.namesrv)  # asks name servers and brokers once
     with open_rows(options) as rows:
         rows.bounds()
 
@@ -79,7 +80,7 @@ def archive_topics(
     `source` has options of the format "rocketmq" that say what to read: nameServer, topic or
     subscribePattern, via, storePath, group. With a group the progress is reported to brokers.
     """
-    options, table = source_options(source), open_table(into, format, create=True)
+    options, table = parse_source_options(source), open_table(into, format, create=True)
     request = ArchiveRequest(
         options=options, start=parse_point(start, "start"), allow_gaps=allow_gaps
     )
@@ -147,17 +148,17 @@ def check_archive(table: Table, options: SourceOptions, alarm_hours: float) -> A
 
 
 def _watcher(options: SourceOptions, alarm_hours: float, say: Callable[[str], None]) -> Watcher:
-    retention = retention_hours(options.namesrv) if options.namesrv else {}
+    retention = retention_hours(options.cluster.namesrv) if options.cluster.namesrv else {}
     return Watcher(retention, alarm_hours, SystemClock(), say)
 
 
 @contextmanager
 def _reporting(options: SourceOptions, *, commits: bool) -> Iterator[CommitProgress | None]:
     """How the progress is committed; None without a group or a cluster to commit to."""
-    if not commits or not options.group or not options.namesrv:
+    if not commits or not options.cluster.group or not options.cluster.namesrv:
         yield None
         return
-    progress = StreamProgress(replace(options, commits=True))
+    progress = StreamProgress(options.cluster, ProgressReports(commits=True))
     try:
         yield progress.report
     finally:

@@ -121,7 +121,7 @@ class Archive:
         chosen: QueueOffsets = {}
         if fresh:
             # A topic that appears beside others of a pattern is new: it is archived from its start.
-            late = self._job.options.pattern is not None and bool(held)
+            late = self._job.options.queues.pattern is not None and bool(held)
             chosen = resolve(
                 EARLIEST if late else self._job.start,
                 lows,

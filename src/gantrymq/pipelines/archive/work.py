@@ -100,7 +100,7 @@ def copying(root: Path, options: SourceOptions) -> Work:
         with ExitStack() as opened, open_rows(options) as rows:
             for number, wanted in enumerate(ranges):
                 writer = opened.enter_context(FileWriter(root, wanted.queue, f"{token}r{number}"))
-                copy_range(rows, wanted, writer, strict=options.fail_on_data_loss)
+                copy_range(rows, wanted, writer, strict=options.fails_on_loss)
                 files += writer.done
         return TaskReport(files=files)
 

@@ -18,8 +18,9 @@ from gantrymq.pipelines.lake.files import OffsetSpan as Hole
 from gantrymq.pipelines.lake.reading import by_queue
 from gantrymq.protocol.subscription import ALL
 from gantrymq.spark.options.option_table import canonical
-from gantrymq.spark.options.source_options import columns_of
-from gantrymq.spark.source.rows import open_rows, source_options
+from gantrymq.spark.options.row_shape import parse_row_shape
+from gantrymq.spark.options.source_parser import parse_source_options
+from gantrymq.spark.source.rows import open_rows
 
 FOR_EVER: Final = 253_370_764_800_000
 """The year 9999: nothing is stored later."""
@@ -73,11 +74,11 @@ class TopicFeed:
         self._options = dict(options)
 
     def bounds(self) -> tuple[QueueOffsets, QueueOffsets]:
-        with open_rows(source_options(self._options)) as rows:
+        with open_rows(parse_source_options(self._options)) as rows:
             return rows.bounds()
 
     def reaches_back(self) -> dict[str, int]:
-        with open_rows(source_options(self._options)) as rows:
+        with open_rows(parse_source_options(self._options)) as rows:
             lows, highs = rows.bounds()
             gone = {queue.broker_name for queue, low in lows.items() if low > 0}
             there = {q: low for q, low in lows.items() if q.broker_name in gone and low < highs[q]}
@@ -89,7 +90,7 @@ class TopicFeed:
         return []
 
     def ends_at(self, until_ms: int, highs: QueueOffsets) -> QueueOffsets:
-        with open_rows(source_options(self._options)) as rows:
+        with open_rows(parse_source_options(self._options)) as rows:
             found = rows.offsets_at(dict.fromkeys(highs, until_ms))
         return {queue: min(high, found.get(queue, high)) for queue, high in highs.items()}
 
@@ -130,7 +131,7 @@ class ArchiveFeed:
             )
         self._selection = Selection(tags=given.get("tags", ALL), sql=given.get("sqlFilter"))
         check_selection(self._selection)
-        self._columns = columns_of(given) if given else ()
+        self._columns = parse_row_shape(given).columns if given else ()
         self._table, self._topics = open_table(path), tuple(topics)
 
     @cached_property

@@ -49,7 +49,7 @@ class StoredRows(Closing):
         for store in self.stores.values():
             queues = [queue for topic in topics for queue in store.queues(topic)]
             some_lows, some_highs = store.bounds_of(
-                [queue for queue in queues if self._options.reads(queue)]
+                [queue for queue in queues if self._options.queues.reads(queue)]
             )
             lows |= some_lows
             highs |= some_highs
@@ -58,14 +58,14 @@ class StoredRows(Closing):
     def _topics(self) -> Sequence[str]:
         """The chosen topics; a topic that no store has is an error."""
         known = sorted({name for store in self.stores.values() for name in store.folder.topics()})
-        pattern = self._options.pattern
-        if pattern is not None:
-            return fitting(known, pattern)
-        for topic in self._options.topics:
+        queues = self._options.queues
+        if queues.pattern is not None:
+            return fitting(known, queues.pattern)
+        for topic in queues.topics:
             if topic not in known:
                 folders = ", ".join(store.folder.directory for store in self.stores.values())
                 raise ConfigError(f"there is no topic {topic} in {folders}{_instead(topic, known)}")
-        return self._options.topics
+        return queues.topics
 
     def offsets_at(self, times: Mapping[Queue, int]) -> QueueOffsets:
         return {queue: self._of(queue).offset_at(queue, ms) for queue, ms in times.items()}
@@ -177,18 +177,19 @@ class MixedRows:
 
 def stored_rows(options: SourceOptions, broker: Callable[[SourceOptions], Rows]) -> Rows:
     """The rows that the options with `via=store` name, as seen by this process."""
-    if options.store_access == NEVER:
+    if options.files.access == NEVER:
         return broker(options)
-    folders = parse_store_path(options.store_path or "")
+    namesrv, messages = options.cluster.namesrv, options.messages
+    folders = parse_store_path(options.files.path or "")
     missing = [folder for _, folder in folders if not Path(folder, "commitlog").is_dir()]
-    if missing and (not options.namesrv or options.store_access == REQUIRE):
-        instead = "" if options.namesrv else ", or set nameServer so that its broker is asked"
+    if missing and (not namesrv or options.files.access == REQUIRE):
+        instead = "" if namesrv else ", or set nameServer so that its broker is asked"
         raise ConfigError(
             f"{missing[0]} is no store that can be seen from here: name the folder that holds "
             f"commitlog and consumequeue, on a disk that every executor sees{instead}"
         )
     stores: dict[str, StoreRows] = {}
-    wanted = RecordFilter(options.tag_names, tuple(sorted(options.keys)), options.sql)
+    wanted = RecordFilter(messages.tag_names, tuple(sorted(messages.keys)), messages.sql)
     for name, directory in folders:
         if directory in missing:
             continue
@@ -204,9 +205,9 @@ def stored_rows(options: SourceOptions, broker: Callable[[SourceOptions], Rows])
                 f"storePath names two stores of {own}: {stores[own].folder.directory} and "
                 f"{directory}. Read them apart, or name the second one's own broker in front of it"
             )
-        stores[own] = StoreRows(folder, own, wanted, strict=options.fail_on_data_loss)
+        stores[own] = StoreRows(folder, own, wanted, strict=options.fails_on_loss)
     files = StoredRows(options, stores)
-    return MixedRows(files, broker(options)) if options.namesrv else files
+    return MixedRows(files, broker(options)) if namesrv else files
 
 
 def parse_store_path(text: str) -> list[tuple[str | None, str]]:

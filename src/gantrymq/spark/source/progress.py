@@ -17,7 +17,7 @@ from gantrymq.client.core.errors import NoRoute
 from gantrymq.client.core.instance import Instance
 from gantrymq.model import GroupConfig, retry_topic
 from gantrymq.model.offset_ranges import QueueOffsets, count_behind
-from gantrymq.spark.options.source_options import SourceOptions
+from gantrymq.spark.options.source_options import ClusterAccess, ProgressReports, SourceOptions
 from gantrymq.spark.records.fetch import Reader
 from gantrymq.spark.records.rows import Rows
 from gantrymq.spark.records.survey import committed
@@ -37,15 +37,15 @@ SAMPLE_QUEUES_MAX: Final = 64
 class StreamProgress:
     """Reports the progress of one stream under its group."""
 
-    def __init__(self, options: SourceOptions) -> None:
-        self._options = options
+    def __init__(self, cluster: ClusterAccess, reports: ProgressReports) -> None:
+        self._cluster, self._reports = cluster, reports
         self._reader: Reader | None = None
         self._told: QueueOffsets = {}
         self._not_before = 0.0
 
     def report(self, offsets: QueueOffsets) -> None:
         """Report to the broker. An error is logged; a later report makes up for it."""
-        if not self._options.commits or offsets == self._told:
+        if not self._reports.commits or offsets == self._told:
             return
         if elapsed_seconds() < self._not_before:
             return
@@ -53,19 +53,17 @@ class StreamProgress:
             self._report(offsets)
         except (GantryError, OSError) as error:
             self._not_before = elapsed_seconds() + AGAIN_SECONDS
-            log.warning("progress of %s not reported: %s", self._options.group, error)
+            log.warning("progress of %s not reported: %s", self._cluster.group, error)
         else:
             self._told = offsets
 
     def _report(self, offsets: QueueOffsets) -> None:
-        options = self._options
+        group, rewinds = self._cluster.group, self._reports.rewinds
         if self._reader is None:
-            reader = Reader(options.namesrv, options.group, patience=REPORT_SECONDS_MAX)
-            reader.ask(lambda instance: introduce(instance, options.group))
+            reader = Reader(self._cluster.namesrv, group, patience=REPORT_SECONDS_MAX)
+            reader.ask(lambda instance: introduce(instance, group))
             self._reader = reader
-        self._reader.ask(
-            lambda instance: store(instance, options.group, offsets, rewinds=options.rewinds)
-        )
+        self._reader.ask(lambda instance: store(instance, group, offsets, rewinds=rewinds))
 
     def close(self) -> None:
         if self._reader is not None:
@@ -116,10 +114,10 @@ def described(
     age_ms = 0 if oldest is None else max(0, SystemClock().now_ms() - oldest)
     return {
         PROGRESS: {
-            "nameServer": options.namesrv,
-            "group": options.group if options.commits else None,
-            "rewind": options.rewinds,
-            "statePath": options.start_state_path,
+            "nameServer": options.cluster.namesrv,
+            "group": options.cluster.group if options.progress.commits else None,
+            "rewind": options.progress.rewinds,
+            "statePath": options.state_path,
             "lagRows": sum(left.values()),
             "lagBytes": int(sum(left[queue] * sample.size for queue, sample in samples.items())),
             "lagSeconds": age_ms / 1000,
