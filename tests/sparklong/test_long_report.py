@@ -14,8 +14,10 @@ from gantrymq.model import TRACE_TOPIC
 from gantrymq.pipelines.archive.run import Archive, ArchiveRequest
 from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.marts import lag, ledger, traffic
-from gantrymq.pipelines.report.build import MARTS, Report, build_report
+from gantrymq.pipelines.report.build import build_report
+from gantrymq.pipelines.report.report import Report
 from gantrymq.pipelines.report.request import ReportRequest
+from gantrymq.pipelines.report.sections import MARTS
 from gantrymq.spark.options.source_parser import parse_source_options
 
 pytestmark = pytest.mark.timeout(600)

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from gantrymq.pipelines.common.progress import RunProgress
-from gantrymq.pipelines.report.build import Report, build_report
+from gantrymq.pipelines.report.build import build_report
+from gantrymq.pipelines.report.report import Report
 from gantrymq.pipelines.report.request import ReportRequest
 from gantrymq.pipelines.report.writing import write
 
