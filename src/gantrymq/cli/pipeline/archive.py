@@ -1,4 +1,4 @@
-"""`gantry pipeline archive`: topics into a lakehouse table, once or for as long as it runs."""
+"""`gantry pipeline archive`: copy topics into a lakehouse table, once or continuously."""
 
 import os
 import sys
@@ -49,7 +49,7 @@ class Asked:
     namesrv: str | None
 
     def options(self) -> "SourceOptions":
-        """What to read, in the source's own terms."""
+        """What to read, as options of Spark's source."""
         from gantrymq.spark.options.source_parser import parse_source_options
 
         settings = {
@@ -83,7 +83,7 @@ class Asked:
         )
 
     def _start(self) -> "Point":
-        """Where new topics begin: a word, offsets, or a time as people write it."""
+        """Where new topics begin: a word, offsets, or a time."""
         from gantrymq.base.time_text import local_zone, parse_moment
         from gantrymq.spark.options.points import AtTime, parse_point
 
@@ -100,23 +100,27 @@ class Asked:
 
 
 @click.command("archive")
-@click.option("--topic", metavar="T,T", help="Topics, commas between.")
-@click.option("--pattern", metavar="REGEX", help="Instead: topics whose whole name fits.")
-@click.option("--into", required=True, metavar="FOLDER", help="The table; made if missing.")
+@click.option("--topic", metavar="T,T", help="Topics, separated by commas.")
+@click.option(
+    "--pattern", metavar="REGEX", help="Instead of --topic: all topics whose whole name matches."
+)
+@click.option(
+    "--into", required=True, metavar="FOLDER", help="The table; created if it is missing."
+)
 @click.option(
     "--format",
     "form",
     type=click.Choice(["delta", "iceberg", "parquet"]),
-    help="Kind of a new table.  [default: delta]",
+    help="Format of a new table.  [default: delta]",
 )
-@click.option("--follow", is_flag=True, help="Go on until stopped, instead of to the present.")
+@click.option("--follow", is_flag=True, help="Archive new messages until the command is stopped.")
 @click.option(
     "--trigger",
     default=10.0,
     show_default=True,
     type=ABOVE_0,
     metavar="SECONDS",
-    help="With --follow: how often.",
+    help="With --follow: seconds between two commits.",
 )
 @click.option(
     "--from",
@@ -124,34 +128,38 @@ class Asked:
     default="earliest",
     show_default=True,
     metavar="WHERE",
-    help="Where topics begin that the table does not have: earliest, latest, a time.",
+    help="Where topics begin that are not in the table yet: earliest, latest, a time.",
 )
-@click.option("--store", metavar="DIR", help="Read the broker's store folder, not the broker.")
+@click.option(
+    "--store", metavar="DIR", help="Read the store folder of a broker instead of the broker."
+)
 @click.option(
     "--group",
     default=GROUP,
     show_default=True,
-    help="Group under which brokers show the progress; '' for none.",
+    help="Group under which the progress is reported to brokers; '' for none.",
 )
 @click.option(
     "--patience",
     metavar="TIME",
-    help="How long brokers may be away.  [default: 2m, 1h with --follow]",
+    help="How long brokers may not answer.  [default: 2m, 1h with --follow]",
 )
-@click.option("--allow-gaps", is_flag=True, help="Go on behind messages that are deleted.")
+@click.option(
+    "--allow-gaps", is_flag=True, help="Skip messages that were deleted before they were archived."
+)
 @click.option("--rows-per-commit", default=1_000_000, show_default=True, type=click.IntRange(1))
-@click.option("--compact/--no-compact", default=True, help="Join many small files.")
+@click.option("--compact/--no-compact", default=True, help="Join small files.")
 @click.option(
     "--alarm-hours",
     default=12.0,
     show_default=True,
     type=ABOVE_0,
-    help="Warn when retention is nearer than this.",
+    help="Warn if messages may be deleted within so many hours.",
 )
 @click.option(
     "--check",
     is_flag=True,
-    help="Only tell how far behind it is; exit code 2 when retention is near.",
+    help="Only print how far the archive is behind; exit code 2 for a warning.",
 )
 @click.option("--again", is_flag=True, help="Replace the rows of --since to --until.")
 @click.option("--since", metavar="WHEN", help="With --again: stored then or later.")
@@ -159,15 +167,15 @@ class Asked:
 @click.option(
     "--zone", metavar="NAME", help="Time zone of WHEN, such as Europe/Berlin; else this machine's."
 )
-@click.option("--commit-progress", is_flag=True, help="With --again: report progress, too.")
+@click.option("--commit-progress", is_flag=True, help="With --again: also report the progress.")
 @namesrv_option
 @output_option
 @spark_options
 def archive(run: Run, check: bool, output: str, **given: Any) -> None:
     """Archive topics into a lakehouse table.
 
-    Every message is in the table once, whatever is stopped or killed when: the same command goes
-    on from the table. WHEN is a time such as 'yesterday 00:00' or '2h ago'.
+    Every message is in the table once, also after a crash: run the same command again to go on.
+    WHEN is a time such as 'yesterday 00:00' or '2h ago'.
     """
     asked = Asked(**given)
     if (asked.topic is None) == (asked.pattern is None):
@@ -202,7 +210,7 @@ def _archive(asked: Asked, run: Run) -> Row:
         stopping() as stop,
     ):
         result = run_archive(spark, work, progress=progress, stop=stop)
-        stop.asked = stop.asked and not asked.follow  # to stop a stream is no accident
+        stop.asked = stop.asked and not asked.follow  # a stream ends only this way
     return {
         "rows": result.rows,
         "files": result.files,

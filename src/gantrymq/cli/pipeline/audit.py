@@ -1,4 +1,4 @@
-"""`gantry pipeline audit`: every record, queue entry and index entry of a store, checked."""
+"""`gantry pipeline audit`: check every record, queue entry and index entry of a store."""
 
 import json
 import sys
@@ -25,23 +25,25 @@ WRONG_CODE = 1
     "--rebuild",
     "rebuilds",
     is_flag=True,
-    help="Make queues and index anew from the "
-    "log first; only of a store whose broker was stopped properly.",
+    help="Rebuild queues and index from the log first; only for a store whose broker was "
+    "stopped properly.",
 )
-@click.option("--report", "report", type=PAGE, help="Write what was found as a page, too.")
+@click.option(
+    "--report", "report", type=PAGE, help="Also write the findings to this file, as a page."
+)
 @output_option
 @spark_options
 def audit(store: Path, rebuilds: bool, report: Path | None, output: str, run: Run) -> None:
     """Check a broker's STORE folder: checksums, the chain of the log, queues, index, times.
 
-    Nothing is written, and the broker may run: what it has not yet brought into its files is left
-    out. The exit code is 1 when something is wrong.
+    The store is not changed without --rebuild, and the broker may run: what it has not flushed yet
+    is left out. The exit code is 1 when something is wrong.
     """
     with run.ending():
         from gantrymq.pipelines.audit.rebuilding import rebuild_store
         from gantrymq.store.folder import StoreFolder
 
-        StoreFolder(str(store))  # says at once what is no store
+        StoreFolder(str(store))  # an error if it is no store
         if rebuilds:
             made = rebuild_store(str(store))
             print(

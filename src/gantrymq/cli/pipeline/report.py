@@ -1,4 +1,4 @@
-"""`gantry pipeline report`: what happened in topics and groups, as tables, pictures and a page."""
+"""`gantry pipeline report`: write tables, pictures and a page about topics and groups."""
 
 import asyncio
 import os
@@ -21,29 +21,30 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 
 @click.command("report")
 @click.option("--into", "folder", type=FOLDER, required=True, help="Folder for the report.")
-@click.option("--topic", "topics", multiple=True, help="Only this topic; may be given often.")
-@click.option("--group", "groups", multiple=True, help="Only this group; may be given often.")
+@click.option("--topic", "topics", multiple=True, help="Only this topic; repeatable.")
+@click.option("--group", "groups", multiple=True, help="Only this group; repeatable.")
 @click.option("--since", metavar="WHEN", help="Messages stored then or later: 'yesterday 00:00'.")
 @click.option("--until", metavar="WHEN", help="Messages stored before then.")
-@click.option(
-    "--zone", metavar="ZONE", help="Time zone, such as Europe/Berlin; else this machine's."
-)
+@click.option("--zone", metavar="ZONE", help="Time zone, such as Europe/Berlin; by default local.")
 @click.option(
     "--by",
     type=click.Choice(STEPS),
     default="auto",
     show_default=True,
-    help="Step of the lines over time.",
+    help="Time step of the lines.",
 )
 @click.option("--archive", type=FOLDER, help="Read messages from an archive.")
 @click.option("--store", type=FOLDER, help="Read messages from a broker's store folder.")
 @click.option(
-    "--trace-topic", default="RMQ_SYS_TRACE_TOPIC", show_default=True, help="Where clients trace."
+    "--trace-topic",
+    default="RMQ_SYS_TRACE_TOPIC",
+    show_default=True,
+    help="The topic that clients trace into.",
 )
 @click.option(
     "--history",
     type=FOLDER,
-    help="Folder where lags are kept from run to run; else `history` in --into.",
+    help="Folder where lags are kept for later reports; by default `history` in --into.",
 )
 @namesrv_option
 @click.option(
@@ -52,7 +53,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="Form of the summary.",
+    help="Format of the summary.",
 )
 @spark_options
 def report(
@@ -111,7 +112,7 @@ def _check_names(
     store: Path | None,
     namesrv: str | None,
 ) -> None:
-    """Topics must be where messages are read; groups where their progress is kept."""
+    """Raise UnknownName unless topics and groups are where they are read from."""
     if store is not None:
         check_stored(store, *topics, groups=groups)
         return
