@@ -18,7 +18,7 @@ from gantrymq.pipelines import (
     run_replay,
     run_report,
 )
-from gantrymq.pipelines.common.running import spark_run
+from gantrymq.pipelines.common.spark_run import spark_run
 from gantrymq.pipelines.marts.ledger import TOPICS
 
 Say = Callable[[str], None]
@@ -44,10 +44,11 @@ class Again:
                 once,
             ),
             Claim(
-                "an hour again: each customer's order is kept", f"{self.turned:,} turned",
+                "an hour again: each customer's order is kept",
+                f"{self.turned:,} turned",
                 self.turned == 0,
             ),
-        ]  # fmt: skip
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from real import RealCluster
 from gantrymq import Admin, Message, Producer, Queue
 from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.pipelines.audit.findings import Finding
-from gantrymq.pipelines.audit.rebuilding import rebuild_store
 from gantrymq.pipelines.audit.scope import Scope, Task
 from gantrymq.pipelines.audit.store_audit import Audit, audit_by
+from gantrymq.pipelines.audit.store_rebuild import rebuild_store
 from gantrymq.pipelines.audit.work import audit_task
 from gantrymq.pipelines.common.progress import Silent
 from gantrymq.spark.options.source_parser import parse_source_options

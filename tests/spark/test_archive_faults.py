@@ -24,7 +24,7 @@ from gantrymq.base.time_text import Period
 from gantrymq.cli.main import main
 from gantrymq.model.offset_ranges import QueueOffsets
 from gantrymq.pipelines.archive import archive_topics
-from gantrymq.pipelines.archive.rerun import GoneFromBroker, again
+from gantrymq.pipelines.archive.rerun import GoneFromBroker, replace_period
 from gantrymq.pipelines.archive.run import Archive, ArchiveBehind, ArchiveRequest, ArchiveResult
 from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
 from gantrymq.pipelines.archive.watch import Watcher
@@ -187,7 +187,7 @@ def test_what_only_the_archive_has_is_never_replaced(
     options = parse_source_options({"nameServer": cluster.namesrv, "topic": queue.topic})
 
     with pytest.raises(GoneFromBroker, match="nothing was replaced"):
-        again(Here(), table, options, Period(0, None), run="a", clock=SystemClock())
+        replace_period(Here(), table, options, Period(0, None), run="a", clock=SystemClock())
 
     table.refresh()
     assert before == {each.path for each in table.files()}

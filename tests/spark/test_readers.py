@@ -18,7 +18,7 @@ from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.protocol.record import decode_records
 from gantrymq.spark.datasource import BatchReader, ReadTask, StreamReader
 from gantrymq.spark.options.source_parser import parse_source_options
-from gantrymq.spark.records.fetch import DataLost, Pull, Reader, gathered, skip
+from gantrymq.spark.records.fetch import DataLost, Pull, Reader, gather_records, skip
 from gantrymq.spark.records.survey import bounds
 from gantrymq.testing.plugin import GantryCluster
 
@@ -172,8 +172,8 @@ def test_a_range_may_need_many_pulls(cluster: Processes, topic: str, count: int)
         replies = list(reader.replies(wanted, Pull(count=count)))
 
     assert len(replies) == -(-wanted.rows // count)
-    assert len(list(gathered(iter(replies), size=1 << 20))) == 1
-    assert b"".join(gathered(iter(replies), size=500)) == b"".join(replies)
+    assert len(list(gather_records(iter(replies), size=1 << 20))) == 1
+    assert b"".join(gather_records(iter(replies), size=500)) == b"".join(replies)
 
 
 def test_messages_that_are_gone_are_an_error_unless_allowed(cluster: Processes, topic: str) -> None:

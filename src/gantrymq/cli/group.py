@@ -9,7 +9,7 @@ import msgspec
 
 from gantrymq.base.errors import GantryError
 from gantrymq.base.plurals import counted
-from gantrymq.cli.common.deleting import belongs_to_brokers, delete_confirmed
+from gantrymq.cli.common.deletion import belongs_to_brokers, delete_confirmed
 from gantrymq.cli.common.known import check_group
 from gantrymq.cli.common.output import (
     Row,

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gantrymq.base.plurals import counted
-from gantrymq.cli.common.deleting import belongs_to_brokers, delete_confirmed
+from gantrymq.cli.common.deletion import belongs_to_brokers, delete_confirmed
 from gantrymq.cli.common.known import check_topic
 from gantrymq.cli.common.output import (
     Row,

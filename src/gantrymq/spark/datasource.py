@@ -34,19 +34,19 @@ from gantrymq.model.offset_ranges import (
     to_json,
 )
 from gantrymq.spark import plan
-from gantrymq.spark.explain import plainly, unread_quietly
+from gantrymq.spark.explain import explain_errors, unread_quietly
 from gantrymq.spark.options.columns import ddl
 from gantrymq.spark.options.points import EARLIEST, LATEST
 from gantrymq.spark.options.row_shape import parse_row_shape
 from gantrymq.spark.options.sink_options import SinkOptions, parse_sink_options
 from gantrymq.spark.options.source_options import SourceOptions, TaskLimits
 from gantrymq.spark.options.source_parser import parse_source_options
-from gantrymq.spark.records.fetch import BROKER_AWAY, QueueCut, patiently
+from gantrymq.spark.records.fetch import BROKER_AWAY, QueueCut, retry_patiently
 from gantrymq.spark.records.losses import on_loss
 from gantrymq.spark.records.rows import Rows
 from gantrymq.spark.source.admission import Admission, row_limits, rows_limit
 from gantrymq.spark.source.begin import Beginning, check_own, locate, starting_point
-from gantrymq.spark.source.progress import StreamProgress, described
+from gantrymq.spark.source.progress import StreamProgress, describe_progress
 from gantrymq.spark.source.rows import open_rows
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 TASKS_DEFAULT = os.cpu_count() or 2
 
 
-@plainly
+@explain_errors
 class RocketMQDataSource(DataSource):  # type: ignore[misc, unused-ignore]
     """`format("rocketmq")`: the messages of topics, as a batch or as a stream."""
 
@@ -152,7 +152,7 @@ def slices(
     return [ReadTask(task) for task in plan.pack(pieces, tasks_max)]
 
 
-@plainly
+@explain_errors
 class BatchReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
     """Reads the messages between two offsets; the end is fixed when the query is planned."""
 
@@ -173,7 +173,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
         return read_slice(self._options, partition)
 
 
-@plainly
+@explain_errors
 class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc, unused-ignore]
     """Stands in for a reader that could not be made: its first call raises the reason.
 
@@ -202,7 +202,7 @@ class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
         raise ConfigError(self._why)
 
 
-@plainly
+@explain_errors
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc, unused-ignore]
     """Reads a stream, from the offsets of the checkpoint on.
 
@@ -265,7 +265,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def _bounds(self, begin: QueueOffsets) -> tuple[QueueOffsets, QueueOffsets]:
         """The first and next offset of each queue; waits for the brokers of topics read before."""
         mendable = BROKER_AWAY if begin else ()
-        return patiently(self._open().bounds, mendable, self._options.cluster.patience_ms / 1000)
+        return retry_patiently(
+            self._open().bounds, mendable, self._options.cluster.patience_ms / 1000
+        )
 
     def _checked(self, offsets: dict[str, Any]) -> QueueOffsets:
         found = from_json(offsets)
@@ -313,7 +315,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         """The end of each queue and the lag, for the query's progress; None before a batch."""
         if not self._highs:
             return None
-        return to_json(self._highs) | described(self._options, self._end, self._highs, self._open())
+        return to_json(self._highs) | describe_progress(
+            self._options, self._end, self._highs, self._open()
+        )
 
     def commit(self, end: dict[str, Any]) -> None:
         """Report the progress: Spark has finished everything before these offsets."""

@@ -200,14 +200,14 @@ def archive(run: Run, check: bool, output: str, **given: Any) -> None:
 
 def _archive(asked: Asked, run: Run) -> Row:
     from gantrymq.pipelines.archive.entry import check_source, run_archive
-    from gantrymq.pipelines.common.running import stopping
+    from gantrymq.pipelines.common.spark_run import stop_on_signal
 
     progress, work = run.progress(), asked.run()
     check_source(work.request.options)
     with (
         run.session("archive") as spark,
         run.watched(spark, progress),
-        stopping() as stop,
+        stop_on_signal() as stop,
     ):
         result = run_archive(spark, work, progress=progress, stop=stop)
         stop.asked = stop.asked and not asked.follow  # a stream ends only this way

@@ -40,7 +40,7 @@ def audit(store: Path, rebuilds: bool, report: Path | None, output: str, run: Ru
     is left out. The exit code is 1 when something is wrong.
     """
     with run.ending():
-        from gantrymq.pipelines.audit.rebuilding import rebuild_store
+        from gantrymq.pipelines.audit.store_rebuild import rebuild_store
         from gantrymq.store.folder import StoreFolder
 
         StoreFolder(str(store))  # an error if it is no store
@@ -73,9 +73,13 @@ def _print(found: "Audit", form: str) -> None:
     covered = [{"covered": kind, "count": count} for kind, count in found.covered.items()]
     if form == "json":
         whole = {
-            "store": found.directory, "good": found.is_good, "seconds": round(found.seconds, 3),
-            "findings": findings, "covered": found.covered, "notes": found.notes,
-        }  # fmt: skip
+            "store": found.directory,
+            "good": found.is_good,
+            "seconds": round(found.seconds, 3),
+            "findings": findings,
+            "covered": found.covered,
+            "notes": found.notes,
+        }
         sys.stdout.write(json.dumps(whole, ensure_ascii=False, indent=2) + "\n")
     elif form == "jsonl":
         for row in (*findings, *covered):

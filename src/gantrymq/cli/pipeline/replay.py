@@ -112,7 +112,7 @@ def _work(namesrv: str, journal: "Journal", words: dict[str, Any]) -> "ReplayRun
 
 def _replay(run: Run, work: "ReplayRun", dry_run: bool, output: str) -> None:
     from gantrymq.base.clock import SystemClock
-    from gantrymq.pipelines.common.running import stopping
+    from gantrymq.pipelines.common.spark_run import stop_on_signal
     from gantrymq.pipelines.replay import preview_replay, run_replay
     from gantrymq.pipelines.replay.request import check_request
     from gantrymq.pipelines.replay.run import DONE
@@ -127,7 +127,7 @@ def _replay(run: Run, work: "ReplayRun", dry_run: bool, output: str) -> None:
         _check_topic(work.request, work.namesrv)
     progress = run.progress()
     note = "stopping after this chunk; once more to stop now"
-    with run.session("replay", namesrv=work.namesrv) as spark, stopping(note) as stop:
+    with run.session("replay", namesrv=work.namesrv) as spark, stop_on_signal(note) as stop:
         if dry_run:
             with run.watched(spark, progress):
                 plan = preview_replay(spark, work, progress=progress)

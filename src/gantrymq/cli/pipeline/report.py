@@ -147,8 +147,8 @@ def _request(
 
 
 def _print(made: "Report", output: str) -> None:
+    from gantrymq.pipelines.report.report_files import as_json
     from gantrymq.pipelines.report.summary import figures, summary, verdict
-    from gantrymq.pipelines.report.writing import as_json
 
     if output == "json":
         sys.stdout.write(as_json({**summary(made), "page": str(made.page)}))

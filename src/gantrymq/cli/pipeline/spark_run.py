@@ -61,7 +61,7 @@ class Run:
         with self.ending():
             if namesrv:
                 asyncio.run(_check_namesrv(namesrv))
-            from gantrymq.pipelines.common.running import (
+            from gantrymq.pipelines.common.spark_run import (
                 spark_run,  # imports Spark
             )
 
@@ -74,9 +74,9 @@ class Run:
     @contextmanager
     def watched(self, spark: Any, progress: "RunProgress") -> Iterator[None]:
         """Show the progress of Spark's jobs while a block runs; the progress ends with it."""
-        from gantrymq.pipelines.common.watching import watching
+        from gantrymq.pipelines.common.job_progress import watch_jobs
 
-        with watching(spark, progress):
+        with watch_jobs(spark, progress):
             yield
 
     @contextmanager

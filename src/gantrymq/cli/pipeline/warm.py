@@ -13,6 +13,6 @@ def warm() -> None:
     for its Spark and the Java that is found now.
     """
     with Run().ending():
-        from gantrymq.spark.runtime import warm as making
+        from gantrymq.spark.runtime.class_archive import build_class_archive
 
-        click.echo(making.warm())
+        click.echo(build_class_archive())

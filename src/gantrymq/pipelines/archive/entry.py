@@ -13,12 +13,12 @@ from gantrymq.base.time_text import Period
 from gantrymq.base.tokens import run_token
 from gantrymq.model.offset_ranges import QueueOffsets
 from gantrymq.pipelines.archive.follow import Tidy, follow
-from gantrymq.pipelines.archive.rerun import Replaced, again
+from gantrymq.pipelines.archive.rerun import RerunResult, replace_period
 from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, ArchiveResult
 from gantrymq.pipelines.archive.upkeep import SMALL_MAX
 from gantrymq.pipelines.archive.watch import Watch, Watcher, retention_hours
 from gantrymq.pipelines.common.progress import RunProgress, Silent
-from gantrymq.pipelines.common.running import StopRequest
+from gantrymq.pipelines.common.spark_run import StopRequest
 from gantrymq.pipelines.lake import Table, open_table
 from gantrymq.spark.options.points import parse_point
 from gantrymq.spark.options.source_options import ProgressReports, SourceOptions
@@ -127,10 +127,10 @@ def run_archive(
 
 def rerun_archive(
     spark: Any, table: Table, options: SourceOptions, period: Period, *, commits_progress: bool
-) -> Replaced:
+) -> RerunResult:
     """Read a period again and replace its rows in one commit."""
     with _reporting(options, commits=commits_progress) as report:
-        return again(
+        return replace_period(
             spark, table, options, period, run=run_token(), clock=SystemClock(), report=report
         )
 

@@ -7,7 +7,7 @@ from gantrymq.base.clock import WallClock, elapsed_seconds
 from gantrymq.pipelines.archive.run import Archive, ArchiveResult
 from gantrymq.pipelines.archive.upkeep import SMALL_MAX, compact, sweep
 from gantrymq.pipelines.common.progress import RunProgress
-from gantrymq.pipelines.common.running import StopRequest
+from gantrymq.pipelines.common.spark_run import StopRequest
 
 TIDY_COMMITS: Final = 20
 """After so many commits small files are looked for."""

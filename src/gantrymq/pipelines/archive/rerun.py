@@ -22,11 +22,11 @@ from gantrymq.model import Queue
 from gantrymq.model.offset_ranges import OffsetRange, QueueOffsets
 from gantrymq.pipelines.archive.run import split, tasks_of
 from gantrymq.pipelines.archive.upkeep import replaced
-from gantrymq.pipelines.archive.work import TaskReport, Work, done
+from gantrymq.pipelines.archive.work import TaskReport, Work, run_work
 from gantrymq.pipelines.lake import Change, DataFile, Table, TableError
+from gantrymq.pipelines.lake.file_rows import batches, within
+from gantrymq.pipelines.lake.file_writer import FileWriter, remove, runs
 from gantrymq.pipelines.lake.files import OffsetSpan, pruned, spans
-from gantrymq.pipelines.lake.reading import batches, within
-from gantrymq.pipelines.lake.writing import FileWriter, remove, runs
 from gantrymq.spark.options.columns import COLUMNS
 from gantrymq.spark.options.source_options import SourceOptions
 from gantrymq.spark.records.rows import Rows
@@ -50,7 +50,7 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class RerunResult:
     """What a rerun replaced."""
 
     rows: int
@@ -59,7 +59,7 @@ class Replaced:
     """Rows of the period that it had before."""
 
 
-def again(
+def replace_period(
     spark: Any,
     table: Table,
     options: SourceOptions,
@@ -68,7 +68,7 @@ def again(
     run: str,
     clock: WallClock,
     report: Callable[[QueueOffsets], None] | None = None,
-) -> Replaced:
+) -> RerunResult:
     """Replace a period's rows; the positions of the table stay."""
     if period.since_ms is None and period.until_ms is None:
         raise ConfigError("--again needs a period: --since, --until or both")
@@ -84,7 +84,7 @@ def again(
 
 def _try(
     spark: Any, table: Table, options: SourceOptions, period: Period, *, run: str, clock: WallClock
-) -> Replaced | None:
+) -> RerunResult | None:
     since, until = period.since_ms, period.until_ms
     with open_rows(options) as rows:
         lows, highs = rows.bounds()
@@ -100,8 +100,8 @@ def _try(
     parts = split(wanted, tasks_of(spark))
     tasks = [Rewrite(wanted=each) for each in parts]
     tasks += [Rewrite(file=each) for each in old if not _inside(each, period)]
-    work = rewriting(table.root, options, period)
-    did = done(spark, table.root, tasks, work, run)
+    work = build_rewrite_work(table.root, options, period)
+    did = run_work(spark, table.root, tasks, work, run)
     added = [*did.files, *did.kept]
     lost = missing([*dropped, *did.dropped], spans(did.files))
     if lost:
@@ -114,7 +114,7 @@ def _try(
     if (added or old) and not replaced(table, change):
         return None
     kept = sum(each.rows for each in did.kept)
-    return Replaced(sum(each.rows for each in did.files), sum(each.rows for each in old) - kept)
+    return RerunResult(sum(each.rows for each in did.files), sum(each.rows for each in old) - kept)
 
 
 def _wanted(
@@ -170,7 +170,7 @@ def missing(dropped: list[OffsetSpan], there: dict[Queue, list[OffsetSpan]]) -> 
 # the tasks
 
 
-def rewriting(root: Path, options: SourceOptions, period: Period) -> Work:
+def build_rewrite_work(root: Path, options: SourceOptions, period: Period) -> Work:
     """The function that a task runs: it does one `Rewrite`."""
 
     def rewrite(task: Rewrite, token: str) -> TaskReport:

@@ -14,10 +14,10 @@ from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.model.offset_ranges import OffsetRange, QueueOffsets
 from gantrymq.pipelines.archive.watch import Watcher, left_of
-from gantrymq.pipelines.archive.work import copying, done
+from gantrymq.pipelines.archive.work import build_copy_work, run_work
 from gantrymq.pipelines.common.progress import RunProgress, Silent
 from gantrymq.pipelines.lake import Change, DataFile, Table
-from gantrymq.pipelines.lake.committing import commit
+from gantrymq.pipelines.lake.commits import commit
 from gantrymq.pipelines.lake.files import OffsetSpan, spans
 from gantrymq.spark.options.points import EARLIEST, Point, resolve
 from gantrymq.spark.options.source_options import SKIP, SourceOptions
@@ -200,7 +200,7 @@ class Archive:
         if not tasks:
             return []
         root = self.table.root
-        return done(self._spark, root, tasks, copying(root, options), self._run).files
+        return run_work(self._spark, root, tasks, build_copy_work(root, options), self._run).files
 
     def _commit(self, files: list[DataFile], known: QueueOffsets, end: QueueOffsets) -> None:
         """Add files to the table; if another run committed these messages first, delete them."""

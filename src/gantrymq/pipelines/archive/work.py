@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from gantrymq.base.errors import GantryError
 from gantrymq.model.offset_ranges import OffsetRange
+from gantrymq.pipelines.lake.file_writer import FileWriter, remove
 from gantrymq.pipelines.lake.files import DataFile, OffsetSpan
-from gantrymq.pipelines.lake.writing import FileWriter, remove
 from gantrymq.spark.options.columns import COLUMNS
 from gantrymq.spark.options.source_options import SourceOptions
 from gantrymq.spark.records.fetch import DataLost
@@ -79,7 +79,7 @@ def _token(run: str) -> str:
     return f"{run}t{context.taskAttemptId() if context else 0}"
 
 
-def done(spark: Any, root: Path, tasks: Sequence[Any], work: Work, run: str) -> TaskReport:
+def run_work(spark: Any, root: Path, tasks: Sequence[Any], work: Work, run: str) -> TaskReport:
     """Run tasks on Spark and sum up their reports; on trouble delete all files and raise."""
     found = run_tasks(spark, tasks, reporting(work, run), SCHEMA).collect()
     reports = [msgspec.json.decode(row.report, type=TaskReport) for row in found]
@@ -92,7 +92,7 @@ def done(spark: Any, root: Path, tasks: Sequence[Any], work: Work, run: str) -> 
     return TaskReport(files, kept, [each for report in reports for each in report.dropped])
 
 
-def copying(root: Path, options: SourceOptions) -> Work:
+def build_copy_work(root: Path, options: SourceOptions) -> Work:
     """The function that a task runs: it copies ranges of queues into files."""
 
     def copy(ranges: tuple[OffsetRange, ...], token: str) -> TaskReport:

@@ -10,12 +10,12 @@ from typing import Any, Final, Protocol
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
 from gantrymq.model.offset_ranges import QueueOffsets, to_json
-from gantrymq.pipelines.common.selection import Selection, check_selection, chosen
+from gantrymq.pipelines.common.selection import Selection, check_selection, select_messages
 from gantrymq.pipelines.jobs.results import ResultPeriod
 from gantrymq.pipelines.lake import open_table
+from gantrymq.pipelines.lake.file_rows import by_queue
 from gantrymq.pipelines.lake.files import DataFile, pruned, spans
 from gantrymq.pipelines.lake.files import OffsetSpan as Hole
-from gantrymq.pipelines.lake.reading import by_queue
 from gantrymq.protocol.subscription import ALL
 from gantrymq.spark.options.option_table import canonical
 from gantrymq.spark.options.row_shape import parse_row_shape
@@ -213,7 +213,7 @@ class ArchiveFeed:
             ]
             late = f.unix_millis("storeTimestamp") >= span.since_ms
             found = self._table.frame(spark, topics=self._topics).where(reduce(or_, new, late))
-        found = chosen(found, self._selection)
+        found = select_messages(found, self._selection)
         return found.select(*self._columns) if self._columns else found
 
 

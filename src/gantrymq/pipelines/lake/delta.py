@@ -18,8 +18,8 @@ from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Tra
 
 from gantrymq.model import Queue
 from gantrymq.model.offset_ranges import QueueOffsets
+from gantrymq.pipelines.lake.file_rows import queues_in
 from gantrymq.pipelines.lake.files import DataFile, day_start_ms, facts_of
-from gantrymq.pipelines.lake.reading import queues_in
 from gantrymq.pipelines.lake.schema import ARROW, PARTITIONS, check_schema
 from gantrymq.pipelines.lake.table import Change, CommitConflict, Table, TableError, found_in
 

@@ -13,10 +13,10 @@ from typing import Any, Final
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
 from gantrymq.model.offset_ranges import QueueOffsets, from_json, to_json
+from gantrymq.pipelines.lake.file_writer import STATISTICS
 from gantrymq.pipelines.lake.files import DataFile, day_start_ms, facts_of
 from gantrymq.pipelines.lake.schema import ARROW, PARTITIONS, check_schema
 from gantrymq.pipelines.lake.table import Change, CommitConflict, Table, TableError
-from gantrymq.pipelines.lake.writing import STATISTICS
 
 CATALOG: Final = "catalog.db"
 NAME: Final = ("gantrymq", "messages")

@@ -18,9 +18,9 @@ from gantrymq.client.admin.message_search import FOUND_MAX, Found
 from gantrymq.client.messages.received import Received
 from gantrymq.model import Queue
 from gantrymq.model.offset_ranges import QueueOffsets
+from gantrymq.pipelines.lake.file_rows import in_time, matching
 from gantrymq.pipelines.lake.files import DataFile, pruned, spans
 from gantrymq.pipelines.lake.messages import Archived, message_of
-from gantrymq.pipelines.lake.reading import in_time, matching
 from gantrymq.pipelines.lake.schema import MESSAGE
 from gantrymq.pipelines.lake.table import Table
 from gantrymq.protocol.subscription import parse_tags

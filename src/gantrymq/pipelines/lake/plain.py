@@ -143,9 +143,14 @@ def _name(number: int) -> str:
 
 def _row(each: DataFile) -> dict[str, Any]:
     return {
-        "path": each.path, "topic": each.topic, "dt": each.day.isoformat(), "rows": each.rows,
-        "size": each.size, "since": each.since_ms, "until": each.until_ms,
-    }  # fmt: skip
+        "path": each.path,
+        "topic": each.topic,
+        "dt": each.day.isoformat(),
+        "rows": each.rows,
+        "size": each.size,
+        "since": each.since_ms,
+        "until": each.until_ms,
+    }
 
 
 def _file(row: dict[str, Any]) -> DataFile:

@@ -5,7 +5,7 @@ from typing import Any
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.pipelines.common.progress import RunProgress
-from gantrymq.pipelines.common.running import StopRequest
+from gantrymq.pipelines.common.spark_run import StopRequest
 from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
 from gantrymq.pipelines.replay.request import ReplayRequest
 from gantrymq.pipelines.replay.run import CHUNK_ROWS, Replay, ReplayResult

@@ -7,8 +7,8 @@ from typing import Any
 from gantrymq.pipelines.common.progress import RunProgress
 from gantrymq.pipelines.report.build import build_report
 from gantrymq.pipelines.report.report import Report
+from gantrymq.pipelines.report.report_files import write
 from gantrymq.pipelines.report.request import ReportRequest
-from gantrymq.pipelines.report.writing import write
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,17 +30,25 @@ _LONG: Final = ("detail", "text", "reason")
 
 
 _FIRST: Final[Mapping[str, tuple[str, ...]]] = {
-    "hot_keys": ("messages",), "duplicates": ("copies",), "causes": ("letters",),
-    "queues": ("ratio",), "duplicate_totals": ("extra",), "lag": ("time",),
-    "ledger_groups": ("messages",), "ledger_topics": ("stored",),
-}  # fmt: skip
+    "hot_keys": ("messages",),
+    "duplicates": ("copies",),
+    "causes": ("letters",),
+    "queues": ("ratio",),
+    "duplicate_totals": ("extra",),
+    "lag": ("time",),
+    "ledger_groups": ("messages",),
+    "ledger_topics": ("stored",),
+}
 """Columns by which a table is shown, the largest first."""
 
 
 _ABOUT: Final[Mapping[str, tuple[str, ...]]] = {
-    "lag": ("lag",), "latency": (*latency.PERCENTILES, "maxMs"), "totals": ("messages",),
-    "ledger_groups": ("messages", "acknowledged"), "ledger_topics": ("stored", "messages"),
-}  # fmt: skip
+    "lag": ("lag",),
+    "latency": (*latency.PERCENTILES, "maxMs"),
+    "totals": ("messages",),
+    "ledger_groups": ("messages", "acknowledged"),
+    "ledger_topics": ("stored", "messages"),
+}
 """Columns that a table is there for: a zero in them is news."""
 COLUMNS_BESIDE_MAX: Final = 4
 """A table with more columns does not fit beside a picture."""

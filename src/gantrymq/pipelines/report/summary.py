@@ -47,13 +47,17 @@ def figures(report: Report) -> list[Figure]:
         ("sent", "sent, by trace", sent, "messages"),
         ("stored", "stored", topics.total("stored"), "messages"),
         ("acknowledged", "acknowledged, all groups", groups.total("acknowledged"), "messages"),
-        ("waiting", "waiting or retrying",
-         groups.total("waiting") + groups.total("retrying") + groups.total("inHand"), "messages"),
+        (
+            "waiting",
+            "waiting or retrying",
+            groups.total("waiting") + groups.total("retrying") + groups.total("inHand"),
+            "messages",
+        ),
         ("dead", "dead letters", report.table(causes.CAUSES).total("letters"), "messages"),
         ("doubled", "stored again, same id", extra, "messages"),
         ("unexplained", "unexplained", report.unexplained, "messages"),
         ("p99", "p99, born to acknowledged", max(slowest, default=None), "ms"),
-    ]  # fmt: skip
+    ]
     if report.untraced:
         found.append(("untraced", "not known, trace missing", report.untraced, "messages"))
     return [

@@ -17,7 +17,7 @@ from gantrymq.filter import condition
 from gantrymq.kernel import FILLER_SIZE
 from gantrymq.model import Queue
 from gantrymq.model.offset_ranges import OffsetRange, QueueOffsets
-from gantrymq.spark.closing import Closing
+from gantrymq.spark.closeable import Closeable
 from gantrymq.spark.records.decode import Records, made
 from gantrymq.spark.records.fetch import Lost
 from gantrymq.store.dispatch import SCHEDULE_TOPIC
@@ -60,7 +60,7 @@ class RecordFilter(NamedTuple):
 EVERYTHING: Final = RecordFilter()
 
 
-class StoreRows(Closing):
+class StoreRows(Closeable):
     """The rows of one store."""
 
     def __init__(

@@ -16,21 +16,21 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.kernel import FILLER_SIZE
 from gantrymq.model import Queue, is_system_topic
 from gantrymq.model.offset_ranges import OffsetRange, QueueOffsets
-from gantrymq.spark.closing import Closing
+from gantrymq.spark.closeable import Closeable
 from gantrymq.spark.files.store_rows import RecordFilter, StoreRows
 from gantrymq.spark.options.columns import nearest
 from gantrymq.spark.options.source_options import NEVER, REQUIRE, SourceOptions
 from gantrymq.spark.records.losses import on_loss
 from gantrymq.spark.records.row_filter import RowFilter
 from gantrymq.spark.records.rows import Rows
-from gantrymq.spark.records.survey import SAMPLE_MESSAGES, Sample, fitting
+from gantrymq.spark.records.survey import SAMPLE_MESSAGES, Sample, match_names
 from gantrymq.store.folder import StoreFolder
 
 _NAMED = re.compile(r"([^=/]+)=(.+)\Z")
 NAMES_SHOWN: Final = 8
 
 
-class StoredRows(Closing):
+class StoredRows(Closeable):
     """The rows of stores, one store a broker; no broker is asked."""
 
     def __init__(self, options: SourceOptions, stores: Mapping[str, StoreRows]) -> None:
@@ -60,7 +60,7 @@ class StoredRows(Closing):
         known = sorted({name for store in self.stores.values() for name in store.folder.topics()})
         queues = self._options.queues
         if queues.pattern is not None:
-            return fitting(known, queues.pattern)
+            return match_names(known, queues.pattern)
         for topic in queues.topics:
             if topic not in known:
                 folders = ", ".join(store.folder.directory for store in self.stores.values())

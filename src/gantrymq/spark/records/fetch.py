@@ -37,7 +37,7 @@ from gantrymq.client.core.options import ClientOptions
 from gantrymq.model import Queue, Subscription
 from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.protocol.codes import ResponseCode
-from gantrymq.spark.closing import Closing
+from gantrymq.spark.closeable import Closeable
 
 T = TypeVar("T")
 
@@ -117,7 +117,9 @@ class Pull:
         return None if self.tags is None else Subscription(topic=topic, sub_string=self.tags)
 
 
-def patiently(work: Callable[[], T], mendable: tuple[type[GantryError], ...], patience: float) -> T:
+def retry_patiently(
+    work: Callable[[], T], mendable: tuple[type[GantryError], ...], patience: float
+) -> T:
     """Call `work`, again after an error that another try may mend, for `patience` seconds."""
     give_up, pause = elapsed_seconds() + patience, PAUSE_SECONDS_FIRST
     while True:
@@ -132,7 +134,7 @@ def patiently(work: Callable[[], T], mendable: tuple[type[GantryError], ...], pa
         pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
 
-class Reader(Closing):
+class Reader(Closeable):
     """A connection to a cluster. Use it in a `with` block."""
 
     def __init__(self, namesrv: str, group: str, *, patience: float = PATIENCE_SECONDS) -> None:
@@ -181,7 +183,7 @@ class Reader(Closing):
         # A caller that asks about a queue has seen it; an address that never answered may be wrong.
         is_known = self._has_answered or mendable is BROKER_AWAY
         patience = self.patience if is_known else min(self.patience, FIRST_SECONDS_MAX)
-        answer = patiently(work, mendable, patience)
+        answer = retry_patiently(work, mendable, patience)
         self._has_answered = True
         return answer
 
@@ -277,7 +279,7 @@ def _first_there(found: PullAnswer, at: int, how: Pull) -> int:
     return found.next_offset
 
 
-def gathered(replies: Iterator[bytes], size: int = BATCH_BYTES) -> Iterator[bytes]:
+def gather_records(replies: Iterator[bytes], size: int = BATCH_BYTES) -> Iterator[bytes]:
     """Join replies until they have at least half of `size` bytes."""
     parts: list[bytes] = []
     total = 0
@@ -299,7 +301,7 @@ _idle: dict[_Key, Reader] = {}
 
 
 @contextmanager
-def borrowed(namesrv: str, group: str, patience: float) -> Iterator[Reader]:
+def borrow_reader(namesrv: str, group: str, patience: float) -> Iterator[Reader]:
     """A reader that is kept for the next task of this process: workers outlive tasks."""
     key = (os.getpid(), namesrv, group)
     reader = _idle.pop(key, None) or Reader(namesrv, group)

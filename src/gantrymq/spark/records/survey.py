@@ -33,10 +33,10 @@ async def matching_topics(instance: Instance, pattern: str) -> list[str]:
     """The topics of a cluster whose names match the pattern."""
     _, answer = await instance.call_namesrv(calls.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, Nothing())
     names = fastjson.load_as(answer.body, TopicList).topic_list if answer.body else []
-    return fitting(names or (), pattern)
+    return match_names(names or (), pattern)
 
 
-def fitting(names: Iterable[str], pattern: str) -> list[str]:
+def match_names(names: Iterable[str], pattern: str) -> list[str]:
     """The topics whose whole name matches; retry and dead-letter topics only if it has `%`."""
     private = () if "%" in pattern else (RETRY_PREFIX, DEAD_PREFIX)
     return sorted(

@@ -103,7 +103,7 @@ async def store(
     return moved
 
 
-def described(
+def describe_progress(
     options: SourceOptions, end: QueueOffsets, highs: QueueOffsets, rows: Rows
 ) -> dict[str, dict[str, Any]]:
     """What Spark's progress says beside the offsets: group, name server, and lag behind `end`."""

@@ -18,7 +18,7 @@ from gantrymq.model.offset_ranges import OffsetRange, QueueOffsets
 from gantrymq.spark.options.source_options import STORE, SourceOptions
 from gantrymq.spark.records import survey
 from gantrymq.spark.records.decode import decode
-from gantrymq.spark.records.fetch import BROKER_AWAY, Pull, borrowed, gathered
+from gantrymq.spark.records.fetch import BROKER_AWAY, Pull, borrow_reader, gather_records
 from gantrymq.spark.records.losses import on_loss
 from gantrymq.spark.records.row_filter import RowFilter
 from gantrymq.spark.records.rows import Rows
@@ -35,7 +35,7 @@ class BrokerRows:
         self._looked = -math.inf
         self._opened = ExitStack()
         self._reader = self._opened.enter_context(
-            borrowed(cluster.namesrv, cluster.group, cluster.patience_ms / 1000)
+            borrow_reader(cluster.namesrv, cluster.group, cluster.patience_ms / 1000)
         )
 
     def __enter__(self) -> Self:
@@ -112,7 +112,7 @@ class BrokerRows:
             sql=messages.sql,
         )
         end = wanted.end if pull.is_filtered else None
-        for records in gathered(self._reader.replies(wanted, pull, on_loss(options))):
+        for records in gather_records(self._reader.replies(wanted, pull, on_loss(options))):
             batch = sieve.sift(decode(records, wanted.queue, sieve.needed), end)
             if len(batch):
                 yield batch

@@ -17,7 +17,7 @@ from gantrymq.cli.main import main
 from gantrymq.client.admin.message_search import Found
 from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.pipelines.archive.watch import Watch, watch
-from gantrymq.pipelines.archive.work import copying
+from gantrymq.pipelines.archive.work import build_copy_work
 from gantrymq.pipelines.lake import Change, Table, open_table
 from gantrymq.pipelines.lake.combined_search import HotAndCold
 from gantrymq.pipelines.lake.lookup import Lookup
@@ -120,7 +120,7 @@ def cut(tmp_path: Path) -> Iterator[GantryCluster]:
     cluster.call(send())
     table = open_table(tmp_path / "t", "delta", create=True)
     options = parse_source_options({"nameServer": cluster.namesrv, "topic": OLD.topic})
-    files = copying(table.root, options)((OffsetRange(OLD, 0, COUNT - 10),), "t").files
+    files = build_copy_work(table.root, options)((OffsetRange(OLD, 0, COUNT - 10),), "t").files
     table.commit(Change(NOON, tuple(files), ends={OLD: COUNT - 10}))
     cluster.clock.advance(120)
     with open_rows(options) as rows:

@@ -21,7 +21,8 @@ from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.pipelines.archive.run import holes
 from gantrymq.pipelines.jobs.results import Results
 from gantrymq.pipelines.lake import Change, CommitConflict, TableError, open_table
-from gantrymq.pipelines.lake.committing import commit
+from gantrymq.pipelines.lake.commits import commit
+from gantrymq.pipelines.lake.file_writer import FileWriter
 from gantrymq.pipelines.lake.files import (
     OffsetSpan,
     decoded,
@@ -34,7 +35,6 @@ from gantrymq.pipelines.lake.files import (
 )
 from gantrymq.pipelines.lake.lookup import Lookup
 from gantrymq.pipelines.lake.schema import ARROW
-from gantrymq.pipelines.lake.writing import FileWriter
 
 A, B = Queue("orders", "broker-a", 0), Queue("orders", "broker-a", 1)
 ODD = Queue("%RETRY%group|1", "broker b/ü-1-2", 3)

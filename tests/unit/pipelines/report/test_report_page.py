@@ -25,10 +25,10 @@ from gantrymq.pipelines.report import charts, number_text
 from gantrymq.pipelines.report.page import page
 from gantrymq.pipelines.report.pictures import NARROW, WIDE
 from gantrymq.pipelines.report.report import Report
+from gantrymq.pipelines.report.report_files import as_csv, write
 from gantrymq.pipelines.report.request import MARGIN_MS, ReportRequest
 from gantrymq.pipelines.report.sections import MARTS, draw_pictures
 from gantrymq.pipelines.report.summary import figures, verdict
-from gantrymq.pipelines.report.writing import as_csv, write
 from gantrymq.pipelines.staging.coverage import Coverage
 
 NOON = datetime(2026, 5, 28, 12, 0, tzinfo=UTC)
