@@ -8,7 +8,7 @@ import asyncio
 import json
 import time
 
-from gantrymq.cli.bench import run_fast
+from gantrymq.cli.load import run_fast
 from gantrymq.client.consume.push.consumer import Consumer
 from gantrymq.client.core.options import ConsumerOptions
 from gantrymq.client.messages.delivery import Delivery

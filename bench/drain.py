@@ -9,7 +9,7 @@ import json
 import time
 
 from gantrymq.base.network import TcpNetwork, split_address
-from gantrymq.cli.bench import run_fast
+from gantrymq.cli.load import run_fast
 from gantrymq.kernel import cut_records
 from gantrymq.model import BENCHMARK_TOPIC
 from gantrymq.protocol.codes import RequestCode

@@ -12,7 +12,7 @@ import time
 from functools import partial
 
 from gantrymq import Message, Producer
-from gantrymq.cli.bench import figures, run_fast
+from gantrymq.cli.load import figures, run_fast
 from gantrymq.model import BENCHMARK_TOPIC
 
 TICK_SECONDS = 0.002

@@ -11,7 +11,7 @@ import sys
 import time
 
 from gantrymq import Admin, Message, Producer, Transaction
-from gantrymq.cli.bench import run_fast
+from gantrymq.cli.load import run_fast
 
 BODY = b"0123456789abcdef" * 64
 QUEUES = 8

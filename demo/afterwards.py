@@ -8,15 +8,18 @@ from typing import Any
 from demo.books import Books
 from demo.claims import Claim
 from demo.proof import Archive, prove
-from gantrymq.base.clock import SystemClock
-from gantrymq.pipelines.common.running import spark_run
+from gantrymq.pipelines import (
+    Journal,
+    ReplayRequest,
+    ReplayRun,
+    ReportRequest,
+    ReportRun,
+    parse_origin,
+    run_replay,
+    run_report,
+)
+from gantrymq.pipelines.common.spark_run import spark_run
 from gantrymq.pipelines.marts.ledger import TOPICS
-from gantrymq.pipelines.replay.journal import Journal
-from gantrymq.pipelines.replay.request import Origin, ReplayRequest
-from gantrymq.pipelines.replay.run import Replay
-from gantrymq.pipelines.report.build import build_report
-from gantrymq.pipelines.report.request import ReportRequest as Wanted
-from gantrymq.pipelines.report.writing import write
 
 Say = Callable[[str], None]
 
@@ -41,10 +44,11 @@ class Again:
                 once,
             ),
             Claim(
-                "an hour again: each customer's order is kept", f"{self.turned:,} turned",
+                "an hour again: each customer's order is kept",
+                f"{self.turned:,} turned",
                 self.turned == 0,
             ),
-        ]  # fmt: skip
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +100,11 @@ class Afterwards:
         return archive, again, told
 
     def _again(self, spark: Any, topic: str, into: str) -> Again:
-        request = ReplayRequest(
-            origin=Origin("archive", str(self._folder / "archive")), topic=topic, into=into,
-            since="1h ago",
-        )  # fmt: skip
-        replay = Replay(spark, self._namesrv, Journal(self._folder / "replays"), who="demo")
-        report = replay.run(request)
+        origin = parse_origin(f"archive:{self._folder / 'archive'}")
+        request = ReplayRequest(origin=origin, topic=topic, into=into, since="1h ago")
+        journal = Journal(self._folder / "replays")
+        run = ReplayRun(request=request, namesrv=self._namesrv, journal=journal, who="demo")
+        result = run_replay(spark, run)
         options = {"nameServer": self._namesrv, "topic": into}
         spark.read.format("rocketmq").options(**options).load().createOrReplaceTempView("again")
         (row,) = spark.sql(
@@ -120,12 +123,11 @@ class Afterwards:
             FROM neighbours
             """
         ).collect()
-        return Again(report.total, *map(int, row))
+        return Again(result.total, *map(int, row))
 
     def _report(self, spark: Any, topics: tuple[str, ...], pages: Path, repeats: int) -> Told:
-        wanted = Wanted(namesrv=self._namesrv, topics=topics)
-        made = build_report(spark, wanted, clock=SystemClock())
-        page = write(made, pages)
-        pictures = len(list((page.parent / "pictures").glob("*.svg")))
+        request = ReportRequest(namesrv=self._namesrv, topics=topics)
+        made = run_report(spark, ReportRun(request=request, folder=pages))
+        pictures = len(list((pages / "pictures").glob("*.svg")))
         doubled = sum(row["doubled"] for row in made.table(TOPICS).rows)
         return Told(pictures, doubled, made.unexplained - doubled, repeats)

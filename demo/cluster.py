@@ -50,13 +50,20 @@ class Cluster:
         began = time.monotonic()
         with (self._data / "gantry.log").open("ab") as log:
             self._child = await asyncio.create_subprocess_exec(
-                str(Path(sys.executable).with_name("gantry")), "up",
-                "--data", str(self._data), "--no-console",
-                "--namesrv-port", str(self._namesrv_port),
-                "--broker-port", str(self._broker_port),
-                "--config", str(self._data / CONFIG),
-                stdout=asyncio.subprocess.PIPE, stderr=log,
-            )  # fmt: skip
+                str(Path(sys.executable).with_name("gantry")),
+                "up",
+                "--data",
+                str(self._data),
+                "--no-console",
+                "--namesrv-port",
+                str(self._namesrv_port),
+                "--broker-port",
+                str(self._broker_port),
+                "--config",
+                str(self._data / CONFIG),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+            )
         async with asyncio.timeout(READY_SECONDS_MAX):
             await self._until_ready(self._child)
         if self._crashed is not None:

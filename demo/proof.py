@@ -11,7 +11,7 @@ from gantrymq.base.clock import SystemClock
 from gantrymq.pipelines.archive.run import Archive as Archiving
 from gantrymq.pipelines.archive.run import ArchiveRequest
 from gantrymq.pipelines.lake import open_table
-from gantrymq.spark.source.rows import source_options
+from gantrymq.spark.options.source_parser import parse_source_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def prove(
 def _archive(spark: Any, namesrv: str, books: Mapping[str, Books], folder: Path, run: str) -> int:
     """One run of the pipeline: everything that is new, into the table. Returns the rows."""
     table = open_table(str(folder / "archive"), create=True)
-    options = source_options({"nameServer": namesrv, "topic": ",".join(books)})
+    options = parse_source_options({"nameServer": namesrv, "topic": ",".join(books)})
     work = Archiving(spark, table, ArchiveRequest(options=options), run=run, clock=SystemClock())
     return work.run().rows
 

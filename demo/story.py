@@ -79,8 +79,11 @@ class Story:
         try:
             async with (
                 asyncio.timeout(TRADE_SECONDS_MAX),
-                self._readers, self._reminders, self._payments, self._warehouse,
-            ):  # fmt: skip
+                self._readers,
+                self._reminders,
+                self._payments,
+                self._warehouse,
+            ):
                 parts = (self._shop, self._reminders, self._payments)
                 await _together(self._crash(), *(part.run() for part in parts))
                 self._say("everything is sent and acknowledged")

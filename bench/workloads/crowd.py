@@ -9,7 +9,7 @@ from bench.rows import Row
 from bench.servers import Ours
 from bench.workloads import Run
 from gantrymq import Admin
-from gantrymq.cli.bench import run_fast
+from gantrymq.cli.load import run_fast
 from gantrymq.client.admin.admin import calls, fastjson
 from gantrymq.model import GroupConfig
 from gantrymq.protocol.headers.base import Nothing

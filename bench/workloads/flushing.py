@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.rows import Row
 from bench.workloads import Run
 from gantrymq.base.disk import File, OsDisk
-from gantrymq.cli.bench import Sending, run_fast
+from gantrymq.cli.load import Load, SendLoad, run_fast
 from gantrymq.store.log.syncer import Done, InlineSyncer, Syncer, best_syncer
 from gantrymq.testing.cluster import Cluster
 
@@ -38,7 +38,15 @@ class Counting:
 async def _flushed(syncer: Syncer, senders: int, count: int) -> float:
     async with Cluster(syncer=syncer, flush_disk_type="SYNC_FLUSH") as cluster:
         await cluster.create_topic(TOPIC)
-        run = Sending(cluster.namesrv, TOPIC, "bench", 1024, count, senders, 1)
+        load = Load(
+            namesrv=cluster.namesrv,
+            topic=TOPIC,
+            group="bench",
+            count=count,
+            size=1024,
+            threads=senders,
+        )
+        run = SendLoad(load)
         row = await run.waiting()
         assert not row["failed"], row
         return float(row["tps"])

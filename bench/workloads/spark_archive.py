@@ -18,8 +18,8 @@ from bench.workloads import Run
 from gantrymq.base.clock import SystemClock
 from gantrymq.pipelines.archive.run import Archive, ArchiveRequest
 from gantrymq.pipelines.lake import open_table
+from gantrymq.spark.options.source_parser import parse_source_options
 from gantrymq.spark.runtime.session import local_session
-from gantrymq.spark.source.rows import source_options
 
 COUNT = 1_000_000
 STREAM_ROWS = 200_000
@@ -104,7 +104,9 @@ class _Work:
         self._archive(path, STREAM_ROWS)
 
     def _archive(self, path: Path, rows_per_commit: int) -> None:
-        job = ArchiveRequest(options=source_options(self._source), rows_per_commit=rows_per_commit)
+        job = ArchiveRequest(
+            options=parse_source_options(self._source), rows_per_commit=rows_per_commit
+        )
         table = open_table(path, "delta", create=True)
         totals = Archive(
             self._spark, table, job, run=f"b{next(self._number)}", clock=SystemClock()

@@ -17,7 +17,7 @@ from bench.rows import Row
 from bench.stores import TOPIC, make_store
 from bench.tuples import TupleSource
 from bench.workloads import Run
-from gantrymq.pipelines.audit.audit import audit as audit_store
+from gantrymq.pipelines.audit import audit as audit_store
 from gantrymq.spark.runtime.session import local_session
 
 COUNT: Final = 1_000_000

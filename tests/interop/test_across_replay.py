@@ -22,8 +22,8 @@ from gantrymq import Message, Received
 from gantrymq.base.errors import GantryError
 from gantrymq.cli.pipeline.group import pipeline
 from gantrymq.pipelines.replay import Replay, ReplayRequest
+from gantrymq.pipelines.replay.chunk_publisher import SinkPublisher
 from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
-from gantrymq.pipelines.replay.outlet import Sink
 from gantrymq.pipelines.replay.request import Origin
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.parametrize("where", ["5.3.3"])]
@@ -90,15 +90,15 @@ def test_a_replay_that_is_stopped_goes_on_with_the_same_command(
     """Ctrl-C ends it behind a whole chunk; what is sent then is the rest, each message once."""
     fill(scene)
     target = target_of(scene)
-    publish, stops = Sink.publish, [1]
+    publish, stops = SinkPublisher.publish, [1]
 
-    def interrupted(sink: Sink, frame: Any, plan: ReplayPlan, number: int) -> None:
+    def interrupted(sink: SinkPublisher, frame: Any, plan: ReplayPlan, number: int) -> None:
         publish(sink, frame, plan, number)
         if number in stops:
             stops.remove(number)
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(Sink, "publish", interrupted)
+    monkeypatch.setattr(SinkPublisher, "publish", interrupted)
     words = ["replay", "--from", f"topic:{scene.topic}", "--into", target.topic, "--all"]
     how = ["--chunk", str(CHUNK), "-n", scene.namesrv, "--state", str(tmp_path), "-o", "json"]
 
@@ -130,7 +130,7 @@ def test_a_chunk_that_was_not_written_down_is_sent_again_with_its_ids(
     fill(scene)
     target = target_of(scene)
 
-    class Crashing(Sink):
+    class Crashing(SinkPublisher):
         def publish(self, frame: Any, plan: ReplayPlan, number: int) -> None:
             super().publish(frame, plan, number)
             if number == 1:
@@ -142,12 +142,12 @@ def test_a_chunk_that_was_not_written_down_is_sent_again_with_its_ids(
     )  # fmt: skip
     journal = Journal(tmp_path)
 
-    def replay(outlet: Sink) -> Replay:
-        return Replay(spark, scene.namesrv, journal, outlet=outlet, chunk_rows=CHUNK)
+    def replay(publisher: SinkPublisher) -> Replay:
+        return Replay(spark, scene.namesrv, journal, publisher=publisher, chunk_rows=CHUNK)
 
     with pytest.raises(GantryError, match="the power is gone"):
         replay(Crashing()).run(request)
-    report = replay(Sink()).run(request)
+    report = replay(SinkPublisher()).run(request)
     plan = journal.load(report.id)
     rows = arrived(target, plan.messages + plan.chunks[1].rows)
 

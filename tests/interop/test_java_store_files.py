@@ -10,14 +10,15 @@ import toolchain
 from real import RealCluster
 
 from gantrymq import Admin, Message, Producer, Queue
-from gantrymq.pipelines.audit.audit import Audit, audit_by
+from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.pipelines.audit.findings import Finding
-from gantrymq.pipelines.audit.rebuilding import rebuild_store
 from gantrymq.pipelines.audit.scope import Scope, Task
+from gantrymq.pipelines.audit.store_audit import Audit, audit_by
+from gantrymq.pipelines.audit.store_rebuild import rebuild_store
 from gantrymq.pipelines.audit.work import audit_task
 from gantrymq.pipelines.common.progress import Silent
-from gantrymq.spark.plan import Range
-from gantrymq.spark.source.rows import open_rows, source_options
+from gantrymq.spark.options.source_parser import parse_source_options
+from gantrymq.spark.source.rows import open_rows
 from gantrymq.store.errors import StoreError
 
 pytestmark = pytest.mark.timeout(400)
@@ -62,11 +63,11 @@ def bodies(store: Path, namesrv: str = "") -> list[str]:
     if namesrv:
         settings["nameServer"] = namesrv
     found = []
-    with open_rows(source_options(settings)) as rows:
+    with open_rows(parse_source_options(settings)) as rows:
         lows, highs = rows.bounds()
         assert {Queue(TOPIC, BROKER, number) for number in range(4)} == set(highs)
         for queue, high in highs.items():
-            for batch in rows.batches(Range(queue, lows[queue], high), ["body"]):
+            for batch in rows.batches(OffsetRange(queue, lows[queue], high), ["body"]):
                 found += [
                     body.decode().rstrip(".").rstrip("x") for body in batch["body"].to_pylist()
                 ]

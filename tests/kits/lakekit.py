@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from gantrymq.model import Queue
+from gantrymq.pipelines.lake.file_writer import FileWriter
 from gantrymq.pipelines.lake.files import DataFile
 from gantrymq.pipelines.lake.schema import MESSAGE
-from gantrymq.pipelines.lake.writing import FileWriter
 
 FORMATS = ("delta", "iceberg", "parquet")
 NOON = int(datetime(2026, 3, 14, 12, tzinfo=UTC).timestamp() * 1000)

@@ -9,10 +9,10 @@ from typing import Any
 from lakekit import Here
 
 from gantrymq.base.clock import SystemClock
-from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, Totals
+from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, ArchiveResult
 from gantrymq.pipelines.archive.work import WorkFailed
 from gantrymq.pipelines.lake import TableError, open_table
-from gantrymq.spark.source.rows import source_options
+from gantrymq.spark.options.source_parser import parse_source_options
 
 served = multiprocessing.get_context("forkserver")
 """Children of a process that has imported everything and done nothing: they start at once."""
@@ -24,11 +24,11 @@ served.set_forkserver_preload(
 
 def archive(
     namesrv: str, topic: str, path: Path, form: str = "delta", run: str = "r", **job: Any
-) -> Totals:
+) -> ArchiveResult:
     """One run to the present, in this process."""
     settings = {"nameServer": namesrv, "topic": topic, "patience": "1s"}
     table = open_table(path, form, create=True)
-    options = source_options(settings)
+    options = parse_source_options(settings)
     return Archive(
         Here(), table, ArchiveRequest(options=options, **job), run=run, clock=SystemClock()
     ).run()

@@ -16,13 +16,13 @@ from sparkkit import BROKER, Processes, bodies_of, numbered
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.time_text import Period
 from gantrymq.model import Queue
-from gantrymq.pipelines.archive.rerun import Replaced, again
-from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, OtherQueue, Totals
+from gantrymq.model.offset_ranges import QueueOffsets
+from gantrymq.pipelines.archive.rerun import RerunResult, replace_period
+from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, ArchiveResult, OtherQueue
 from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
-from gantrymq.pipelines.lake import Change, Table, open_table, writing
+from gantrymq.pipelines.lake import Change, Table, file_writer, open_table
 from gantrymq.pipelines.lake.files import doubled, encoded
-from gantrymq.spark.plan import Offsets
-from gantrymq.spark.source.rows import source_options
+from gantrymq.spark.options.source_parser import parse_source_options
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -35,10 +35,10 @@ def make(spark: Any, cluster: Processes, topic: str, tmp_path: Path) -> Make:
 
     def made(run: str = "one", *, form: str = "delta", topics: str = "", **job: Any) -> Archive:
         settings = {"nameServer": cluster.namesrv, "topic": topics or topic, "patience": "5s"}
-        reports: list[Offsets] = []
+        reports: list[QueueOffsets] = []
         archive = Archive(
             spark, open_table(tmp_path / form, form, create=True),
-            ArchiveRequest(options=source_options(settings), **job),
+            ArchiveRequest(options=parse_source_options(settings), **job),
             run=run, clock=SystemClock(), report=reports.append,
         )  # fmt: skip
         archive.reports = reports  # type: ignore[attr-defined]
@@ -68,7 +68,7 @@ def test_a_run_goes_on_where_the_last_one_ended(
     assert 12 == make("two", form=form, rows_per_commit=4).run().rows
     idle = make("three", form=form).run()
 
-    assert Totals() == idle
+    assert ArchiveResult() == idle
     assert numbered([30, 20, 0]) + numbered([5, 0, 7], first=1000) == sorted(
         rows_of(spark, tmp_path / form), key=lambda body: int(body.split(":")[1]) >= 1000
     )
@@ -169,10 +169,12 @@ def test_a_period_is_replaced_and_nothing_else(
     before = {each.path for each in table.files()}
     _spoil(table, {each.path for each in table.files() if each.first == 10})
 
-    options = source_options({"nameServer": cluster.namesrv, "topic": topic})
-    found = again(spark, table, options, Period(since, until), run="again", clock=SystemClock())
+    options = parse_source_options({"nameServer": cluster.namesrv, "topic": topic})
+    found = replace_period(
+        spark, table, options, Period(since, until), run="again", clock=SystemClock()
+    )
 
-    assert Replaced(rows=10, dropped=10) == found
+    assert RerunResult(rows=10, dropped=10) == found
     assert numbered([30]) == rows_of(spark, tmp_path / form)
     assert 2 == len(before & {each.path for each in open_table(tmp_path / form).files()})
     assert {Queue(topic, BROKER, 0): 30} == open_table(tmp_path / form).positions()
@@ -180,7 +182,7 @@ def test_a_period_is_replaced_and_nothing_else(
     wide = Period(times[15], None)  # from within a file to the end
     assert (
         sum(at >= times[15] for at in times)
-        == again(spark, table, options, wide, run="more", clock=SystemClock()).rows
+        == replace_period(spark, table, options, wide, run="more", clock=SystemClock()).rows
     )
     assert numbered([30]) == rows_of(spark, tmp_path / form)
 
@@ -223,9 +225,9 @@ def test_a_frame_has_every_row_of_a_table_that_others_compacted(
     rows = table.frame(spark, topics=[topic], since_ms=0).collect()
     assert 25 == len(bodies_of(rows)) == len(set(bodies_of(rows)))
     assert {(topic, rows[0].dt)} == {(row.topic, row.dt) for row in rows}
-    options = source_options({"nameServer": cluster.namesrv, "topic": topic})
-    found = again(spark, table, options, Period(0, None), run="a", clock=SystemClock())
-    assert Replaced(rows=25, dropped=25) == found
+    options = parse_source_options({"nameServer": cluster.namesrv, "topic": topic})
+    found = replace_period(spark, table, options, Period(0, None), run="a", clock=SystemClock())
+    assert RerunResult(rows=25, dropped=25) == found
     assert 25 == len(rows_of(spark, tmp_path / "delta"))
 
 
@@ -244,9 +246,9 @@ def test_a_table_of_the_older_folder_layout_goes_on(
     cluster.create_topic(topic, queues=2)
     cluster.fill(topic, [5, 3])
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "folder_of", lambda name, day: f"topic={encoded(name)}/dt={day}")
+        patch.setattr(file_writer, "folder_of", lambda name, day: f"topic={encoded(name)}/dt={day}")
         job = ArchiveRequest(
-            options=source_options({"nameServer": cluster.namesrv, "topic": topic})
+            options=parse_source_options({"nameServer": cluster.namesrv, "topic": topic})
         )
         older = open_table(tmp_path / form, form, create=True)
         Archive(Here(), older, job, run="one", clock=SystemClock()).run()

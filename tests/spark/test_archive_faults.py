@@ -22,16 +22,16 @@ from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.time_text import Period
 from gantrymq.cli.main import main
+from gantrymq.model.offset_ranges import QueueOffsets
 from gantrymq.pipelines.archive import archive_topics
-from gantrymq.pipelines.archive.rerun import GoneFromBroker, again
-from gantrymq.pipelines.archive.run import Archive, ArchiveBehind, ArchiveRequest, Totals
+from gantrymq.pipelines.archive.rerun import GoneFromBroker, replace_period
+from gantrymq.pipelines.archive.run import Archive, ArchiveBehind, ArchiveRequest, ArchiveResult
 from gantrymq.pipelines.archive.upkeep import SAFE_MS, compact, sweep
 from gantrymq.pipelines.archive.watch import Watcher
 from gantrymq.pipelines.lake import Change, CommitConflict, TableError, open_table
 from gantrymq.pipelines.lake.files import OffsetSpan, doubled, spans
 from gantrymq.pipelines.lake.table import found_in
-from gantrymq.spark.plan import Offsets
-from gantrymq.spark.source.rows import source_options
+from gantrymq.spark.options.source_parser import parse_source_options
 from gantrymq.testing.plugin import GantryCluster
 
 pytestmark = pytest.mark.timeout(120)
@@ -159,7 +159,7 @@ def test_messages_that_retention_took_are_named(
     assert (OffsetSpan(queue, 0, 10), COUNT) == (first, rest.end)
     assert f"messages 10 to {rest.start - 1} of queue 0 of old on broker-a" == text
     assert totals.rows == COUNT - rest.start
-    assert Totals() == archive(cluster.namesrv, queue.topic, tmp_path / "t", run="u")
+    assert ArchiveResult() == archive(cluster.namesrv, queue.topic, tmp_path / "t", run="u")
 
 
 def test_a_new_archive_of_an_old_topic_begins_where_the_topic_does(
@@ -184,10 +184,10 @@ def test_what_only_the_archive_has_is_never_replaced(
     cluster.clock.advance(120)
     table = open_table(tmp_path / "t")
     before = {each.path for each in table.files()}
-    options = source_options({"nameServer": cluster.namesrv, "topic": queue.topic})
+    options = parse_source_options({"nameServer": cluster.namesrv, "topic": queue.topic})
 
     with pytest.raises(GoneFromBroker, match="nothing was replaced"):
-        again(Here(), table, options, Period(0, None), run="a", clock=SystemClock())
+        replace_period(Here(), table, options, Period(0, None), run="a", clock=SystemClock())
 
     table.refresh()
     assert before == {each.path for each in table.files()}
@@ -201,7 +201,7 @@ def test_an_alarm_is_given_before_retention_deletes(
     """By the age of the first message that is not archived, and what its broker is set to."""
     cluster, queue = cut
     said: list[str] = []
-    options = source_options({"nameServer": cluster.namesrv, "topic": queue.topic})
+    options = parse_source_options({"nameServer": cluster.namesrv, "topic": queue.topic})
     watcher = Watcher({BROKER: 1.0}, 12.0, cluster.clock, said.append)
     table = open_table(tmp_path / "t", "delta", create=True)
 
@@ -242,7 +242,7 @@ def test_a_broker_that_is_away_is_waited_for(
     table.commit = then_away  # type: ignore[method-assign]
     settings = {"nameServer": cluster.namesrv, "topic": queue.topic}
     patient = ArchiveRequest(
-        options=source_options(settings | {"patience": "20s"}), rows_per_commit=250
+        options=parse_source_options(settings | {"patience": "20s"}), rows_per_commit=250
     )
     totals = Archive(Here(), table, patient, run="one", clock=SystemClock()).run()
     backs[0].join()
@@ -250,7 +250,7 @@ def test_a_broker_that_is_away_is_waited_for(
     assert (COUNT, 3) == (totals.rows, totals.commits)
     assert {0: list(range(COUNT))} == offsets_of(tmp_path / "t")
     cluster.call(cluster.cluster.stop_broker())
-    hasty = ArchiveRequest(options=source_options(settings | {"patience": "300ms"}))
+    hasty = ArchiveRequest(options=parse_source_options(settings | {"patience": "300ms"}))
     with pytest.raises(GantryError):
         Archive(Here(), table, hasty, run="two", clock=SystemClock()).run()
     start()
@@ -273,7 +273,7 @@ def test_a_run_that_is_overtaken_has_nothing_left_to_do(
         commit(change)
 
     table.commit = late  # type: ignore[method-assign]
-    options = source_options({"nameServer": cluster.namesrv, "topic": topic})
+    options = parse_source_options({"nameServer": cluster.namesrv, "topic": topic})
     job = ArchiveRequest(options=options, rows_per_commit=20)
     totals = Archive(Here(), table, job, run="slow", clock=SystemClock()).run()
 
@@ -298,7 +298,7 @@ def test_a_commit_that_succeeds_and_reports_an_error_is_a_commit(
             raise errors.pop()
 
     table.commit = doubtful  # type: ignore[method-assign]
-    options = source_options({"nameServer": cluster.namesrv, "topic": topic})
+    options = parse_source_options({"nameServer": cluster.namesrv, "topic": topic})
     job = ArchiveRequest(options=options, rows_per_commit=20)
     totals = Archive(Here(), table, job, run="r", clock=SystemClock()).run()
 
@@ -347,9 +347,9 @@ def test_progress_is_reported_after_every_commit(
     """What the broker hears is never ahead of the table."""
     cluster.create_topic(topic, queues=1)
     cluster.fill(topic, [25])
-    heard: list[tuple[Offsets, Offsets]] = []
+    heard: list[tuple[QueueOffsets, QueueOffsets]] = []
     table = open_table(tmp_path / "t", "parquet", create=True)
-    options = source_options({"nameServer": cluster.namesrv, "topic": topic})
+    options = parse_source_options({"nameServer": cluster.namesrv, "topic": topic})
 
     Archive(
         Here(),
@@ -388,7 +388,9 @@ def test_a_topic_that_joins_a_pattern_is_archived_from_its_beginning(
 ) -> None:
     """Also where the archive itself began at the end: nothing of a new topic is history."""
     table = open_table(tmp_path / "t", "parquet", create=True)
-    options = source_options({"nameServer": cluster.namesrv, "subscribePattern": f"{topic}-.*"})
+    options = parse_source_options(
+        {"nameServer": cluster.namesrv, "subscribePattern": f"{topic}-.*"}
+    )
 
     def run(word: str) -> int:
         job = ArchiveRequest(options=options, start="latest")

@@ -6,7 +6,7 @@ import pytest
 from sparkkit import BROKER
 
 from gantrymq import Message, Producer, ProducerOptions, Queue
-from gantrymq.spark.plan import Range
+from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.spark.records.fetch import DataLost, Pull, Reader, skip
 from gantrymq.spark.records.survey import bounds
 from gantrymq.testing.plugin import GantryCluster
@@ -41,16 +41,16 @@ def test_expired_messages_are_an_error_that_says_which(cut: GantryCluster) -> No
         first = lows[QUEUE]
         assert 0 < first < highs[QUEUE] == COUNT
         with pytest.raises(DataLost, match=f"messages 0 to {first - 1}"):
-            list(reader.replies(Range(QUEUE, 0, COUNT)))
+            list(reader.replies(OffsetRange(QUEUE, 0, COUNT)))
 
 
 def test_what_is_left_can_be_read(cut: GantryCluster) -> None:
     """By permission, or because the queue was new to the query and had no beginning yet."""
     with Reader(cut.namesrv, "tests") as reader:
         lows, _ = reader.ask(lambda instance: bounds(instance, [QUEUE.topic]))
-        left = list(reader.replies(Range(QUEUE, lows[QUEUE], COUNT)))
-        allowed = list(reader.replies(Range(QUEUE, 0, COUNT), lost=skip))
-        new = list(reader.replies(Range(QUEUE, 0, COUNT, is_new=True)))
+        left = list(reader.replies(OffsetRange(QUEUE, lows[QUEUE], COUNT)))
+        allowed = list(reader.replies(OffsetRange(QUEUE, 0, COUNT), lost=skip))
+        new = list(reader.replies(OffsetRange(QUEUE, 0, COUNT, is_new=True)))
 
     assert b"".join(left) == b"".join(allowed) == b"".join(new)
 
@@ -62,5 +62,5 @@ def test_a_filter_does_not_hide_that_messages_expired(cut: GantryCluster) -> Non
         first = lows[QUEUE]
         for pull in (Pull(tags="none"), Pull(sql="a = 1")):
             with pytest.raises(DataLost, match=f"messages 0 to {first - 1}"):
-                list(reader.replies(Range(QUEUE, 0, COUNT), pull))
-            assert [] == list(reader.replies(Range(QUEUE, first, COUNT), pull))
+                list(reader.replies(OffsetRange(QUEUE, 0, COUNT), pull))
+            assert [] == list(reader.replies(OffsetRange(QUEUE, first, COUNT), pull))

@@ -11,7 +11,7 @@ import pytest
 from sparkkit import Processes
 
 from gantrymq.base.errors import ConfigError, GantryError
-from gantrymq.spark.explain import HIDE, explain, ours, told, unread_quietly
+from gantrymq.spark.explain import HIDE, explain, one_line_errors, ours, unread_quietly
 from gantrymq.spark.runtime.tasks import run_tasks
 
 pytestmark = pytest.mark.timeout(240)
@@ -82,8 +82,8 @@ def test_outside_of_a_worker_tracebacks_stay() -> None:
     """The switch is one of the process: a program of the user's must not find it set."""
     code = (
         "import os\nfrom gantrymq.base.errors import GantryError\n"
-        "from gantrymq.spark.explain import HIDE, told\n"
-        "try:\n    with told(): raise GantryError('x')\n"
+        "from gantrymq.spark.explain import HIDE, one_line_errors\n"
+        "try:\n    with one_line_errors(): raise GantryError('x')\n"
         "except GantryError: print(HIDE in os.environ)\n"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
@@ -95,7 +95,7 @@ def test_an_error_in_a_worker_is_told_in_a_line(spark: Any) -> None:
     """No traceback around it, and the next error of somebody else has one."""
 
     def refuse(task: int) -> Iterator[Any]:
-        with told():
+        with one_line_errors():
             raise GantryError(f"task {task} has no route: create the topic")
         yield
 
@@ -156,7 +156,7 @@ def test_a_worker_that_nobody_reads_ends_without_a_word(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """After `limit` or `show` Spark hangs up; any other error of a worker is still printed."""
-    monkeypatch.setattr(sys.modules[told.__module__], "_is_worker", lambda: True)
+    monkeypatch.setattr(sys.modules[one_line_errors.__module__], "_is_worker", lambda: True)
     monkeypatch.setattr(traceback, "print_exc", traceback.print_exc)  # put back afterwards
     unread_quietly()
     said = []

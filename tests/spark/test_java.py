@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.spark.runtime.class_archive import archive_file, options_for
 from gantrymq.spark.runtime.java import LACKED, Java, find_java, shim, version_of
 from gantrymq.spark.runtime.session import check_server, local_settings
-from gantrymq.spark.runtime.warm import archive_file, options_for
 
 
 def java_home(folder: Path, version: str, *, stated: bool = True) -> Path:

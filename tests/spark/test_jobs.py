@@ -24,7 +24,7 @@ from gantrymq.pipelines.jobs.feeds import FOR_EVER, ArchiveFeed, TopicFeed
 from gantrymq.pipelines.jobs.job import Job, JobResult
 from gantrymq.pipelines.jobs.results import ResultPeriod
 from gantrymq.pipelines.lake import Change, open_table
-from gantrymq.spark.source.rows import source_options
+from gantrymq.spark.options.source_parser import parse_source_options
 from gantrymq.testing.plugin import GantryCluster
 
 pytestmark = pytest.mark.timeout(240)
@@ -298,7 +298,7 @@ def said(messages):
 
 def archived(cluster: Processes, topic: str, folder: Path) -> None:
     """Let the archive go on to the end of the topic."""
-    job = ArchiveJob(options=source_options({"nameServer": cluster.namesrv, "topic": topic}))
+    job = ArchiveJob(options=parse_source_options({"nameServer": cluster.namesrv, "topic": topic}))
     table = open_table(folder, create=True)
     Archive(Here(), table, job, run=str(time.time_ns()), clock=SystemClock()).run()
 

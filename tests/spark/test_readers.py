@@ -14,11 +14,11 @@ from sparkkit import BROKER, Processes, numbered
 from gantrymq.broker.settings.config import OTHER_PORTS, BrokerConfig
 from gantrymq.client.core.errors import BrokerUnknown, NoNameServer, NoRoute
 from gantrymq.model import Message, Queue
+from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.protocol.record import decode_records
 from gantrymq.spark.datasource import BatchReader, ReadTask, StreamReader
-from gantrymq.spark.options.source_options import parse_options
-from gantrymq.spark.plan import Range
-from gantrymq.spark.records.fetch import DataLost, Pull, Reader, gathered, skip
+from gantrymq.spark.options.source_parser import parse_source_options
+from gantrymq.spark.records.fetch import DataLost, Pull, Reader, gather_records, skip
 from gantrymq.spark.records.survey import bounds
 from gantrymq.testing.plugin import GantryCluster
 
@@ -29,8 +29,13 @@ ALL = ReadAllAvailable()
 def stream(
     cluster: Processes | GantryCluster, topic: str, **options: str
 ) -> Iterator[StreamReader]:
-    given = {"nameServer": cluster.namesrv, "topic": topic, "metadataMaxAge": "0"} | options
-    reader = StreamReader(parse_options(given, streaming=True), ("queueId", "queueOffset", "body"))
+    given = {
+        "nameServer": cluster.namesrv,
+        "topic": topic,
+        "metadataMaxAge": "0",
+        "columns": "queueId,queueOffset,body",
+    } | options
+    reader = StreamReader(parse_source_options(given, streaming=True))
     yield reader
     reader.stop()
 
@@ -162,20 +167,20 @@ def test_a_range_may_need_many_pulls(cluster: Processes, topic: str, count: int)
     """However many messages a pull may bring, the range is whole and exact."""
     cluster.create_topic(topic, queues=1)
     cluster.fill(topic, [100])
-    wanted = Range(Queue(topic, BROKER, 0), 10, 95)
+    wanted = OffsetRange(Queue(topic, BROKER, 0), 10, 95)
     with Reader(cluster.namesrv, "tests") as reader:
         replies = list(reader.replies(wanted, Pull(count=count)))
 
     assert len(replies) == -(-wanted.rows // count)
-    assert len(list(gathered(iter(replies), size=1 << 20))) == 1
-    assert b"".join(gathered(iter(replies), size=500)) == b"".join(replies)
+    assert len(list(gather_records(iter(replies), size=1 << 20))) == 1
+    assert b"".join(gather_records(iter(replies), size=500)) == b"".join(replies)
 
 
 def test_messages_that_are_gone_are_an_error_unless_allowed(cluster: Processes, topic: str) -> None:
     """A range beyond the queue's end was cut off: never an empty success."""
     cluster.create_topic(topic, queues=1)
     cluster.fill(topic, [10])
-    wanted = Range(Queue(topic, BROKER, 0), 5, 30)
+    wanted = OffsetRange(Queue(topic, BROKER, 0), 5, 30)
     with Reader(cluster.namesrv, "tests") as reader:
         with pytest.raises(DataLost, match=r"messages 10 to 29.*failOnDataLoss"):
             list(reader.replies(wanted))
@@ -221,16 +226,16 @@ def test_only_a_master_can_tell_that_messages_are_gone(gantry: GantryCluster, to
     gantry.call(fall_behind())
     lost: list[tuple[int, int]] = []
     with Reader(gantry.namesrv, "tests", patience=0.5) as reader:
-        assert len(list(reader.replies(Range(queue, 0, 3)))) == 1
+        assert len(list(reader.replies(OffsetRange(queue, 0, 3)))) == 1
         with pytest.raises(BrokerUnknown, match=r"no master now.*no message 3 of"):
-            list(reader.replies(Range(queue, 0, 5), lost=lambda _, *gap: lost.append(gap)))
+            list(reader.replies(OffsetRange(queue, 0, 5), lost=lambda _, *gap: lost.append(gap)))
         at = {topic: {BROKER: {"0": 5}}}
         for allowed in ("true", "false"):
             with stream(gantry, topic, failOnDataLoss=allowed) as follower:
                 assert at == follower.latestOffset(at, ALL)
         gantry.call(cluster.start_broker(BROKER))
     with Reader(gantry.namesrv, "tests") as reader:
-        found = b"".join(reader.replies(Range(queue, 0, 5)))
+        found = b"".join(reader.replies(OffsetRange(queue, 0, 5)))
     assert [b"a", b"b", b"c", b"d", b"e"] == [each.body for each in decode_records(found)]
     assert [] == lost
 

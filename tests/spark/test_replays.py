@@ -19,14 +19,14 @@ from gantrymq.base.time_text import describe
 from gantrymq.cli.pipeline.group import pipeline
 from gantrymq.pipelines.archive.run import Archive
 from gantrymq.pipelines.archive.run import ArchiveRequest as ArchiveJob
-from gantrymq.pipelines.common.running import StopRequest
-from gantrymq.pipelines.common.selection import chosen
+from gantrymq.pipelines.common.selection import select_messages
+from gantrymq.pipelines.common.spark_run import StopRequest
 from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.replay import Replay, ReplayRequest
+from gantrymq.pipelines.replay.chunk_publisher import SinkPublisher
 from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
-from gantrymq.pipelines.replay.outlet import Sink
 from gantrymq.pipelines.replay.request import Origin
-from gantrymq.spark.source.rows import source_options
+from gantrymq.spark.options.source_parser import parse_source_options
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -105,7 +105,7 @@ def test_replayed_messages_keep_the_order_of_their_key_and_say_what_they_are(
     assert {"me"} == {line["who"] for line in Journal(tmp_path).history()}
 
 
-class Kept(Sink):
+class Kept(SinkPublisher):
     """Keeps what would be sent, and may break at a chunk."""
 
     def __init__(self, breaks_at: int | None = None) -> None:
@@ -132,7 +132,7 @@ def test_each_way_to_choose_means_what_it_says(
 
     def count(**words: Any) -> int:
         selection, _ = asked(origin, target, **words).selection(0)
-        return int(chosen(frame, selection).count())
+        return int(select_messages(frame, selection).count())
 
     assert len(late) == count(since=str(half))
     assert COUNT - len(late) == count(until=describe(half, "UTC"))
@@ -160,7 +160,7 @@ def test_a_replay_from_an_archive_is_like_one_from_the_topic(
     """
     settings = {"nameServer": cluster.namesrv, "topic": origin}
     table = open_table(tmp_path / "lake", create=True)
-    job = ArchiveJob(options=source_options(settings))
+    job = ArchiveJob(options=parse_source_options(settings))
     Archive(spark, table, job, run="one", clock=SystemClock(), report=lambda _: None).run()
     request = ReplayRequest(
         origin=Origin("archive", str(tmp_path / "lake")), topic=origin, into=target, tags="a"
@@ -177,13 +177,13 @@ def test_a_rate_bounds_the_whole_run(
     """
     The second chunk of two seconds' worth of messages waits until they are over.
     """
-    outlet = Kept()
-    work = Replay(spark, cluster.namesrv, Journal(tmp_path), outlet=outlet)
+    publisher = Kept()
+    work = Replay(spark, cluster.namesrv, Journal(tmp_path), publisher=publisher)
     report = work.run(asked(origin, target, everything=True), rate=40)
 
-    assert 2 == len(outlet.chunks)
-    assert all(len(rows) <= 80 for rows in outlet.chunks.values())
-    assert len(outlet.chunks[0]) / 40 <= report.seconds
+    assert 2 == len(publisher.chunks)
+    assert all(len(rows) <= 80 for rows in publisher.chunks.values())
+    assert len(publisher.chunks[0]) / 40 <= report.seconds
 
 
 def test_a_replay_that_broke_off_goes_on_where_it_was(
@@ -194,8 +194,8 @@ def test_a_replay_that_broke_off_goes_on_where_it_was(
     """
     request, journal = asked(origin, target, since="2h ago"), Journal(tmp_path)
 
-    def work(outlet: Kept) -> Replay:
-        return Replay(spark, cluster.namesrv, journal, outlet=outlet, chunk_rows=40)
+    def work(publisher: Kept) -> Replay:
+        return Replay(spark, cluster.namesrv, journal, publisher=publisher, chunk_rows=40)
 
     first, second, third = Kept(breaks_at=1), Kept(breaks_at=2), Kept()
     with pytest.raises(GantryError, match="the broker is gone"):
@@ -230,12 +230,12 @@ def test_a_replay_that_is_asked_to_stop_ends_with_a_whole_chunk(
             super().publish(frame, plan, number)
             stop.asked = True
 
-    outlet, journal, request = Stopping(), Journal(tmp_path), asked(origin, target, tags="b")
-    work = Replay(spark, cluster.namesrv, journal, outlet=outlet, stop=stop, chunk_rows=40)
+    publisher, journal, request = Stopping(), Journal(tmp_path), asked(origin, target, tags="b")
+    work = Replay(spark, cluster.namesrv, journal, publisher=publisher, stop=stop, chunk_rows=40)
     report = work.run(request)
     plan = journal.load(report.id)
 
-    assert ("stopped", [0], 1) == (report.result, [*outlet.chunks], journal.done(plan))
+    assert ("stopped", [0], 1) == (report.result, [*publisher.chunks], journal.done(plan))
     assert report.messages == plan.chunks[0].rows < plan.messages == 60
     assert "stopped" == journal.history()[-1]["event"]
 
@@ -248,8 +248,8 @@ def test_anew_leaves_the_unfinished_replay_behind(
     """
     request, journal = asked(origin, target, keys=("k1",)), Journal(tmp_path)
     with pytest.raises(GantryError):
-        Replay(spark, cluster.namesrv, journal, outlet=Kept(breaks_at=0)).run(request)
-    report = Replay(spark, cluster.namesrv, journal, outlet=Kept()).run(request, anew=True)
+        Replay(spark, cluster.namesrv, journal, publisher=Kept(breaks_at=0)).run(request)
+    report = Replay(spark, cluster.namesrv, journal, publisher=Kept()).run(request, anew=True)
 
     assert (False, 17) == (report.resumed, report.messages)
     assert None is journal.unfinished(request, cluster.namesrv)
@@ -299,13 +299,13 @@ def test_a_stop_during_the_last_chunk_is_too_late(
     """
     All is sent: nobody is told to give the command again, which would send all of it again.
     """
-    publish = Sink.publish
+    publish = SinkPublisher.publish
 
-    def interrupted(sink: Sink, frame: Any, plan: ReplayPlan, number: int) -> None:
+    def interrupted(sink: SinkPublisher, frame: Any, plan: ReplayPlan, number: int) -> None:
         publish(sink, frame, plan, number)
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(Sink, "publish", interrupted)
+    monkeypatch.setattr(SinkPublisher, "publish", interrupted)
     words = ["replay", "--from", f"topic:{origin}", "--into", target, "--key", "k2"]
     place = ["-n", cluster.namesrv, "--state", str(tmp_path), "--quiet", "-o", "json"]
     ended = CliRunner().invoke(pipeline, [*words, *place])

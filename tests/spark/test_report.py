@@ -25,7 +25,7 @@ from gantrymq.pipelines.report.facts import gather
 from gantrymq.pipelines.report.request import ReportRequest
 from gantrymq.pipelines.report.sources import Sources
 from gantrymq.pipelines.staging import coverage
-from gantrymq.spark.source.rows import source_options
+from gantrymq.spark.options.source_parser import parse_source_options
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -71,7 +71,9 @@ def test_what_is_not_archived_yet_is_read_from_the_cluster(
     """Each message once, whoever has it: an archive that lags behind has lost nothing."""
     cluster.create_topic(topic, queues=2)
     cluster.fill(topic, [5, 3])
-    job = ArchiveRequest(options=source_options({"nameServer": cluster.namesrv, "topic": topic}))
+    job = ArchiveRequest(
+        options=parse_source_options({"nameServer": cluster.namesrv, "topic": topic})
+    )
     table = open_table(tmp_path / "t", create=True)
     Archive(Here(), table, job, run="one", clock=SystemClock()).run()
     cluster.fill(topic, [4, 0], first=100)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from gantrymq.base.errors import GantryError
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
 from gantrymq.pipelines.common.progress import Lines, ProgressBar, Silent, progress_on
-from gantrymq.pipelines.common.running import RunFailed, spark_run, stopping
+from gantrymq.pipelines.common.spark_run import RunFailed, spark_run, stop_on_signal
 from gantrymq.spark.runtime.tasks import run_tasks
 
 pytestmark = pytest.mark.timeout(240)
@@ -95,7 +95,7 @@ def test_a_loop_ends_between_two_steps(number: signal.Signals) -> None:
     steps: list[object] = []
 
     def run() -> None:
-        with stopping() as stop:
+        with stop_on_signal() as stop:
             while not stop.asked:
                 os.kill(os.getpid(), number)
                 steps.append(stop.pause(60))
@@ -111,7 +111,7 @@ def test_the_second_ctrl_c_waits_for_nothing() -> None:
     steps, before = [], signal.getsignal(signal.SIGINT)
 
     def run() -> None:
-        with stopping() as stop:
+        with stop_on_signal() as stop:
             signal.raise_signal(signal.SIGINT)
             steps.append(stop.asked)
             signal.raise_signal(signal.SIGINT)

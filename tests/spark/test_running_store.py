@@ -10,7 +10,8 @@ from storekeeping import keep_store, message
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.spark.options.columns import COLUMNS
-from gantrymq.spark.source.rows import open_rows, source_options
+from gantrymq.spark.options.source_parser import parse_source_options
+from gantrymq.spark.source.rows import open_rows
 from gantrymq.store.files.folder import StoreFolder
 
 pytestmark = pytest.mark.timeout(240)
@@ -111,7 +112,7 @@ def test_the_store_of_another_broker_is_refused(
     cluster.create_topic(topic, queues=1)
     cluster.fill(topic, [3])
     keep_store(tmp_path, [message(0, f"{number}", topic=topic) for number in range(9)])
-    options = source_options(
+    options = parse_source_options(
         {"via": "store", "storePath": f"{BROKER}={tmp_path}", "nameServer": cluster.namesrv,
          "topic": topic}
     )  # fmt: skip

@@ -10,10 +10,11 @@ from sparkkit import BROKER, Processes
 from gantrymq import Message
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import OffsetRange, QueueOffsets
 from gantrymq.spark.datasource import BatchReader
 from gantrymq.spark.options.points import EARLIEST
-from gantrymq.spark.options.source_options import SourceOptions, parse_options
-from gantrymq.spark.plan import Offsets, Range
+from gantrymq.spark.options.source_options import ClusterAccess, ProgressReports, SourceOptions
+from gantrymq.spark.options.source_parser import parse_source_options
 from gantrymq.spark.records.fetch import Reader
 from gantrymq.spark.source.begin import locate, starting_point
 from gantrymq.spark.source.progress import StreamProgress
@@ -24,12 +25,12 @@ COUNT = 60
 
 
 def opts(cluster: Processes, **options: str) -> SourceOptions:
-    return parse_options({"nameServer": cluster.namesrv} | options, streaming=False)
+    return parse_source_options({"nameServer": cluster.namesrv} | options, streaming=False)
 
 
 def read(cluster: Processes, *columns: str, **options: str) -> list[tuple[Any, ...]]:
     """The rows of a batch, sorted, with these columns."""
-    reader = BatchReader(opts(cluster, **options), columns or ("body",))
+    reader = BatchReader(opts(cluster, columns=",".join(columns or ("body",)), **options))
     batches = [batch for each in reader.partitions() for batch in reader.read(each)]
     return sorted(tuple(row.values()) for batch in batches for row in batch.to_pylist())
 
@@ -87,7 +88,7 @@ def test_what_a_filter_leaves_out_is_no_loss_and_the_end_is_kept(
 def test_a_condition_that_is_none_is_refused_before_anybody_is_asked(topic: str) -> None:
     """The text says what is wrong with it."""
     with pytest.raises(ConfigError, match="sqlFilter: "):
-        parse_options(
+        parse_source_options(
             {"nameServer": "x:1", "topic": topic, "sqlFilter": "price >"}, streaming=False
         )
 
@@ -160,16 +161,18 @@ def test_a_search_by_time_finds_every_message(cluster: Processes, topic: str) ->
             assert {queue: expected} == rows.offsets_at({queue: at_ms})
 
 
-def _whole(highs: Offsets, queue: Queue) -> Any:
+def _whole(highs: QueueOffsets, queue: Queue) -> Any:
 
-    return Range(queue, 0, highs[queue])
+    return OffsetRange(queue, 0, highs[queue])
 
 
 def test_the_groups_progress_is_a_place_to_begin(cluster: Processes, topic: str) -> None:
     """Queues without progress begin at their first message."""
     cluster.create_topic(topic, queues=2)
     cluster.fill(topic, [5, 2])
-    progress = StreamProgress(SourceOptions(namesrv=cluster.namesrv, group=topic, commits=True))
+    progress = StreamProgress(
+        ClusterAccess(namesrv=cluster.namesrv, group=topic), ProgressReports(commits=True)
+    )
     progress.report({Queue(topic, BROKER, 0): 3})
     progress.close()
 
@@ -205,7 +208,7 @@ def test_large_queues_are_cut_and_small_ones_share(cluster: Processes, topic: st
     everything = sorted((f"{q}:{n}".encode(),) for q, c in enumerate([60, 20, 4]) for n in range(c))
 
     def tasks(**options: str) -> list[int]:
-        reader = BatchReader(opts(cluster, topic=topic, **options), ("body",))
+        reader = BatchReader(opts(cluster, topic=topic, columns="body", **options))
         slices = reader.partitions()
         rows = [row for each in slices for batch in reader.read(each) for row in batch["body"]]
         assert everything == sorted((row.as_py(),) for row in rows)
@@ -242,8 +245,8 @@ def test_looking_up_a_beginning_is_the_same_for_all_kinds(cluster: Processes, to
     for text, offset in wanted.items():
         options = opts(cluster, topic=topic, startingOffsets=text)
         with open_rows(options) as rows:
-            point = starting_point(options, 0)
-            assert {queue: offset} == locate(options, point, rows, otherwise=EARLIEST)
+            point = starting_point(options.span, 0)
+            assert {queue: offset} == locate(options.queues, point, rows, otherwise=EARLIEST)
 
 
 def test_a_broker_that_takes_no_conditions_says_so_before_anything_is_read(topic: str) -> None:
@@ -251,7 +254,7 @@ def test_a_broker_that_takes_no_conditions_says_so_before_anything_is_read(topic
     cluster = GantryCluster(enable_property_filter=False)
     cluster.create_topic(topic, queues=1)
     given = {"nameServer": cluster.namesrv, "topic": topic, "sqlFilter": "a = 1"}
-    reader = BatchReader(parse_options(given, streaming=False), ("body",))
+    reader = BatchReader(parse_source_options(given))
     with pytest.raises(ConfigError, match=r"broker-a does not take sqlFilter .*enableProperty"):
         reader.partitions()
     cluster.close()

@@ -19,10 +19,10 @@ from sparkkit import BROKER, Processes, numbered
 
 from gantrymq import Admin, Message, Producer, Queue
 from gantrymq.base.errors import ConfigError, GantryError
+from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.protocol.record import decode_records
 from gantrymq.spark.datasource import ReadTask, StreamReader
-from gantrymq.spark.options.source_options import parse_options
-from gantrymq.spark.plan import Range
+from gantrymq.spark.options.source_parser import parse_source_options
 from gantrymq.spark.records.fetch import DataLost, Pull, QueueCut, Reader
 from gantrymq.spark.source.rows import open_rows
 from gantrymq.testing.plugin import GantryCluster
@@ -37,8 +37,9 @@ def stream(cluster: Any, **options: str) -> Iterator[StreamReader]:
         "nameServer": cluster.namesrv,
         "startingOffsets": "earliest",
         "metadataMaxAge": "0",
+        "columns": "body",
     } | options
-    reader = StreamReader(parse_options(given, streaming=True), ("body",))
+    reader = StreamReader(parse_source_options(given, streaming=True))
     yield reader
     reader.stop()
 
@@ -207,7 +208,7 @@ def test_lost_messages_can_be_written_down(cluster: Processes, topic: str, tmp_p
     """failOnDataLoss=report: what is left is read, and a file says what was not."""
     cluster.create_topic(topic, queues=1)
     cluster.fill(topic, [5])
-    options = parse_options(
+    options = parse_source_options(
         {
             "nameServer": cluster.namesrv, "topic": topic, "failOnDataLoss": "report",
             "startStatePath": f"file://{tmp_path}",
@@ -216,7 +217,7 @@ def test_lost_messages_can_be_written_down(cluster: Processes, topic: str, tmp_p
     )  # fmt: skip
     for _ in range(2):  # a task that is run again tells the same
         with open_rows(options) as rows:
-            found = list(rows.batches(Range(Queue(topic, BROKER, 0), 3, 8), ("queueOffset",)))
+            found = list(rows.batches(OffsetRange(Queue(topic, BROKER, 0), 3, 8), ("queueOffset",)))
     (loss,) = (tmp_path / "losses").iterdir()
 
     assert [3, 4] == [offset for batch in found for offset in batch["queueOffset"].to_pylist()]
@@ -321,7 +322,7 @@ def test_a_broker_that_restarts_in_the_middle_of_a_batch_is_waited_for(own: Gant
     fill(own, "restarts", 0, 50)
     offsets: list[int] = []
     with Reader(own.namesrv, "tests") as reader:
-        replies = reader.replies(Range(Queue("restarts", BROKER, 0), 0, 50), Pull(count=10))
+        replies = reader.replies(OffsetRange(Queue("restarts", BROKER, 0), 0, 50), Pull(count=10))
         for reply in replies:
             offsets += [record.queue_offset for record in decode_records(reply)]
             if len(offsets) == 20:

@@ -12,7 +12,7 @@ from sparkkit import BROKER, Processes
 
 from gantrymq import Admin
 from gantrymq.model import Queue
-from gantrymq.spark.options.source_options import SourceOptions
+from gantrymq.spark.options.source_options import ClusterAccess, ProgressReports
 from gantrymq.spark.records.fetch import Reader
 from gantrymq.spark.records.survey import committed
 from gantrymq.spark.source.progress import StreamProgress
@@ -94,8 +94,8 @@ def test_progress_goes_back_only_when_asked(cluster: Processes, topic: str) -> N
     queue = Queue(topic, BROKER, 0)
 
     def told(offset: int, *, rewinds: bool) -> dict[int, int]:
-        options = SourceOptions(namesrv=cluster.namesrv, group=topic, commits=True, rewinds=rewinds)
-        progress = StreamProgress(options)
+        access = ClusterAccess(namesrv=cluster.namesrv, group=topic)
+        progress = StreamProgress(access, ProgressReports(commits=True, rewinds=rewinds))
         progress.report({queue: offset})
         progress.close()
         return stored(cluster, topic, topic, 1)
@@ -108,8 +108,8 @@ def test_progress_goes_back_only_when_asked(cluster: Processes, topic: str) -> N
 
 def test_a_cluster_that_is_away_does_not_stop_a_query() -> None:
     """A report that fails is made up for by the next one, and not tried at every batch."""
-    options = SourceOptions(namesrv="127.0.0.1:1", group="nobody", commits=True)
-    progress = StreamProgress(options)
+    access = ClusterAccess(namesrv="127.0.0.1:1", group="nobody")
+    progress = StreamProgress(access, ProgressReports(commits=True))
     began = time.monotonic()
     progress.report({Queue("t", BROKER, 0): 1})
     first = time.monotonic() - began

@@ -17,11 +17,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from gantrymq.pipelines.common.watch_jobs import LOOK_SECONDS, JobStage, describe_stages, watch_jobs
 from storekeeping import keep_store, message
 
 from gantrymq.pipelines.common.progress import Lines, ProgressBar, RunProgress
-from gantrymq.pipelines.common.running import stopping
-from gantrymq.pipelines.common.watching import LOOK_SECONDS, JobStage, told, watching
+from gantrymq.pipelines.common.spark_run import stop_on_signal
 from gantrymq.spark.runtime.java import find_java
 from gantrymq.spark.runtime.session import jvm_options
 from gantrymq.spark.runtime.tasks import run_tasks
@@ -48,7 +48,7 @@ SHOW_CURSOR = "\x1b[?25h"
 )
 def test_stages_are_told_in_a_few_words(stages: list[JobStage], shown: tuple[str, float]) -> None:
     """All that run are added up; no task is counted twice; nothing is said of nothing."""
-    assert shown == told(stages)
+    assert shown == describe_stages(stages)
 
 
 class Terminal(io.StringIO):
@@ -94,7 +94,7 @@ def test_a_running_job_is_seen_beside_the_count_or_alone(
 ) -> None:
     """The quick task is told while the slow one runs; with the block all of it ends."""
     progress = ProgressBar(screen)
-    with watching(spark, progress):
+    with watch_jobs(spark, progress):
         if counts:
             progress.start(7, "rows")
         found = run_tasks(spark, [LOOK_SECONDS, 12 * LOOK_SECONDS], slow(), "a int").collect()
@@ -110,7 +110,7 @@ def test_without_a_terminal_a_long_job_is_lines(spark: Any) -> None:
     """Also while nothing is counted: the run itself waits for Spark and cannot tell."""
     out = io.StringIO()
     progress: RunProgress = Lines(out, every=2 * LOOK_SECONDS)
-    with watching(spark, progress):
+    with watch_jobs(spark, progress):
         progress.start(7, "rows")
         run_tasks(spark, [LOOK_SECONDS, 12 * LOOK_SECONDS], slow(), "a int").collect()
 
@@ -135,7 +135,7 @@ def test_java_that_is_gone_ends_the_looking_and_not_the_run(screen: Terminal) ->
     """The run has its own way to find out."""
     tracker, progress = Gone(), ProgressBar(screen)
     session = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
-    with watching(session, progress):
+    with watch_jobs(session, progress):
         progress.start(2, "rows")
         assert tracker.asked.wait(20)
         progress.advance(2)
@@ -160,7 +160,7 @@ def test_a_remote_session_tells_by_itself(screen: Terminal) -> None:
     remote, progress = Remote(), ProgressBar(screen)
     ended = SimpleNamespace(num_tasks=9, num_completed_tasks=9, done=True)
     active = SimpleNamespace(num_tasks=8, num_completed_tasks=3, done=False)
-    with watching(remote, progress):
+    with watch_jobs(remote, progress):
         [tell] = remote.handlers
         tell(stages=[ended, active], inflight_tasks=2, operation_id="x", done=False)
         until(screen, "Spark: 3 of 8 tasks")
@@ -172,7 +172,7 @@ def test_a_remote_session_tells_by_itself(screen: Terminal) -> None:
 def test_a_session_that_tells_nothing_is_worked_with_all_the_same(screen: Terminal) -> None:
     """An older server, say."""
     progress = ProgressBar(screen)
-    with watching(object(), progress):
+    with watch_jobs(object(), progress):
         progress.start(1, "rows")
         progress.advance()
     assert "1 of 1" in screen.getvalue()
@@ -183,7 +183,7 @@ def test_ctrl_c_is_the_runs_own_and_gives_the_terminal_back(spark: Any, screen: 
     progress, asked = ProgressBar(screen), []
 
     def run() -> None:
-        with watching(spark, progress), stopping() as stop:
+        with watch_jobs(spark, progress), stop_on_signal() as stop:
             progress.start(7, "rows")
             os.kill(os.getpid(), signal.SIGINT)
             asked.append(stop.pause(20))

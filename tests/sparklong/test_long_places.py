@@ -38,7 +38,7 @@ spark.stop()
 
 SHOWN = """
 import json, os, sys
-from gantrymq.pipelines.common.running import spark_run
+from gantrymq.pipelines.common.spark_run import spark_run
 
 settings = {"spark.driver.extraJavaOptions": os.environ["JVM"]}
 with spark_run("shown", master="local[1]", settings=settings) as spark:
@@ -76,7 +76,7 @@ with Run(master="local[1]", settings=settings).session("cut") as spark:
 HELD = """
 import os, sys, time
 from gantrymq.cli.pipeline.spark_run import Run
-from gantrymq.pipelines.common.running import stopping
+from gantrymq.pipelines.common.spark_run import stopping
 
 settings = {"spark.driver.extraJavaOptions": os.environ["JVM"]}
 with Run(master="local[1]", settings=settings).session("held") as spark:

@@ -14,9 +14,10 @@ from children import end_child, run_child, start_child
 from sparkkit import Processes
 
 from gantrymq import Message
+from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.pipelines.replay.journal import Journal
-from gantrymq.spark.plan import Range
-from gantrymq.spark.source.rows import open_rows, source_options
+from gantrymq.spark.options.source_parser import parse_source_options
+from gantrymq.spark.source.rows import open_rows
 
 KILLS = int(os.environ.get("GANTRY_KILLS", "2"))
 """How often; more by hand."""
@@ -80,12 +81,12 @@ def _await_chunk(child: "subprocess.Popen[str]", state: Path, before: str) -> No
 
 def _rows(cluster: Processes, topic: str) -> list[tuple[int, str, str, str]]:
     """Queue, key, body and origin of all messages, each queue in its order."""
-    options = source_options({"nameServer": cluster.namesrv, "topic": topic})
+    options = parse_source_options({"nameServer": cluster.namesrv, "topic": topic})
     found = []
     with open_rows(options) as rows:
         lows, highs = rows.bounds()
         for queue, high in sorted(highs.items()):
-            wanted = Range(queue, lows[queue], high)
+            wanted = OffsetRange(queue, lows[queue], high)
             for batch in rows.batches(wanted, ("keys", "body", "properties")):
                 for row in batch.to_pylist():
                     origin = dict(row["properties"])["REPLAY_ORIGIN"]

@@ -14,9 +14,11 @@ from gantrymq.model import TRACE_TOPIC
 from gantrymq.pipelines.archive.run import Archive, ArchiveRequest
 from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.marts import lag, ledger, traffic
-from gantrymq.pipelines.report.build import MARTS, Report, build_report
+from gantrymq.pipelines.report.build import build_report
+from gantrymq.pipelines.report.report import Report
 from gantrymq.pipelines.report.request import ReportRequest
-from gantrymq.spark.source.rows import source_options
+from gantrymq.pipelines.report.sections import MARTS
+from gantrymq.spark.options.source_parser import parse_source_options
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -55,7 +57,7 @@ def test_a_period_of_live_topics_is_the_same_from_an_archive(
     Archive(
         spark,
         open_table(archive, create=True),
-        ArchiveRequest(options=source_options(settings)),
+        ArchiveRequest(options=parse_source_options(settings)),
         run="one",
         clock=SystemClock(),
         report=lambda _: None,

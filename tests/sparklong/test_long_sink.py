@@ -12,8 +12,9 @@ from children import end_child, run_child, start_child
 from sparkkit import Processes, numbered
 
 from gantrymq.model import Queue
+from gantrymq.spark.options.source_parser import parse_source_options
 from gantrymq.spark.plan import ranges
-from gantrymq.spark.source.rows import open_rows, source_options
+from gantrymq.spark.source.rows import open_rows
 
 KILLS = int(os.environ.get("GANTRY_KILLS", "2"))
 """How often a driver is killed; more by hand."""
@@ -33,7 +34,7 @@ def words(cluster: Processes, topic: str, folder: Path, how: str, master: str) -
 def bodies(cluster: Processes, topic: str) -> list[str]:
     """The bodies of a topic as sorted texts: a repeat is seen as well as a gap."""
     found: list[str] = []
-    with open_rows(source_options({"nameServer": cluster.namesrv, "topic": topic})) as rows:
+    with open_rows(parse_source_options({"nameServer": cluster.namesrv, "topic": topic})) as rows:
         lows, highs = rows.bounds()
         starts: dict[Queue, int] = dict(lows)
         for wanted in ranges(starts, highs):

@@ -18,8 +18,8 @@ from gantrymq.pipelines.archive.run import Archive, ArchiveRequest
 from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.lake.files import doubled
 from gantrymq.spark import explain
+from gantrymq.spark.options.source_parser import parse_source_options
 from gantrymq.spark.runtime.tasks import run_tasks
-from gantrymq.spark.source.rows import source_options
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -154,7 +154,7 @@ def test_an_archive_on_a_cluster_outlives_an_executor(
     settings = {"nameServer": cluster.namesrv, "topic": topic}
     archive = Archive(
         far_spark, open_table(tmp_path / "table", "delta", create=True),
-        ArchiveRequest(options=source_options(settings), rows_per_commit=2000),
+        ArchiveRequest(options=parse_source_options(settings), rows_per_commit=2000),
         run="one", clock=SystemClock(),
     )  # fmt: skip
     until(lambda: len(standalone.executors()) == WORKERS)

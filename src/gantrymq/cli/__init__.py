@@ -1,1 +1,1 @@
-"""Commands: parse, call, print."""
+"""The commands of `gantry`, `mqnamesrv` and `mqbroker`. A command parses, calls and prints."""

@@ -1,4 +1,4 @@
-"""`gantry cluster`: the brokers, and how they are."""
+"""`gantry cluster`: the state of every broker."""
 
 import asyncio
 import sys
@@ -17,9 +17,9 @@ from gantrymq.client.admin.admin import Admin
 @namesrv_option
 @output_option
 def cluster(namesrv: str | None, output: str) -> None:
-    """Show every broker: where it is, since when it runs, how busy and how full it is.
+    """Show every broker: address, start time, message rates and disk usage.
 
-    Exit code 1 when a broker does not answer.
+    The exit code is 1 when a broker does not answer.
     """
 
     async def run() -> list[Row]:

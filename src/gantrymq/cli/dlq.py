@@ -1,4 +1,4 @@
-"""`gantry dlq`: the dead letters of a group: list, sort by cause, show, send again, export."""
+"""`gantry dlq`: list, count by cause, show, resend and export the dead letters of a group."""
 
 import asyncio
 import sys
@@ -33,13 +33,13 @@ TO = click.Choice(["retry", "topic"])
 
 @click.group("dlq")
 def dlq() -> None:
-    """Dead letters: what a group could not consume, why, and how to try again."""
+    """List, show, resend and export dead letters: messages that a group could not consume."""
 
 
 def _filters(function: F) -> F:
-    """The options by which letters are chosen."""
+    """Add the options that choose letters."""
     options = [
-        click.option("--fingerprint", help="Only letters that died of this."),
+        click.option("--fingerprint", help="Only letters with this cause; see `gantry dlq stats`."),
         click.option("--topic", help="Only letters that were sent to this topic."),
         click.option("--key", help="Only letters with this key, or this message id."),
         click.option("--since", type=TIME, help="Only those that died then or later."),
@@ -70,7 +70,7 @@ def _run(namesrv: str | None, group: str, work: Callable[[DeadLetters], Awaitabl
     try:
         asyncio.run(main())
     except KeyboardInterrupt:
-        raise SystemExit(INTERRUPTED) from None  # not all was done: no success
+        raise SystemExit(INTERRUPTED) from None  # not everything was done
     except GantryError as error:
         fail(error)
 
@@ -79,15 +79,15 @@ def _run(namesrv: str | None, group: str, work: Callable[[DeadLetters], Awaitabl
 @click.argument("group")
 @_filters
 @click.option(
-    "--limit", type=click.IntRange(1), default=100, show_default=True, help="Rows of this page."
+    "--limit", type=click.IntRange(1), default=100, show_default=True, help="Letters of one page."
 )
-@click.option("--after", metavar="PLACE", help="Go on behind the last page.")
+@click.option("--after", metavar="PLACE", help="Begin after the last page; it prints the value.")
 @namesrv_option
 @output_option
 def list_letters(
     group: str, limit: int, after: str | None, namesrv: str | None, output: str, **chosen: Any
 ) -> None:
-    """The dead letters of GROUP, oldest first, a page at a time."""
+    """List the dead letters of GROUP, oldest first, one page at a time."""
     wanted = _wanted(chosen)
 
     async def work(letters: DeadLetters) -> None:
@@ -122,7 +122,7 @@ def _row(letter: Letter, output: str) -> Row:
 @namesrv_option
 @output_option
 def stats(group: str, namesrv: str | None, output: str, **chosen: Any) -> None:
-    """What the letters of GROUP died of, the most frequent cause first."""
+    """Count the dead letters of GROUP by cause, the most frequent first."""
     wanted = _wanted(chosen)
 
     async def work(letters: DeadLetters) -> None:
@@ -153,7 +153,7 @@ def _cause(cause: Cause, output: str) -> Row:
 @namesrv_option
 @click.option("-o", "--output", type=click.Choice(["json", "jsonl"]), default="json")
 def show(group: str, letter_id: str, namesrv: str | None, output: str) -> None:
-    """One letter with its body and properties, by its dead id or its message id."""
+    """Show one letter with body and properties, by its dead id or its message id."""
 
     async def work(letters: DeadLetters) -> None:
         print_rows([_whole(await letters.one(letter_id))], output)
@@ -171,7 +171,7 @@ def _whole(letter: Letter) -> Row:
 @_filters
 @namesrv_option
 def export(group: str, namesrv: str | None, **chosen: Any) -> None:
-    """Every letter of GROUP as a line of JSON, with body and properties."""
+    """Print every letter of GROUP as a line of JSON, with body and properties."""
     wanted = _wanted(chosen)
 
     async def work(letters: DeadLetters) -> None:
@@ -184,16 +184,14 @@ def export(group: str, namesrv: str | None, **chosen: Any) -> None:
 @dlq.command("resend")
 @click.argument("group")
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option(
-    "--all", "everything", is_flag=True, help="Every letter that the filters let through."
-)
+@click.option("--all", "everything", is_flag=True, help="All letters that the options choose.")
 @_filters
 @click.option(
     "--to",
     type=TO,
     default="retry",
     show_default=True,
-    help="retry: only GROUP gets it; topic: every group does.",
+    help="retry: only GROUP gets them; topic: every group does.",
 )
 @click.option(
     "--rate",
@@ -203,10 +201,12 @@ def export(group: str, namesrv: str | None, **chosen: Any) -> None:
     help="Letters a second, at most.",
 )
 @click.option(
-    "--progress", type=click.Path(path_type=Path), help="Note in this file what was sent."
+    "--progress",
+    type=click.Path(path_type=Path),
+    help="Keep a list of resent letters in this file.",
 )
-@click.option("--again", is_flag=True, help="Also what was resent before.")
-@click.option("--dry-run", is_flag=True, help="Only count.")
+@click.option("--again", is_flag=True, help="Also letters that were resent before.")
+@click.option("--dry-run", is_flag=True, help="Only count the letters.")
 @namesrv_option
 @output_option
 def resend(
@@ -222,7 +222,7 @@ def resend(
     output: str,
     **chosen: Any,
 ) -> None:
-    """Send letters of GROUP again: those named, or with --all those chosen. Each one once."""
+    """Resend letters of GROUP, each once: those with an ID, or with --all those chosen."""
     if bool(ids) == everything:
         raise click.UsageError("name the letters, or choose them with --all and filters")
     wanted = _wanted(chosen)
@@ -257,7 +257,7 @@ def resend(
 @click.argument("group")
 @namesrv_option
 def mend(group: str, namesrv: str | None) -> None:
-    """Make the letters of GROUP readable where a broker before 4.9.2 made them write-only."""
+    """Make the dead letter topic of GROUP readable: brokers before 4.9.2 create it write-only."""
 
     async def work(letters: DeadLetters) -> None:
         mended = await letters.mend()

@@ -1,4 +1,4 @@
-"""`gantry find`: stored messages by id, key, place or time, and whether these are all."""
+"""`gantry find`: search stored messages by id, key, place or time."""
 
 import asyncio
 import sys
@@ -31,13 +31,18 @@ if TYPE_CHECKING:
 
 @click.command("find")
 @click.argument("topic")
-@click.option("--id", "msg_id", help="A message id of either kind.")
-@click.option("--key", help="A key the producer gave.")
-@click.option("--queue", metavar="BROKER:N", help="With --offset: the queue.")
-@click.option("--offset", type=click.IntRange(0), help="With --queue: the place in it.")
+@click.option("--id", "msg_id", help="Message id or offset message id.")
+@click.option("--key", help="A key of the message.")
+@click.option("--queue", metavar="BROKER:N", help="The queue; needs --offset.")
+@click.option("--offset", type=click.IntRange(0), help="The offset in the queue; needs --queue.")
 @click.option("--from", "begin", type=TIME, help="Stored then or later: 'today 08:30', -15m.")
 @click.option("--until", "end", type=TIME, help="Stored then or earlier.")
-@click.option("--tags", default="*", show_default=True, help="By time only: 'a || b'.")
+@click.option(
+    "--tags",
+    default="*",
+    show_default=True,
+    help="With --from or --until, only these tags: 'a || b'.",
+)
 @click.option("--limit", default=FOUND_MAX, show_default=True, type=click.IntRange(1))
 @archive_option
 @namesrv_option
@@ -58,7 +63,7 @@ def find(
 ) -> None:
     """Find messages of TOPIC by --id, --key, --queue and --offset, or --from and --until.
 
-    Times are local unless they name a zone. Exit code 1 when nothing is found.
+    Times are local unless they name a zone. The exit code is 1 when nothing is found.
     """
     begin_ms = 0 if begin is None else begin
     end_ms = FOREVER_MS if end is None else end

@@ -1,4 +1,4 @@
-"""`gantry group`: consumer groups: who they are, what brokers allow them, how to remove one."""
+"""`gantry group`: list, show, change and delete consumer groups."""
 
 import asyncio
 import sys
@@ -9,7 +9,7 @@ import msgspec
 
 from gantrymq.base.errors import GantryError
 from gantrymq.base.plurals import counted
-from gantrymq.cli.common.deleting import belongs_to_brokers, delete_confirmed
+from gantrymq.cli.common.deletion import belongs_to_brokers, delete_confirmed
 from gantrymq.cli.common.known import check_group
 from gantrymq.cli.common.output import (
     Row,
@@ -27,22 +27,22 @@ from gantrymq.protocol.bodies import ConsumerConnections
 
 RETRY_QUEUES_MAX = 65_536
 HIDDEN = ("groupName", "groupSysFlag", "groupRetryPolicy", "attributes", "consumeTimeoutMinute")
-"""What a table leaves out; json and jsonl have it."""
+"""Fields that tables leave out and JSON has."""
 INTERNAL = ("TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_", "CID_ONS", "CID_RMQ_SYS_")
-"""How the names of groups begin that brokers make for themselves and for tools."""
+"""Prefixes of groups that brokers and tools create."""
 
 
 @click.group("group")
 def group() -> None:
-    """Consumer groups: who they are, what brokers allow them, how to remove one."""
+    """List, show, change and delete consumer groups."""
 
 
 @group.command("list")
-@click.option("--all", "everything", is_flag=True, help="Also the groups of brokers and tools.")
+@click.option("--all", "everything", is_flag=True, help="Include groups of brokers and tools.")
 @namesrv_option
 @output_option
 def list_groups(everything: bool, namesrv: str | None, output: str) -> None:
-    """All consumer groups: how many members run, and what brokers allow them."""
+    """List all consumer groups with the number of members and their settings."""
 
     async def run() -> tuple[Settings, dict[str, int]]:
         async with Admin(namesrv) as admin:
@@ -61,7 +61,7 @@ def list_groups(everything: bool, namesrv: str | None, output: str) -> None:
 @namesrv_option
 @output_option
 def members(name: str, namesrv: str | None, output: str) -> None:
-    """The members of GROUP that are connected, and what they subscribe to."""
+    """List the connected members of GROUP and their subscriptions."""
 
     async def run() -> ConsumerConnections:
         async with Admin(namesrv) as admin:
@@ -88,12 +88,12 @@ def members(name: str, namesrv: str | None, output: str) -> None:
 
 @group.command("delete")
 @click.argument("name", metavar="GROUP")
-@click.option("--dead-letters", is_flag=True, help="Delete its dead letters as well.")
-@click.option("--force", is_flag=True, help="Also while members of it run.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dead-letters", is_flag=True, help="Also delete its dead letters.")
+@click.option("--force", is_flag=True, help="Also while members are connected.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @namesrv_option
 def delete(name: str, dead_letters: bool, force: bool, yes: bool, namesrv: str | None) -> None:
-    """Delete GROUP: its settings, its progress and what waits to be tried again.
+    """Delete GROUP: its settings, its progress and its retry topic.
 
     Dead letters stay unless --dead-letters is given.
     """
@@ -137,7 +137,7 @@ def _list_row(name: str, brokers: dict[str, GroupConfig], members: int) -> Row:
 @namesrv_option
 @output_option
 def show(name: str | None, namesrv: str | None, output: str) -> None:
-    """The settings of GROUP, or of all groups; a row for each broker."""
+    """Show the settings of GROUP, or of all groups, on each broker."""
 
     async def run() -> Settings:
         async with Admin(namesrv) as admin:
@@ -161,42 +161,45 @@ def show(name: str | None, namesrv: str | None, output: str) -> None:
     "--consume/--no-consume",
     "consume_enable",
     default=None,
-    help="Whether the group may read at all.",
+    help="Whether the group may consume.",
 )
 @click.option(
     "--broadcast/--no-broadcast",
     "consume_broadcast_enable",
     default=None,
-    help="Whether its members may each read everything.",
+    help="Whether members may consume in broadcasting mode.",
 )
 @click.option(
     "--retries",
     "retry_max_times",
     type=click.IntRange(0),
     default=None,
-    help="Tries before a message is dead, for members that set no limit.",
+    help="Retries before a message becomes a dead letter, unless a member sets a limit.",
 )
 @click.option(
     "--retry-queues",
     "retry_queue_nums",
     type=click.IntRange(0, RETRY_QUEUES_MAX),
     default=None,
-    help="Queues of its retry topic; they only grow. 0: no retries: what is given back is gone.",
+    help="Queues of its retry topic; the number only grows. 0: messages sent back are lost.",
 )
 @click.option(
     "--notify/--no-notify",
     "notify_consumer_ids_changed_enable",
     default=None,
-    help="Whether members hear at once of one that comes or goes.",
+    help="Whether members are told at once when one joins or leaves.",
 )
 @click.option(
-    "--orderly/--no-orderly", "consume_message_orderly", default=None, help="Kept for 5.x clients."
+    "--orderly/--no-orderly",
+    "consume_message_orderly",
+    default=None,
+    help="Stored for clients of 5.x.",
 )
 @click.option(
     "--from-min/--no-from-min",
     "consume_from_min_enable",
     default=None,
-    help="Kept; no broker looks at it.",
+    help="Stored; brokers do not use it.",
 )
 @click.option(
     "--read-from",
@@ -204,7 +207,7 @@ def show(name: str | None, namesrv: str | None, output: str) -> None:
     type=click.IntRange(0),
     default=None,
     metavar="ID",
-    help="Member of a broker to read from; matters with slaves.",
+    help="Broker id to read from; matters with slaves.",
 )
 @click.option(
     "--when-slow",
@@ -212,7 +215,7 @@ def show(name: str | None, namesrv: str | None, output: str) -> None:
     type=click.IntRange(0),
     default=None,
     metavar="ID",
-    help="Member to suggest to a group far behind; matters with slaves.",
+    help="Broker id to suggest to a group with much lag; matters with slaves.",
 )
 @click.option("--cluster", help="Only on the brokers of this cluster.")
 @click.option("--broker", help="Only on this broker.")
@@ -226,9 +229,9 @@ def change(
     output: str,
     **wanted: Any,
 ) -> None:
-    """Change settings of GROUP on every broker; what is not named stays as it is.
+    """Change settings of GROUP on every broker; what is not given stays as it is.
 
-    A group that a broker does not know is made.
+    A group that a broker does not know is created.
     """
     changes = {field: value for field, value in wanted.items() if value is not None}
     if not changes:

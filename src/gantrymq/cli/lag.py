@@ -1,4 +1,4 @@
-"""`gantry lag`: who is behind, in which queue, since when, and in whose hands it is."""
+"""`gantry lag`: the lag of groups, by queue, with the member that holds each queue."""
 
 import asyncio
 import sys
@@ -19,22 +19,22 @@ from gantrymq.model import Queue
 
 CLEAR_SCREEN = "\x1b[H\x1b[2J"
 _OLDEST = {True: "oldest", False: "oldestAgeMs"}
-"""Words for people, a number for scripts: not under the same name."""
+"""The column has text in tables and a number in JSON, so it has two names."""
 
-Offsets = dict[tuple[str, Queue], tuple[int, int]]
-"""Group and queue to its end and to what is read."""
+OffsetPairs = dict[tuple[str, Queue], tuple[int, int]]
+"""The end of each queue and the progress in it, by group and queue."""
 
 
 @click.command("lag")
 @click.argument("group", required=False)
 @click.option("--topic", help="Only this topic.")
-@click.option("--watch", is_flag=True, help="Look again and again, and show how fast it moves.")
+@click.option("--watch", is_flag=True, help="Repeat, and show rates.")
 @click.option(
     "--every",
     type=click.FloatRange(0.1),
     default=2.0,
     show_default=True,
-    help="Seconds between two looks.",
+    help="Seconds between repetitions.",
 )
 @namesrv_option
 @output_option
@@ -46,9 +46,9 @@ def lag(
     namesrv: str | None,
     output: str,
 ) -> None:
-    """Show how far GROUP is behind, queue by queue; without GROUP every group with a backlog.
+    """Show the lag of GROUP by queue; without GROUP, of every group that has unread messages.
 
-    Sums and advice go to standard error.
+    Sums and advice are printed to standard error.
     """
 
     async def run() -> None:
@@ -74,11 +74,11 @@ async def _look(admin: Admin, group: str | None, topic: str | None) -> list[Grou
 
 
 class _Screen:
-    """Prints one look after the other, each with what moved since the last."""
+    """Prints the lag again and again, with the rates since the last time."""
 
     def __init__(self, admin: Admin, group: str | None, output: str) -> None:
         self._admin, self._group, self._output = admin, group, output
-        self._last: Offsets = {}
+        self._last: OffsetPairs = {}
         self._at = 0.0
 
     async def show(self, found: Sequence[GroupLag], every: float | None) -> None:
@@ -100,7 +100,7 @@ class _Screen:
             print(line, file=sys.stderr, flush=True)
         self._last, self._at = offsets, loop_at
 
-    def _rates(self, offsets: Offsets, seconds: float) -> dict[Queue, tuple[float, float]]:
+    def _rates(self, offsets: OffsetPairs, seconds: float) -> dict[Queue, tuple[float, float]]:
         """Messages a second that came in and that were read, by queue."""
         if not seconds:
             return {}
@@ -113,8 +113,8 @@ class _Screen:
         return found
 
 
-def _offsets(found: Sequence[GroupLag]) -> Offsets:
-    """Of groups that have one progress: members that broadcast have each their own."""
+def _offsets(found: Sequence[GroupLag]) -> OffsetPairs:
+    """The offsets of groups that have one progress; members that broadcast have one each."""
     return {
         (one.group, row.queue): (row.end, row.read)
         for one in found
@@ -125,7 +125,7 @@ def _offsets(found: Sequence[GroupLag]) -> Offsets:
 
 
 def _age(ms: int | None, now_ms: int, people: bool) -> object:
-    """Words for people, milliseconds for scripts."""
+    """An age as text for tables, in milliseconds for JSON."""
     if ms is None:
         return None
     age_ms = max(0, now_ms - ms)
@@ -147,11 +147,18 @@ def _queue_row(
     kind: str, row: QueueLag, now_ms: int, people: bool, rates: dict[Queue, tuple[float, float]]
 ) -> Row:
     shown: Row = {
-        "kind": kind, "topic": row.queue.topic, "broker": row.queue.broker_name,
-        "queueId": row.queue.queue_id, "brokerOffset": row.end, "groupOffset": row.read,
-        "lag": row.lag, _OLDEST[people]: _age(row.oldest_ms, now_ms, people),
-        "inHand": row.in_hand, "holder": list(row.holders) or None, "trouble": row.trouble or None,
-    }  # fmt: skip
+        "kind": kind,
+        "topic": row.queue.topic,
+        "broker": row.queue.broker_name,
+        "queueId": row.queue.queue_id,
+        "brokerOffset": row.end,
+        "groupOffset": row.read,
+        "lag": row.lag,
+        _OLDEST[people]: _age(row.oldest_ms, now_ms, people),
+        "inHand": row.in_hand,
+        "holder": list(row.holders) or None,
+        "trouble": row.trouble or None,
+    }
     if row.deleted:
         shown["deletedUnread"] = row.deleted
     if rates:

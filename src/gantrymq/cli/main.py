@@ -1,4 +1,4 @@
-"""`gantry`: one roof over the friendly commands. Each is loaded only when it is called."""
+"""`gantry`: the table of all commands. A command is imported only when it is called."""
 
 import click
 
@@ -25,22 +25,22 @@ COMMANDS = {
     "bench": "gantrymq.cli.bench:bench",
 }
 HELP = {
-    "up": "Run name server and broker(s) in one go.",
+    "up": "Run a name server and brokers.",
     "namesrv": "Run a name server (mqnamesrv).",
     "broker": "Run a broker (mqbroker).",
     "send": "Send one message.",
     "tail": "Print messages of a topic.",
     "find": "Find stored messages by id, key, place or time.",
-    "why": "Tell the life of one message.",
+    "why": "Show the history of one message.",
     "run": "Run the handlers of an App (MODULE:APP).",
-    "waiting": "Show messages that wait for their time, and how late deliveries are.",
-    "lag": "Show who is behind, in which queue, and who holds it.",
-    "cluster": "Show the brokers, and how they are.",
-    "topic": "List, show, make, change and delete topics.",
+    "waiting": "Show delayed messages, and how late deliveries are.",
+    "lag": "Show the lag of groups by queue, and the member that holds it.",
+    "cluster": "Show the state of the brokers.",
+    "topic": "List, show, create, change and delete topics.",
     "group": "List, show, change and delete consumer groups.",
-    "reset": "Move a group's progress, with a preview.",
-    "dlq": "Look into dead letters, resend them, export them.",
-    "nsaddr": "Serve the page that tells clients where the name servers are.",
+    "reset": "Reset the progress of a group, with a preview.",
+    "dlq": "List, show, resend and export dead letters.",
+    "nsaddr": "Serve the addresses of name servers over HTTP.",
     "pipeline": "Archive, replay, report and audit with Spark.",
     "bench": "Measure sending or consuming.",
 }

@@ -1,4 +1,4 @@
-"""`gantry nsaddr`: the HTTP page that tells clients where the name servers are."""
+"""`gantry nsaddr`: serve the addresses of name servers over HTTP, as clients look them up."""
 
 import sys
 from collections.abc import Callable
@@ -13,7 +13,7 @@ PATH = "/rocketmq/nsaddr"
 
 @click.command("nsaddr")
 @click.argument("addresses", required=False)
-@click.option("--file", "source", type=click.Path(), help="Read the addresses from here.")
+@click.option("--file", "source", type=click.Path(), help="Read the addresses from this file.")
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option(
     "--port",
@@ -25,7 +25,7 @@ PATH = "/rocketmq/nsaddr"
 def nsaddr(addresses: str | None, source: str | None, host: str, port: int) -> None:
     """Serve ADDRESSES ("h1:9876;h2:9876") at /rocketmq/nsaddr.
 
-    With --file the name servers can be exchanged under running clients: they ask every 2 minutes.
+    With --file the addresses can change while clients run: they ask every 2 minutes.
     """
     if (addresses is None) == (source is None):
         raise click.UsageError("give either ADDRESSES or --file")
@@ -60,6 +60,6 @@ def _handler(current: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(data)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """One request every 2 minutes a client is nothing to report."""
+            """Log nothing: every client asks every 2 minutes."""
 
     return Page

@@ -1,4 +1,4 @@
-"""`gantry reset`: move a group's progress, after a look at what that means."""
+"""`gantry reset`: move the progress of a group, after a preview."""
 
 import asyncio
 import sys
@@ -28,8 +28,8 @@ from gantrymq.model import Queue
     help="first, last, an offset, or a time ('yesterday 00:00', -15m).",
 )
 @click.option("--queue", metavar="BROKER:N", help="Only this queue.")
-@click.option("--dry-run", is_flag=True, help="Only show what would happen.")
-@click.option("--force", is_flag=True, help="Also forwards: messages will be skipped.")
+@click.option("--dry-run", is_flag=True, help="Only print the preview.")
+@click.option("--force", is_flag=True, help="Also move forwards, which skips messages.")
 @namesrv_option
 @output_option
 def reset(
@@ -42,10 +42,10 @@ def reset(
     namesrv: str | None,
     output: str,
 ) -> None:
-    """Let GROUP read TOPIC again from an earlier place, running or not.
+    """Reset the progress of GROUP on TOPIC to an earlier place, whether members run or not.
 
     Prints each queue with its progress before and after, how many messages are read again and
-    how many are skipped. Without --force a queue is never moved forwards.
+    how many are skipped. Without --force no queue is moved forwards.
     """
     to = cast(To, as_place(place, "first", "last"))
     only = _queue(topic, queue) if queue else None

@@ -1,4 +1,4 @@
-"""`gantry run`: the handlers of an app, until they are told to stop."""
+"""`gantry run`: run the handlers of an App until a signal."""
 
 import logging
 import sys
@@ -18,7 +18,7 @@ LOG_FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
 @click.command("run")
 @click.argument("target", metavar="MODULE:APP")
 @namesrv_option
-@click.option("-v", "--verbose", is_flag=True, help="Log what the client does as well.")
+@click.option("-v", "--verbose", is_flag=True, help="Also log what the client does.")
 def run(target: str, namesrv: str | None, verbose: bool) -> None:
     """Run the App called APP in MODULE until SIGTERM or Ctrl-C."""
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=LOG_FORM)
@@ -30,7 +30,7 @@ def run(target: str, namesrv: str | None, verbose: bool) -> None:
 
 
 def find_app(target: str) -> App | BlockingApp:
-    """The app that `module:name` means, looked for in the current folder first."""
+    """Import the app of `module:name`; the current folder is searched first."""
     module_name, _, name = target.partition(":")
     if not module_name or module_name.startswith("."):
         raise click.UsageError(f"{target!r} names no module: write MODULE:APP")
@@ -41,7 +41,7 @@ def find_app(target: str) -> App | BlockingApp:
         if error.name is not None and not f"{module_name}.".startswith(f"{error.name}."):
             fail(GantryError(f"{module_name} cannot be imported: {error}"))
         raise click.UsageError(f"{error}: write MODULE:APP") from error
-    except Exception as error:  # whatever somebody's own module does
+    except Exception as error:  # a user's module may raise anything
         fail(GantryError(f"{module_name} cannot be imported: {_where(error)}"))
     app = getattr(module, name or "app", None)
     if not isinstance(app, App | BlockingApp):
@@ -50,7 +50,7 @@ def find_app(target: str) -> App | BlockingApp:
 
 
 def _where(error: Exception) -> str:
-    """An error of somebody's module, and the line that it came from."""
+    """An error of the user's module, with the line that raised it."""
     if isinstance(error, SyntaxError):
         return f"{error.msg} ({error.filename}, line {error.lineno})"
     frame = traceback.extract_tb(error.__traceback__)[-1]

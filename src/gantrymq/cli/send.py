@@ -1,4 +1,4 @@
-"""`gantry send`: one message from the command line."""
+"""`gantry send`: send one message."""
 
 import asyncio
 import os
@@ -20,12 +20,16 @@ GROUP = "gantry-cli"
 @click.command("send")
 @click.argument("topic")
 @click.argument("body")
-@click.option("--tag", help="The message's tag.")
-@click.option("--key", "keys", multiple=True, help="A key to find it by; repeatable.")
-@click.option("--property", "pairs", multiple=True, metavar="NAME=VALUE", help="Repeatable.")
-@click.option("--delay-level", type=click.IntRange(0, 18), default=0, help="1 to 18.")
-@click.option("--delay", type=click.FloatRange(0), help="Seconds to wait, as exact as you like.")
-@click.option("--deliver-at", type=TIME, help="When to deliver: 'tomorrow 08:00', +90m.")
+@click.option("--tag", help="The tag.")
+@click.option("--key", "keys", multiple=True, help="A key; repeatable.")
+@click.option(
+    "--property", "pairs", multiple=True, metavar="NAME=VALUE", help="A property; repeatable."
+)
+@click.option("--delay-level", type=click.IntRange(0, 18), default=0, help="Delay level, 1 to 18.")
+@click.option(
+    "--delay", type=click.FloatRange(0), help="Seconds until delivery; fractions are allowed."
+)
+@click.option("--deliver-at", type=TIME, help="Time of delivery: 'tomorrow 08:00', +90m.")
 @namesrv_option
 @output_option
 def send(

@@ -1,4 +1,4 @@
-"""`mqnamesrv` and `mqbroker`: the servers, with RocketMQ's flags and start-up lines."""
+"""`mqnamesrv` and `mqbroker`: run a server, with RocketMQ's options and start-up lines."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ from gantrymq.base.telemetry import start_logging
 from gantrymq.cli.common.guard import GuardedCommand, describe, leaves_of
 
 GC_THRESHOLD = 50_000
-"""Requests make short-lived containers and no cycles worth a frequent look."""
+"""Requests leave few reference cycles, so the collector runs rarely."""
 
 
 ANNOUNCED_SECONDS_MAX = 3.0
@@ -32,7 +32,7 @@ Main = Callable[[], Coroutine[Any, Any, None]]
 
 
 def run_until_stopped(serve: Callable[[asyncio.Event], Awaitable[None]]) -> int:
-    """Run a server until SIGTERM, SIGINT, or the end of a supervisor that holds our stdin."""
+    """Run a server until SIGTERM, SIGINT, or until the supervisor that holds stdin ends."""
 
     async def main() -> None:
         stop = asyncio.Event()
@@ -72,7 +72,7 @@ def _say(line: str) -> None:
 def _written(
     config_file: str | None, overrides: tuple[str, ...]
 ) -> tuple[WrittenSettings, WrittenSettings]:
-    """What stands in the file, and what stands on the command line."""
+    """The settings of the file and those of the command line."""
     pairs = _pairs(overrides)
     given = WrittenSettings(pairs, dict.fromkeys(pairs, "-D"))
     return WrittenSettings.in_file(config_file) if config_file else WrittenSettings(), given
@@ -174,7 +174,7 @@ def mqbroker(
     if show or important:
         print(format_properties(as_text(config)), end="")
         return
-    check_unlocked(f"{config.store_path_root_dir}/lock")  # before anything of it is touched
+    check_unlocked(f"{config.store_path_root_dir}/lock")  # before any file is opened
     listener = start_logging(config.log_directory, "broker.log")
 
     async def serve(stop: asyncio.Event) -> None:
@@ -204,7 +204,7 @@ def mqbroker(
 
 
 async def _announced(announced: asyncio.Event, stop: asyncio.Event) -> bool:
-    """Whether a name server knows the broker by now; a broker does not wait long for it."""
+    """Wait a short time for the first registration; returns whether it succeeded."""
     waits = [asyncio.ensure_future(event.wait()) for event in (announced, stop)]
     await asyncio.wait(waits, timeout=ANNOUNCED_SECONDS_MAX, return_when=asyncio.FIRST_COMPLETED)
     for wait in waits:

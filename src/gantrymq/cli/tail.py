@@ -1,4 +1,4 @@
-"""`gantry tail`: the messages of a topic, from wherever to wherever."""
+"""`gantry tail`: print the messages of a topic between two places, or as they arrive."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -42,9 +42,14 @@ Place = Callable[[PullConsumer, Queue], Awaitable[int]]
     help="first, last, an offset, or a time ('yesterday 00:00', -15m).",
 )
 @click.option(
-    "--until", "end", metavar="PLACE", help="now, an offset, or a time; then it ends by itself."
+    "--until",
+    "end",
+    metavar="PLACE",
+    help="Stop at: now, an offset, or a time. Without it the command goes on.",
 )
-@click.option("--tags", default="*", show_default=True, help="Only these: 'a || b'.")
+@click.option(
+    "--tags", default="*", show_default=True, help="Only messages with one of these tags: 'a || b'."
+)
 @namesrv_option
 @output_option
 def tail(
@@ -61,7 +66,7 @@ def tail(
 
 
 def _place(text: str, words: dict[str, Place]) -> Place:
-    """An offset, a time or one of the words, as a question to a queue."""
+    """A function that finds the offset of a place in a queue."""
     place = as_place(text, *words)
     if isinstance(place, str):
         return words[place]

@@ -1,4 +1,4 @@
-"""`gantry topic`: look at topics, make, change and delete them, move what waits in them."""
+"""`gantry topic`: list, show, create, change and delete topics."""
 
 import asyncio
 import sys
@@ -6,24 +6,19 @@ from typing import Any
 
 import click
 
-from gantrymq.base.errors import GantryError
 from gantrymq.base.plurals import counted
-from gantrymq.cli.common.deleting import belongs_to_brokers, delete_confirmed
+from gantrymq.cli.common.deletion import belongs_to_brokers, delete_confirmed
 from gantrymq.cli.common.known import check_topic
 from gantrymq.cli.common.output import (
-    ABOVE_0,
-    INTERRUPTED,
     Row,
-    fail,
     namesrv_option,
     output_option,
     print_listed,
     print_rows,
 )
 from gantrymq.cli.common.times import shown_or_ms
+from gantrymq.cli.topic_queues import shrink, spread
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.shrink import shrink_topic
-from gantrymq.client.admin.spread import RATE_DEFAULT, Keyless, Spread, SpreadRow
 from gantrymq.client.core.errors import BrokerRefused, ClientError
 from gantrymq.model import (
     DEAD_PREFIX,
@@ -41,28 +36,32 @@ PERMISSIONS = {"rw": READ | WRITE, "r": READ, "w": WRITE}
 QUEUES_MAX = 65_536
 
 Configs = dict[str, TopicConfig]
-"""Broker name to what it knows about one topic."""
+"""The configuration of one topic on each broker, by broker name."""
 
 
 @click.group("topic")
 def topic() -> None:
-    """Topics: look at them, make, change and delete them."""
+    """List, show, create, change and delete topics."""
+
+
+topic.add_command(shrink)
+topic.add_command(spread)
 
 
 def permission_text(perm: int) -> str:
-    """`rw`, `r`, `w`, or `-` for a topic that is closed."""
+    """Permission bits as `rw`, `r` or `w`; `-` if a topic may be neither read nor written."""
     return (("r" if perm & READ else "") + ("w" if perm & WRITE else "")) or "-"
 
 
 @topic.command("list")
 @click.option(
-    "--all", "everything", is_flag=True, help="Also retries, dead letters and system topics."
+    "--all", "everything", is_flag=True, help="Include retry, dead letter and system topics."
 )
 @click.option("--cluster", help="Only topics on the brokers of this cluster.")
 @namesrv_option
 @output_option
 def list_topics(everything: bool, cluster: str | None, namesrv: str | None, output: str) -> None:
-    """All topics: their queues and permissions, and the brokers that have them."""
+    """List all topics with their queues, permissions and brokers."""
 
     async def run() -> dict[str, Configs]:
         async with Admin(namesrv) as admin:
@@ -80,7 +79,7 @@ def list_topics(everything: bool, cluster: str | None, namesrv: str | None, outp
 @namesrv_option
 @output_option
 def show(name: str, namesrv: str | None, output: str) -> None:
-    """The queues of TOPIC: what is stored in each, and since when; and who reads it."""
+    """Show the queues of TOPIC, how many messages each stores, and the groups that read it."""
 
     async def run() -> tuple[Configs, dict[Queue, TopicOffset], list[str]]:
         async with Admin(namesrv) as admin:
@@ -110,18 +109,27 @@ def show(name: str, namesrv: str | None, output: str) -> None:
 
 
 def _queue_options(function: Any) -> Any:
-    """What a topic is made of."""
+    """Add the options that `create` and `update` share."""
     numbers = click.IntRange(1, QUEUES_MAX)
     options = [
-        click.option("--queues", type=numbers, help="Queues a broker, to read and to write."),
-        click.option("--read-queues", type=numbers, help="Queues that are read, if others."),
-        click.option("--write-queues", type=numbers, help="Queues that are written, if others."),
-        click.option("--permission", type=click.Choice(list(PERMISSIONS)), help="rw, r or w."),
-        click.option("--attribute", "attributes", metavar="NAME=VALUE", multiple=True,
-                     help="As message.type=FIFO; without a value it is removed."),
+        click.option("--queues", type=numbers, help="Read and write queues on each broker."),
+        click.option("--read-queues", type=numbers, help="Read queues, if their number differs."),
+        click.option("--write-queues", type=numbers, help="Write queues, if their number differs."),
+        click.option(
+            "--permission",
+            type=click.Choice(list(PERMISSIONS)),
+            help="Whether clients may read and write.",
+        ),
+        click.option(
+            "--attribute",
+            "attributes",
+            metavar="NAME=VALUE",
+            multiple=True,
+            help="Such as message.type=FIFO; an empty value removes it.",
+        ),
         click.option("--cluster", help="Only on the brokers of this cluster."),
         click.option("--broker", help="Only on this broker."),
-    ]  # fmt: skip
+    ]
     for option in reversed(options):
         function = option(function)
     return function
@@ -137,7 +145,9 @@ def _attributes(words: tuple[str, ...]) -> dict[str, str | None]:
 @topic.command("create")
 @click.argument("name", metavar="TOPIC")
 @_queue_options
-@click.option("--order", is_flag=True, help="Fix its queues, so that keys stay in order.")
+@click.option(
+    "--order", is_flag=True, help="Keep the set of queues fixed, so that keys stay in order."
+)
 @namesrv_option
 @output_option
 def create(
@@ -153,7 +163,7 @@ def create(
     namesrv: str | None,
     output: str,
 ) -> None:
-    """Make TOPIC on every broker, or on those named; 8 queues unless you say otherwise."""
+    """Create TOPIC on every broker, or on those named; with 8 queues by default."""
     wanted = _attributes(attributes)
 
     async def run() -> Configs:
@@ -179,7 +189,11 @@ def create(
 @topic.command("update")
 @click.argument("name", metavar="TOPIC")
 @_queue_options
-@click.option("--force", is_flag=True, help="Also fewer queues to read: what lies there is hidden.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also reduce read queues; messages in the removed ones become unreadable.",
+)
 @namesrv_option
 @output_option
 def update(
@@ -195,7 +209,7 @@ def update(
     namesrv: str | None,
     output: str,
 ) -> None:
-    """Change TOPIC; what is not named stays as each broker has it."""
+    """Change TOPIC; what is not given stays as it is on each broker."""
     reads, writes = read_queues or queues, write_queues or queues
     wanted = _attributes(attributes)
     if reads is None and writes is None and permission is None and not wanted:
@@ -231,10 +245,10 @@ def update(
 @topic.command("delete")
 @click.argument("name", metavar="TOPIC")
 @click.option("--cluster", help="Only on the brokers of this cluster.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @namesrv_option
 def delete(name: str, cluster: str | None, yes: bool, namesrv: str | None) -> None:
-    """Delete TOPIC with everything that is stored in it."""
+    """Delete TOPIC and all messages in it."""
 
     async def look(admin: Admin) -> str:
         await check_topic(admin, name)
@@ -260,7 +274,7 @@ def delete(name: str, cluster: str | None, yes: bool, namesrv: str | None) -> No
 
 
 async def _all_configs(admin: Admin, *, cluster: str | None = None) -> dict[str, Configs]:
-    """Every topic and what each master knows about it, sorted."""
+    """The configurations of all topics on all masters, sorted by topic."""
     found: dict[str, Configs] = {}
     for broker, address in sorted((await admin.masters(cluster=cluster)).items()):
         for name, config in (await admin.topic_configs(address)).items():
@@ -269,7 +283,7 @@ async def _all_configs(admin: Admin, *, cluster: str | None = None) -> dict[str,
 
 
 def _is_internal(name: str, known: dict[str, Configs]) -> bool:
-    """Topics that no user made: the system's, retries, dead letters, those named like brokers."""
+    """Whether no user created the topic: system, retry and dead letter topics, names of brokers."""
     brokers = {broker for each in known.values() for broker in each}
     return (
         is_system_topic(name)
@@ -325,115 +339,3 @@ def _queue_row(queue: Queue, row: TopicOffset, people: bool) -> Row:
 def _print_changed(name: str, configs: Configs, output: str) -> None:
     rows = [_broker_row(broker, config) for broker, config in configs.items()]
     print_rows([{"topic": name, **row} for row in rows], output)
-
-
-@topic.command("shrink")
-@click.argument("name")
-@click.option("--queues", type=click.IntRange(1), required=True, help="Queues a broker afterwards.")
-@click.option("--timeout", default=3600.0, show_default=True, help="Seconds to wait for readers.")
-@namesrv_option
-def shrink(name: str, queues: int, timeout: float, namesrv: str | None) -> None:
-    """Give topic NAME fewer queues: write queues first, read queues once they are empty."""
-
-    async def run() -> None:
-        async with Admin(namesrv) as admin:
-            await shrink_topic(
-                admin,
-                name,
-                queues,
-                timeout=timeout,
-                say=lambda line: print(line, file=sys.stderr, flush=True),
-            )
-
-    try:
-        asyncio.run(run())
-    except GantryError as error:
-        fail(error)
-
-
-@topic.command("spread")
-@click.argument("name", metavar="TOPIC")
-@click.option("--to", "to", required=True, metavar="NEW", help="The wider topic; made if missing.")
-@click.option("--queues", type=click.IntRange(1), required=True, help="Queues of NEW, a broker.")
-@click.option("--group", required=True, help="Whose unread messages are moved.")
-@click.option(
-    "--rate",
-    type=ABOVE_0,
-    default=RATE_DEFAULT,
-    show_default=True,
-    help="Messages a second, at most.",
-)
-@click.option(
-    "--keyless",
-    type=click.Choice(["spread", "queue", "keys"]),
-    help="Where messages without a sharding key go: anywhere (default), where their "
-    "queue goes (default of order topics), or by their first key.",
-)
-@click.option("--force", is_flag=True, help="Also while members of the group read TOPIC.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be moved.")
-@namesrv_option
-@output_option
-def spread(
-    name: str,
-    to: str,
-    queues: int,
-    group: str,
-    rate: float,
-    keyless: Keyless | None,
-    force: bool,
-    dry_run: bool,
-    namesrv: str | None,
-    output: str,
-) -> None:
-    """Move what waits for a group in TOPIC into a wider topic, so that more consumers share it.
-
-    Messages with one sharding key stay in order. Progress of the group on TOPIC follows the
-    copies: stopped at any time, the same command goes on.
-    """
-
-    async def run() -> list[SpreadRow]:
-        async with Admin(namesrv) as admin:
-            work = Spread(
-                admin,
-                name,
-                group=group,
-                to=to,
-                queues=queues,
-                rate=rate,
-                keyless=keyless,
-                force=force,
-                say=lambda line: print(line, file=sys.stderr, flush=True),
-            )
-            return await (work.plan() if dry_run else work.run())
-
-    try:
-        rows = asyncio.run(run())
-    except KeyboardInterrupt:
-        print("stopped: the same command goes on where it was", file=sys.stderr)
-        raise SystemExit(INTERRUPTED) from None
-    except GantryError as error:
-        fail(error)
-    else:
-        print_rows([_spread_row(row, dry_run) for row in rows], output)
-        _say_next(rows, to, group, dry_run)
-
-
-def _spread_row(row: SpreadRow, dry_run: bool) -> Row:
-    found: Row = {
-        "broker": row.queue.broker_name, "queueId": row.queue.queue_id, "from": row.start,
-        "to": row.end, "waiting": row.waiting,
-    }  # fmt: skip
-    return found if dry_run else {**found, "moved": row.moved, "skipped": row.skipped}
-
-
-def _say_next(rows: list[SpreadRow], to: str, group: str, dry_run: bool) -> None:
-    if dry_run:
-        waiting = sum(row.waiting for row in rows)
-        print(f"{counted(waiting, 'message')} would be moved", file=sys.stderr)
-        return
-    moved, skipped = sum(row.moved for row in rows), sum(row.skipped for row in rows)
-    print(
-        f"{counted(moved, 'message')} moved to {to}, {skipped} had been before: "
-        f"let {group} subscribe to {to}",
-        file=sys.stderr,
-    )

@@ -1,4 +1,4 @@
-"""`gantry up`: everything in one go. It supervises; name server and brokers are processes."""
+"""`gantry up`: run a name server and brokers, each as a process, and supervise them."""
 
 import asyncio
 import os
@@ -21,38 +21,40 @@ PORT = click.IntRange(0, 65_535)
 READY_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 20.0
 DEFAULTS = "traceTopicEnable=true\n"
-"""What a broker's own file says at first, so that `gantry why` has something to tell. It is the
+"""The first content of a broker's own file: with trace, `gantry why` knows more. The file is the
 operator's from then on, and settings changed by a call are written to it; files given with --config
-stand above it."""
+take precedence."""
 
 
 @dataclass
 class ServerProcess:
-    """One process of ours."""
+    """A server that runs as a child process."""
 
     name: str
     process: asyncio.subprocess.Process
     port: int = 0
 
 
-class PartDied(Exception):
-    """A process ended that should not have."""
+class ServerDied(Exception):
+    """A child process ended before it was told to."""
 
 
 @click.command("up", cls=GuardedCommand)
-@click.option("--data", default="./data", show_default=True, help="Where everything is kept.")
+@click.option("--data", default="./data", show_default=True, help="Folder for all data and logs.")
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address to bind and announce."
+    "--host", default="127.0.0.1", show_default=True, help="Address to bind to and to register."
 )
 @click.option(
-    "--namesrv-port", default=9876, show_default=True, type=PORT, help="0 picks a free one."
+    "--namesrv-port", default=9876, show_default=True, type=PORT, help="0 for a free port."
 )
 @click.option(
-    "--broker-port", default=10911, show_default=True, type=PORT, help="0 picks free ones."
+    "--broker-port", default=10911, show_default=True, type=PORT, help="0 for free ports."
 )
 @click.option("--console-port", default=8080, show_default=True, hidden=True)
 @click.option("--no-console", is_flag=True, help="Run without the web console.")
-@click.option("--brokers", default=1, show_default=True, type=click.IntRange(1, 64))
+@click.option(
+    "--brokers", default=1, show_default=True, type=click.IntRange(1, 64), help="Brokers to run."
+)
 @click.option("--config", multiple=True, metavar="FILE", help="Broker property file; repeatable.")
 def up(
     data: str,
@@ -64,7 +66,7 @@ def up(
     brokers: int,
     config: tuple[str, ...],
 ) -> None:
-    """Run a name server and brokers on embedded storage until Ctrl-C or SIGTERM."""
+    """Run a name server and brokers until Ctrl-C or SIGTERM."""
     root = Path(data).resolve()
     names = [_broker_name(number) for number in range(brokers)]
     _check_settings(config)
@@ -77,7 +79,7 @@ def up(
 
 
 def _check_settings(files: tuple[str, ...]) -> None:
-    """ConfigError for what a broker would refuse, before anything is touched."""
+    """Raise ConfigError for settings that a broker would refuse, before any process is started."""
     from gantrymq.broker.settings.config import broker_config
 
     written = WrittenSettings()
@@ -87,7 +89,7 @@ def _check_settings(files: tuple[str, ...]) -> None:
 
 
 def _claim(root: Path, names: list[str]) -> Lock:
-    """The folder for us alone; what is in use is refused before anything in it is touched."""
+    """Lock the data folder; a folder that is in use is refused before any file in it changes."""
     if root.exists() and not root.is_dir():
         raise ConfigError(f"--data {root} is a file; name a folder")
     if root.is_dir():
@@ -120,29 +122,29 @@ async def _supervise(
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stop.set)
-    parts: list[ServerProcess] = []
+    servers: list[ServerProcess] = []
     namesrv_port = namesrv_port or free_port(host)
     namesrv = f"{host}:{namesrv_port}"
     try:
-        parts.append(await _start_namesrv(root, host, namesrv_port))
+        servers.append(await _start_namesrv(root, host, namesrv_port))
         for number, name in enumerate(names):
             port = broker_port + 20 * number if broker_port else 0
-            parts.append(await _start_broker(root, host, port, name, namesrv, files))
-        ready = asyncio.gather(*(_await_port(part) for part in parts))
+            servers.append(await _start_broker(root, host, port, name, namesrv, files))
+        ready = asyncio.gather(*(_await_port(server) for server in servers))
         if await _first(ready, stop, READY_SECONDS_MAX):
-            addresses = ",".join(f"{host}:{part.port}" for part in parts[1:])
+            addresses = ",".join(f"{host}:{server.port}" for server in servers[1:])
             print(f"gantrymq ready namesrv={namesrv} broker={addresses} console=-", flush=True)
-            await _until_stopped(parts, stop)
+            await _until_stopped(servers, stop)
         return 0
-    except (PartDied, TimeoutError) as error:
+    except (ServerDied, TimeoutError) as error:
         print(f"error: {error or 'not ready in time'}", file=sys.stderr)
         return 1
     finally:
-        await _take_down(parts)
+        await _stop_all(servers)
 
 
 async def _first(ready: "asyncio.Future[list[None]]", stop: asyncio.Event, seconds: float) -> bool:
-    """True when everything is ready, False when we were told to stop before."""
+    """Wait for the servers: True when all are ready, False when a stop is requested before."""
     stopping = asyncio.ensure_future(stop.wait())
     waiting: list[asyncio.Future[Any]] = [ready, stopping]
     done, _ = await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -168,7 +170,7 @@ async def _start(name: str, *arguments: str) -> ServerProcess:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         env=os.environ | {"GANTRY_SUPERVISED": "1"},
-        start_new_session=True,  # Ctrl-C is for us: we take the parts down in order
+        start_new_session=True,  # Ctrl-C reaches only this process, which stops them in order
     )
     return ServerProcess(name, process)
 
@@ -210,38 +212,38 @@ async def _start_broker(
     )
 
 
-async def _await_port(part: ServerProcess) -> None:
-    """Pass the part's own lines on and wait for the one that says it serves."""
-    assert part.process.stdout is not None
-    while line := await part.process.stdout.readline():
+async def _await_port(server: ServerProcess) -> None:
+    """Print the lines of a server until the one with its port."""
+    assert server.process.stdout is not None
+    while line := await server.process.stdout.readline():
         text = line.decode("utf-8", "replace").rstrip()
         if text.startswith("listening "):
-            part.port = int(text.split()[1])
+            server.port = int(text.split()[1])
             return
         print(text, flush=True)
-    raise PartDied(f"{part.name} ended with {await part.process.wait()} before it served")
+    raise ServerDied(f"{server.name} ended with {await server.process.wait()} before it served")
 
 
-async def _until_stopped(parts: list[ServerProcess], stop: asyncio.Event) -> None:
-    ends = {asyncio.ensure_future(part.process.wait()): part for part in parts}
+async def _until_stopped(servers: list[ServerProcess], stop: asyncio.Event) -> None:
+    ends = {asyncio.ensure_future(server.process.wait()): server for server in servers}
     stopping = asyncio.ensure_future(stop.wait())
     done, pending = await asyncio.wait([stopping, *ends], return_when=asyncio.FIRST_COMPLETED)
     for task in pending:
         task.cancel()
     dead = [ends[task] for task in done if task in ends]
     if dead and stopping not in done:
-        raise PartDied(f"{dead[0].name} ended with {dead[0].process.returncode}")
+        raise ServerDied(f"{dead[0].name} ended with {dead[0].process.returncode}")
 
 
-async def _take_down(parts: list[ServerProcess]) -> None:
-    """Brokers first, so that they can say good-bye to the name server."""
-    for part in reversed(parts):
+async def _stop_all(servers: list[ServerProcess]) -> None:
+    """Stop brokers before the name server, so that they can unregister."""
+    for server in reversed(servers):
         with suppress(ProcessLookupError):
-            part.process.terminate()
+            server.process.terminate()
         try:
             async with asyncio.timeout(STOP_SECONDS_MAX):
-                await part.process.wait()
+                await server.process.wait()
         except TimeoutError:
-            print(f"{part.name} did not stop in time, killed", file=sys.stderr)
-            part.process.kill()
-            await part.process.wait()
+            print(f"{server.name} did not stop in time, killed", file=sys.stderr)
+            server.process.kill()
+            await server.process.wait()

@@ -1,4 +1,4 @@
-"""`gantry waiting`: messages that wait for their time, and how late deliveries are."""
+"""`gantry waiting`: delayed messages, retries and timer messages, and how late deliveries are."""
 
 import asyncio
 import sys
@@ -21,24 +21,27 @@ from gantrymq.protocol.waiting import WaitingMessage, WaitingRoom, WaitingTable,
     type=click.Choice(["messages", "topics", "rooms"]),
     default="messages",
     show_default=True,
-    help="Messages, or figures of topics or rooms.",
+    help="Messages, or counts by topic or by room (delay levels, timers).",
 )
 @click.option(
     "--count",
     type=click.IntRange(1, 1000),
     default=20,
     show_default=True,
-    help="Most messages a broker.",
+    help="Messages of each broker, at most.",
 )
-@click.option("--from", "start", type=TIME, help="Only messages that are due from then on.")
+@click.option(
+    "--from", "start", type=TIME, help="Only messages that are due at that time or later."
+)
 @namesrv_option
 @output_option
 def waiting(
     topic: str | None, show: str, count: int, start: int | None, namesrv: str | None, output: str
 ) -> None:
-    """Show messages that wait, of TOPIC or of all: delay levels, retries and timers.
+    """Show messages of TOPIC, or of all topics, that wait for their delivery time.
 
-    A summary goes to standard error: how many wait, and how late the last deliveries were.
+    These are delay levels, retries and timer messages. A summary is printed to standard error: how
+    many wait, and how late the last deliveries were.
     """
 
     async def run() -> dict[str, WaitingTable]:
@@ -67,24 +70,37 @@ def waiting(
 
 def _message(broker: str, row: WaitingMessage, people: bool) -> Row:
     return {
-        "due": shown_or_ms(row.due_ms, people), "topic": row.topic, "msgId": row.msg_id,
-        "keys": row.keys, "tags": row.tags, "room": row.room, "broker": broker,
-    }  # fmt: skip
+        "due": shown_or_ms(row.due_ms, people),
+        "topic": row.topic,
+        "msgId": row.msg_id,
+        "keys": row.keys,
+        "tags": row.tags,
+        "room": row.room,
+        "broker": broker,
+    }
 
 
 def _topic(broker: str, row: WaitingTopic, people: bool) -> Row:
     return {
-        "topic": row.topic, "room": row.room, "count": row.count,
-        "nextDue": shown_or_ms(row.next_due_ms, people), "broker": broker,
-    }  # fmt: skip
+        "topic": row.topic,
+        "room": row.room,
+        "count": row.count,
+        "nextDue": shown_or_ms(row.next_due_ms, people),
+        "broker": broker,
+    }
 
 
 def _room(broker: str, row: WaitingRoom, people: bool) -> Row:
     return {
-        "room": row.room, "count": row.count, "nextDue": shown_or_ms(row.next_due_ms, people),
-        "overdueMs": row.overdue_ms, "delivered": row.delivered, "lastLateMs": row.last_late_ms,
-        "maxLateMs": row.max_late_ms, "broker": broker,
-    }  # fmt: skip
+        "room": row.room,
+        "count": row.count,
+        "nextDue": shown_or_ms(row.next_due_ms, people),
+        "overdueMs": row.overdue_ms,
+        "delivered": row.delivered,
+        "lastLateMs": row.last_late_ms,
+        "maxLateMs": row.max_late_ms,
+        "broker": broker,
+    }
 
 
 def _summary(tables: dict[str, WaitingTable], topic: str | None) -> str:

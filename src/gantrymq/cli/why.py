@@ -1,4 +1,4 @@
-"""`gantry why`: the life of one message, from send to ack."""
+"""`gantry why`: the history of one message, from send to ack."""
 
 import asyncio
 import sys
@@ -21,7 +21,7 @@ from gantrymq.cli.common.output import (
 from gantrymq.cli.common.times import shown
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.history_query import GroupSource, HistorySource, IdSource, Stored, Traces
-from gantrymq.client.admin.history_query import why as life_of
+from gantrymq.client.admin.history_query import why as find_history
 from gantrymq.client.admin.message_history import Event, MessageHistory, Standing
 from gantrymq.model import TRACE_TOPIC
 
@@ -29,7 +29,12 @@ from gantrymq.model import TRACE_TOPIC
 @click.command("why")
 @click.argument("msgid")
 @click.option("--topic", help="Its topic; without it all topics are searched.")
-@click.option("--trace-topic", default=TRACE_TOPIC, show_default=True, help="Where trace lies.")
+@click.option(
+    "--trace-topic",
+    default=TRACE_TOPIC,
+    show_default=True,
+    help="The topic that clients trace into.",
+)
 @archive_option
 @namesrv_option
 @output_option
@@ -41,21 +46,21 @@ def why(
     namesrv: str | None,
     output: str,
 ) -> None:
-    """Tell the life of the message MSGID: sent, stored, retried, consumed, and by whom."""
+    """Show the history of message MSGID: sent, stored, retried, consumed, and by whom."""
     try:
-        life = asyncio.run(_look(msgid, topic, trace_topic, archive, namesrv))
+        history = asyncio.run(_look(msgid, topic, trace_topic, archive, namesrv))
     except GantryError as error:
         fail(error)
     if output == "table":
-        _print(life)
+        _print(history)
     elif output == "json":
-        print_rows([as_row(life)], "json")
+        print_rows([as_row(history)], "json")
     else:
-        for event in life.events:
+        for event in history.events:
             print_line({"kind": "event", **_event_row(event)})
-        for standing in life.groups:
+        for standing in history.groups:
             print_line({"kind": "group", **_group_row(standing)})
-        for text in life.unknown:
+        for text in history.unknown:
             print_line({"kind": "unknown", "text": text})
 
 
@@ -68,7 +73,7 @@ async def _look(
             await check_topic(admin, topic)
         elif topic is not None and archive is not None:
             await check_topic_or_archived(admin, archive, topic)
-        return await life_of(
+        return await find_history(
             admin,
             msg_id,
             topic=topic,
@@ -87,19 +92,19 @@ def _archived(archive: str | None) -> tuple[HistorySource, ...]:
     return (ArchivedCopies(archive),)
 
 
-def as_row(life: MessageHistory) -> Row:
-    """The whole life as one object."""
+def as_row(history: MessageHistory) -> Row:
+    """The whole history as one object."""
     return {
-        "msgId": life.msg_id,
-        "topic": life.topic,
-        "tags": life.tags or None,
-        "keys": list(life.keys),
-        "state": life.state,
-        "text": life.text,
-        "dueTime": life.due_ms,
-        "events": [_event_row(event) for event in life.events],
-        "groups": [_group_row(standing) for standing in life.groups],
-        "unknown": life.unknown,
+        "msgId": history.msg_id,
+        "topic": history.topic,
+        "tags": history.tags or None,
+        "keys": list(history.keys),
+        "state": history.state,
+        "text": history.text,
+        "dueTime": history.due_ms,
+        "events": [_event_row(event) for event in history.events],
+        "groups": [_group_row(standing) for standing in history.groups],
+        "unknown": history.unknown,
     }
 
 
@@ -124,12 +129,12 @@ def _group_row(standing: Standing) -> Row:
     }
 
 
-def _print(life: MessageHistory) -> None:
-    marks = [life.msg_id, f"topic {life.topic or '?'}"]
-    marks += [f"tag {life.tags}"] if life.tags else []
-    marks += [f"keys {' '.join(life.keys)}"] if life.keys else []
+def _print(history: MessageHistory) -> None:
+    marks = [history.msg_id, f"topic {history.topic or '?'}"]
+    marks += [f"tag {history.tags}"] if history.tags else []
+    marks += [f"keys {' '.join(history.keys)}"] if history.keys else []
     print(*marks, sep="  ")
-    print(f"{life.state}: {_until(life.text, life.due_ms)}")
+    print(f"{history.state}: {_until(history.text, history.due_ms)}")
     print()
     print_table(
         {
@@ -140,15 +145,15 @@ def _print(life: MessageHistory) -> None:
             "where": event.place or None,
             "known from": event.source,
         }
-        for event in life.events
+        for event in history.events
     )
-    if life.groups:
+    if history.groups:
         print()
         print_table(
             {"group": each.group, "state": each.state, "story": _until(each.text, each.due_ms)}
-            for each in life.groups
+            for each in history.groups
         )
-    for text in life.unknown:
+    for text in history.unknown:
         print(f"not known: {text}")
 
 

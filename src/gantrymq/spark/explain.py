@@ -1,8 +1,8 @@
 """Find the text of a GantryMQ error inside an error of Spark.
 
 An error raised in a worker reaches the user as text, inside a traceback of the worker, inside a
-message of Spark. `told` makes the worker leave out its own traceback; `explain` finds the text of
-the error wherever Spark has put it.
+message of Spark. `one_line_errors` makes the worker leave out its own traceback; `explain` finds
+the text of the error wherever Spark has put it.
 """
 
 import functools
@@ -34,7 +34,7 @@ _STATE: Final = re.compile(r"(?: SQLSTATE: \w{5})+$")
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def one_line_errors() -> Iterator[None]:
     """Let GantryMQ's errors leave a worker as one line: they report a condition, not a bug.
 
     Spark's worker ends after the error it reports, so this hides no other traceback.
@@ -62,7 +62,7 @@ def _print_unless_unread(*args: Any, **named: Any) -> None:
         _PRINT_EXC(*args, **named)
 
 
-def plainly(kind: type[T]) -> type[T]:
+def explain_errors(kind: type[T]) -> type[T]:
     """Make the public methods of a class that Spark calls pass GantryMQ's errors on as one line."""
     for name, method in list(vars(kind).items()):
         if inspect.isfunction(method) and not name.startswith("_"):
@@ -73,7 +73,7 @@ def plainly(kind: type[T]) -> type[T]:
 def _plain(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def called(*args: Any, **named: Any) -> Any:
-        with told():
+        with one_line_errors():
             found = method(*args, **named)
         return _told_rows(found) if isinstance(found, Iterator) else found
 
@@ -82,7 +82,7 @@ def _plain(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def _told_rows(rows: Iterator[Any]) -> Iterator[Any]:
     """The same for rows, which Spark reads long after the method that returned them."""
-    with told():
+    with one_line_errors():
         yield from rows
 
 

@@ -1,1 +1,1 @@
-"""What commands share: options and tables, times, known names, errors, lazy loading."""
+"""What commands share: options, printing, times, checks of names, errors, lazy loading."""

@@ -1,4 +1,4 @@
-"""What every command does with an error: one line on stderr and an exit code, no traceback."""
+"""Errors of commands: one line on stderr and an exit code instead of a traceback."""
 
 import os
 import sys
@@ -11,11 +11,11 @@ import click
 from gantrymq.base.errors import GantryError
 
 TRACEBACK = "GANTRY_TRACEBACK"
-"""Set this in the environment to see where an error came from."""
+"""An environment variable: if it is set, an error is shown with its traceback."""
 
 
 class GuardedCommand(click.Command):
-    """A command that ends with one line whatever happens."""
+    """A command whose errors are one line."""
 
     def invoke(self, ctx: click.Context) -> Any:
         with guarded():
@@ -24,7 +24,7 @@ class GuardedCommand(click.Command):
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """End the process with what went wrong in one line each."""
+    """Print errors of the block, a line each, and exit."""
     try:
         yield
     except (click.exceptions.Exit, click.Abort, click.ClickException):
@@ -36,10 +36,10 @@ def guarded() -> Iterator[None]:
 
 
 def report(error: BaseException) -> int:
-    """Say what went wrong; the exit code for it."""
+    """Print an error; returns the exit code."""
     leaves = leaves_of(error)
     if any(isinstance(leaf, BrokenPipeError) for leaf in leaves):
-        # Who read our output has had enough, `head -1` for one: that is no failure.
+        # The reader of the output has ended, as `head -1` does: that is no failure.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     for line in dict.fromkeys(map(describe, leaves)):
@@ -48,14 +48,14 @@ def report(error: BaseException) -> int:
 
 
 def leaves_of(error: BaseException) -> list[BaseException]:
-    """The errors in a group of groups, in their order."""
+    """The errors of nested exception groups, in order."""
     if not isinstance(error, BaseExceptionGroup):
         return [error]
     return [leaf for part in error.exceptions for leaf in leaves_of(part)]
 
 
 def describe(error: BaseException) -> str:
-    """What happened, in one line."""
+    """An error in one line."""
     if isinstance(error, GantryError):
         text = str(error)
     elif isinstance(error, OSError):

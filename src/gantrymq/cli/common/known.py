@@ -1,4 +1,4 @@
-"""Topics and groups that a command is about must exist: a typo is an error, not an empty answer."""
+"""Check that topics and groups exist: a misspelt name is an error, not an empty result."""
 
 import difflib
 from collections.abc import Collection, Iterable
@@ -11,7 +11,7 @@ from gantrymq.client.core.errors import ClientError, NoNameServer
 from gantrymq.model import dead_topic, retry_topic
 
 SHOWN_MAX: Final = 5
-"""Names that are listed where none is near the wrong one."""
+"""Names that an error lists if none is similar."""
 
 
 class UnknownName(ClientError):
@@ -19,14 +19,14 @@ class UnknownName(ClientError):
 
 
 async def check_topic(admin: Admin, name: str) -> None:
-    """UnknownName unless a name server lists the topic."""
+    """Raise UnknownName unless a name server lists the topic."""
     names = await admin.topics()
     if name not in names:
         raise UnknownName(_text("topic", name, names))
 
 
 async def check_group(admin: Admin, name: str) -> None:
-    """UnknownName unless a broker has the group's settings, or what it left behind."""
+    """Raise UnknownName unless a broker has settings, retries or dead letters of the group."""
     groups = await settings(admin)
     if name in groups:
         return
@@ -38,7 +38,7 @@ async def check_group(admin: Admin, name: str) -> None:
 async def check_names(
     namesrv: str | None, *, topics: Iterable[str] = (), groups: Iterable[str] = ()
 ) -> None:
-    """All of them, asked over one connection."""
+    """Check topics and groups with one client."""
     async with Admin(namesrv) as admin:
         for topic in topics:
             await check_topic(admin, topic)
@@ -47,9 +47,9 @@ async def check_names(
 
 
 async def check_topic_or_archived(admin: Admin, archive: str, name: str) -> None:
-    """UnknownName unless a name server lists the topic, or the archive has messages of it.
+    """Raise UnknownName unless a name server lists the topic or the archive has messages of it.
 
-    Brokers that do not answer are no reason to give up: that is what an archive is for.
+    A cluster that does not answer is no error: the archive may have the messages.
     """
     kept = archived_topics(archive)
     if name in kept:
@@ -63,12 +63,12 @@ async def check_topic_or_archived(admin: Admin, archive: str, name: str) -> None
 
 
 def check_archived(archive: str | Path, *topics: str) -> None:
-    """UnknownName unless the archive has messages of all of them."""
+    """Raise UnknownName unless the archive has messages of each topic."""
     _check_all(topics, archived_topics(archive), f"in the archive {archive}")
 
 
 def check_stored(store: str | Path, *topics: str, groups: Iterable[str] = ()) -> None:
-    """UnknownName unless the broker's folder has all these topics, and progress of these groups."""
+    """Raise UnknownName unless the store has each topic, and progress of each group."""
     from gantrymq.store.files.folder import StoreFolder
 
     folder = StoreFolder(str(store))
@@ -85,7 +85,7 @@ def check_stored(store: str | Path, *topics: str, groups: Iterable[str] = ()) ->
 
 def archived_topics(archive: str | Path) -> list[str]:
     """The topics of which an archive has messages."""
-    from gantrymq.pipelines.lake import open_table  # loaded by who has an archive
+    from gantrymq.pipelines.lake import open_table  # only with an archive
 
     return sorted({file.topic for file in open_table(archive).files()})
 

@@ -1,4 +1,4 @@
-"""A group of commands that imports one only when it is called."""
+"""A group of commands that imports a command only when it is called."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -10,7 +10,7 @@ from gantrymq.cli.common.guard import guarded
 
 
 class LazyGroup(click.Group):
-    """Knows its commands by name, place (`module:name`) and summary."""
+    """Has the place (`module:name`) and the summary of each command by its name."""
 
     def __init__(
         self, *args: Any, places: Mapping[str, str], summaries: Mapping[str, str], **settings: Any

@@ -1,4 +1,4 @@
-"""How commands print: a table for people, json and jsonl for scripts. Data only, on stdout."""
+"""How commands print data to stdout: as a table, as JSON or as JSON lines."""
 
 import base64
 import json
@@ -17,19 +17,19 @@ from gantrymq.client.messages.received import Received
 
 FORMATS = click.Choice(["table", "json", "jsonl"])
 output_option = click.option(
-    "-o", "--output", type=FORMATS, default="table", show_default=True, help="Form of the data."
+    "-o", "--output", type=FORMATS, default="table", show_default=True, help="Format of the data."
 )
 namesrv_option = click.option(
-    "-n", "--namesrv", metavar="ADDR;ADDR", help="Name servers; else NAMESRV_ADDR."
+    "-n", "--namesrv", metavar="ADDR;ADDR", help="Name servers; by default $NAMESRV_ADDR."
 )
 
 Row = dict[str, Any]
 INTERRUPTED = 130
-"""The exit code of what was ended by Ctrl-C."""
+"""The exit code after Ctrl-C."""
 
 
 class Above0(click.FloatRange):
-    """A number that something can be divided by; a range alone lets `nan` through."""
+    """A finite number above 0; a range alone accepts `nan`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
@@ -45,17 +45,17 @@ archive_option = click.option(
     "--archive",
     metavar="FOLDER",
     envvar="GANTRY_ARCHIVE",
-    help="Look here too for what brokers have deleted; else GANTRY_ARCHIVE.",
+    help="Also search this archive; by default $GANTRY_ARCHIVE.",
 )
 
 
 def needs_lake(error: ImportError) -> ConfigError:
-    """What to do when what reads archives is not there."""
+    """The error if the packages that read archives are not installed."""
     return ConfigError(f"--archive needs an extra ({error.name}): pip install 'gantrymq[spark]'")
 
 
 def body_fields(body: bytes) -> Row:
-    """`body` for text, `bodyBase64` for what is none."""
+    """The body as `body` if it is UTF-8, else as `bodyBase64`."""
     try:
         return {"body": body.decode()}
     except UnicodeDecodeError:
@@ -63,7 +63,7 @@ def body_fields(body: bytes) -> Row:
 
 
 def message_row(message: Received) -> Row:
-    """A stored message as every command shows it."""
+    """A stored message as a row."""
     return {
         "msgId": message.msg_id,
         "topic": message.topic,
@@ -77,13 +77,13 @@ def message_row(message: Received) -> Row:
 
 
 def print_line(row: Row) -> None:
-    """One JSON object on a line of its own."""
+    """Print a row as one line of JSON."""
     sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 
 
 def print_rows(rows: Sequence[Row], form: str) -> None:
-    """All rows in the wanted form."""
+    """Print rows in a format."""
     if form == "jsonl":
         for row in rows:
             print_line(row)
@@ -97,13 +97,13 @@ def print_rows(rows: Sequence[Row], form: str) -> None:
 
 
 def print_listed(count: int, noun: str, *, hidden: int) -> None:
-    """How many a list has, and how many more `--all` would show; a message, not data."""
+    """Print the length of a list to stderr, and how many more `--all` shows."""
     more = f"; {hidden} more with --all" if hidden else ""
     print(f"{counted(count, noun)}{more}", file=sys.stderr)
 
 
 def print_table(rows: Iterable[Row]) -> None:
-    """Aligned columns, never wrapped: readable, and still good for grep and awk."""
+    """Print aligned columns, a line a row."""
     rows = list(rows)
     if not rows:
         return
@@ -123,12 +123,12 @@ def _cell(value: Any) -> str:
 
 
 def _visible(char: str) -> str:
-    """A row is a line, and what a stranger wrote must not steer the terminal."""
+    """Escape a control character: text of messages must not control the terminal."""
     return char if char.isprintable() else ascii(char)[1:-1]
 
 
 def confirm(what: str, *, yes: bool) -> None:
-    """Ask whoever sits there; a script has to say --yes."""
+    """Ask the user; without a terminal --yes is required."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -137,5 +137,5 @@ def confirm(what: str, *, yes: bool) -> None:
 
 
 def fail(error: Exception) -> NoReturn:
-    """One clear line on stderr, exit code 1."""
+    """Print an error in one line and exit with code 1."""
     raise SystemExit(report(error))

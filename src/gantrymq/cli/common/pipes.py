@@ -1,4 +1,4 @@
-"""Who reads what we print may leave first: `gantry tail orders | head -1`."""
+"""End a command when the reader of its output ends, as in `gantry tail orders | head -1`."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 @asynccontextmanager
 async def while_read() -> AsyncIterator[None]:
-    """BrokenPipeError in the block as soon as nobody reads our output, not at the next line."""
+    """Raise BrokenPipeError in the block as soon as the reader ends, not at the next line."""
     output, task = _pipe(), asyncio.current_task()
     if output is None or task is None:
         yield
@@ -23,7 +23,7 @@ async def while_read() -> AsyncIterator[None]:
         loop.remove_reader(output)
         task.cancel()
 
-    # The end of a pipe that is written to becomes readable for one reason only: an error.
+    # The write end of a pipe becomes readable only when the read end is closed.
     loop.add_reader(output, leave)
     try:
         yield
@@ -37,9 +37,9 @@ async def while_read() -> AsyncIterator[None]:
 
 
 def _pipe() -> int | None:
-    """The descriptor of our output, if that is a pipe."""
+    """The descriptor of stdout, if it is a pipe."""
     try:
         output = sys.stdout.fileno()
         return output if stat.S_ISFIFO(os.fstat(output).st_mode) else None
     except OSError:
-        return None  # somebody put another stream in its place
+        return None  # stdout was replaced by another stream

@@ -1,7 +1,7 @@
-"""Times on the command line: one way to write them, one way to print them.
+"""Times on the command line: how they are read and printed.
 
-People write what `gantrymq.base.time_text` knows, in the zone of this machine. Tables show local
-time with its offset, JSON has milliseconds since 1970.
+Users write times as `gantrymq.base.time_text` describes, in the zone of this machine. Tables show
+local time with its offset, JSON has milliseconds since 1970.
 """
 
 import sys
@@ -15,7 +15,7 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.base.time_text import describe, find_moment, local_zone
 
 EPOCH_MS_DIGITS = 13
-"""As many digits are a time in milliseconds, and no offset."""
+"""A number with so many digits is a time in milliseconds, not an offset."""
 
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ else:
 
 
 class Time(_IntType):
-    """A moment, in milliseconds since 1970."""
+    """An option that is a time; its value is milliseconds since 1970."""
 
     name = "time"
 
@@ -45,7 +45,7 @@ TIME = Time()
 
 
 def as_place(text: str, *words: str) -> str | int | datetime:
-    """One of the words, an offset, or a time."""
+    """Read a place: one of the words, an offset, or a time."""
     if text in words:
         return text
     if text.isdecimal() and len(text) != EPOCH_MS_DIGITS:
@@ -61,10 +61,10 @@ def as_place(text: str, *words: str) -> str | int | datetime:
 
 
 def shown(ms: int | None) -> str | None:
-    """A time for people: local, to the millisecond, with its offset; nothing for none."""
+    """A time as text: local, to the millisecond, with its offset; None for none."""
     return describe(ms, local_zone()) if ms else None
 
 
 def shown_or_ms(ms: int | None, people: bool) -> str | int | None:
-    """A time for people in a table, a number for scripts."""
+    """A time as text for tables, as a number for JSON."""
     return shown(ms) if people else ms or None

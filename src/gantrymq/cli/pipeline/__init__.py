@@ -1,1 +1,1 @@
-"""`gantry pipeline`: one module a command."""
+"""The commands of `gantry pipeline`, a module each. They need Spark."""

@@ -1,4 +1,4 @@
-"""`gantry pipeline archive`: topics into a lakehouse table, once or for as long as it runs."""
+"""`gantry pipeline archive`: copy topics into a lakehouse table, once or continuously."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from gantrymq.cli.common.output import ABOVE_0, Row, namesrv_option, output_opti
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
 
 if TYPE_CHECKING:
-    from gantrymq.pipelines.archive.run import ArchiveRequest
+    from gantrymq.pipelines.archive import ArchiveRun
     from gantrymq.pipelines.lake import Table
     from gantrymq.spark.options.points import Point
     from gantrymq.spark.options.source_options import SourceOptions
@@ -49,8 +49,8 @@ class Asked:
     namesrv: str | None
 
     def options(self) -> "SourceOptions":
-        """What to read, in the source's own terms."""
-        from gantrymq.spark.source.rows import source_options
+        """What to read, as options of Spark's source."""
+        from gantrymq.spark.options.source_parser import parse_source_options
 
         settings = {
             "nameServer": self.namesrv or os.environ.get("NAMESRV_ADDR", ""),
@@ -61,21 +61,29 @@ class Asked:
             "group": self.group or None,
             "patience": self.patience or ("1h" if self.follow else "2m"),
         }
-        return source_options({name: value for name, value in settings.items() if value})
+        return parse_source_options({name: value for name, value in settings.items() if value})
 
-    def request(self) -> "ArchiveRequest":
-        """What to archive."""
-        from gantrymq.pipelines.archive.run import ArchiveRequest
+    def run(self) -> "ArchiveRun":
+        """What to archive, into which table, and how."""
+        from gantrymq.pipelines.archive import ArchiveRequest, ArchiveRun
 
-        return ArchiveRequest(
+        request = ArchiveRequest(
             options=self.options(),
             start=self._start(),
             allow_gaps=self.allow_gaps,
             rows_per_commit=self.rows_per_commit,
         )
+        return ArchiveRun(
+            request=request,
+            table=self.table(),
+            follow_seconds=self.trigger if self.follow else None,
+            compact=self.compact,
+            commits_progress=bool(self.group),
+            alarm_hours=self.alarm_hours,
+        )
 
     def _start(self) -> "Point":
-        """Where new topics begin: a word, offsets, or a time as people write it."""
+        """Where new topics begin: a word, offsets, or a time."""
         from gantrymq.base.time_text import local_zone, parse_moment
         from gantrymq.spark.options.points import AtTime, parse_point
 
@@ -92,23 +100,27 @@ class Asked:
 
 
 @click.command("archive")
-@click.option("--topic", metavar="T,T", help="Topics, commas between.")
-@click.option("--pattern", metavar="REGEX", help="Instead: topics whose whole name fits.")
-@click.option("--into", required=True, metavar="FOLDER", help="The table; made if missing.")
+@click.option("--topic", metavar="T,T", help="Topics, separated by commas.")
+@click.option(
+    "--pattern", metavar="REGEX", help="Instead of --topic: all topics whose whole name matches."
+)
+@click.option(
+    "--into", required=True, metavar="FOLDER", help="The table; created if it is missing."
+)
 @click.option(
     "--format",
     "form",
     type=click.Choice(["delta", "iceberg", "parquet"]),
-    help="Kind of a new table.  [default: delta]",
+    help="Format of a new table.  [default: delta]",
 )
-@click.option("--follow", is_flag=True, help="Go on until stopped, instead of to the present.")
+@click.option("--follow", is_flag=True, help="Archive new messages until the command is stopped.")
 @click.option(
     "--trigger",
     default=10.0,
     show_default=True,
     type=ABOVE_0,
     metavar="SECONDS",
-    help="With --follow: how often.",
+    help="With --follow: seconds between two commits.",
 )
 @click.option(
     "--from",
@@ -116,34 +128,38 @@ class Asked:
     default="earliest",
     show_default=True,
     metavar="WHERE",
-    help="Where topics begin that the table does not have: earliest, latest, a time.",
+    help="Where topics begin that are not in the table yet: earliest, latest, a time.",
 )
-@click.option("--store", metavar="DIR", help="Read the broker's store folder, not the broker.")
+@click.option(
+    "--store", metavar="DIR", help="Read the store folder of a broker instead of the broker."
+)
 @click.option(
     "--group",
     default=GROUP,
     show_default=True,
-    help="Group under which brokers show the progress; '' for none.",
+    help="Group under which the progress is reported to brokers; '' for none.",
 )
 @click.option(
     "--patience",
     metavar="TIME",
-    help="How long brokers may be away.  [default: 2m, 1h with --follow]",
+    help="How long brokers may not answer.  [default: 2m, 1h with --follow]",
 )
-@click.option("--allow-gaps", is_flag=True, help="Go on behind messages that are deleted.")
+@click.option(
+    "--allow-gaps", is_flag=True, help="Skip messages that were deleted before they were archived."
+)
 @click.option("--rows-per-commit", default=1_000_000, show_default=True, type=click.IntRange(1))
-@click.option("--compact/--no-compact", default=True, help="Join many small files.")
+@click.option("--compact/--no-compact", default=True, help="Join small files.")
 @click.option(
     "--alarm-hours",
     default=12.0,
     show_default=True,
     type=ABOVE_0,
-    help="Warn when retention is nearer than this.",
+    help="Warn if messages may be deleted within so many hours.",
 )
 @click.option(
     "--check",
     is_flag=True,
-    help="Only tell how far behind it is; exit code 2 when retention is near.",
+    help="Only print how far the archive is behind; exit code 2 for a warning.",
 )
 @click.option("--again", is_flag=True, help="Replace the rows of --since to --until.")
 @click.option("--since", metavar="WHEN", help="With --again: stored then or later.")
@@ -151,15 +167,15 @@ class Asked:
 @click.option(
     "--zone", metavar="NAME", help="Time zone of WHEN, such as Europe/Berlin; else this machine's."
 )
-@click.option("--commit-progress", is_flag=True, help="With --again: report progress, too.")
+@click.option("--commit-progress", is_flag=True, help="With --again: also report the progress.")
 @namesrv_option
 @output_option
 @spark_options
 def archive(run: Run, check: bool, output: str, **given: Any) -> None:
     """Archive topics into a lakehouse table.
 
-    Every message is in the table once, whatever is stopped or killed when: the same command goes
-    on from the table. WHEN is a time such as 'yesterday 00:00' or '2h ago'.
+    Every message is in the table once, also after a crash: run the same command again to go on.
+    WHEN is a time such as 'yesterday 00:00' or '2h ago'.
     """
     asked = Asked(**given)
     if (asked.topic is None) == (asked.pattern is None):
@@ -183,30 +199,26 @@ def archive(run: Run, check: bool, output: str, **given: Any) -> None:
 
 
 def _archive(asked: Asked, run: Run) -> Row:
-    from gantrymq.pipelines.archive.entry import ArchiveRun, check_source, run_archive
-    from gantrymq.pipelines.common.running import stopping
+    from gantrymq.pipelines.archive.entry import check_source, run_archive
+    from gantrymq.pipelines.common.spark_run import stop_on_signal
 
-    progress, table = run.progress(), asked.table()
-    wanted = ArchiveRun(
-        request=asked.request(),
-        table=table,
-        follow_seconds=asked.trigger if asked.follow else None,
-        compact=asked.compact,
-        commits_progress=bool(asked.group),
-        alarm_hours=asked.alarm_hours,
-    )
-    check_source(wanted.request.options)
+    progress, work = run.progress(), asked.run()
+    check_source(work.request.options)
     with (
         run.session("archive") as spark,
         run.watched(spark, progress),
-        stopping() as stop,
+        stop_on_signal() as stop,
     ):
-        totals = run_archive(spark, wanted, progress=progress, stop=stop)
-        stop.asked = stop.asked and not asked.follow  # to stop a stream is no accident
+        result = run_archive(spark, work, progress=progress, stop=stop)
+        stop.asked = stop.asked and not asked.follow  # a stream ends only this way
     return {
-        "rows": totals.rows, "files": totals.files, "bytes": totals.size,
-        "commits": totals.commits, "gaps": totals.gaps, "table": str(table.root),
-    }  # fmt: skip
+        "rows": result.rows,
+        "files": result.files,
+        "bytes": result.size,
+        "commits": result.commits,
+        "gaps": result.gaps,
+        "table": str(work.table.root),
+    }
 
 
 def _again(asked: Asked, run: Run) -> Row:
@@ -235,7 +247,9 @@ def _check(asked: Asked) -> Row:
     behind = found.behind
     print(behind.text, file=sys.stderr)
     return {
-        "behindRows": behind.rows, "behindHours": round(behind.behind_hours, 2),
+        "behindRows": behind.rows,
+        "behindHours": round(behind.behind_hours, 2),
         "hoursLeft": None if behind.left_hours is None else round(behind.left_hours, 2),
-        "lostRows": found.lost_rows, "alarm": found.alarm,
-    }  # fmt: skip
+        "lostRows": found.lost_rows,
+        "alarm": found.alarm,
+    }

@@ -1,4 +1,4 @@
-"""`gantry pipeline audit`: every record, queue entry and index entry of a store, checked."""
+"""`gantry pipeline audit`: check every record, queue entry and index entry of a store."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from gantrymq.cli.common.output import output_option, print_line, print_table
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
 
 if TYPE_CHECKING:
-    from gantrymq.pipelines.audit.audit import Audit
+    from gantrymq.pipelines.audit import Audit
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 PAGE = click.Path(path_type=Path, dir_okay=False)
@@ -25,23 +25,25 @@ WRONG_CODE = 1
     "--rebuild",
     "rebuilds",
     is_flag=True,
-    help="Make queues and index anew from the "
-    "log first; only of a store whose broker was stopped properly.",
+    help="Rebuild queues and index from the log first; only for a store whose broker was "
+    "stopped properly.",
 )
-@click.option("--report", "report", type=PAGE, help="Write what was found as a page, too.")
+@click.option(
+    "--report", "report", type=PAGE, help="Also write the findings to this file, as a page."
+)
 @output_option
 @spark_options
 def audit(store: Path, rebuilds: bool, report: Path | None, output: str, run: Run) -> None:
     """Check a broker's STORE folder: checksums, the chain of the log, queues, index, times.
 
-    Nothing is written, and the broker may run: what it has not yet brought into its files is left
-    out. The exit code is 1 when something is wrong.
+    The store is not changed without --rebuild, and the broker may run: what it has not flushed yet
+    is left out. The exit code is 1 when something is wrong.
     """
     with run.ending():
-        from gantrymq.pipelines.audit.rebuilding import rebuild_store
+        from gantrymq.pipelines.audit.store_rebuild import rebuild_store
         from gantrymq.store.files.folder import StoreFolder
 
-        StoreFolder(str(store))  # says at once what is no store
+        StoreFolder(str(store))  # an error if it is no store
         if rebuilds:
             made = rebuild_store(str(store))
             print(
@@ -53,25 +55,11 @@ def audit(store: Path, rebuilds: bool, report: Path | None, output: str, run: Ru
             )
     progress = run.progress()
     with run.session("audit") as spark, run.watched(spark, progress):
-        from gantrymq.pipelines.audit.audit import audit as check
+        from gantrymq.pipelines.audit import AuditRun, run_audit
 
-        found = check(spark, str(store), progress)
-    if report is not None:
-        from gantrymq.pipelines.audit.page import page
-
-        with run.ending():
-            _write(report, page(found))
+        found = run_audit(spark, AuditRun(store=store, page=report), progress=progress)
     _print(found, output)
     raise SystemExit(0 if found.is_good else WRONG_CODE)
-
-
-def _write(path: Path, text: str) -> None:
-    from gantrymq.base.errors import GantryError
-
-    try:
-        path.write_text(text)
-    except OSError as error:
-        raise GantryError(f"the page cannot be written: {error}") from error
 
 
 def _verdict(wrong: int) -> str:
@@ -85,9 +73,13 @@ def _print(found: "Audit", form: str) -> None:
     covered = [{"covered": kind, "count": count} for kind, count in found.covered.items()]
     if form == "json":
         whole = {
-            "store": found.directory, "good": found.is_good, "seconds": round(found.seconds, 3),
-            "findings": findings, "covered": found.covered, "notes": found.notes,
-        }  # fmt: skip
+            "store": found.directory,
+            "good": found.is_good,
+            "seconds": round(found.seconds, 3),
+            "findings": findings,
+            "covered": found.covered,
+            "notes": found.notes,
+        }
         sys.stdout.write(json.dumps(whole, ensure_ascii=False, indent=2) + "\n")
     elif form == "jsonl":
         for row in (*findings, *covered):

@@ -1,4 +1,4 @@
-"""`gantry pipeline bundle`: one file with what executors of a cluster need."""
+"""`gantry pipeline bundle`: write a file with the code that executors of a cluster need."""
 
 from pathlib import Path
 

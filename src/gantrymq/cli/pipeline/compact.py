@@ -1,4 +1,4 @@
-"""`gantry pipeline compact`: an archive's small files joined, and leftovers swept up."""
+"""`gantry pipeline compact`: join small files of an archive and delete unused ones."""
 
 import click
 
@@ -9,7 +9,7 @@ from gantrymq.cli.pipeline.spark_run import Run, spark_options
 
 HOUR_MS = 3_600_000
 VACUUM_HOURS_MIN = 1
-"""A run that is under way has files that it has not committed yet."""
+"""Files of a run that has not committed yet must not be deleted."""
 
 
 @click.command("compact")
@@ -19,16 +19,16 @@ VACUUM_HOURS_MIN = 1
     default=24.0,
     show_default=True,
     type=click.FloatRange(VACUUM_HOURS_MIN),
-    help="Delete files outside the table that are older.",
+    help="Delete unused files that are older.",
 )
 @output_option
 @spark_options
 def compact(run: Run, table: str, vacuum_hours: float, output: str) -> None:
-    """Join small files of the archive in FOLDER, and delete those that do not belong to it.
+    """Join small files of the archive in FOLDER, and delete files that it does not use.
 
-    Rows and positions stay what they are, and the archive may run at the same time. Files of runs
-    that were killed, and files that were joined, are deleted once they are old enough: nobody may
-    still be reading or about to commit them.
+    Rows and positions do not change, and the archive may run at the same time. Files of killed
+    runs and files that were joined are deleted once they are old enough, so that no run still
+    reads or commits them.
     """
     with run.ending():
         from gantrymq.pipelines.archive.upkeep import compact as join

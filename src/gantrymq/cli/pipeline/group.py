@@ -1,4 +1,4 @@
-"""`gantry pipeline`: data work on Spark. Each command is loaded only when it is called."""
+"""`gantry pipeline`: the table of its commands. A command is imported only when it is called."""
 
 import click
 
@@ -19,12 +19,12 @@ HELP = {
     "archive": "Copy topics into a lakehouse table, each message once.",
     "compact": "Join small files of an archive and delete leftovers.",
     "replay": "Send messages of the past again, marked, in order and at a rate.",
-    "run": "Let a job go on from where its table is.",
-    "again": "Repeat a job for a period, and replace that period's rows.",
-    "report": "Tables, pictures and a page on what happened, with a no-loss ledger.",
+    "run": "Run a job for all messages that are new since its last run.",
+    "again": "Run a job again for a period and replace the rows of that period.",
+    "report": "Write tables, pictures and a page about topics and groups, with a no-loss ledger.",
     "audit": "Check every record, queue entry and index entry of a store.",
-    "bundle": "Write one file with what executors of a cluster need.",
-    "warm": "Let Spark start in half the time from now on.",
+    "bundle": "Write a file with the code that executors of a cluster need.",
+    "warm": "Make Spark start faster on this machine.",
 }
 
 
@@ -35,4 +35,4 @@ HELP = {
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 def pipeline() -> None:
-    """Archive, replay, report and audit with Spark (on this machine unless --master says else)."""
+    """Archive, replay, report and audit with Spark, on this machine unless --master is given."""

@@ -1,4 +1,4 @@
-"""`gantry pipeline run` and `again`: a job onwards, and a period of it anew."""
+"""`gantry pipeline run` and `again`: run a job for new messages, or again for a period."""
 
 import os
 import sys
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 @output_option
 @spark_options
 def run(target: str, namesrv: str | None, output: str, run: Run) -> None:
-    """Let the job called JOB in MODULE go on from where its table is.
+    """Run the job JOB of MODULE for all messages that are new since its last run.
 
-    All steps of time that have new messages are computed and replaced in one commit.
+    All periods that have new messages are computed and replaced in one commit.
     """
     with run.ending():
         job = find_job(target)
@@ -37,13 +37,15 @@ def run(target: str, namesrv: str | None, output: str, run: Run) -> None:
     "--since",
     required=True,
     metavar="WHEN",
-    help="Where the period begins: 'yesterday 00:00', '2026-01-31 08:00'.",
+    help="Begin of the period: 'yesterday 00:00', '2026-01-31 08:00'.",
 )
-@click.option("--until", metavar="WHEN", help="Where it ends, exclusive; open if not given.")
-@click.option("--zone", metavar="ZONE", help="Time zone of WHEN, such as Europe/Berlin; the job's.")
+@click.option("--until", metavar="WHEN", help="End of the period, exclusive; by default now.")
+@click.option(
+    "--zone", metavar="ZONE", help="Time zone of WHEN, such as Europe/Berlin; by default the job's."
+)
 @click.option("--archive", metavar="FOLDER", help="Read an archive instead of the topic.")
-@click.option("--commit-progress", is_flag=True, help="Also move the group's progress on.")
-@click.option("--dry-run", is_flag=True, help="Compute and count, but change nothing.")
+@click.option("--commit-progress", is_flag=True, help="Also report the progress of the group.")
+@click.option("--dry-run", is_flag=True, help="Compute and count, but change no table.")
 @namesrv_option
 @output_option
 @spark_options
@@ -59,10 +61,10 @@ def again(
     output: str,
     run: Run,
 ) -> None:
-    """Repeat the job called JOB in MODULE for a period, and replace the rows of that period.
+    """Run the job JOB of MODULE again for a period, and replace the rows of that period.
 
-    No other row changes, and the progress of the job's group stays where it is. All of it is one
-    commit of the table: whatever happens, the old rows are there or the new ones.
+    No other row changes, and the progress of the job's group does not move. The table changes in
+    one commit: it has either the old rows or the new ones.
     """
     with run.ending():
         job = find_job(target)
@@ -85,7 +87,7 @@ def again(
 
 
 def find_job(target: str) -> "Job":
-    """The job that `module:name` means, looked for in the current folder first."""
+    """Import the job of `module:name`; the current folder is searched first."""
     from gantrymq.pipelines.jobs.job import Job
 
     module_name, mark, name = target.partition(":")

@@ -1,4 +1,4 @@
-"""`gantry pipeline replay`: messages of the past, sent again."""
+"""`gantry pipeline replay`: send stored or archived messages again."""
 
 import asyncio
 import getpass
@@ -14,7 +14,7 @@ from gantrymq.cli.common.output import Row, namesrv_option, output_option, print
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
 
 if TYPE_CHECKING:
-    from gantrymq.pipelines.replay import ReplayRequest, ReplayResult
+    from gantrymq.pipelines.replay import ReplayRequest, ReplayResult, ReplayRun
     from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
 
 
@@ -25,24 +25,32 @@ if TYPE_CHECKING:
     metavar="WHERE",
     help="topic:NAME, store:FOLDER, or the folder of an archive.",
 )
-@click.option("--topic", help="Whose messages; not needed with topic:NAME.")
-@click.option("--into", metavar="TOPIC", help="Where they go; the same topic with --same-topic.")
+@click.option("--topic", help="The topic of the messages; not needed with topic:NAME.")
+@click.option("--into", metavar="TOPIC", help="The target topic; the same one needs --same-topic.")
 @click.option("--since", metavar="WHEN", help="Stored from then on: 'yesterday 00:00', '2h ago'.")
 @click.option("--until", metavar="WHEN", help="Stored before then.")
-@click.option("--zone", metavar="ZONE", help="Time zone of WHEN, such as Europe/Berlin; local.")
-@click.option("--key", "keys", multiple=True, help="Only with this key; may be given often.")
-@click.option("--tags", default="*", show_default=True, help="Only these: 'a || b'.")
-@click.option("--sql", metavar="EXPR", help="Only those whose properties fit: 'amount > 10'.")
-@click.option("--id", "ids", multiple=True, metavar="MSGID", help="This one; may be given often.")
-@click.option("--all", "everything", is_flag=True, help="Every message there is.")
+@click.option(
+    "--zone", metavar="ZONE", help="Time zone of WHEN, such as Europe/Berlin; by default local."
+)
+@click.option("--key", "keys", multiple=True, help="Only messages with this key; repeatable.")
+@click.option(
+    "--tags", default="*", show_default=True, help="Only messages with one of these tags: 'a || b'."
+)
+@click.option(
+    "--sql", metavar="EXPR", help="Only messages whose properties meet a condition: 'amount > 10'."
+)
+@click.option(
+    "--id", "ids", multiple=True, metavar="MSGID", help="Only the message with this id; repeatable."
+)
+@click.option("--all", "everything", is_flag=True, help="All messages.")
 @click.option(
     "--order",
     type=click.Choice(["key", "queue"]),
     default="key",
     show_default=True,
-    help="What stays together: a key, or a queue of the origin.",
+    help="Keep the order of each key, or of each queue of the origin.",
 )
-@click.option("--rate", metavar="N/s", help="At most so many messages a second.")
+@click.option("--rate", metavar="N/s", help="Messages a second, at most.")
 @click.option(
     "--chunk",
     type=click.IntRange(1, 1_000_000),
@@ -50,20 +58,28 @@ if TYPE_CHECKING:
     show_default=True,
     help="Messages that are published at once.",
 )
-@click.option("--same-topic", is_flag=True, help="Yes, into the topic that they came from.")
-@click.option("--dry-run", is_flag=True, help="Only count what would be sent.")
-@click.option("--resume", metavar="ID", help="Go on with this replay, whatever its words were.")
-@click.option("--anew", is_flag=True, help="Do not go on with an unfinished replay of these words.")
-@click.option("--history", is_flag=True, help="Only list who replayed what, and how it ended.")
-@click.option("--state", metavar="FOLDER", help="Where replays are kept.")
+@click.option(
+    "--same-topic", is_flag=True, help="Allow the topic that the messages come from as target."
+)
+@click.option("--dry-run", is_flag=True, help="Only count the messages.")
+@click.option(
+    "--resume",
+    metavar="ID",
+    help="Resume the replay with this id; other options of selection are not needed.",
+)
+@click.option(
+    "--anew", is_flag=True, help="Begin a new replay although an equal one is unfinished."
+)
+@click.option("--history", is_flag=True, help="Only list earlier replays and their results.")
+@click.option("--state", metavar="FOLDER", help="Folder of plans and progress of replays.")
 @namesrv_option
 @output_option
 @spark_options
 def replay(run: Run, namesrv: str | None, output: str, **words: Any) -> None:
     """Send messages again, into the same topic or another one.
 
-    Each carries the properties REPLAY_ID and REPLAY_ORIGIN, so that consumers can tell. The order
-    of every key is kept. When it is broken off, the same command goes on where it was.
+    Each has the properties REPLAY_ID and REPLAY_ORIGIN, by which consumers recognise it. The order
+    of each key is kept. After an interruption run the same command again to go on.
     """
     from gantrymq.pipelines.replay.journal import Journal, default_folder
 
@@ -75,63 +91,57 @@ def replay(run: Run, namesrv: str | None, output: str, **words: Any) -> None:
         address = namesrv or os.environ.get("NAMESRV_ADDR", "")
         if not address:
             raise click.UsageError("--namesrv is missing: the name server's host:port")
-        request = None if words["resume"] else _request(words)
-        _replay(run, address, journal, request, words, output)
+        _replay(run, _work(address, journal, words), words["dry_run"], output)
 
 
-def _replay(
-    run: Run,
-    namesrv: str,
-    journal: "Journal",
-    request: "ReplayRequest | None",
-    words: dict[str, Any],
-    output: str,
-) -> None:
+def _work(namesrv: str, journal: "Journal", words: dict[str, Any]) -> "ReplayRun":
+    from gantrymq.pipelines.replay import ReplayRun
+    from gantrymq.pipelines.replay.request import parse_rate
+
+    return ReplayRun(
+        request=None if words["resume"] else _request(words),
+        resume=words["resume"] or None,
+        namesrv=namesrv,
+        journal=journal,
+        who=_who(),
+        rate=None if words["rate"] is None else parse_rate(words["rate"]),
+        anew=words["anew"],
+        chunk_rows=words["chunk"],
+    )
+
+
+def _replay(run: Run, work: "ReplayRun", dry_run: bool, output: str) -> None:
     from gantrymq.base.clock import SystemClock
-    from gantrymq.pipelines.common.running import stopping
-    from gantrymq.pipelines.replay import Replay
-    from gantrymq.pipelines.replay.request import check_request, parse_rate
+    from gantrymq.pipelines.common.spark_run import stop_on_signal
+    from gantrymq.pipelines.replay import preview_replay, run_replay
+    from gantrymq.pipelines.replay.request import check_request
     from gantrymq.pipelines.replay.run import DONE
 
-    rate = None if words["rate"] is None else parse_rate(words["rate"])
-    if request is None:
-        plan = journal.load(words["resume"])
-        if words["dry_run"]:
-            _show_plan(plan, rate, output, done=journal.done(plan))
+    if work.resume is not None:
+        plan = work.journal.load(work.resume)
+        if dry_run:
+            _show_plan(plan, work.rate, output, done=work.journal.done(plan))
             return
-    else:
-        check_request(request, SystemClock().now_ms())
-        _check_topic(request, namesrv)
+    elif work.request is not None:
+        check_request(work.request, SystemClock().now_ms())
+        _check_topic(work.request, work.namesrv)
     progress = run.progress()
-    with run.session("replay", namesrv=namesrv) as spark:
-        note = "stopping after this chunk; once more to stop now"
-        with stopping(note) as stop:
-            work = Replay(
-                spark,
-                namesrv,
-                journal,
-                who=_who(),
-                progress=progress,
-                stop=stop,
-                chunk_rows=words["chunk"],
-            )
-            if words["dry_run"] and request is not None:
-                with run.watched(spark, progress):
-                    plan = work.preview(request, rate=rate)
-                _show_plan(plan, rate, output)
-                return
+    note = "stopping after this chunk; once more to stop now"
+    with run.session("replay", namesrv=work.namesrv) as spark, stop_on_signal(note) as stop:
+        if dry_run:
             with run.watched(spark, progress):
-                if request is not None:
-                    report = work.run(request, rate=rate, anew=words["anew"])
-                else:
-                    report = work.resume(words["resume"], rate=rate)
-            _show(report, output)
-            if report.result == DONE:
-                stop.asked = False  # it came too late to stop anything
+                plan = preview_replay(spark, work, progress=progress)
+            _show_plan(plan, work.rate, output)
+            return
+        with run.watched(spark, progress):
+            result = run_replay(spark, work, progress=progress, stop=stop)
+        _show(result, output)
+        if result.result == DONE:
+            stop.asked = False  # the request came after the last chunk
 
 
 def _check_topic(request: "ReplayRequest", namesrv: str) -> None:
-    """The topic must be where its messages are read."""
+    """Raise UnknownName unless the origin has the topic."""
     from gantrymq.pipelines.replay.request import ARCHIVE, STORE
 
     origin = request.origin
@@ -179,7 +189,7 @@ def _who() -> str:
 
 
 def _show_plan(plan: "ReplayPlan", rate: int | None, output: str, *, done: int = 0) -> None:
-    """All that a replay sends; `done` chunks of it are sent already."""
+    """Print the plan of a replay; `done` of its chunks were sent before."""
     from gantrymq.base.time_text import describe
 
     zone = plan.request.zone
@@ -208,15 +218,15 @@ def _show_plan(plan: "ReplayPlan", rate: int | None, output: str, *, done: int =
     )
 
 
-def _show(report: "ReplayResult", output: str) -> None:
+def _show(result: "ReplayResult", output: str) -> None:
     print_rows(
         [
             {
-                "replay": report.id,
-                "result": report.result,
-                "sent": report.messages,
-                "total": report.total,
-                "seconds": report.seconds,
+                "replay": result.id,
+                "result": result.result,
+                "sent": result.messages,
+                "total": result.total,
+                "seconds": result.seconds,
             }
         ],
         output,

@@ -1,10 +1,10 @@
-"""`gantry pipeline report`: what happened in topics and groups, as tables, pictures and a page."""
+"""`gantry pipeline report`: write tables, pictures and a page about topics and groups."""
 
 import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,35 +12,39 @@ from gantrymq.cli.common.known import check_archived, check_names, check_stored
 from gantrymq.cli.common.output import namesrv_option
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
 
+if TYPE_CHECKING:
+    from gantrymq.pipelines.report import Report, ReportRequest
+
 STEPS = ("auto", "second", "minute", "hour", "day")
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @click.command("report")
 @click.option("--into", "folder", type=FOLDER, required=True, help="Folder for the report.")
-@click.option("--topic", "topics", multiple=True, help="Only this topic; may be given often.")
-@click.option("--group", "groups", multiple=True, help="Only this group; may be given often.")
+@click.option("--topic", "topics", multiple=True, help="Only this topic; repeatable.")
+@click.option("--group", "groups", multiple=True, help="Only this group; repeatable.")
 @click.option("--since", metavar="WHEN", help="Messages stored then or later: 'yesterday 00:00'.")
 @click.option("--until", metavar="WHEN", help="Messages stored before then.")
-@click.option(
-    "--zone", metavar="ZONE", help="Time zone, such as Europe/Berlin; else this machine's."
-)
+@click.option("--zone", metavar="ZONE", help="Time zone, such as Europe/Berlin; by default local.")
 @click.option(
     "--by",
     type=click.Choice(STEPS),
     default="auto",
     show_default=True,
-    help="Step of the lines over time.",
+    help="Time step of the lines.",
 )
 @click.option("--archive", type=FOLDER, help="Read messages from an archive.")
 @click.option("--store", type=FOLDER, help="Read messages from a broker's store folder.")
 @click.option(
-    "--trace-topic", default="RMQ_SYS_TRACE_TOPIC", show_default=True, help="Where clients trace."
+    "--trace-topic",
+    default="RMQ_SYS_TRACE_TOPIC",
+    show_default=True,
+    help="The topic that clients trace into.",
 )
 @click.option(
     "--history",
     type=FOLDER,
-    help="Folder where lags are kept from run to run; else `history` in --into.",
+    help="Folder where lags are kept for later reports; by default `history` in --into.",
 )
 @namesrv_option
 @click.option(
@@ -49,7 +53,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="Form of the summary.",
+    help="Format of the summary.",
 )
 @spark_options
 def report(
@@ -77,7 +81,7 @@ def report(
     if namesrv is None and store is None:
         namesrv = os.environ.get("NAMESRV_ADDR") or None
     with run.ending():
-        wanted = _wanted(
+        request = _request(
             topics,
             groups,
             since,
@@ -92,19 +96,11 @@ def report(
         _check_names(topics, groups, archive, store, namesrv)
     progress = run.progress()
     with run.session("report", namesrv=namesrv) as spark, run.watched(spark, progress):
-        from gantrymq.base.clock import SystemClock
-        from gantrymq.pipelines.report.build import build_report
-        from gantrymq.pipelines.report.writing import write
+        from gantrymq.pipelines.report import ReportRun, run_report
 
-        made = build_report(
-            spark,
-            wanted,
-            clock=SystemClock(),
-            history=history or folder / "history",
-            told=progress,
-        )
-        page = write(made, folder)
-    _say(made, page, output)
+        work = ReportRun(request=request, folder=folder, history=history or folder / "history")
+        made = run_report(spark, work, progress=progress)
+    _print(made, output)
     if made.unexplained:
         raise SystemExit(1)
 
@@ -116,7 +112,7 @@ def _check_names(
     store: Path | None,
     namesrv: str | None,
 ) -> None:
-    """Topics must be where messages are read; groups where their progress is kept."""
+    """Raise UnknownName unless topics and groups are where they are read from."""
     if store is not None:
         check_stored(store, *topics, groups=groups)
         return
@@ -127,7 +123,7 @@ def _check_names(
         asyncio.run(check_names(namesrv, topics=topics, groups=groups))
 
 
-def _wanted(
+def _request(
     topics: tuple[str, ...],
     groups: tuple[str, ...],
     since: str | None,
@@ -135,10 +131,10 @@ def _wanted(
     zone: str | None,
     by: str,
     **places: Any,
-) -> Any:
+) -> "ReportRequest":
     from gantrymq.base.clock import SystemClock
     from gantrymq.base.time_text import find_zone, local_zone, parse_period
-    from gantrymq.pipelines.report.request import ReportRequest
+    from gantrymq.pipelines.report import ReportRequest
     from gantrymq.pipelines.report.steps import STEPS_MS
 
     name = find_zone(zone or local_zone()).key
@@ -150,12 +146,12 @@ def _wanted(
     )
 
 
-def _say(made: Any, page: Path, output: str) -> None:
+def _print(made: "Report", output: str) -> None:
+    from gantrymq.pipelines.report.report_files import as_json
     from gantrymq.pipelines.report.summary import figures, summary, verdict
-    from gantrymq.pipelines.report.writing import as_json
 
     if output == "json":
-        sys.stdout.write(as_json({**summary(made), "page": str(page)}))
+        sys.stdout.write(as_json({**summary(made), "page": str(made.page)}))
         return
     _, first, second = verdict(made)
     print(first)
@@ -164,4 +160,4 @@ def _say(made: Any, page: Path, output: str) -> None:
         print(f"{figure.text:>12}  {figure.title}")
     for note in made.notes:
         print(f"note: {note}", file=sys.stderr)
-    print(page)
+    print(made.page)

@@ -1,4 +1,4 @@
-"""What the commands of `gantry pipeline` share: where Spark runs, how much is said, how it ends."""
+"""What the commands of `gantry pipeline` share: the Spark session, progress and errors."""
 
 import asyncio
 import functools
@@ -23,7 +23,7 @@ NAMESRV_SECONDS_MAX: Final = 4.0
 
 
 async def _check_namesrv(namesrv: str) -> None:
-    from gantrymq.client.admin.admin import Admin  # only who names a cluster needs it
+    from gantrymq.client.admin.admin import Admin  # only with a cluster
 
     try:
         async with asyncio.timeout(NAMESRV_SECONDS_MAX), Admin(namesrv) as admin:
@@ -37,7 +37,7 @@ async def _check_namesrv(namesrv: str) -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """How a command was asked to run; given to it by `spark_options` as `run`."""
+    """How a command runs; `spark_options` passes it to the command as `run`."""
 
     master: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Run:
     verbose: bool = False
 
     def progress(self) -> "RunProgress":
-        """Where the command tells how far it is."""
+        """The progress that the command reports to."""
         from gantrymq.pipelines.common.progress import progress_on
 
         return progress_on(sys.stderr, quiet=self.quiet)
@@ -54,15 +54,15 @@ class Run:
     def session(
         self, app: str, settings: Mapping[str, str] | None = None, *, namesrv: str | None = None
     ) -> Iterator[Any]:
-        """A Spark session for the command; the user's settings go before the command's.
+        """A Spark session for the command; settings of the user take precedence.
 
-        A name server that does not answer is told before Spark is started.
+        A name server that does not answer is an error before Spark is started.
         """
         with self.ending():
             if namesrv:
                 asyncio.run(_check_namesrv(namesrv))
-            from gantrymq.pipelines.common.running import (
-                spark_run,  # Spark is loaded by who uses it
+            from gantrymq.pipelines.common.spark_run import (
+                spark_run,  # imports Spark
             )
 
             chosen = {**(settings or {}), **self.settings}
@@ -73,15 +73,15 @@ class Run:
 
     @contextmanager
     def watched(self, spark: Any, progress: "RunProgress") -> Iterator[None]:
-        """Show how far Spark's own jobs are while a block runs; with it the progress ends."""
-        from gantrymq.pipelines.common.watching import watching
+        """Show the progress of Spark's jobs while a block runs; the progress ends with it."""
+        from gantrymq.pipelines.common.job_progress import watch_jobs
 
-        with watching(spark, progress):
+        with watch_jobs(spark, progress):
             yield
 
     @contextmanager
     def ending(self) -> Iterator[None]:
-        """One line and exit code 1 for what failed, 130 for Ctrl-C."""
+        """Turn errors of the block into one line and exit code 1, Ctrl-C into 130."""
         try:
             yield
         except GantryError as error:
@@ -94,13 +94,13 @@ class Run:
 
 
 def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of where and how Spark runs to a command; it gets them as `run`."""
+    """Add the options of Spark to a command, which gets them as `run`."""
 
     @click.option(
         "--master",
         metavar="URL",
         help="Where Spark runs: local[4], spark://host:7077, "
-        "yarn, k8s://..., sc://host (Connect); else this machine.",
+        "yarn, k8s://..., sc://host (Connect); by default this machine.",
     )
     @click.option(
         "--conf",
@@ -108,15 +108,15 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
         multiple=True,
         metavar="KEY=VALUE",
         callback=_pairs,
-        help="A setting of Spark's; may be given often.",
+        help="A setting of Spark; repeatable.",
     )
     @click.option(
         "--bundle",
         metavar="FILE",
-        help="What `gantry pipeline bundle` wrote, for executors that do not have gantrymq.",
+        help="A file of `gantry pipeline bundle`, for executors without gantrymq.",
     )
     @click.option("--driver-memory", metavar="SIZE", help="Heap of the driver, such as 2g.")
-    @click.option("--progress/--quiet", "shown", default=True, help="Say how far it is, or not.")
+    @click.option("--progress/--quiet", "shown", default=True, help="Show the progress.")
     @click.option("-v", "--verbose", is_flag=True, help="Show Spark's log and full tracebacks.")
     @functools.wraps(command)
     def with_run(

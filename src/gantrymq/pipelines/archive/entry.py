@@ -2,28 +2,31 @@
 behind an archive is.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.time_text import Period
 from gantrymq.base.tokens import run_token
+from gantrymq.model.offset_ranges import QueueOffsets
 from gantrymq.pipelines.archive.follow import Tidy, follow
-from gantrymq.pipelines.archive.rerun import Replaced, again
-from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, Totals
+from gantrymq.pipelines.archive.rerun import RerunResult, replace_period
+from gantrymq.pipelines.archive.run import Archive, ArchiveRequest, ArchiveResult
 from gantrymq.pipelines.archive.upkeep import SMALL_MAX
 from gantrymq.pipelines.archive.watch import Watch, Watcher, retention_hours
 from gantrymq.pipelines.common.progress import RunProgress, Silent
-from gantrymq.pipelines.common.running import StopRequest
-from gantrymq.pipelines.lake import Table
-from gantrymq.spark.options.source_options import SourceOptions
-from gantrymq.spark.plan import Offsets
+from gantrymq.pipelines.common.spark_run import StopRequest
+from gantrymq.pipelines.lake import Table, open_table
+from gantrymq.spark.options.points import parse_point
+from gantrymq.spark.options.source_options import ProgressReports, SourceOptions
+from gantrymq.spark.options.source_parser import parse_source_options
 from gantrymq.spark.source.progress import StreamProgress
 from gantrymq.spark.source.rows import open_rows
 
-CommitProgress = Callable[[Offsets], None]
+CommitProgress = Callable[[QueueOffsets], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,30 +60,54 @@ def check_source(options: SourceOptions) -> None:
 
     The option `patience` is for brokers that go away during a run, not for a wrong address.
     """
-    if options.namesrv:
-        retention_hours(options.namesrv)  # asks name servers and brokers once
+    if options.cluster.namesrv:
+        retention_hours(options.cluster.namesrv)  # asks name servers and brokers once
     with open_rows(options) as rows:
         rows.bounds()
 
 
+def archive_topics(
+    spark: Any,
+    source: Mapping[str, str],
+    into: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002 - what users call it
+    start: str = "earliest",
+    allow_gaps: bool = False,
+) -> ArchiveResult:
+    """Archive topics up to the present; again and again, it goes on from the table.
+
+    `source` has options of the format "rocketmq" that say what to read: nameServer, topic or
+    subscribePattern, via, storePath, group. With a group the progress is reported to brokers.
+    """
+    options, table = parse_source_options(source), open_table(into, format, create=True)
+    request = ArchiveRequest(
+        options=options, start=parse_point(start, "start"), allow_gaps=allow_gaps
+    )
+    names_group = "group" in {name.lower() for name in source}
+    return run_archive(
+        spark, ArchiveRun(request=request, table=table, commits_progress=names_group)
+    )
+
+
 def run_archive(
     spark: Any,
-    wanted: ArchiveRun,
+    run: ArchiveRun,
     *,
     progress: RunProgress | None = None,
     stop: StopRequest | None = None,
-) -> Totals:
+) -> ArchiveResult:
     """Archive up to the present, or until `stop` is asked for."""
     progress, stop = progress or Silent(), stop or StopRequest()
-    clock, token, options = SystemClock(), run_token(), wanted.request.options
-    with _reporting(options, commits=wanted.commits_progress) as report:
+    clock, token, options = SystemClock(), run_token(), run.request.options
+    with _reporting(options, commits=run.commits_progress) as report:
         watcher = None
-        if wanted.alarm_hours is not None:
-            watcher = _watcher(options, wanted.alarm_hours, progress.note)
+        if run.alarm_hours is not None:
+            watcher = _watcher(options, run.alarm_hours, progress.note)
         archive = Archive(
             spark,
-            wanted.table,
-            wanted.request,
+            run.table,
+            run.request,
             run=token,
             clock=clock,
             progress=progress,
@@ -88,11 +115,11 @@ def run_archive(
             watcher=watcher,
         )
         tidy = Tidy(spark, archive, run=token, clock=clock, say=progress.note)
-        if wanted.follow_seconds is not None:
-            tidying = tidy if wanted.compact else None
-            return follow(archive, stop, wanted.follow_seconds, progress, tidying)
+        if run.follow_seconds is not None:
+            tidying = tidy if run.compact else None
+            return follow(archive, stop, run.follow_seconds, progress, tidying)
         archive.run(stopped=lambda: stop.asked)
-        if wanted.compact and archive.totals.commits and not stop.asked:
+        if run.compact and archive.totals.commits and not stop.asked:
             tidy.compact(SMALL_MAX)
             tidy.sweep()
         return archive.totals
@@ -100,10 +127,10 @@ def run_archive(
 
 def rerun_archive(
     spark: Any, table: Table, options: SourceOptions, period: Period, *, commits_progress: bool
-) -> Replaced:
+) -> RerunResult:
     """Read a period again and replace its rows in one commit."""
     with _reporting(options, commits=commits_progress) as report:
-        return again(
+        return replace_period(
             spark, table, options, period, run=run_token(), clock=SystemClock(), report=report
         )
 
@@ -121,17 +148,17 @@ def check_archive(table: Table, options: SourceOptions, alarm_hours: float) -> A
 
 
 def _watcher(options: SourceOptions, alarm_hours: float, say: Callable[[str], None]) -> Watcher:
-    retention = retention_hours(options.namesrv) if options.namesrv else {}
+    retention = retention_hours(options.cluster.namesrv) if options.cluster.namesrv else {}
     return Watcher(retention, alarm_hours, SystemClock(), say)
 
 
 @contextmanager
 def _reporting(options: SourceOptions, *, commits: bool) -> Iterator[CommitProgress | None]:
     """How the progress is committed; None without a group or a cluster to commit to."""
-    if not commits or not options.group or not options.namesrv:
+    if not commits or not options.cluster.group or not options.cluster.namesrv:
         yield None
         return
-    progress = StreamProgress(replace(options, commits=True))
+    progress = StreamProgress(options.cluster, ProgressReports(commits=True))
     try:
         yield progress.report
     finally:

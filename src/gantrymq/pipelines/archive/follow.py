@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from gantrymq.base.clock import WallClock, elapsed_seconds
-from gantrymq.pipelines.archive.run import Archive, Totals
+from gantrymq.pipelines.archive.run import Archive, ArchiveResult
 from gantrymq.pipelines.archive.upkeep import SMALL_MAX, compact, sweep
 from gantrymq.pipelines.common.progress import RunProgress
-from gantrymq.pipelines.common.running import StopRequest
+from gantrymq.pipelines.common.spark_run import StopRequest
 
 TIDY_COMMITS: Final = 20
 """After so many commits small files are looked for."""
@@ -60,7 +60,7 @@ class Tidy:
 
 def follow(
     archive: Archive, stop: StopRequest, trigger: float, progress: RunProgress, tidy: Tidy | None
-) -> Totals:
+) -> ArchiveResult:
     """Archive all new messages every `trigger` seconds, until `stop` is requested."""
     progress.start(None, "rows")
     while not stop.asked:

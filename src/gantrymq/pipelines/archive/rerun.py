@@ -19,16 +19,16 @@ from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.time_text import Period
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import OffsetRange, QueueOffsets
 from gantrymq.pipelines.archive.run import split, tasks_of
 from gantrymq.pipelines.archive.upkeep import replaced
-from gantrymq.pipelines.archive.work import TaskReport, Work, done
+from gantrymq.pipelines.archive.work import TaskReport, Work, run_work
 from gantrymq.pipelines.lake import Change, DataFile, Table, TableError
+from gantrymq.pipelines.lake.file_rows import batches, within
+from gantrymq.pipelines.lake.file_writer import FileWriter, remove, runs
 from gantrymq.pipelines.lake.files import OffsetSpan, pruned, spans
-from gantrymq.pipelines.lake.reading import batches, within
-from gantrymq.pipelines.lake.writing import FileWriter, remove, runs
 from gantrymq.spark.options.columns import COLUMNS
 from gantrymq.spark.options.source_options import SourceOptions
-from gantrymq.spark.plan import Offsets, Range, named
 from gantrymq.spark.records.rows import Rows
 from gantrymq.spark.source.rows import open_rows
 
@@ -45,12 +45,12 @@ class GoneFromBroker(GantryError):
 class Rewrite:
     """The work of one task: read a range again, or rewrite a file without the period's rows."""
 
-    wanted: Range | None = None
+    wanted: OffsetRange | None = None
     file: DataFile | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class RerunResult:
     """What a rerun replaced."""
 
     rows: int
@@ -59,7 +59,7 @@ class Replaced:
     """Rows of the period that it had before."""
 
 
-def again(
+def replace_period(
     spark: Any,
     table: Table,
     options: SourceOptions,
@@ -67,8 +67,8 @@ def again(
     *,
     run: str,
     clock: WallClock,
-    report: Callable[[Offsets], None] | None = None,
-) -> Replaced:
+    report: Callable[[QueueOffsets], None] | None = None,
+) -> RerunResult:
     """Replace a period's rows; the positions of the table stay."""
     if period.since_ms is None and period.until_ms is None:
         raise ConfigError("--again needs a period: --since, --until or both")
@@ -84,7 +84,7 @@ def again(
 
 def _try(
     spark: Any, table: Table, options: SourceOptions, period: Period, *, run: str, clock: WallClock
-) -> Replaced | None:
+) -> RerunResult | None:
     since, until = period.since_ms, period.until_ms
     with open_rows(options) as rows:
         lows, highs = rows.bounds()
@@ -100,26 +100,26 @@ def _try(
     parts = split(wanted, tasks_of(spark))
     tasks = [Rewrite(wanted=each) for each in parts]
     tasks += [Rewrite(file=each) for each in old if not _inside(each, period)]
-    work = rewriting(table.root, options, period)
-    did = done(spark, table.root, tasks, work, run)
+    work = build_rewrite_work(table.root, options, period)
+    did = run_work(spark, table.root, tasks, work, run)
     added = [*did.files, *did.kept]
     lost = missing([*dropped, *did.dropped], spans(did.files))
     if lost:
         remove(table.root, added)
         raise GoneFromBroker(
-            f"messages {lost[0].start} to {lost[0].end - 1} of {named(lost[0].queue)} are in the "
+            f"messages {lost[0].start} to {lost[0].end - 1} of {lost[0].queue.text} are in the "
             "table but can no longer be read: nothing was replaced"
         )
     change = Change(clock.now_ms(), tuple(added), tuple(old), reason=f"again {since} to {until}")
     if (added or old) and not replaced(table, change):
         return None
     kept = sum(each.rows for each in did.kept)
-    return Replaced(sum(each.rows for each in did.files), sum(each.rows for each in old) - kept)
+    return RerunResult(sum(each.rows for each in did.files), sum(each.rows for each in old) - kept)
 
 
 def _wanted(
-    rows: Rows, period: Period, held: Offsets, lows: Offsets, old: list[DataFile]
-) -> list[Range]:
+    rows: Rows, period: Period, held: QueueOffsets, lows: QueueOffsets, old: list[DataFile]
+) -> list[OffsetRange]:
     """The ranges to read: what the broker stored in the period, and what the table has of it.
 
     Both, because a broker's clock may have been set back. Never beyond the table's positions: later
@@ -138,7 +138,7 @@ def _wanted(
         end = max([last.get(queue, 0), *(each.last + 1 for each in mine)])
         begin, end = max(begin, lows[queue]), min(end, position)
         if begin < end:
-            found.append(Range(queue, begin, end))
+            found.append(OffsetRange(queue, begin, end))
     return found
 
 
@@ -170,7 +170,7 @@ def missing(dropped: list[OffsetSpan], there: dict[Queue, list[OffsetSpan]]) -> 
 # the tasks
 
 
-def rewriting(root: Path, options: SourceOptions, period: Period) -> Work:
+def build_rewrite_work(root: Path, options: SourceOptions, period: Period) -> Work:
     """The function that a task runs: it does one `Rewrite`."""
 
     def rewrite(task: Rewrite, token: str) -> TaskReport:
@@ -183,7 +183,7 @@ def rewriting(root: Path, options: SourceOptions, period: Period) -> Work:
 
 
 def _copied(
-    root: Path, options: SourceOptions, wanted: Range, period: Period, token: str
+    root: Path, options: SourceOptions, wanted: OffsetRange, period: Period, token: str
 ) -> TaskReport:
     """Write the rows of a range that belong to the period into new files."""
     with FileWriter(root, wanted.queue, token) as writer, open_rows(options) as rows:

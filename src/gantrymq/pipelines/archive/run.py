@@ -12,15 +12,16 @@ from typing import Any, Final
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
+from gantrymq.model.offset_ranges import OffsetRange, QueueOffsets
 from gantrymq.pipelines.archive.watch import Watcher, left_of
-from gantrymq.pipelines.archive.work import copying, done
+from gantrymq.pipelines.archive.work import build_copy_work, run_work
 from gantrymq.pipelines.common.progress import RunProgress, Silent
 from gantrymq.pipelines.lake import Change, DataFile, Table
-from gantrymq.pipelines.lake.committing import commit
+from gantrymq.pipelines.lake.commits import commit
 from gantrymq.pipelines.lake.files import OffsetSpan, spans
 from gantrymq.spark.options.points import EARLIEST, Point, resolve
 from gantrymq.spark.options.source_options import SKIP, SourceOptions
-from gantrymq.spark.plan import Offsets, Range, advance, named, pack
+from gantrymq.spark.plan import advance, pack
 from gantrymq.spark.records.rows import Rows
 from gantrymq.spark.source.rows import open_rows
 
@@ -39,7 +40,7 @@ class OtherQueue(GantryError):
 
 
 @dataclass(slots=True)
-class Totals:
+class ArchiveResult:
     """What a run did."""
 
     rows: int = 0
@@ -79,7 +80,7 @@ class Archive:
         run: str,
         clock: WallClock,
         progress: RunProgress | None = None,
-        report: Callable[[Offsets], None] | None = None,
+        report: Callable[[QueueOffsets], None] | None = None,
         watcher: Watcher | None = None,
     ) -> None:
         self._spark, self.table, self._job, self._clock = spark, table, job, clock
@@ -87,10 +88,10 @@ class Archive:
         self._report, self._watcher = report, watcher
         self._run = run
         self._tasks_max = tasks_of(spark)
-        self.totals = Totals()
+        self.totals = ArchiveResult()
         self._untold: list[str] = []
 
-    def run(self, *, stopped: Callable[[], bool] = lambda: False) -> Totals:
+    def run(self, *, stopped: Callable[[], bool] = lambda: False) -> ArchiveResult:
         """Copy everything up to the present; `stopped` is called between commits."""
         self.catch_up(stopped=stopped, counts=True)
         self._progress.done()
@@ -112,15 +113,15 @@ class Archive:
 
     # what to copy
 
-    def _start(self, rows: Rows, lows: Offsets, highs: Offsets) -> Offsets:
+    def _start(self, rows: Rows, lows: QueueOffsets, highs: QueueOffsets) -> QueueOffsets:
         """The offset at which each queue goes on."""
         held = self.table.positions(highs)
         topics = {queue.topic for queue in held}
         fresh = [queue for queue in highs if queue not in held and queue.topic not in topics]
-        chosen: Offsets = {}
+        chosen: QueueOffsets = {}
         if fresh:
             # A topic that appears beside others of a pattern is new: it is archived from its start.
-            late = self._job.options.pattern is not None and bool(held)
+            late = self._job.options.queues.pattern is not None and bool(held)
             chosen = resolve(
                 EARLIEST if late else self._job.start,
                 lows,
@@ -139,17 +140,19 @@ class Archive:
             self._watcher.look(rows, start, highs)
         return start
 
-    def _checked(self, start: Offsets, held: Offsets, lows: Offsets, highs: Offsets) -> Offsets:
+    def _checked(
+        self, start: QueueOffsets, held: QueueOffsets, lows: QueueOffsets, highs: QueueOffsets
+    ) -> QueueOffsets:
         """The same, checked: each queue still has its next message, or gaps are allowed."""
         for queue, at in held.items():
             if at > highs[queue]:
                 raise OtherQueue(
-                    f"{named(queue)} ends at {highs[queue]}, but the table {self.table.root} has "
+                    f"{queue.text} ends at {highs[queue]}, but the table {self.table.root} has "
                     f"it up to {at}: the topic was made anew, or this is another cluster. Archive "
                     "into another folder"
                 )
             if at < lows[queue]:
-                text = f"messages {at} to {lows[queue] - 1} of {named(queue)}"
+                text = f"messages {at} to {lows[queue] - 1} of {queue.text}"
                 if not self._job.allow_gaps:
                     raise ArchiveBehind(
                         f"{text} are deleted and were never archived. To archive what is left, and "
@@ -168,13 +171,13 @@ class Archive:
 
     # copying
 
-    def _step(self, start: Offsets, target: Offsets) -> bool:
+    def _step(self, start: QueueOffsets, target: QueueOffsets) -> bool:
         """Copy up to a commit's worth of rows; False when there is nothing left."""
         known = self.table.positions(start)
         highs = {queue: target.get(queue, at) for queue, at in start.items()}
         end = advance(start, highs, self._job.rows_per_commit)
         wanted = [
-            Range(queue, at, end[queue], is_new=queue not in known)
+            OffsetRange(queue, at, end[queue], is_new=queue not in known)
             for queue, at in sorted(start.items())
             if at < end[queue]
         ]
@@ -187,17 +190,19 @@ class Archive:
         files = self._copied(tasks, options)
         if self._job.allow_gaps:
             for hole in holes(wanted, files):
-                self._gap(f"messages {hole.start} to {hole.end - 1} of {named(hole.queue)}")
+                self._gap(f"messages {hole.start} to {hole.end - 1} of {hole.queue.text}")
         self._commit(files, known, end)
         return bool(wanted)
 
-    def _copied(self, tasks: list[tuple[Range, ...]], options: SourceOptions) -> list[DataFile]:
+    def _copied(
+        self, tasks: list[tuple[OffsetRange, ...]], options: SourceOptions
+    ) -> list[DataFile]:
         if not tasks:
             return []
         root = self.table.root
-        return done(self._spark, root, tasks, copying(root, options), self._run).files
+        return run_work(self._spark, root, tasks, build_copy_work(root, options), self._run).files
 
-    def _commit(self, files: list[DataFile], known: Offsets, end: Offsets) -> None:
+    def _commit(self, files: list[DataFile], known: QueueOffsets, end: QueueOffsets) -> None:
         """Add files to the table; if another run committed these messages first, delete them."""
         moved = {queue: at for queue, at in end.items() if known.get(queue) != at}
         change = Change(self._clock.now_ms(), tuple(files), ends=moved, reason=self._reason())
@@ -215,7 +220,7 @@ class Archive:
         return "; ".join(["archive", *(f"gap: {text}" for text in self._untold)])
 
 
-def holes(wanted: list[Range], files: list[DataFile]) -> list[OffsetSpan]:
+def holes(wanted: list[OffsetRange], files: list[DataFile]) -> list[OffsetSpan]:
     """The parts of ranges that no file has. A new queue may begin at any offset."""
     there = spans(files)
     found: list[OffsetSpan] = []
@@ -230,19 +235,19 @@ def holes(wanted: list[Range], files: list[DataFile]) -> list[OffsetSpan]:
     return found
 
 
-def split(wanted: list[Range], tasks: int) -> list[Range]:
+def split(wanted: list[OffsetRange], tasks: int) -> list[OffsetRange]:
     """The same ranges, cut so that tasks get even shares."""
     total = sum(each.rows for each in wanted)
     size = max(ROWS_PER_RANGE_MIN, -(-total // max(1, tasks)))
     return [part for each in wanted for part in _cut(each, size)]
 
 
-def _cut(each: Range, size: int) -> list[Range]:
+def _cut(each: OffsetRange, size: int) -> list[OffsetRange]:
     """Pieces of nearly the same size; a small rest is not a piece of its own."""
     count = max(1, round(each.rows / size))
     ends = [each.start + each.rows * number // count for number in range(count + 1)]
     return [
-        Range(each.queue, first, last, is_new=each.is_new and first == each.start)
+        OffsetRange(each.queue, first, last, is_new=each.is_new and first == each.start)
         for first, last in pairwise(ends)
     ]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from gantrymq.base.clock import WallClock
-from gantrymq.pipelines.archive.work import TaskReport, Work, done
+from gantrymq.pipelines.archive.work import TaskReport, Work, run_work
 from gantrymq.pipelines.lake import Change, DataFile, Table, TableError
-from gantrymq.pipelines.lake.committing import commit
-from gantrymq.pipelines.lake.reading import batches
+from gantrymq.pipelines.lake.commits import commit
+from gantrymq.pipelines.lake.file_rows import batches
+from gantrymq.pipelines.lake.file_writer import FileWriter
 from gantrymq.pipelines.lake.table import found_in
-from gantrymq.pipelines.lake.writing import FileWriter
 
 SMALL_BYTES: Final = 64 * 1024 * 1024
 """A file below this is small."""
@@ -44,7 +44,7 @@ def joinable(files: Iterable[DataFile], count_min: int = 2) -> list[tuple[DataFi
     return [group for group in found if len(group) >= max(2, count_min)]
 
 
-def joining(root: Path) -> Work:
+def build_join_work(root: Path) -> Work:
     """The function that a task runs: it writes the rows of neighbouring files into one."""
 
     def join(group: tuple[DataFile, ...], token: str) -> TaskReport:
@@ -71,7 +71,7 @@ def compact(
     if not groups:
         return 0, 0
     old = tuple(each for group in groups for each in group)
-    new = tuple(done(spark, table.root, groups, joining(table.root), run).files)
+    new = tuple(run_work(spark, table.root, groups, build_join_work(table.root), run).files)
     change = Change(clock.now_ms(), new, old, reason="compact", same_rows=True)
     if not replaced(table, change):
         return 0, 0

@@ -8,7 +8,7 @@ from typing import Final
 from gantrymq.base.clock import WallClock
 from gantrymq.client.admin.admin import Admin
 from gantrymq.model import Queue
-from gantrymq.spark.plan import Offsets, named
+from gantrymq.model.offset_ranges import QueueOffsets
 from gantrymq.spark.records.rows import Rows
 from gantrymq.spark.records.survey import Sample
 
@@ -39,7 +39,7 @@ class Watch:
             return f"archive is {_hours(self.behind_hours)} hours behind, retention is not known"
         return (
             f"archive is {_hours(self.behind_hours)} hours behind, "
-            f"{_hours(self.left_hours)} hours before retention deletes ({named(self.queue)})"
+            f"{_hours(self.left_hours)} hours before retention deletes ({self.queue.text})"
         )
 
     def alarms(self, below_hours: float) -> bool:
@@ -75,7 +75,7 @@ def _hours(number: float) -> str:
     return f"{number:.0f}" if abs(number) >= 10 else f"{number:.1f}"
 
 
-def left_of(start: Offsets, highs: Offsets) -> dict[Queue, int]:
+def left_of(start: QueueOffsets, highs: QueueOffsets) -> dict[Queue, int]:
     """How many messages each queue has behind its position."""
     return {queue: highs[queue] - at for queue, at in start.items() if highs.get(queue, 0) > at}
 
@@ -94,7 +94,7 @@ class Watcher:
         self._next_ms = 0
         self.last = Watch()
 
-    def look(self, rows: Rows, start: Offsets, highs: Offsets) -> None:
+    def look(self, rows: Rows, start: QueueOffsets, highs: QueueOffsets) -> None:
         """Check the lag of a run, unless the last check was a short while ago."""
         now_ms = self._clock.now_ms()
         if now_ms < self._next_ms:

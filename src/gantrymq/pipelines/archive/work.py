@@ -16,11 +16,11 @@ import msgspec
 import pyarrow as pa
 
 from gantrymq.base.errors import GantryError
+from gantrymq.model.offset_ranges import OffsetRange
+from gantrymq.pipelines.lake.file_writer import FileWriter, remove
 from gantrymq.pipelines.lake.files import DataFile, OffsetSpan
-from gantrymq.pipelines.lake.writing import FileWriter, remove
 from gantrymq.spark.options.columns import COLUMNS
 from gantrymq.spark.options.source_options import SourceOptions
-from gantrymq.spark.plan import Range
 from gantrymq.spark.records.fetch import DataLost
 from gantrymq.spark.records.rows import Rows
 from gantrymq.spark.runtime.tasks import run_tasks
@@ -79,7 +79,7 @@ def _token(run: str) -> str:
     return f"{run}t{context.taskAttemptId() if context else 0}"
 
 
-def done(spark: Any, root: Path, tasks: Sequence[Any], work: Work, run: str) -> TaskReport:
+def run_work(spark: Any, root: Path, tasks: Sequence[Any], work: Work, run: str) -> TaskReport:
     """Run tasks on Spark and sum up their reports; on trouble delete all files and raise."""
     found = run_tasks(spark, tasks, reporting(work, run), SCHEMA).collect()
     reports = [msgspec.json.decode(row.report, type=TaskReport) for row in found]
@@ -92,22 +92,22 @@ def done(spark: Any, root: Path, tasks: Sequence[Any], work: Work, run: str) -> 
     return TaskReport(files, kept, [each for report in reports for each in report.dropped])
 
 
-def copying(root: Path, options: SourceOptions) -> Work:
+def build_copy_work(root: Path, options: SourceOptions) -> Work:
     """The function that a task runs: it copies ranges of queues into files."""
 
-    def copy(ranges: tuple[Range, ...], token: str) -> TaskReport:
+    def copy(ranges: tuple[OffsetRange, ...], token: str) -> TaskReport:
         files: list[DataFile] = []
         with ExitStack() as opened, open_rows(options) as rows:
             for number, wanted in enumerate(ranges):
                 writer = opened.enter_context(FileWriter(root, wanted.queue, f"{token}r{number}"))
-                copy_range(rows, wanted, writer, strict=options.fail_on_data_loss)
+                copy_range(rows, wanted, writer, strict=options.fails_on_loss)
                 files += writer.done
         return TaskReport(files=files)
 
     return copy
 
 
-def copy_range(rows: Rows, wanted: Range, writer: FileWriter, *, strict: bool) -> None:
+def copy_range(rows: Rows, wanted: OffsetRange, writer: FileWriter, *, strict: bool) -> None:
     """Copy one range, every offset once; DataLost names the first that is missing."""
     at = wanted.start
     for batch in rows.batches(wanted, tuple(COLUMNS)):

@@ -42,9 +42,17 @@ class Finding:
 
     def row(self) -> dict[str, Any]:
         """The finding as a row for output; fields that do not apply are None."""
-        row = {"level": self.level, "kind": self.kind, "file": self.file, "byte": self.at,
-               "topic": self.topic, "queueId": self.queue_id, "offset": self.offset,
-               "count": self.count, "text": self.text}  # fmt: skip
+        row = {
+            "level": self.level,
+            "kind": self.kind,
+            "file": self.file,
+            "byte": self.at,
+            "topic": self.topic,
+            "queueId": self.queue_id,
+            "offset": self.offset,
+            "count": self.count,
+            "text": self.text,
+        }
         return {name: None if value in ("", -1) else value for name, value in row.items()}
 
 

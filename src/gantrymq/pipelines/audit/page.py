@@ -6,8 +6,8 @@ from html import escape
 from typing import Any, Final
 
 from gantrymq.base.plurals import are
-from gantrymq.pipelines.audit.audit import Audit
 from gantrymq.pipelines.audit.findings import WRONG
+from gantrymq.pipelines.audit.store_audit import Audit
 from gantrymq.pipelines.common.page_style import CSS
 
 ROWS_SHOWN: Final = 1000

@@ -61,7 +61,7 @@ def stored_in(frame: Any, since_ms: int | None, until_ms: int | None) -> Any:
     return frame
 
 
-def chosen(frame: Any, selection: Selection) -> Any:
+def select_messages(frame: Any, selection: Selection) -> Any:
     """The rows of a frame of messages that are selected."""
     from pyspark.sql import functions as f
 
@@ -84,7 +84,7 @@ def _holds(sql: str) -> Any:
     from pyspark.sql.pandas.functions import arrow_udf
 
     def ask(properties: pa.Array) -> pa.Array:
-        return matching(properties, sql)
+        return match_condition(properties, sql)
 
     # Spark finds out what kind of function it is from the annotations, and only from real ones.
     ask.__annotations__ = {"properties": pa.Array, "return": pa.Array}
@@ -92,7 +92,7 @@ def _holds(sql: str) -> Any:
     return made(ask, "boolean")(f.col("properties"))
 
 
-def matching(properties: pa.Array, sql: str) -> pa.Array:
+def match_condition(properties: pa.Array, sql: str) -> pa.Array:
     """For each map of properties whether the condition is true of it."""
     matches = condition(sql).matches
     return pa.array([matches(raw) for raw in raw_properties(properties)], pa.bool_())

@@ -9,17 +9,18 @@ from typing import Any, Final, Protocol
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
-from gantrymq.pipelines.common.selection import Selection, check_selection, chosen
+from gantrymq.model.offset_ranges import QueueOffsets, to_json
+from gantrymq.pipelines.common.selection import Selection, check_selection, select_messages
 from gantrymq.pipelines.jobs.results import ResultPeriod
 from gantrymq.pipelines.lake import open_table
+from gantrymq.pipelines.lake.file_rows import by_queue
 from gantrymq.pipelines.lake.files import DataFile, pruned, spans
 from gantrymq.pipelines.lake.files import OffsetSpan as Hole
-from gantrymq.pipelines.lake.reading import by_queue
 from gantrymq.protocol.subscription import ALL
 from gantrymq.spark.options.option_table import canonical
-from gantrymq.spark.options.source_options import columns_of
-from gantrymq.spark.plan import Offsets, named, to_json
-from gantrymq.spark.source.rows import open_rows, source_options
+from gantrymq.spark.options.row_shape import parse_row_shape
+from gantrymq.spark.options.source_parser import parse_source_options
+from gantrymq.spark.source.rows import open_rows
 
 FOR_EVER: Final = 253_370_764_800_000
 """The year 9999: nothing is stored later."""
@@ -30,7 +31,7 @@ BROKERS_ONLY: Final = ("queues", "keyFilter", "bodyAs")
 class Feed(Protocol):
     """A source of messages, by offset and by time."""
 
-    def bounds(self) -> tuple[Offsets, Offsets]:
+    def bounds(self) -> tuple[QueueOffsets, QueueOffsets]:
         """The first and the next offset of every queue."""
         ...
 
@@ -38,14 +39,14 @@ class Feed(Protocol):
         """For each broker that has deleted messages, the time (ms) from which on it has all."""
         ...
 
-    def lacks(self, span: ResultPeriod, known: Offsets) -> list[str]:
+    def lacks(self, span: ResultPeriod, known: QueueOffsets) -> list[str]:
         """What is missing of a period, as texts; empty if nothing is.
 
         `known` is how far a table has read each queue already.
         """
         ...
 
-    def ends_at(self, until_ms: int, highs: Offsets) -> Offsets:
+    def ends_at(self, until_ms: int, highs: QueueOffsets) -> QueueOffsets:
         """For each queue the first offset stored at a time (ms) or later, else its end."""
         ...
 
@@ -53,8 +54,8 @@ class Feed(Protocol):
         self,
         spark: Any,
         span: ResultPeriod,
-        starts: Offsets,
-        ends: Offsets,
+        starts: QueueOffsets,
+        ends: QueueOffsets,
         *,
         times_only: bool = False,
     ) -> Any:
@@ -72,24 +73,24 @@ class TopicFeed:
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = dict(options)
 
-    def bounds(self) -> tuple[Offsets, Offsets]:
-        with open_rows(source_options(self._options)) as rows:
+    def bounds(self) -> tuple[QueueOffsets, QueueOffsets]:
+        with open_rows(parse_source_options(self._options)) as rows:
             return rows.bounds()
 
     def reaches_back(self) -> dict[str, int]:
-        with open_rows(source_options(self._options)) as rows:
+        with open_rows(parse_source_options(self._options)) as rows:
             lows, highs = rows.bounds()
             gone = {queue.broker_name for queue, low in lows.items() if low > 0}
             there = {q: low for q, low in lows.items() if q.broker_name in gone and low < highs[q]}
             samples = rows.samples(there) if there else {}
         return oldest({queue: sample.store_ms for queue, sample in samples.items()}, gone)
 
-    def lacks(self, span: ResultPeriod, known: Offsets) -> list[str]:
+    def lacks(self, span: ResultPeriod, known: QueueOffsets) -> list[str]:
         """Nothing is missing: brokers have all messages up to the newest."""
         return []
 
-    def ends_at(self, until_ms: int, highs: Offsets) -> Offsets:
-        with open_rows(source_options(self._options)) as rows:
+    def ends_at(self, until_ms: int, highs: QueueOffsets) -> QueueOffsets:
+        with open_rows(parse_source_options(self._options)) as rows:
             found = rows.offsets_at(dict.fromkeys(highs, until_ms))
         return {queue: min(high, found.get(queue, high)) for queue, high in highs.items()}
 
@@ -97,8 +98,8 @@ class TopicFeed:
         self,
         spark: Any,
         span: ResultPeriod,
-        starts: Offsets,
-        ends: Offsets,
+        starts: QueueOffsets,
+        ends: QueueOffsets,
         *,
         times_only: bool = False,
     ) -> Any:
@@ -130,7 +131,7 @@ class ArchiveFeed:
             )
         self._selection = Selection(tags=given.get("tags", ALL), sql=given.get("sqlFilter"))
         check_selection(self._selection)
-        self._columns = columns_of(given) if given else ()
+        self._columns = parse_row_shape(given).columns if given else ()
         self._table, self._topics = open_table(path), tuple(topics)
 
     @cached_property
@@ -139,7 +140,7 @@ class ArchiveFeed:
         files = pruned(self._table.files(), topics=self._topics)
         return [part for each in files for part in by_queue(self._table.root, each)]
 
-    def bounds(self) -> tuple[Offsets, Offsets]:
+    def bounds(self) -> tuple[QueueOffsets, QueueOffsets]:
         found = {q: at for q, at in self._table.positions().items() if q.topic in self._topics}
         lows = dict(found)
         for each in self._files:
@@ -156,7 +157,7 @@ class ArchiveFeed:
                 firsts[each.queue] = min(firsts.get(each.queue, each.since_ms), each.since_ms)
         return oldest(firsts, gone)
 
-    def lacks(self, span: ResultPeriod, known: Offsets) -> list[str]:
+    def lacks(self, span: ResultPeriod, known: QueueOffsets) -> list[str]:
         _, highs = self.bounds()
         there = {queue.topic for queue in highs}
         found = [
@@ -167,7 +168,7 @@ class ArchiveFeed:
         ]
         ends = highs if span.until_ms is None else self.ends_at(span.until_ms, highs)
         found += [
-            f"the archive {self._table.root} ends at {high} of {named(queue)}, and the table knows "
+            f"the archive {self._table.root} ends at {high} of {queue.text}, and the table knows "
             f"it up to {known[queue]}: archive the topic first"
             for queue, high in sorted(highs.items())
             if known.get(queue, high) > high and ends[queue] == high
@@ -175,11 +176,11 @@ class ArchiveFeed:
         files = [each for each in self._files if each.queue in highs]
         return found + [
             f"the archive {self._table.root} lacks some of {hole.start} to "
-            f"{hole.end - 1} of {named(hole.queue)}: choose a period before or behind"
+            f"{hole.end - 1} of {hole.queue.text}: choose a period before or behind"
             for hole in holes(files, highs, span)
         ]
 
-    def ends_at(self, until_ms: int, highs: Offsets) -> Offsets:
+    def ends_at(self, until_ms: int, highs: QueueOffsets) -> QueueOffsets:
         found = dict(highs)
         for each in self._files:
             if each.queue in found and each.until_ms >= until_ms:
@@ -190,8 +191,8 @@ class ArchiveFeed:
         self,
         spark: Any,
         span: ResultPeriod,
-        starts: Offsets,
-        ends: Offsets,
+        starts: QueueOffsets,
+        ends: QueueOffsets,
         *,
         times_only: bool = False,
     ) -> Any:
@@ -212,11 +213,11 @@ class ArchiveFeed:
             ]
             late = f.unix_millis("storeTimestamp") >= span.since_ms
             found = self._table.frame(spark, topics=self._topics).where(reduce(or_, new, late))
-        found = chosen(found, self._selection)
+        found = select_messages(found, self._selection)
         return found.select(*self._columns) if self._columns else found
 
 
-def holes(files: Iterable[DataFile], highs: Offsets, span: ResultPeriod) -> list[Hole]:
+def holes(files: Iterable[DataFile], highs: QueueOffsets, span: ResultPeriod) -> list[Hole]:
     """Offsets that no file has and whose messages may belong to a period.
 
     They were stored no earlier than the messages before them, and no later than those after.

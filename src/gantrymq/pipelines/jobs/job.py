@@ -20,11 +20,11 @@ from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.time_text import describe, parse_period
 from gantrymq.model import check_group_name
+from gantrymq.model.offset_ranges import QueueOffsets, count_behind
 from gantrymq.pipelines.jobs.feeds import FOR_EVER, ArchiveFeed, Feed, TopicFeed
 from gantrymq.pipelines.jobs.periods import Grain, parse_grain
 from gantrymq.pipelines.jobs.result_files import Staged, stage
 from gantrymq.pipelines.jobs.results import ResultPeriod, Results
-from gantrymq.spark.plan import Offsets, behind, named
 from gantrymq.spark.records.fetch import Reader
 from gantrymq.spark.source.progress import introduce, store
 
@@ -107,7 +107,7 @@ class Job:
         known = results.positions(highs)
         starts = {queue: known.get(queue, low) for queue, low in lows.items()}
         _check_not_begun_anew(known, highs)
-        if not any(behind(starts, highs).values()):
+        if not any(count_behind(starts, highs).values()):
             return JobResult(None, None)
         since = self._first_new(spark, feed, starts, highs)
         if since is None:  # the options select none of them: do not look again
@@ -176,7 +176,9 @@ class Job:
         options = {"topic": self.topic, **self.source}
         return TopicFeed({"nameServer": namesrv, **options} if namesrv else options)
 
-    def _first_new(self, spark: Any, feed: Feed, starts: Offsets, ends: Offsets) -> int | None:
+    def _first_new(
+        self, spark: Any, feed: Feed, starts: QueueOffsets, ends: QueueOffsets
+    ) -> int | None:
         """The store time of the earliest new message (ms); all are read, as clocks may go back."""
         from pyspark.sql import functions as f
 
@@ -206,9 +208,9 @@ class Job:
         results: Results,
         feed: Feed,
         span: ResultPeriod,
-        starts: Offsets,
-        ends: Offsets,
-        positions: Offsets,
+        starts: QueueOffsets,
+        ends: QueueOffsets,
+        positions: QueueOffsets,
         *,
         is_trial: bool = False,
     ) -> JobResult:
@@ -245,13 +247,13 @@ class Job:
             f"Take {self.time} from storeTimestamp, or a longer step than {self.every}"
         )
 
-    def _tell(self, namesrv: str, offsets: Offsets) -> None:
+    def _tell(self, namesrv: str, offsets: QueueOffsets) -> None:
         try:
             self._report(namesrv, offsets)
         except GantryError as error:  # the rows are stored, and the next run reports, too
             log.warning("progress of %s not reported: %s", self.group, error)
 
-    def _report(self, namesrv: str, offsets: Offsets) -> None:
+    def _report(self, namesrv: str, offsets: QueueOffsets) -> None:
         group = self.group
         if group is None or not namesrv:
             return
@@ -274,10 +276,10 @@ def job(
     return make
 
 
-def _check_not_begun_anew(known: Offsets, highs: Offsets) -> None:
+def _check_not_begun_anew(known: QueueOffsets, highs: QueueOffsets) -> None:
     for queue, at in known.items():
         if at > highs.get(queue, at):
             raise ConfigError(
-                f"the table knows {named(queue)} up to {at}, but it ends at {highs[queue]}: the "
+                f"the table knows {queue.text} up to {at}, but it ends at {highs[queue]}: the "
                 "topic was begun anew. Give the job another table"
             )

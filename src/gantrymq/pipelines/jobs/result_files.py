@@ -77,9 +77,12 @@ def write_part(
     if writer is not None:
         writer.close()
         report = {
-            "path": path, "rows": rows, "blank": blank,
-            "first": min(bounds, default=None), "last": max(bounds, default=None),
-        }  # fmt: skip
+            "path": path,
+            "rows": rows,
+            "blank": blank,
+            "first": min(bounds, default=None),
+            "last": max(bounds, default=None),
+        }
         yield pa.RecordBatch.from_pylist([report], arrow_schema(REPORT))
 
 

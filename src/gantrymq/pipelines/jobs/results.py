@@ -23,10 +23,10 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.base.time_text import describe
 from gantrymq.base.tokens import unique_name
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import QueueOffsets
 from gantrymq.pipelines.jobs.result_files import Staged
 from gantrymq.pipelines.lake import CommitConflict, TableError
 from gantrymq.pipelines.lake.delta import is_made
-from gantrymq.spark.plan import Offsets
 
 STAGING: Final = "_staging"
 LOCK: Final = "_lock"
@@ -69,7 +69,7 @@ class Results:
     def exists(self) -> bool:
         return self._table is not None
 
-    def positions(self, queues: Iterable[Queue]) -> Offsets:
+    def positions(self, queues: Iterable[Queue]) -> QueueOffsets:
         """The next offset of each queue that was read before."""
         if self._table is None:
             return {}
@@ -113,7 +113,7 @@ class Results:
             shutil.rmtree(self.root / STAGING, ignore_errors=True)
             lock.release()
 
-    def replace(self, span: ResultPeriod, staged: Staged, ends: Offsets, reason: str) -> int:
+    def replace(self, span: ResultPeriod, staged: Staged, ends: QueueOffsets, reason: str) -> int:
         """Replace the rows of the period by the staged ones; returns the table's new version."""
         table = self._table or self._created(staged.schema)
         self._check_columns(table, staged.schema)
@@ -128,7 +128,7 @@ class Results:
             )
         return self._settled()
 
-    def advance(self, ends: Offsets, reason: str) -> int | None:
+    def advance(self, ends: QueueOffsets, reason: str) -> int | None:
         """Move the positions only; returns the new version, None if there is no table yet."""
         table = self._table
         if table is None:
@@ -141,7 +141,7 @@ class Results:
 
     @contextmanager
     def _committing(
-        self, table: DeltaTable, ends: Offsets, reason: str
+        self, table: DeltaTable, ends: QueueOffsets, reason: str
     ) -> Iterator[CommitProperties]:
         count = (table.transaction_version(f"{APP}/{self._job}") or 0) + 1
         marks = [Transaction(self._app(queue), at) for queue, at in ends.items()]

@@ -10,9 +10,9 @@ from gantrymq.client.admin.message_search import Finder, Found
 from gantrymq.client.core.errors import NoRoute
 from gantrymq.client.messages.received import Received
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import QueueOffsets
 from gantrymq.pipelines.lake import open_table
 from gantrymq.pipelines.lake.lookup import Lookup
-from gantrymq.spark.plan import Offsets
 
 
 class HotAndCold:
@@ -80,7 +80,7 @@ class HotAndCold:
         gaps += self._lookup.gaps(topic, await self._lows(topic))
         return Found(messages, not gaps, "; ".join(gaps))
 
-    async def _lows(self, topic: str) -> Offsets:
+    async def _lows(self, topic: str) -> QueueOffsets:
         try:
             stats = await self._admin.topic_stats(topic)
         except GantryError:  # `_hot` has reported it

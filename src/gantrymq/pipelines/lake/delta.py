@@ -17,11 +17,11 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
 
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import QueueOffsets
+from gantrymq.pipelines.lake.file_rows import queues_in
 from gantrymq.pipelines.lake.files import DataFile, day_start_ms, facts_of
-from gantrymq.pipelines.lake.reading import queues_in
 from gantrymq.pipelines.lake.schema import ARROW, PARTITIONS, check_schema
 from gantrymq.pipelines.lake.table import Change, CommitConflict, Table, TableError, found_in
-from gantrymq.spark.plan import Offsets
 
 LOG: Final = "_delta_log"
 APP: Final = "gantrymq"
@@ -84,10 +84,10 @@ class Delta(Table):
         if self._table.version() != before:
             self._known = {}
 
-    def positions(self, queues: Iterable[Queue] | None = None) -> Offsets:
+    def positions(self, queues: Iterable[Queue] | None = None) -> QueueOffsets:
         if queues is None:
             queues = {queue for each in self.files() for queue in queues_in(self.root, each)}
-        found: Offsets = {}
+        found: QueueOffsets = {}
         for queue in queues:
             if queue not in self._known:
                 self._known[queue] = self._table.transaction_version(_app(queue))

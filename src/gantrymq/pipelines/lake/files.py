@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from gantrymq.model import Queue
-from gantrymq.spark.plan import Offsets
+from gantrymq.model.offset_ranges import QueueOffsets
 
 DATA: Final = "data"
 """The folder of the files, beside the table's log: `data/**/*.parquet` are files of rows only."""
@@ -145,7 +145,7 @@ def spans(files: Iterable[DataFile]) -> dict[Queue, list[OffsetSpan]]:
 def doubled(files: Iterable[DataFile]) -> list[str]:
     """Files that hold offsets which another file holds too: there must be none."""
     wrong: list[str] = []
-    ends: Offsets = {}
+    ends: QueueOffsets = {}
     known = ((each.queue, each) for each in files if each.queue is not None)
     for queue, each in sorted(known, key=lambda pair: (pair[0], pair[1].first)):
         if each.first < ends.get(queue, 0):

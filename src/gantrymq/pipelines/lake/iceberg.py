@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import QueueOffsets, from_json, to_json
+from gantrymq.pipelines.lake.file_writer import STATISTICS
 from gantrymq.pipelines.lake.files import DataFile, day_start_ms, facts_of
 from gantrymq.pipelines.lake.schema import ARROW, PARTITIONS, check_schema
 from gantrymq.pipelines.lake.table import Change, CommitConflict, Table, TableError
-from gantrymq.pipelines.lake.writing import STATISTICS
-from gantrymq.spark.plan import Offsets, from_json, to_json
 
 CATALOG: Final = "catalog.db"
 NAME: Final = ("gantrymq", "messages")
@@ -92,8 +92,8 @@ class Iceberg(Table):
                 "another folder"
             ) from error
 
-    def positions(self, queues: Iterable[Queue] | None = None) -> Offsets:
-        found: Offsets = {}
+    def positions(self, queues: Iterable[Queue] | None = None) -> QueueOffsets:
+        found: QueueOffsets = {}
         for name, text in self._table.properties.items():
             if name.startswith(POSITIONS):
                 found |= from_json({name.removeprefix(POSITIONS): json.loads(text)})
@@ -162,7 +162,7 @@ class Iceberg(Table):
                 ) from error
             raise TableError(f"the table {self.root} takes no commit: {error}") from error
 
-    def _moved(self, ends: Offsets) -> dict[str, str]:
+    def _moved(self, ends: QueueOffsets) -> dict[str, str]:
         topics = {queue.topic for queue in ends}
         known = {q: at for q, at in self.positions().items() if q.topic in topics}
         shape = to_json(known | ends)

@@ -17,13 +17,13 @@ from gantrymq.client.admin.message_query import FOREVER_MS
 from gantrymq.client.admin.message_search import FOUND_MAX, Found
 from gantrymq.client.messages.received import Received
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import QueueOffsets
+from gantrymq.pipelines.lake.file_rows import in_time, matching
 from gantrymq.pipelines.lake.files import DataFile, pruned, spans
 from gantrymq.pipelines.lake.messages import Archived, message_of
-from gantrymq.pipelines.lake.reading import in_time, matching
 from gantrymq.pipelines.lake.schema import MESSAGE
 from gantrymq.pipelines.lake.table import Table
 from gantrymq.protocol.subscription import parse_tags
-from gantrymq.spark.plan import Offsets
 
 PLACE: Final = ("topic", "brokerName", "queueId", "queueOffset", "storeTimestamp")
 GAPS_MAX: Final = 5
@@ -83,7 +83,7 @@ class Lookup:
         found = self._fetched([Spot(0, queue, offset)])
         return Found(found) if found else Found([], False, f"{queue} at {offset} is not archived")
 
-    def gaps(self, topic: str, lows: Offsets) -> list[str]:
+    def gaps(self, topic: str, lows: QueueOffsets) -> list[str]:
         """Gaps that neither archive nor brokers cover; `lows` are the brokers' first offsets."""
         files = pruned(self._files, topics=[topic])
         if any(each.queue is None for each in files):

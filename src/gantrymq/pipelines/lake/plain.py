@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import QueueOffsets, from_json, to_json
 from gantrymq.pipelines.lake.files import DataFile, facts_of
 from gantrymq.pipelines.lake.schema import ARROW
 from gantrymq.pipelines.lake.table import Change, CommitConflict, Table, TableError
-from gantrymq.spark.plan import Offsets, from_json, to_json
 
 LOG: Final = "_gantrymq"
 VERSION: Final = 1
@@ -29,7 +29,7 @@ WHOLE_EVERY: Final = 50
 class _State:
     number: int = -1
     files: dict[str, DataFile] = field(default_factory=dict)
-    positions: Offsets = field(default_factory=dict)
+    positions: QueueOffsets = field(default_factory=dict)
 
 
 class Plain(Table):
@@ -71,7 +71,7 @@ class Plain(Table):
             raise ValueError(f"{_name(number)} has version {entry['version']}, not {VERSION}")
         return entry
 
-    def positions(self, queues: Iterable[Queue] | None = None) -> Offsets:
+    def positions(self, queues: Iterable[Queue] | None = None) -> QueueOffsets:
         known = self._state.positions
         return dict(known) if queues is None else {q: known[q] for q in queues if q in known}
 
@@ -143,9 +143,14 @@ def _name(number: int) -> str:
 
 def _row(each: DataFile) -> dict[str, Any]:
     return {
-        "path": each.path, "topic": each.topic, "dt": each.day.isoformat(), "rows": each.rows,
-        "size": each.size, "since": each.since_ms, "until": each.until_ms,
-    }  # fmt: skip
+        "path": each.path,
+        "topic": each.topic,
+        "dt": each.day.isoformat(),
+        "rows": each.rows,
+        "size": each.size,
+        "since": each.since_ms,
+        "until": each.until_ms,
+    }
 
 
 def _file(row: dict[str, Any]) -> DataFile:

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 
 from gantrymq.base.errors import GantryError
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import QueueOffsets
 from gantrymq.pipelines.common.selection import stored_in
 from gantrymq.pipelines.lake.files import DATA, DataFile, pruned
 from gantrymq.pipelines.lake.schema import DAY, DDL
-from gantrymq.spark.plan import Offsets
 
 
 class TableError(GantryError):
@@ -37,7 +37,7 @@ class Change:
     """The time it is made."""
     added: tuple[DataFile, ...] = ()
     removed: tuple[DataFile, ...] = ()
-    ends: Offsets = field(default_factory=dict)
+    ends: QueueOffsets = field(default_factory=dict)
     """Positions that move."""
     reason: str = "archive"
     """For the table's own history."""
@@ -58,7 +58,7 @@ class Table(ABC):
         """Read the present state of the table."""
 
     @abstractmethod
-    def positions(self, queues: Iterable[Queue] | None = None) -> Offsets:
+    def positions(self, queues: Iterable[Queue] | None = None) -> QueueOffsets:
         """The next offset to archive, of all queues that the table knows or of some."""
 
     @abstractmethod

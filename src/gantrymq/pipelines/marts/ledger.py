@@ -44,16 +44,28 @@ LISTED_MAX: Final = 1_000
 """Differences that are listed message by message, of each topic, group and kind."""
 
 _BECAME: Final = {
-    "delayed": DELAYED, "half": HALF, "rolledBack": ROLLED_BACK, "calledBack": CALLED_BACK,
-    "expired": EXPIRED, "lost": LOST,
-}  # fmt: skip
+    "delayed": DELAYED,
+    "half": HALF,
+    "rolledBack": ROLLED_BACK,
+    "calledBack": CALLED_BACK,
+    "expired": EXPIRED,
+    "lost": LOST,
+}
 """The columns for what was sent and is not stored."""
 _STATES: Final = {
-    "acknowledged": st.ACKNOWLEDGED, "dead": st.DEAD, "retrying": st.RETRYING,
-    "waiting": st.WAITING, "inHand": st.IN_HAND, "unwanted": st.UNWANTED, "earlier": st.EARLIER,
-    "unknown": st.UNKNOWN, "passedBy": st.PASSED_BY, "unfinished": st.UNFINISHED,
-    "dropped": st.DROPPED, "untraced": st.UNTRACED,
-}  # fmt: skip
+    "acknowledged": st.ACKNOWLEDGED,
+    "dead": st.DEAD,
+    "retrying": st.RETRYING,
+    "waiting": st.WAITING,
+    "inHand": st.IN_HAND,
+    "unwanted": st.UNWANTED,
+    "earlier": st.EARLIER,
+    "unknown": st.UNKNOWN,
+    "passedBy": st.PASSED_BY,
+    "unfinished": st.UNFINISHED,
+    "dropped": st.DROPPED,
+    "untraced": st.UNTRACED,
+}
 """The columns for where a message stands with a group: each message is in one of them."""
 
 TOPICS: Final = Mart(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from gantrymq.model import Queue
-from gantrymq.spark.plan import Range
+from gantrymq.model.offset_ranges import OffsetRange
 
 
 class CountedBlock(NamedTuple):
@@ -38,7 +38,7 @@ class Chunk(msgspec.Struct, frozen=True):
     rows: int
     first_ms: int
     last_ms: int
-    ranges: tuple[Range, ...]
+    ranges: tuple[OffsetRange, ...]
 
 
 class DayCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +137,7 @@ def _chunk(blocks: list[CountedBlock]) -> Chunk:
         first_ms=min(block.first_ms for block in blocks),
         last_ms=max(block.last_ms for block in blocks),
         ranges=tuple(
-            Range(queue, parts[0].first, parts[-1].last + 1)
+            OffsetRange(queue, parts[0].first, parts[-1].last + 1)
             for queue, parts in sorted(queues.items())
         ),
     )

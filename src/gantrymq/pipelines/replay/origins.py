@@ -6,10 +6,10 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
+from gantrymq.model.offset_ranges import OffsetRange, to_json
 from gantrymq.pipelines.common.selection import Selection
 from gantrymq.pipelines.replay.request import ARCHIVE, STORE, Origin
 from gantrymq.spark.options.columns import COLUMNS
-from gantrymq.spark.plan import Range, to_json
 
 
 def messages(
@@ -20,7 +20,7 @@ def messages(
     selection: Selection,
     *,
     columns: Sequence[str] = tuple(COLUMNS),
-    ranges: Sequence[Range] | None = None,
+    ranges: Sequence[OffsetRange] | None = None,
 ) -> Any:
     """Messages of a topic, few more than are selected; with `ranges` only those offsets."""
     if origin.kind == ARCHIVE:
@@ -44,7 +44,7 @@ def _times(selection: Selection) -> dict[str, str]:
     return found if len(found) > 1 else {}
 
 
-def _offsets(ranges: Sequence[Range]) -> dict[str, str]:
+def _offsets(ranges: Sequence[OffsetRange]) -> dict[str, str]:
     queues: dict[str, dict[str, list[int]]] = {}
     for each in ranges:
         brokers = queues.setdefault(each.queue.topic, {})
@@ -62,7 +62,7 @@ def _archived(
     topic: str,
     selection: Selection,
     columns: Sequence[str],
-    ranges: Sequence[Range] | None,
+    ranges: Sequence[OffsetRange] | None,
 ) -> Any:
     from pyspark.sql import functions as f
 

@@ -9,13 +9,13 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.base.plurals import are, counted
 from gantrymq.base.time_text import describe
 from gantrymq.pipelines.common.progress import RunProgress, Silent
-from gantrymq.pipelines.common.running import StopRequest
-from gantrymq.pipelines.common.selection import chosen
-from gantrymq.pipelines.replay.counting import deciding, planned
+from gantrymq.pipelines.common.selection import select_messages
+from gantrymq.pipelines.common.spark_run import StopRequest
+from gantrymq.pipelines.replay.chunk_publisher import ChunkPublisher, SinkPublisher
 from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
+from gantrymq.pipelines.replay.message_counts import plan_replay, selection_columns
 from gantrymq.pipelines.replay.origins import messages
-from gantrymq.pipelines.replay.outgoing import NEEDED, marked
-from gantrymq.pipelines.replay.outlet import Outlet, Sink
+from gantrymq.pipelines.replay.replay_rows import NEEDED, mark_rows
 from gantrymq.pipelines.replay.request import ReplayRequest, check_request
 from gantrymq.spark.explain import explain
 
@@ -53,24 +53,24 @@ class Replay:
         who: str = "",
         progress: RunProgress | None = None,
         stop: StopRequest | None = None,
-        outlet: Outlet | None = None,
+        publisher: ChunkPublisher | None = None,
         clock: WallClock | None = None,
         chunk_rows: int = CHUNK_ROWS,
     ) -> None:
         self._spark, self._namesrv, self._journal, self._who = spark, namesrv, journal, who
         self._progress, self._stop = progress or Silent(), stop or StopRequest()
-        self._outlet, self._clock = outlet or Sink(), clock or SystemClock()
+        self._publisher, self._clock = publisher or SinkPublisher(), clock or SystemClock()
         self._chunk_rows = chunk_rows
 
     def preview(self, request: ReplayRequest, *, rate: int | None = None) -> ReplayPlan:
         """The plan that a run would have. Nothing is sent and nothing is saved."""
         now = self._clock.now_ms()
         check_request(request, now)
-        queues = self._outlet.queues(self._namesrv, request.into)
+        queues = self._publisher.queues(self._namesrv, request.into)
         rows_max = self._chunk_rows
         if rate is not None:
             rows_max = max(1, min(rows_max, rate * PACED_SECONDS))
-        return planned(
+        return plan_replay(
             self._spark, request, self._namesrv, now, queues=queues, rows_max=rows_max, tasks=TASKS
         )
 
@@ -111,7 +111,7 @@ class Replay:
                 self._progress.start(plan.messages, "messages")
                 self._progress.advance(before)
                 for number in range(done, len(plan.chunks)):
-                    wait = paced(sent, rate, elapsed_seconds() - began)
+                    wait = seconds_to_wait(sent, rate, elapsed_seconds() - began)
                     if self._stop.pause(wait):
                         break
                     self._publish(plan, number)
@@ -140,7 +140,7 @@ class Replay:
 
     def _publish(self, plan: ReplayPlan, number: int) -> None:
         request, chunk = plan.request, plan.chunks[number]
-        columns = dict.fromkeys((*NEEDED, *deciding(plan.selection)))
+        columns = dict.fromkeys((*NEEDED, *selection_columns(plan.selection)))
         found = messages(
             self._spark,
             request.origin,
@@ -150,10 +150,10 @@ class Replay:
             columns=tuple(columns),
             ranges=chunk.ranges,
         )
-        ready = marked(
-            chosen(found, plan.selection), plan.id, request.order, plan.queues, plan.tasks
+        ready = mark_rows(
+            select_messages(found, plan.selection), plan.id, request.order, plan.queues, plan.tasks
         )
-        self._outlet.publish(ready, plan, number)
+        self._publisher.publish(ready, plan, number)
 
     # what is said
 
@@ -178,7 +178,7 @@ class Replay:
             "from": str(plan.request.origin),
             "topic": plan.request.topic,
             "into": plan.request.into,
-            "filter": told(plan),
+            "filter": describe_selection(plan),
             "messages": plan.messages,
             "sent": sent,
             "seconds": round(elapsed_seconds() - began, 3),
@@ -186,7 +186,7 @@ class Replay:
         self._journal.note(line if error is None else line | {"error": error})
 
 
-def told(plan: ReplayPlan) -> dict[str, Any]:
+def describe_selection(plan: ReplayPlan) -> dict[str, Any]:
     """The selection in a few words, with times in the request's zone."""
     selection, zone = plan.selection, plan.request.zone
     found = {
@@ -200,6 +200,6 @@ def told(plan: ReplayPlan) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def paced(sent: int, rate: int | None, elapsed: float) -> float:
+def seconds_to_wait(sent: int, rate: int | None, elapsed: float) -> float:
     """Seconds to wait so that at most `rate` messages a second are sent since the run began."""
     return 0.0 if rate is None else max(0.0, sent / rate - elapsed)

@@ -26,8 +26,12 @@ from gantrymq.protocol.subscription import parse_tags
 from gantrymq.store.files.folder import StoreFolder
 
 SYSTEM_GROUPS: Final = (
-    "CID_RMQ_SYS_", "CID_ONS", "TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_C_GROUP",
-)  # fmt: skip
+    "CID_RMQ_SYS_",
+    "CID_ONS",
+    "TOOLS_CONSUMER",
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+)
 """How their names begin."""
 
 Subscribed = tuple[str, str, list[str] | None, bool]

@@ -1,7 +1,6 @@
 """The report as one self-contained page: no network, no other file, no framework."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from typing import Any, Final
@@ -10,12 +9,14 @@ from zoneinfo import ZoneInfo
 from gantrymq.base.plurals import are, counted
 from gantrymq.base.time_text import find_zone
 from gantrymq.pipelines.common.page_style import CSS, SCRIPT, stacked, width_class
-from gantrymq.pipelines.marts import causes, duplicates, lag, latency, ledger, skew, traffic
+from gantrymq.pipelines.marts import latency, ledger
 from gantrymq.pipelines.marts.mart import Field, Mart, MartTable
 from gantrymq.pipelines.report import number_text
-from gantrymq.pipelines.report.build import Report
 from gantrymq.pipelines.report.charts import STYLE
 from gantrymq.pipelines.report.pictures import NARROW, WIDE, Picture
+from gantrymq.pipelines.report.report import Report
+from gantrymq.pipelines.report.section import Section
+from gantrymq.pipelines.report.sections import SECTIONS
 from gantrymq.pipelines.report.summary import Figure, figures, verdict
 
 ROWS_SHOWN: Final = 100
@@ -28,52 +29,26 @@ _STANDS: Final = {True: "fine", False: "off", None: "unsure"}
 _LONG: Final = ("detail", "text", "reason")
 
 
-@dataclass(frozen=True)
-class Section:
-    """A part of the page."""
-
-    name: str
-    title: str
-    empty: str
-    """Said where there is nothing to show."""
-    beside: tuple[Mart, ...]
-    """Tables that stand beside the pictures where there is room."""
-    marts: tuple[Mart, ...] = ()
-    folded: tuple[Mart, ...] = ()
-    """Tables that are shown when asked for."""
-
-
-SECTIONS: Final = (
-    Section(
-        "ledger", "Is anything missing?", "No messages, and nothing that was sent.",
-        (ledger.KINDS,), (ledger.DIFFERENCES, ledger.GROUPS, ledger.TOPICS),
-    ),
-    Section("traffic", "In and out", "Nothing came in.", (traffic.TOTALS,),
-            folded=(traffic.TRAFFIC,)),
-    Section("lag", "Who is behind", "The progress of no group is known.", (lag.LAG,)),
-    Section("latency", "How long it takes", "No messages to measure.", (latency.LATENCY,)),
-    Section(
-        "duplicates", "What is there twice", "Nothing is there twice.",
-        (duplicates.TOTALS,), folded=(duplicates.LISTED,),
-    ),
-    Section("dead", "Dead letters", "No message died.", (causes.CAUSES,)),
-    Section(
-        "skew", "Keys and queues", "No messages.", (skew.KEYS, skew.QUEUES),
-        folded=(skew.LOAD,),
-    ),
-)  # fmt: skip
 _FIRST: Final[Mapping[str, tuple[str, ...]]] = {
-    "hot_keys": ("messages",), "duplicates": ("copies",), "causes": ("letters",),
-    "queues": ("ratio",), "duplicate_totals": ("extra",), "lag": ("time",),
-    "ledger_groups": ("messages",), "ledger_topics": ("stored",),
-}  # fmt: skip
+    "hot_keys": ("messages",),
+    "duplicates": ("copies",),
+    "causes": ("letters",),
+    "queues": ("ratio",),
+    "duplicate_totals": ("extra",),
+    "lag": ("time",),
+    "ledger_groups": ("messages",),
+    "ledger_topics": ("stored",),
+}
 """Columns by which a table is shown, the largest first."""
 
 
 _ABOUT: Final[Mapping[str, tuple[str, ...]]] = {
-    "lag": ("lag",), "latency": (*latency.PERCENTILES, "maxMs"), "totals": ("messages",),
-    "ledger_groups": ("messages", "acknowledged"), "ledger_topics": ("stored", "messages"),
-}  # fmt: skip
+    "lag": ("lag",),
+    "latency": (*latency.PERCENTILES, "maxMs"),
+    "totals": ("messages",),
+    "ledger_groups": ("messages", "acknowledged"),
+    "ledger_topics": ("stored", "messages"),
+}
 """Columns that a table is there for: a zero in them is news."""
 COLUMNS_BESIDE_MAX: Final = 4
 """A table with more columns does not fit beside a picture."""
@@ -81,7 +56,7 @@ COLUMNS_BESIDE_MAX: Final = 4
 
 def page(report: Report, pictures: Sequence[Picture]) -> str:
     """The whole page."""
-    zone = find_zone(report.wanted.zone)
+    zone = find_zone(report.request.zone)
     title = _title(report)
     sections = "".join(_section(each, report, pictures, zone) for each in SECTIONS)
     links = "".join(f'<a href="#{each.name}">{escape(each.title)}</a>' for each in SECTIONS)
@@ -109,8 +84,8 @@ def _title(report: Report) -> str:
 def _about(report: Report, zone: ZoneInfo) -> str:
     made = number_text.moment(datetime.fromtimestamp(report.made_ms / 1000, UTC), zone)
     return (
-        f'<p class="soft">From {escape(report.wanted.words())}. Read from {report.wanted.kind}, '
-        f"made {made}. Times are those of {escape(report.wanted.zone)}.</p>"
+        f'<p class="soft">From {escape(report.request.words())}. Read from {report.request.kind}, '
+        f"made {made}. Times are those of {escape(report.request.zone)}.</p>"
     )
 
 
@@ -132,12 +107,11 @@ def _tiles(found: Sequence[Figure]) -> str:
 
 
 def _section(section: Section, report: Report, pictures: Sequence[Picture], zone: ZoneInfo) -> str:
-    every = (*section.beside, *section.marts, *section.folded)
     beside, tables, folded = (
         [table for mart in marts if (table := report.table(mart)).rows]
-        for marts in (section.beside, section.marts, section.folded)
+        for marts in (section.beside, section.below, section.folded)
     )
-    cards = [_card(each) for each in pictures if each.mart in every]
+    cards = [_card(each) for each in pictures if each.mart in section.tables]
     cards += [
         f'<div class="{"card" if _is_narrow(table) else "card full"}">{_table(table, zone)}</div>'
         for table in beside

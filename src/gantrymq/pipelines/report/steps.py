@@ -3,9 +3,14 @@
 from typing import Final
 
 STEPS_MS: Final = {
-    "second": 1_000, "10 seconds": 10_000, "minute": 60_000, "10 minutes": 600_000,
-    "hour": 3_600_000, "6 hours": 21_600_000, "day": 86_400_000,
-}  # fmt: skip
+    "second": 1_000,
+    "10 seconds": 10_000,
+    "minute": 60_000,
+    "10 minutes": 600_000,
+    "hour": 3_600_000,
+    "6 hours": 21_600_000,
+    "day": 86_400_000,
+}
 POINTS_MAX: Final = 240
 """Points that a line may have before its step is made longer."""
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from gantrymq.base.plurals import are, counted
 from gantrymq.pipelines.marts import causes, duplicates, latency, ledger
 from gantrymq.pipelines.report import number_text
-from gantrymq.pipelines.report.build import Report
+from gantrymq.pipelines.report.report import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,17 @@ def figures(report: Report) -> list[Figure]:
         ("sent", "sent, by trace", sent, "messages"),
         ("stored", "stored", topics.total("stored"), "messages"),
         ("acknowledged", "acknowledged, all groups", groups.total("acknowledged"), "messages"),
-        ("waiting", "waiting or retrying",
-         groups.total("waiting") + groups.total("retrying") + groups.total("inHand"), "messages"),
+        (
+            "waiting",
+            "waiting or retrying",
+            groups.total("waiting") + groups.total("retrying") + groups.total("inHand"),
+            "messages",
+        ),
         ("dead", "dead letters", report.table(causes.CAUSES).total("letters"), "messages"),
         ("doubled", "stored again, same id", extra, "messages"),
         ("unexplained", "unexplained", report.unexplained, "messages"),
         ("p99", "p99, born to acknowledged", max(slowest, default=None), "ms"),
-    ]  # fmt: skip
+    ]
     if report.untraced:
         found.append(("untraced", "not known, trace missing", report.untraced, "messages"))
     return [
@@ -103,7 +107,7 @@ def _not_known(report: Report) -> Verdict:
         much = f"{counted(missing, 'trace record', form=',')} {are(missing)}"
     text = f"Not known for {counted(count, 'message', form=',')}: {much} missing."
     basis = "By their offsets the groups are past them, and nothing else is unexplained. "
-    reasons = "; ".join(each.why(report.wanted.zone) for each in report.gaps)
+    reasons = "; ".join(each.why(report.request.zone) for each in report.gaps)
     return Verdict(None, text, f"{basis}{reasons}.")
 
 

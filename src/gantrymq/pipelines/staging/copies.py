@@ -13,9 +13,19 @@ from gantrymq.protocol import properties
 from gantrymq.protocol.pop import pop_retry_topic
 
 COLUMNS: Final = (
-    "topic", "brokerName", "queueId", "queueOffset", "msgId", "offsetMsgId", "keys", "tags",
-    "properties", "reconsumeTimes", "bornTimestamp", "storeTimestamp",
-)  # fmt: skip
+    "topic",
+    "brokerName",
+    "queueId",
+    "queueOffset",
+    "msgId",
+    "offsetMsgId",
+    "keys",
+    "tags",
+    "properties",
+    "reconsumeTimes",
+    "bornTimestamp",
+    "storeTimestamp",
+)
 
 RETRIES: Final = (
     "group string, topic string, msgId string, place string, brokerName string, queueId int, "

@@ -75,9 +75,15 @@ def row(
 ) -> dict[str, Any]:
     """One queue of one group at one time."""
     return {
-        "atMs": at_ms, "group": group, "topic": queue.topic, "brokerName": queue.broker_name,
-        "queueId": queue.queue_id, "brokerOffset": end, "groupOffset": read, "lastMs": last_ms,
-    }  # fmt: skip
+        "atMs": at_ms,
+        "group": group,
+        "topic": queue.topic,
+        "brokerName": queue.broker_name,
+        "queueId": queue.queue_id,
+        "brokerOffset": end,
+        "groupOffset": read,
+        "lastMs": last_ms,
+    }
 
 
 def _files(folder: Path) -> list[Path]:

@@ -16,9 +16,21 @@ ORIGIN_MARKS: Final = {
 """Properties by which a message says that it was put into its topic again on purpose."""
 
 COLUMNS: Final = (
-    "topic", "brokerName", "queueId", "queueOffset", "msgId", "offsetMsgId", "keys", "tags",
-    "properties", "storeSize", "bodyCRC", "reconsumeTimes", "bornTimestamp", "storeTimestamp",
-)  # fmt: skip
+    "topic",
+    "brokerName",
+    "queueId",
+    "queueOffset",
+    "msgId",
+    "offsetMsgId",
+    "keys",
+    "tags",
+    "properties",
+    "storeSize",
+    "bodyCRC",
+    "reconsumeTimes",
+    "bornTimestamp",
+    "storeTimestamp",
+)
 """What is read of a message; without the body a row is small whatever was sent."""
 
 SCHEMA: Final = (

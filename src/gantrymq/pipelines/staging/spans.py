@@ -96,11 +96,20 @@ def _told(record: trace.Record) -> dict[str, Any]:
 
 def _counted(count: trace.TraceCount) -> dict[str, Any]:
     return {
-        "kind": trace.COUNT_NAME, "group": count.group, "atMs": count.at_ms, "ok": count.closed,
-        "state": count.side, "clientId": count.client_id, "begunMs": count.begun_ms,
-        "first": count.first, "records": count.records, "dropped": count.dropped,
-        "waiting": count.waiting, "met": count.met, "members": list(count.members),
-    }  # fmt: skip
+        "kind": trace.COUNT_NAME,
+        "group": count.group,
+        "atMs": count.at_ms,
+        "ok": count.closed,
+        "state": count.side,
+        "clientId": count.client_id,
+        "begunMs": count.begun_ms,
+        "first": count.first,
+        "records": count.records,
+        "dropped": count.dropped,
+        "waiting": count.waiting,
+        "met": count.met,
+        "members": list(count.members),
+    }
 
 
 def deliveries(found: DataFrame) -> DataFrame:

@@ -16,8 +16,8 @@ from gantrymq.base.java_hash import java_hash
 from gantrymq.filter import condition
 from gantrymq.kernel import FILLER_SIZE
 from gantrymq.model import Queue
-from gantrymq.spark.closing import Closing
-from gantrymq.spark.plan import Offsets, Range, named
+from gantrymq.model.offset_ranges import OffsetRange, QueueOffsets
+from gantrymq.spark.closeable import Closeable
 from gantrymq.spark.records.decode import Records, made
 from gantrymq.spark.records.fetch import Lost
 from gantrymq.store.files.folder import StoreFolder
@@ -43,7 +43,7 @@ class StoreDamaged(GantryError):
 
     def __init__(self, queue: Queue, offset: int, reason: str) -> None:
         super().__init__(
-            f"message {offset} of {named(queue)} cannot be read: {reason}. See what is damaged "
+            f"message {offset} of {queue.text} cannot be read: {reason}. See what is damaged "
             "with `gantry pipeline audit`; to read what is left set failOnDataLoss=false"
         )
         self.queue, self.offset = queue, offset
@@ -60,7 +60,7 @@ class RecordFilter(NamedTuple):
 EVERYTHING: Final = RecordFilter()
 
 
-class StoreRows(Closing):
+class StoreRows(Closeable):
     """The rows of one store."""
 
     def __init__(
@@ -92,7 +92,7 @@ class StoreRows(Closing):
         """The queues of a topic in this store."""
         return [Queue(topic, self.broker_name, number) for number in self.folder.queue_ids(topic)]
 
-    def bounds_of(self, queues: Sequence[Queue]) -> tuple[Offsets, Offsets]:
+    def bounds_of(self, queues: Sequence[Queue]) -> tuple[QueueOffsets, QueueOffsets]:
         """The first and the next offset of each queue."""
         highs = {queue: self._end(queue) for queue in queues}
         lows = {
@@ -137,7 +137,7 @@ class StoreRows(Closing):
 
     # reading
 
-    def batches(self, wanted: Range, columns: Sequence[str], lost: Lost) -> Iterator[Any]:
+    def batches(self, wanted: OffsetRange, columns: Sequence[str], lost: Lost) -> Iterator[Any]:
         """The rows of a range as Arrow batches of a few MiB, in order of offset."""
         files, at, excused = self._files(wanted.queue), wanted.start, wanted.is_new
         while at < wanted.end:
@@ -153,7 +153,7 @@ class StoreRows(Closing):
                 yield from self._decoded(wanted.queue, entries, rows, at, columns, lost)
             at += entries.size
 
-    def _behind_gap(self, wanted: Range, at: int, lost: Lost, *, excused: bool) -> int:
+    def _behind_gap(self, wanted: OffsetRange, at: int, lost: Lost, *, excused: bool) -> int:
         """Where reading goes on when a queue has no entries at an offset."""
         self.folder.refresh()
         files = self._files(wanted.queue)
@@ -167,7 +167,7 @@ class StoreRows(Closing):
         self._damaged(StoreDamaged(wanted.queue, at, reason), [(at, upto)], lost)
         return upto
 
-    def _mask(self, wanted: Range, entries: Entries) -> Bools:
+    def _mask(self, wanted: OffsetRange, entries: Entries) -> Bools:
         """Which entries may be wanted, judged by tag hashes and by the key index alone."""
         mask = np.ones(entries.size, bool)
         if self._wanted.tags and wanted.queue.topic.encode() != SCHEDULE_TOPIC:

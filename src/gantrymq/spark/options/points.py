@@ -7,8 +7,8 @@ from typing import Final
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import QueueOffsets, from_json, queue_table
 from gantrymq.spark.options.values import moment_ms
-from gantrymq.spark.plan import Offsets, from_json, named, queue_table
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
@@ -39,7 +39,7 @@ class AtTime:
         return max(given, default=0) if self.everywhere is None else self.everywhere
 
 
-Point = str | Offsets | AtTime
+Point = str | QueueOffsets | AtTime
 """`earliest`, `latest`, `committed`, an offset a queue (-1 latest, -2 earliest), or a time."""
 
 
@@ -77,13 +77,13 @@ def moves(point: Point) -> bool:
 
 def resolve(
     point: Point,
-    lows: Offsets,
-    highs: Offsets,
+    lows: QueueOffsets,
+    highs: QueueOffsets,
     *,
     otherwise: str,
-    at_times: Callable[[dict[Queue, int]], Offsets] | None = None,
-    committed: Callable[[list[Queue]], Offsets] | None = None,
-) -> Offsets:
+    at_times: Callable[[dict[Queue, int]], QueueOffsets] | None = None,
+    committed: Callable[[list[Queue]], QueueOffsets] | None = None,
+) -> QueueOffsets:
     """An offset for every queue that exists. Queues that the point leaves out are at `otherwise`.
 
     `at_times` looks up times and `committed` looks up stored progress.
@@ -107,4 +107,4 @@ def resolve(
 def _check_known(given: Mapping[Queue, int], queues: Mapping[Queue, int]) -> None:
     missing = [queue for queue in given if queue not in queues]
     if missing:
-        raise ConfigError(f"there is no {named(missing[0])}: it was given a place to begin or end")
+        raise ConfigError(f"there is no {missing[0].text}: it was given a place to begin or end")

@@ -21,27 +21,34 @@ IN_FLIGHT_MAX: Final = 256
 
 SINK_OPTIONS: Final = (
     Option(
-        "nameServer", "$NAMESRV_ADDR", "name servers, `host:port;host:port`",
+        "nameServer",
+        "$NAMESRV_ADDR",
+        "name servers, `host:port;host:port`",
         aliases=("namesrvAddr",),
     ),
     Option("topic", "", "where rows go that have no column `topic`"),
     Option(
-        "createTopic", "false",
+        "createTopic",
+        "false",
         "`true`: a topic that does not exist is created on every broker, also one that a row names",
     ),
     Option("createTopicQueues", "8", "queues of such a topic on each broker"),
     Option(
-        "delivery", AUTO,
+        "delivery",
+        AUTO,
         "`exactly-once` (GantryMQ brokers), `at-least-once` (any), or `auto`: the best that the "
         "topic's brokers can do",
     ),
     Option(
-        "writerId", "a stream's query id; new for every batch write",
+        "writerId",
+        "a stream's query id; new for every batch write",
         "names the writer whose epochs are published once each; a job that runs again must have "
         "the same",
     ),
     Option(
-        "epoch", "", "of a batch write with a writerId: its number, counted upwards; the same "
+        "epoch",
+        "",
+        "of a batch write with a writerId: its number, counted upwards; the same "
         "epoch twice is published once",
     ),
     Option("producerGroup", "spark-writer", "the group that at-least-once sends name"),
@@ -50,12 +57,13 @@ SINK_OPTIONS: Final = (
     Option("sendTimeoutMs", "10000", "how long one send may take"),
     Option("retries", "10", "how often a send is tried again, with growing pauses"),
     Option(
-        "onError", FAIL,
+        "onError",
+        FAIL,
         "rows that no broker would take: `fail`, `skip` (counted), or `dlq` (sent to dlqTopic with "
         "the reason)",
     ),
     Option("dlqTopic", "", "for onError=dlq"),
-)  # fmt: skip
+)
 """In the order of the guide."""
 
 SPARKS_OWN: Final = ("checkpointlocation", "path")

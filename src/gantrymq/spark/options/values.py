@@ -11,8 +11,13 @@ from typing import Final
 from gantrymq.base.errors import ConfigError
 
 _UNITS: Final = {
-    "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000,
-}  # fmt: skip
+    "ms": 1,
+    "s": 1_000,
+    "m": 60_000,
+    "min": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+}
 _SIZES: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _DURATION: Final = re.compile(r"(\d+)\s*([a-z]+)")
 _SIZE: Final = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?")

@@ -35,9 +35,9 @@ from gantrymq.client.core.errors import (
 from gantrymq.client.core.instance import Instance, shared_instance
 from gantrymq.client.core.options import ClientOptions
 from gantrymq.model import Queue, Subscription
+from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.protocol.codes import ResponseCode
-from gantrymq.spark.closing import Closing
-from gantrymq.spark.plan import Range, named
+from gantrymq.spark.closeable import Closeable
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ class QueueCut(GantryError):
 
     def __init__(self, queue: Queue, start: int, end: int) -> None:
         super().__init__(
-            f"{named(queue)} ends at {end}, but was read up to {start} already: its topic was made "
+            f"{queue.text} ends at {end}, but was read up to {start} already: its topic was made "
             "anew or its broker lost messages. To go on with what is there set failOnDataLoss=false"
         )
 
@@ -117,7 +117,9 @@ class Pull:
         return None if self.tags is None else Subscription(topic=topic, sub_string=self.tags)
 
 
-def patiently(work: Callable[[], T], mendable: tuple[type[GantryError], ...], patience: float) -> T:
+def retry_patiently(
+    work: Callable[[], T], mendable: tuple[type[GantryError], ...], patience: float
+) -> T:
     """Call `work`, again after an error that another try may mend, for `patience` seconds."""
     give_up, pause = elapsed_seconds() + patience, PAUSE_SECONDS_FIRST
     while True:
@@ -132,7 +134,7 @@ def patiently(work: Callable[[], T], mendable: tuple[type[GantryError], ...], pa
         pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
 
-class Reader(Closing):
+class Reader(Closeable):
     """A connection to a cluster. Use it in a `with` block."""
 
     def __init__(self, namesrv: str, group: str, *, patience: float = PATIENCE_SECONDS) -> None:
@@ -181,14 +183,14 @@ class Reader(Closing):
         # A caller that asks about a queue has seen it; an address that never answered may be wrong.
         is_known = self._has_answered or mendable is BROKER_AWAY
         patience = self.patience if is_known else min(self.patience, FIRST_SECONDS_MAX)
-        answer = patiently(work, mendable, patience)
+        answer = retry_patiently(work, mendable, patience)
         self._has_answered = True
         return answer
 
     # messages
 
     def replies(
-        self, wanted: Range, pull: Pull | None = None, lost: Lost = fail
+        self, wanted: OffsetRange, pull: Pull | None = None, lost: Lost = fail
     ) -> Iterator[bytes]:
         """The records of a range as the broker sends them, reply by reply.
 
@@ -217,13 +219,15 @@ class Reader(Closing):
                 ahead.cancel()
 
     def _pull(
-        self, wanted: Range, at: int, how: Pull, ahead: asyncio.Task[PullAnswer] | None
+        self, wanted: OffsetRange, at: int, how: Pull, ahead: asyncio.Task[PullAnswer] | None
     ) -> PullAnswer:
         return self.ask(
             lambda instance: self._question(instance, wanted, at, how), BROKER_AWAY, ahead
         )
 
-    async def _question(self, instance: Instance, wanted: Range, at: int, how: Pull) -> PullAnswer:
+    async def _question(
+        self, instance: Instance, wanted: OffsetRange, at: int, how: Pull
+    ) -> PullAnswer:
         """Pull once. Only a master proves that messages are gone: a slave may lag behind."""
         queue = wanted.queue
         await instance.routes.get(queue.topic)
@@ -242,11 +246,11 @@ class Reader(Closing):
         if not (is_master or has_passed or found.status is PullStatus.FOUND):
             raise BrokerUnknown(
                 f"broker {queue.broker_name} has no master now, and its slave has no message {at} "
-                f"of {named(queue)}: try again when the master is back"
+                f"of {queue.text}: try again when the master is back"
             )
         return found
 
-    def _pull_ahead(self, wanted: Range, at: int, how: Pull) -> asyncio.Task[PullAnswer]:
+    def _pull_ahead(self, wanted: OffsetRange, at: int, how: Pull) -> asyncio.Task[PullAnswer]:
         """Send the next request; its reply arrives in the operating system's buffers."""
         assert self._instance is not None
         task = self._runner.get_loop().create_task(self._question(self._instance, wanted, at, how))
@@ -275,7 +279,7 @@ def _first_there(found: PullAnswer, at: int, how: Pull) -> int:
     return found.next_offset
 
 
-def gathered(replies: Iterator[bytes], size: int = BATCH_BYTES) -> Iterator[bytes]:
+def gather_records(replies: Iterator[bytes], size: int = BATCH_BYTES) -> Iterator[bytes]:
     """Join replies until they have at least half of `size` bytes."""
     parts: list[bytes] = []
     total = 0
@@ -297,7 +301,7 @@ _idle: dict[_Key, Reader] = {}
 
 
 @contextmanager
-def borrowed(namesrv: str, group: str, patience: float) -> Iterator[Reader]:
+def borrow_reader(namesrv: str, group: str, patience: float) -> Iterator[Reader]:
     """A reader that is kept for the next task of this process: workers outlive tasks."""
     key = (os.getpid(), namesrv, group)
     reader = _idle.pop(key, None) or Reader(namesrv, group)

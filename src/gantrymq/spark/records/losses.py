@@ -14,15 +14,18 @@ def on_loss(options: SourceOptions) -> Lost:
         return fail
     if options.on_loss != REPORT:
         return skip
-    folder = options.start_state_path
+    folder = options.state_path
     assert folder is not None
 
     def report(queue: Queue, start: int, end: int) -> None:
         """Write one file a gap. Its name holds the offsets, so a repeated task replaces it."""
         row = {
-            "topic": queue.topic, "brokerName": queue.broker_name, "queueId": queue.queue_id,
-            "start": start, "end": end,
-        }  # fmt: skip
+            "topic": queue.topic,
+            "brokerName": queue.broker_name,
+            "queueId": queue.queue_id,
+            "start": start,
+            "end": end,
+        }
         name = f"losses/{queue.topic}-{queue.broker_name}-{queue.queue_id}-{start}-{end}.json"
         write_state(folder, name, json.dumps(row).encode() + b"\n")
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gantrymq.spark.options.source_options import TEXT, SourceOptions
+from gantrymq.spark.options.source_options import SourceOptions
 
 KEYS, OFFSET, TAGS = "keys", "queueOffset", "tags"
 BODIES: Final = ("body", "value")
@@ -25,10 +25,12 @@ class RowFilter:
 
     def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
         self._columns = tuple(columns)
-        self._tags = pa.array(options.tag_names, pa.string()) if options.tag_names else None
-        self._keys = sorted(options.keys)
-        self._is_text = options.body_as == TEXT
-        wanted = {OFFSET: options.is_filtered, TAGS: options.tag_names, KEYS: options.keys}
+        messages = options.messages
+        tags = messages.tag_names
+        self._tags = pa.array(tags, pa.string()) if tags else None
+        self._keys = sorted(messages.keys)
+        self._is_text = options.shape.is_text
+        wanted = {OFFSET: messages.at_broker, TAGS: tags, KEYS: messages.keys}
         more = [name for name, is_so in wanted.items() if is_so and name not in columns]
         self.needed = (*columns, *more)
 

@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from gantrymq.model import Queue
-from gantrymq.spark.plan import Offsets, Range
+from gantrymq.model.offset_ranges import OffsetRange, QueueOffsets
 from gantrymq.spark.records.survey import Sample
 
 
@@ -23,19 +23,19 @@ class Rows(Protocol):
 
     def close(self) -> None: ...
 
-    def bounds(self) -> tuple[Offsets, Offsets]:
+    def bounds(self) -> tuple[QueueOffsets, QueueOffsets]:
         """The first and the next offset of every queue of the chosen topics."""
         ...
 
-    def offsets_at(self, times: Mapping[Queue, int]) -> Offsets:
+    def offsets_at(self, times: Mapping[Queue, int]) -> QueueOffsets:
         """For each queue the first message that was stored at a time (in ms) or later."""
         ...
 
-    def samples(self, starts: Offsets) -> dict[Queue, Sample]:
+    def samples(self, starts: QueueOffsets) -> dict[Queue, Sample]:
         """The size and age of each queue's next messages; queues without any are left out."""
         ...
 
-    def committed(self, queues: Sequence[Queue]) -> Offsets:
+    def committed(self, queues: Sequence[Queue]) -> QueueOffsets:
         """The progress of the options' group; queues without any are left out."""
         ...
 
@@ -43,6 +43,6 @@ class Rows(Protocol):
         """Those of the queues whose end is certain: a slave may lag behind its master."""
         ...
 
-    def batches(self, wanted: Range, columns: Sequence[str]) -> Iterator[Any]:
+    def batches(self, wanted: OffsetRange, columns: Sequence[str]) -> Iterator[Any]:
         """The rows of a range as `pyarrow.RecordBatch`es of a few MiB, in order of offset."""
         ...

@@ -16,13 +16,13 @@ from gantrymq.client.core.errors import BrokerRefused, NoNameServer, NoRoute
 from gantrymq.client.core.instance import Instance
 from gantrymq.client.core.routes import subscribe_queues
 from gantrymq.model import DEAD_PREFIX, RETRY_PREFIX, Queue, is_system_topic
+from gantrymq.model.offset_ranges import QueueOffsets
 from gantrymq.protocol import calls, fastjson
 from gantrymq.protocol.bodies import TopicList
 from gantrymq.protocol.headers.base import Nothing
 from gantrymq.protocol.headers.topics import TopicRequest
 from gantrymq.protocol.record import StoredMessage, decode_records
 from gantrymq.protocol.subscription import subscription
-from gantrymq.spark.plan import Offsets
 
 SAMPLE_MESSAGES: Final = 16
 """So many messages are looked at to learn how large a queue's messages are."""
@@ -33,10 +33,10 @@ async def matching_topics(instance: Instance, pattern: str) -> list[str]:
     """The topics of a cluster whose names match the pattern."""
     _, answer = await instance.call_namesrv(calls.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, Nothing())
     names = fastjson.load_as(answer.body, TopicList).topic_list if answer.body else []
-    return fitting(names or (), pattern)
+    return match_names(names or (), pattern)
 
 
-def fitting(names: Iterable[str], pattern: str) -> list[str]:
+def match_names(names: Iterable[str], pattern: str) -> list[str]:
     """The topics whose whole name matches; retry and dead-letter topics only if it has `%`."""
     private = () if "%" in pattern else (RETRY_PREFIX, DEAD_PREFIX)
     return sorted(
@@ -71,7 +71,7 @@ async def check_condition(
 
 async def bounds(
     instance: Instance, topics: Sequence[str], *, may_vanish: bool = False, anew: bool = True
-) -> tuple[Offsets, Offsets]:
+) -> tuple[QueueOffsets, QueueOffsets]:
     """The first and the next offset of every queue that may be read.
 
     This sends one request a broker and topic. A topic without a route is an error unless
@@ -80,15 +80,17 @@ async def bounds(
     if anew:
         await asyncio.gather(*(_refresh(instance, topic) for topic in topics))
     found = await asyncio.gather(*(_bounds(instance, topic, may_vanish) for topic in topics))
-    lows: Offsets = {}
-    highs: Offsets = {}
+    lows: QueueOffsets = {}
+    highs: QueueOffsets = {}
     for some_lows, some_highs in found:
         lows |= some_lows
         highs |= some_highs
     return lows, highs
 
 
-async def _bounds(instance: Instance, topic: str, may_vanish: bool) -> tuple[Offsets, Offsets]:
+async def _bounds(
+    instance: Instance, topic: str, may_vanish: bool
+) -> tuple[QueueOffsets, QueueOffsets]:
     try:
         route = await instance.routes.get(topic)
     except NoRoute:
@@ -129,7 +131,7 @@ async def _refresh(instance: Instance, topic: str) -> None:
 # what lies where
 
 
-async def offsets_at(instance: Instance, group: str, times: Mapping[Queue, int]) -> Offsets:
+async def offsets_at(instance: Instance, group: str, times: Mapping[Queue, int]) -> QueueOffsets:
     """For each queue the first message that was stored at a time or later."""
     found = await asyncio.gather(
         *(_offset_at(instance, group, queue, at_ms) for queue, at_ms in times.items())
@@ -180,7 +182,7 @@ class Sample(NamedTuple):
     """When the first of them was stored."""
 
 
-async def samples(instance: Instance, group: str, starts: Offsets) -> dict[Queue, Sample]:
+async def samples(instance: Instance, group: str, starts: QueueOffsets) -> dict[Queue, Sample]:
     """A sample of the next messages of each queue; queues without any are left out."""
     found = await asyncio.gather(
         *(_sample(instance, group, queue, start) for queue, start in starts.items())
@@ -198,7 +200,7 @@ async def _sample(instance: Instance, group: str, queue: Queue, start: int) -> S
     return Sample(len(pulled.body) / len(messages), messages[0].store_ms)
 
 
-async def committed(instance: Instance, group: str, queues: Sequence[Queue]) -> Offsets:
+async def committed(instance: Instance, group: str, queues: Sequence[Queue]) -> QueueOffsets:
     """How far a group has come; queues without progress are left out."""
     progress = RemoteOffsets(instance, group, skip_young_queues=True)
     found = await asyncio.gather(*(progress.read(queue) for queue in queues))

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.spark.runtime.bundle import PACKED
+from gantrymq.spark.runtime.class_archive import archive_file, options_for
 from gantrymq.spark.runtime.java import Java, find_java
-from gantrymq.spark.runtime.warm import archive_file, options_for
 
 QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The quick compiler and the small collector: jobs of seconds start in two thirds of the time.

@@ -7,7 +7,7 @@ JVM. It works on a classic session and through Spark Connect alike.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from gantrymq.spark.explain import told, unread_quietly
+from gantrymq.spark.explain import one_line_errors, unread_quietly
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ def run_tasks(
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         unread_quietly()
-        with told():
+        with one_line_errors():
             for batch in batches:
                 for number in batch.column(0).to_pylist():
                     yield from work(tasks[number])

@@ -25,13 +25,19 @@ OWN_NAMES: Final = tuple(
     sorted(
         RESERVED
         | {
-            properties.SHARDING_KEY, properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_SEC,
-            properties.TIMER_DELAY_MS, properties.TIMER_OUT_MS, properties.TIMER_ENQUEUE_MS,
-            properties.TIMER_DEQUEUE_MS, properties.TIMER_ROLL_TIMES, properties.POP_CHECKPOINT,
+            properties.SHARDING_KEY,
+            properties.TIMER_DELIVER_MS,
+            properties.TIMER_DELAY_SEC,
+            properties.TIMER_DELAY_MS,
+            properties.TIMER_OUT_MS,
+            properties.TIMER_ENQUEUE_MS,
+            properties.TIMER_DEQUEUE_MS,
+            properties.TIMER_ROLL_TIMES,
+            properties.POP_CHECKPOINT,
             properties.FIRST_POP_TIME,
         }
     )
-)  # fmt: skip
+)
 """Names in `properties` that are left out: the system gives them a meaning, columns a value."""
 
 GOOD, NO_BODY, LARGE_BODY, SEPARATOR, LARGE_PROPERTIES, TWO_DELAYS, BAD_DELAY = range(7)
@@ -240,18 +246,18 @@ def _fixed(table: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class SendBatch:
     """One send: neighbouring messages for one queue."""
 
     target: int
-    """Whose they are, by the numbers that `parcels` was given."""
+    """Whose they are, by the numbers that `split_sends` was given."""
     body: Any
     """A buffer with the messages back to back."""
     count: int
     last_id: str
 
 
-def parcels(encoded: Encoded, targets: Any, size_max: int) -> Sequence[Parcel]:
+def split_sends(encoded: Encoded, targets: Any, size_max: int) -> Sequence[SendBatch]:
     """Cut messages into sends: one target each, in order, at most `size_max` bytes.
 
     Rows whose target is below 0 are left out.
@@ -265,7 +271,7 @@ def parcels(encoded: Encoded, targets: Any, size_max: int) -> Sequence[Parcel]:
     _, offset_buffer, data = messages.buffers()
     offsets = np.frombuffer(offset_buffer, np.int64, len(order) + 1)
     borders = np.flatnonzero(np.diff(sorted_targets)) + 1
-    found: list[Parcel] = []
+    found: list[SendBatch] = []
     for start, end in zip([0, *borders], [*borders, len(order)], strict=True):
         at = int(start)
         while at < end:
@@ -275,6 +281,6 @@ def parcels(encoded: Encoded, targets: Any, size_max: int) -> Sequence[Parcel]:
             begin = int(offsets[at])
             body = data.slice(begin, int(offsets[stop]) - begin)
             last_id = ids[stop - 1].tobytes().decode()
-            found.append(Parcel(int(sorted_targets[at]), body, stop - at, last_id))
+            found.append(SendBatch(int(sorted_targets[at]), body, stop - at, last_id))
             at = stop
     return found

@@ -25,7 +25,7 @@ from gantrymq.base.tokens import unique_id
 from gantrymq.client.core.errors import BrokerUnknown
 from gantrymq.client.produce.publishing import EpochResult, Publisher
 from gantrymq.protocol.publishing import ONCE_PREFIX, Share, WriterState
-from gantrymq.spark.explain import plainly
+from gantrymq.spark.explain import explain_errors
 from gantrymq.spark.options.sink_options import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,
@@ -132,7 +132,7 @@ async def _publish(
 # what Spark calls
 
 
-@plainly
+@explain_errors
 class BatchSink(DataSourceArrowWriter):  # type: ignore[misc, unused-ignore]
     """`df.write`: one epoch, of a writer that the options name or of a new one."""
 
@@ -154,7 +154,7 @@ class BatchSink(DataSourceArrowWriter):  # type: ignore[misc, unused-ignore]
         """Nothing to undo: what is staged and never published is left to retention."""
 
 
-@plainly
+@explain_errors
 class StreamSink(DataSourceStreamArrowWriter):  # type: ignore[misc, unused-ignore]
     """`df.writeStream`: every micro-batch an epoch, of a writer named after the query."""
 

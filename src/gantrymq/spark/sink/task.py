@@ -20,9 +20,16 @@ from gantrymq.model import NameRefused, Queue, check_topic_name, is_system_topic
 from gantrymq.protocol import properties
 from gantrymq.protocol.publishing import Share
 from gantrymq.spark.options.sink_options import FAIL, SKIP, SinkOptions
-from gantrymq.spark.sink.encode import GOOD, MESSAGE_BYTES_MAX, NO_TOPIC, REASONS, encode, parcels
-from gantrymq.spark.sink.outlet import EpochStage, Lanes, Street
+from gantrymq.spark.sink.encode import (
+    GOOD,
+    MESSAGE_BYTES_MAX,
+    NO_TOPIC,
+    REASONS,
+    encode,
+    split_sends,
+)
 from gantrymq.spark.sink.queue_choice import Queues, Targets, topics_of
+from gantrymq.spark.sink.task_sends import DirectSends, EpochStage, SendSlots
 
 log = logging.getLogger(__name__)
 
@@ -85,8 +92,8 @@ class _Task:
         self._task, self._options, self._written = task, options, written
         self._instance: Instance = publisher.instance
         self._stage = EpochStage(publisher, options) if task.exact else None
-        self._outlet = self._stage or Street(publisher.instance, options)
-        self._lanes = Lanes(options.in_flight_max)
+        self._sends = self._stage or DirectSends(publisher.instance, options)
+        self._slots = SendSlots(options.in_flight_max)
         self._prefix = id_prefix(task.writer, task.epoch, task.part)
         self._targets = Targets(crc32(self._prefix.encode()))
         self._known: dict[str, Sequence[Queue]] = {}
@@ -101,7 +108,7 @@ class _Task:
         dead = await self._send(batch, self._options.topic)
         if dead is not None:
             await self._send(dead, self._options.dead_topic)
-        await self._lanes.drain()
+        await self._slots.drain()
 
     async def _send(self, batch: Any, topic: str | None) -> Any:
         """Start the sends of a batch; returns the rows that cannot be sent, as dead letters."""
@@ -118,11 +125,11 @@ class _Task:
         # Rows for any queue, and rows with a delay, go in sends of their own.
         marks = free * 2 + (encoded.timed if self._stage is None else 0)
         keys = np.where(chosen < 0, -1, chosen * 4 + marks)
-        for parcel in parcels(encoded, keys, self._options.batch_bytes):
-            queue = self._targets.queue(parcel.target // 4)
-            timed, is_free = bool(parcel.target & 1), bool(parcel.target & 2)
-            await self._lanes.start(self._outlet.take(queue, parcel, timed=timed, free=is_free))
-            self._written.rows += parcel.count
+        for each in split_sends(encoded, keys, self._options.batch_bytes):
+            queue = self._targets.queue(each.target // 4)
+            timed, is_free = bool(each.target & 1), bool(each.target & 2)
+            await self._slots.start(self._sends.take(queue, each, timed=timed, free=is_free))
+            self._written.rows += each.count
         return dead
 
     async def _queues(self, batch: Any, topic: str | None) -> Queues:

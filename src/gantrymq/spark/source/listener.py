@@ -20,8 +20,8 @@ from pyspark.sql.streaming.listener import (
 )
 
 from gantrymq.base.errors import GantryError
-from gantrymq.spark.options.source_options import SourceOptions
-from gantrymq.spark.plan import from_json
+from gantrymq.model.offset_ranges import from_json
+from gantrymq.spark.options.source_options import ClusterAccess, ProgressReports
 from gantrymq.spark.records.state_files import write_state
 from gantrymq.spark.source.progress import PROGRESS, StreamProgress
 
@@ -87,8 +87,9 @@ class ProgressListener(StreamingQueryListener):  # type: ignore[misc, unused-ign
         if key not in self._groups:
             while len(self._groups) >= GROUPS_MAX:
                 self._groups.pop(next(iter(self._groups))).close()
-            options = SourceOptions(namesrv=namesrv, group=group, commits=True, rewinds=rewinds)
-            self._groups[key] = StreamProgress(options)
+            cluster = ClusterAccess(namesrv=namesrv, group=group)
+            reports = ProgressReports(commits=True, rewinds=rewinds)
+            self._groups[key] = StreamProgress(cluster, reports)
         return self._groups[key]
 
 

@@ -16,8 +16,8 @@ from gantrymq.client.consume.membership.offset_store import RemoteOffsets
 from gantrymq.client.core.errors import NoRoute
 from gantrymq.client.core.instance import Instance
 from gantrymq.model import GroupConfig, retry_topic
-from gantrymq.spark.options.source_options import SourceOptions
-from gantrymq.spark.plan import Offsets, behind
+from gantrymq.model.offset_ranges import QueueOffsets, count_behind
+from gantrymq.spark.options.source_options import ClusterAccess, ProgressReports, SourceOptions
 from gantrymq.spark.records.fetch import Reader
 from gantrymq.spark.records.rows import Rows
 from gantrymq.spark.records.survey import committed
@@ -37,15 +37,15 @@ SAMPLE_QUEUES_MAX: Final = 64
 class StreamProgress:
     """Reports the progress of one stream under its group."""
 
-    def __init__(self, options: SourceOptions) -> None:
-        self._options = options
+    def __init__(self, cluster: ClusterAccess, reports: ProgressReports) -> None:
+        self._cluster, self._reports = cluster, reports
         self._reader: Reader | None = None
-        self._told: Offsets = {}
+        self._told: QueueOffsets = {}
         self._not_before = 0.0
 
-    def report(self, offsets: Offsets) -> None:
+    def report(self, offsets: QueueOffsets) -> None:
         """Report to the broker. An error is logged; a later report makes up for it."""
-        if not self._options.commits or offsets == self._told:
+        if not self._reports.commits or offsets == self._told:
             return
         if elapsed_seconds() < self._not_before:
             return
@@ -53,19 +53,17 @@ class StreamProgress:
             self._report(offsets)
         except (GantryError, OSError) as error:
             self._not_before = elapsed_seconds() + AGAIN_SECONDS
-            log.warning("progress of %s not reported: %s", self._options.group, error)
+            log.warning("progress of %s not reported: %s", self._cluster.group, error)
         else:
             self._told = offsets
 
-    def _report(self, offsets: Offsets) -> None:
-        options = self._options
+    def _report(self, offsets: QueueOffsets) -> None:
+        group, rewinds = self._cluster.group, self._reports.rewinds
         if self._reader is None:
-            reader = Reader(options.namesrv, options.group, patience=REPORT_SECONDS_MAX)
-            reader.ask(lambda instance: introduce(instance, options.group))
+            reader = Reader(self._cluster.namesrv, group, patience=REPORT_SECONDS_MAX)
+            reader.ask(lambda instance: introduce(instance, group))
             self._reader = reader
-        self._reader.ask(
-            lambda instance: store(instance, options.group, offsets, rewinds=options.rewinds)
-        )
+        self._reader.ask(lambda instance: store(instance, group, offsets, rewinds=rewinds))
 
     def close(self) -> None:
         if self._reader is not None:
@@ -92,8 +90,8 @@ async def introduce(instance: Instance, group: str) -> None:
 
 
 async def store(
-    instance: Instance, group: str, offsets: Offsets, *, rewinds: bool = False
-) -> Offsets:
+    instance: Instance, group: str, offsets: QueueOffsets, *, rewinds: bool = False
+) -> QueueOffsets:
     """Store offsets that are ahead of the stored ones, with `rewinds` any; returns those."""
     stored = await committed(instance, group, list(offsets))
     moved = {
@@ -105,21 +103,21 @@ async def store(
     return moved
 
 
-def described(
-    options: SourceOptions, end: Offsets, highs: Offsets, rows: Rows
+def describe_progress(
+    options: SourceOptions, end: QueueOffsets, highs: QueueOffsets, rows: Rows
 ) -> dict[str, dict[str, Any]]:
     """What Spark's progress says beside the offsets: group, name server, and lag behind `end`."""
-    left = behind(end, highs)
+    left = count_behind(end, highs)
     asked = sorted(left, key=lambda queue: -left[queue])[:SAMPLE_QUEUES_MAX]
     samples = rows.samples({queue: end.get(queue, 0) for queue in asked}) if asked else {}
     oldest = min((sample.store_ms for sample in samples.values()), default=None)
     age_ms = 0 if oldest is None else max(0, SystemClock().now_ms() - oldest)
     return {
         PROGRESS: {
-            "nameServer": options.namesrv,
-            "group": options.group if options.commits else None,
-            "rewind": options.rewinds,
-            "statePath": options.start_state_path,
+            "nameServer": options.cluster.namesrv,
+            "group": options.cluster.group if options.progress.commits else None,
+            "rewind": options.progress.rewinds,
+            "statePath": options.state_path,
             "lagRows": sum(left.values()),
             "lagBytes": int(sum(left[queue] * sample.size for queue, sample in samples.items())),
             "lagSeconds": age_ms / 1000,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from storekeeping import TOPIC, StepClock, contents, flip, keep_store, message, patch, records_in
 
-from gantrymq.pipelines.audit.audit import Audit, audit_by
 from gantrymq.pipelines.audit.findings import JOINT, NOTE, WRONG, Finding, TaskFindings
 from gantrymq.pipelines.audit.scope import Scope, Task
+from gantrymq.pipelines.audit.store_audit import Audit, audit_by
 from gantrymq.pipelines.audit.work import audit_task
 from gantrymq.pipelines.common.progress import Silent
 from gantrymq.protocol.record import decode_record

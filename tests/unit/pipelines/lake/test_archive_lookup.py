@@ -15,14 +15,15 @@ from sparkkit import BROKER
 from gantrymq import Admin, Message, Producer, ProducerOptions, Queue
 from gantrymq.cli.main import main
 from gantrymq.client.admin.message_search import Found
+from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.pipelines.archive.watch import Watch, watch
-from gantrymq.pipelines.archive.work import copying
+from gantrymq.pipelines.archive.work import build_copy_work
 from gantrymq.pipelines.lake import Change, Table, open_table
 from gantrymq.pipelines.lake.combined_search import HotAndCold
 from gantrymq.pipelines.lake.lookup import Lookup
-from gantrymq.spark.plan import Range
+from gantrymq.spark.options.source_parser import parse_source_options
 from gantrymq.spark.records.survey import Sample
-from gantrymq.spark.source.rows import open_rows, source_options
+from gantrymq.spark.source.rows import open_rows
 from gantrymq.testing.plugin import GantryCluster
 
 A, B = Queue("orders", "broker-a", 0), Queue("orders", "broker-a", 1)
@@ -118,8 +119,8 @@ def cut(tmp_path: Path) -> Iterator[GantryCluster]:
 
     cluster.call(send())
     table = open_table(tmp_path / "t", "delta", create=True)
-    options = source_options({"nameServer": cluster.namesrv, "topic": OLD.topic})
-    files = copying(table.root, options)((Range(OLD, 0, COUNT - 10),), "t").files
+    options = parse_source_options({"nameServer": cluster.namesrv, "topic": OLD.topic})
+    files = build_copy_work(table.root, options)((OffsetRange(OLD, 0, COUNT - 10),), "t").files
     table.commit(Change(NOON, tuple(files), ends={OLD: COUNT - 10}))
     cluster.clock.advance(120)
     with open_rows(options) as rows:

@@ -17,10 +17,12 @@ from lakekit import FORMATS, NOON, batch, written
 from gantrymq.base.errors import ConfigError
 from gantrymq.cli.pipeline.compact import compact
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.pipelines.archive.run import holes
 from gantrymq.pipelines.jobs.results import Results
 from gantrymq.pipelines.lake import Change, CommitConflict, TableError, open_table
-from gantrymq.pipelines.lake.committing import commit
+from gantrymq.pipelines.lake.commits import commit
+from gantrymq.pipelines.lake.file_writer import FileWriter
 from gantrymq.pipelines.lake.files import (
     OffsetSpan,
     decoded,
@@ -33,8 +35,6 @@ from gantrymq.pipelines.lake.files import (
 )
 from gantrymq.pipelines.lake.lookup import Lookup
 from gantrymq.pipelines.lake.schema import ARROW
-from gantrymq.pipelines.lake.writing import FileWriter
-from gantrymq.spark.plan import Range
 
 A, B = Queue("orders", "broker-a", 0), Queue("orders", "broker-a", 1)
 ODD = Queue("%RETRY%group|1", "broker b/ü-1-2", 3)
@@ -366,7 +366,7 @@ def test_what_was_not_copied_is_known(tmp_path: Path) -> None:
     files = [*written(tmp_path, A, 5, 6), *written(tmp_path, A, 8, 8)]
 
     assert [OffsetSpan(A, 0, 5), OffsetSpan(A, 7, 8), OffsetSpan(A, 9, 12)] == holes(
-        [Range(A, 0, 12)], files
+        [OffsetRange(A, 0, 12)], files
     )
-    assert [OffsetSpan(A, 7, 8)] == holes([Range(A, 0, 9, is_new=True)], files)
-    assert [OffsetSpan(B, 0, 3)] == holes([Range(B, 0, 3)], files)
+    assert [OffsetSpan(A, 7, 8)] == holes([OffsetRange(A, 0, 9, is_new=True)], files)
+    assert [OffsetSpan(B, 0, 3)] == holes([OffsetRange(B, 0, 3)], files)

@@ -13,7 +13,8 @@ from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.cli.pipeline.replay import replay
 from gantrymq.filter import BadSql
 from gantrymq.model import Queue
-from gantrymq.pipelines.common.selection import Selection, matching
+from gantrymq.model.offset_ranges import OffsetRange
+from gantrymq.pipelines.common.selection import Selection, match_condition
 from gantrymq.pipelines.replay.chunks import Chunk, CountedBlock, by_day, chunked
 from gantrymq.pipelines.replay.journal import Journal, ReplayPlan
 from gantrymq.pipelines.replay.request import (
@@ -23,8 +24,7 @@ from gantrymq.pipelines.replay.request import (
     parse_origin,
     parse_rate,
 )
-from gantrymq.pipelines.replay.run import paced
-from gantrymq.spark.plan import Range
+from gantrymq.pipelines.replay.run import seconds_to_wait
 
 NOW = 1_790_000_000_000
 HERE = "127.0.0.1:9876"
@@ -55,8 +55,8 @@ def test_chunks_follow_the_time_and_keep_queues_side_by_side() -> None:
     chunks = chunked(reversed(counts), 20, SPARE)
 
     assert [
-        Chunk(20, 100, 205, (Range(Q0, 0, 10), Range(Q1, 0, 10))),
-        Chunk(10, 300, 305, (Range(Q0, 10, 20),)),
+        Chunk(20, 100, 205, (OffsetRange(Q0, 0, 10), OffsetRange(Q1, 0, 10))),
+        Chunk(10, 300, 305, (OffsetRange(Q0, 10, 20),)),
     ] == chunks
 
 
@@ -91,7 +91,7 @@ def test_a_block_counted_in_two_days_is_one_block() -> None:
     one = CountedBlock(Q0, 0, "2026-01-01", 2, 20, 0, 8, 10, 18)
     two = CountedBlock(Q0, 0, "2026-01-02", 3, 30, 3, 9, 20, 29)
 
-    assert [Chunk(5, 10, 29, (Range(Q0, 0, 10),))] == chunked([two, one], 100, SPARE)
+    assert [Chunk(5, 10, 29, (OffsetRange(Q0, 0, 10),))] == chunked([two, one], 100, SPARE)
     assert [("2026-01-01", 2), ("2026-01-02", 3)] == [
         (each.day, each.messages) for each in by_day([two, one])
     ]
@@ -101,10 +101,10 @@ def test_a_rate_is_kept_over_the_whole_run() -> None:
     """
     What was sent may not be more than the time since the beginning allows.
     """
-    assert 0.0 == paced(1_000_000, None, 1.0)
-    assert 0.0 == paced(0, 100, 0.0)
-    assert 1.5 == paced(200, 100, 0.5)
-    assert 0.0 == paced(200, 100, 30.0)
+    assert 0.0 == seconds_to_wait(1_000_000, None, 1.0)
+    assert 0.0 == seconds_to_wait(0, 100, 0.0)
+    assert 1.5 == seconds_to_wait(200, 100, 0.5)
+    assert 0.0 == seconds_to_wait(200, 100, 30.0)
 
 
 # asking
@@ -190,11 +190,11 @@ def test_sql_means_what_it_means_to_a_broker() -> None:
     rows = [{"amount": "12"}, {"amount": "7"}, {"other": "1"}, {}]
     found = pa.array([list(row.items()) for row in rows], pa.map_(pa.string(), pa.string()))
 
-    assert [True, False, False, False] == matching(found, "amount > 10").to_pylist()
-    assert [False, True, False, False] == matching(found, "NOT (amount > 10)").to_pylist()
-    assert [False, False, True, True] == matching(found, "amount IS NULL").to_pylist()
-    assert [True, False] == matching(found[1:3], "amount = 7").to_pylist()
-    assert [] == matching(found[:0], "amount = 7").to_pylist()
+    assert [True, False, False, False] == match_condition(found, "amount > 10").to_pylist()
+    assert [False, True, False, False] == match_condition(found, "NOT (amount > 10)").to_pylist()
+    assert [False, False, True, True] == match_condition(found, "amount IS NULL").to_pylist()
+    assert [True, False] == match_condition(found[1:3], "amount = 7").to_pylist()
+    assert [] == match_condition(found[:0], "amount = 7").to_pylist()
 
 
 # keeping
@@ -209,7 +209,9 @@ def plan_of(request: ReplayRequest, now: int = NOW, chunks: int = 3) -> ReplayPl
         namesrv=HERE,
         queues=(Q0, Q1),
         tasks=2,
-        chunks=tuple(Chunk(10, 0, 9, (Range(Q0, 10 * at, 10 * at + 10),)) for at in range(chunks)),
+        chunks=tuple(
+            Chunk(10, 0, 9, (OffsetRange(Q0, 10 * at, 10 * at + 10),)) for at in range(chunks)
+        ),
         days=(),
     )
 

@@ -22,12 +22,13 @@ from gantrymq.pipelines.common import page_style
 from gantrymq.pipelines.marts import causes, duplicates, lag, latency, ledger, skew, traffic
 from gantrymq.pipelines.marts.mart import Mart, MartTable
 from gantrymq.pipelines.report import charts, number_text
-from gantrymq.pipelines.report.build import MARTS, Report
 from gantrymq.pipelines.report.page import page
-from gantrymq.pipelines.report.pictures import NARROW, WIDE, pictures
+from gantrymq.pipelines.report.pictures import NARROW, WIDE
+from gantrymq.pipelines.report.report import Report
+from gantrymq.pipelines.report.report_files import as_csv, write
 from gantrymq.pipelines.report.request import MARGIN_MS, ReportRequest
+from gantrymq.pipelines.report.sections import MARTS, draw_pictures
 from gantrymq.pipelines.report.summary import figures, verdict
-from gantrymq.pipelines.report.writing import as_csv, write
 from gantrymq.pipelines.staging.coverage import Coverage
 
 NOON = datetime(2026, 5, 28, 12, 0, tzinfo=UTC)
@@ -54,7 +55,7 @@ def table(mart: Mart, rows: Sequence[Mapping[str, Any]]) -> MartTable:
 def report(rows: Mapping[str, Sequence[Mapping[str, Any]]], **given: Any) -> Report:
     """A report with these rows in the tables of these names."""
     return Report(
-        wanted=ReportRequest(namesrv="localhost:9876"), made_ms=1_780_000_000_000, step_ms=60_000,
+        request=ReportRequest(namesrv="localhost:9876"), made_ms=1_780_000_000_000, step_ms=60_000,
         heat_ms=60_000, tables={mart.name: table(mart, rows.get(mart.name, ())) for mart in MARTS},
         **given,
     )  # fmt: skip
@@ -171,7 +172,7 @@ def test_the_page_stands_alone_and_runs_no_strangers_script() -> None:
     """No address but anchors of its own; names and keys are text, whatever they look like."""
     made = full()
 
-    text = page(made, pictures(made))
+    text = page(made, draw_pictures(made))
     found = read(text)
 
     assert all(place.startswith("#") for place in found.places)
@@ -187,7 +188,7 @@ def test_the_numbers_of_the_page_are_those_of_the_tables() -> None:
     """Cell by cell, as far as a table is shown; and the figures at its head."""
     made = full()
 
-    found = read(page(made, pictures(made)))
+    found = read(page(made, draw_pictures(made)))
 
     for mart in MARTS:
         kept = made.table(mart)
@@ -230,7 +231,7 @@ def test_one_is_no_plural() -> None:
 
 def page_part(made: Report, name: str) -> str:
     """One table of the page."""
-    text = page(made, pictures(made))
+    text = page(made, draw_pictures(made))
     return text.split(f'data-table="{name}">')[1].split("</table>")[0]
 
 
@@ -253,7 +254,7 @@ def test_columns_that_a_table_is_about_stay() -> None:
 def test_tables_have_the_whole_width_and_times_a_unit() -> None:
     """Only tables of a few columns stand beside a picture; percentiles are read at a glance."""
     made = full()
-    text = page(made, pictures(made))
+    text = page(made, draw_pictures(made))
     full_width = [part.split('data-table="')[1].split('"')[0]
                   for part in text.split('<div class="card full">')[1:]]  # fmt: skip
 
@@ -261,7 +262,7 @@ def test_tables_have_the_whole_width_and_times_a_unit() -> None:
     assert "lag" not in full_width
     cells = re.findall(r"<td[^>]*>([^<]*)<", page_part(made, "latency"))
     assert ["2 ms", "30 ms", "400 ms", "5 s", "5 s"] == cells[-5:]
-    (drawn,) = [each for each in pictures(made) if each.name == "latency"]
+    (drawn,) = [each for each in draw_pictures(made) if each.name == "latency"]
     for width in (NARROW, WIDE):
         assert ">p50 2 ms, p90 30 ms, p99 400 ms, p999 5 s</text>" in drawn.draw(width, False)
 
@@ -270,7 +271,7 @@ def test_every_table_fits_its_window() -> None:
     """A table that needs more than the window has turns its rows into blocks there, in which each
     value stands below the name of its column; only numbers may not be broken into lines."""
     made = full()
-    text = page(made, pictures(made))
+    text = page(made, draw_pictures(made))
     limits = {
         name: int(limit)
         for limit, name in re.findall(r"@media \(max-width:(\d+)px\)\{\.(w\d+),", text)
@@ -296,9 +297,9 @@ def test_a_report_on_nothing_says_so() -> None:
     """No rows at all are no error: no picture, and a sentence in each section."""
     made = report({}, notes=["there are no topics to report on"])
 
-    text = page(made, pictures(made))
+    text = page(made, draw_pictures(made))
 
-    assert [] == pictures(made)
+    assert [] == draw_pictures(made)
     assert (True, "There is nothing to account for.") == verdict(made)[:2]
     assert "No message died." in text
     assert "there are no topics to report on" in text
@@ -309,7 +310,7 @@ def test_a_report_on_nothing_says_so() -> None:
 def test_every_picture_is_a_drawing_with_words(width: int) -> None:
     """It parses, has a title and a description, and nothing of it lies outside."""
     made = full()
-    drawn = pictures(made)
+    drawn = draw_pictures(made)
 
     assert {"ledger", "traffic", "lag", "latency", "causes", "hot_keys", "queue_load"} == {
         each.name for each in drawn
@@ -328,7 +329,7 @@ def test_every_picture_is_a_drawing_with_words(width: int) -> None:
 
 def test_a_step_without_messages_is_drawn_as_none() -> None:
     """Minutes 2 and 3 had no traffic: the line goes down to 0 there."""
-    (drawn,) = (each for each in pictures(full()) if each.name == "traffic")
+    (drawn,) = (each for each in draw_pictures(full()) if each.name == "traffic")
 
     root = ET.fromstring(drawn.draw(WIDE, True))
 

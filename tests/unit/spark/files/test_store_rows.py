@@ -19,9 +19,9 @@ from storekeeping import (
 )
 
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.spark.files.store_rows import EVERYTHING, RecordFilter, StoreDamaged, StoreRows
 from gantrymq.spark.options.columns import COLUMNS
-from gantrymq.spark.plan import Range
 from gantrymq.spark.records.decode import decode
 from gantrymq.spark.records.fetch import DataLost, fail, skip
 from gantrymq.store.errors import StoreError
@@ -51,7 +51,7 @@ def read(
 ) -> list[dict[str, Any]]:
     """The rows of a range as dictionaries."""
     stop = rows.bounds_of([queue])[1][queue] if end is None else end
-    wanted = Range(queue, start, stop, is_new=given.get("is_new", False))
+    wanted = OffsetRange(queue, start, stop, is_new=given.get("is_new", False))
     columns = given.get("columns", ("queueOffset", "body"))
     found = rows.batches(wanted, columns, given.get("lost", fail))
     return [row for batch in found for row in batch.to_pylist()]
@@ -307,7 +307,9 @@ def test_batches_stay_small(tmp_path: Path) -> None:
     keep_store(tmp_path, big, segment_bytes=1 << 25)
 
     with opened(tmp_path) as rows:
-        batches: list[pa.RecordBatch] = list(rows.batches(Range(QUEUES[0], 0, 12), ["body"], fail))
+        batches: list[pa.RecordBatch] = list(
+            rows.batches(OffsetRange(QUEUES[0], 0, 12), ["body"], fail)
+        )
 
     assert [900_000] * 12 == [len(body) for batch in batches for body in batch["body"].to_pylist()]
     assert max(batch.num_rows for batch in batches) <= 5

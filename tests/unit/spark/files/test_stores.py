@@ -9,22 +9,24 @@ from storekeeping import BROKER, START_MS, TOPIC, contents, keep_store, message
 
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.model import Queue
+from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.spark.datasource import StreamReader
 from gantrymq.spark.files.stores import parse_store_path
-from gantrymq.spark.options.source_options import parse_options
-from gantrymq.spark.plan import Range
-from gantrymq.spark.source.rows import open_rows, source_options
+from gantrymq.spark.options.source_parser import parse_source_options
+from gantrymq.spark.source.rows import open_rows
 from gantrymq.store.files.folder import StoreFolder
 
 
 def read(settings: dict[str, str], *columns: str) -> list[dict[str, Any]]:
     """Every row that the options choose."""
-    with open_rows(source_options({"via": "store", **settings})) as rows:
+    with open_rows(parse_source_options({"via": "store", **settings})) as rows:
         lows, highs = rows.bounds()
         return [
             row
             for queue in sorted(highs)
-            for batch in rows.batches(Range(queue, lows[queue], highs[queue]), columns or ("body",))
+            for batch in rows.batches(
+                OffsetRange(queue, lows[queue], highs[queue]), columns or ("body",)
+            )
             for row in batch.to_pylist()
         ]
 
@@ -75,7 +77,7 @@ def test_queues_without_messages_are_there(tmp_path: Path) -> None:
     """A stream must know a queue before its first message comes."""
     keep_store(tmp_path, [message(1, "x")])
     write_topics(tmp_path, **{TOPIC: (6, 3)})
-    options = source_options(
+    options = parse_source_options(
         {"via": "store", "storePath": f"{BROKER}={tmp_path}", "topic": TOPIC}
     )  # fmt: skip
 
@@ -124,7 +126,7 @@ def test_queues_topics_and_text_are_chosen(tmp_path: Path) -> None:
 def test_times_and_samples_come_from_files(tmp_path: Path) -> None:
     """A batch is planned without a broker."""
     keep_store(tmp_path, [message(0, "x" * 200) for _ in range(20)])
-    options = source_options(
+    options = parse_source_options(
         {"via": "store", "storePath": f"{BROKER}={tmp_path}", "topic": TOPIC}
     )  # fmt: skip
     queue = Queue(TOPIC, BROKER, 0)
@@ -197,8 +199,9 @@ def test_a_stream_follows_files_alone(tmp_path: Path) -> None:
     """Batch after batch, as the store grows; each message once, and no broker is asked."""
     path = f"{BROKER}={tmp_path}"
     settings = {"via": "store", "storePath": path, "topic": TOPIC, "startingOffsets": "earliest"}
+    settings["columns"] = "body"
     keep_store(tmp_path, [message(n % 2, f"{n}") for n in range(10)])
-    reader = StreamReader(parse_options(settings, streaming=True), ("body",))
+    reader = StreamReader(parse_source_options(settings, streaming=True))
     found: list[dict[str, Any]] = []
 
     offset = reader.initialOffset()

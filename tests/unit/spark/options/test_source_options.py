@@ -9,36 +9,39 @@ from gantrymq.model import Queue
 from gantrymq.spark.options.columns import COLUMNS, check_types
 from gantrymq.spark.options.option_table import reference
 from gantrymq.spark.options.points import AtTime
-from gantrymq.spark.options.source_options import column_types, parse_options
+from gantrymq.spark.options.row_shape import parse_row_shape
+from gantrymq.spark.options.source_parser import parse_source_options
 
 NEEDED = {"nameserver": "localhost:9876", "topic": "orders"}
 
 
 def test_a_batch_reads_all_there_is_and_a_stream_what_comes() -> None:
     """The defaults are those of Spark's Kafka source."""
-    batch, stream = (parse_options(NEEDED, streaming=streaming) for streaming in (False, True))
+    batch, stream = (
+        parse_source_options(NEEDED, streaming=streaming) for streaming in (False, True)
+    )
 
-    assert (batch.starting, batch.ending) == ("earliest", "latest")
-    assert stream.starting == "latest"
-    assert batch.columns == tuple(COLUMNS)
-    assert batch.fail_on_data_loss
+    assert (batch.span.starting, batch.span.ending) == ("earliest", "latest")
+    assert stream.span.starting == "latest"
+    assert batch.shape.columns == tuple(COLUMNS)
+    assert batch.fails_on_loss
 
 
 def test_names_have_aliases_and_no_case() -> None:
     """Options come lower-case from Spark; the names of RocketMQ and Kafka work too."""
-    options = parse_options(
+    options = parse_source_options(
         {"namesrvAddr": "a:1;b:2", "SUBSCRIBE": "one, two,one", "consumergroup": "readers"},
         streaming=False,
     )
 
-    assert options.namesrv == "a:1;b:2"
-    assert options.topics == ("one", "two")
-    assert options.group == "readers"
+    assert options.cluster.namesrv == "a:1;b:2"
+    assert options.queues.topics == ("one", "two")
+    assert options.cluster.group == "readers"
 
 
 def test_everything_can_be_chosen() -> None:
     """Each option arrives where it belongs."""
-    options = parse_options(
+    options = parse_source_options(
         NEEDED
         | {
             "startingoffsets": '{"orders": {"broker-a": {"0": 5}}}',
@@ -51,10 +54,10 @@ def test_everything_can_be_chosen() -> None:
         streaming=True,
     )
 
-    assert options.starting == {Queue("orders", "broker-a", 0): 5}
-    assert (options.rows_max, options.tasks_max, options.pull_count) == (1000, 3, 64)
-    assert options.columns == ("body", "queueId")
-    assert not options.fail_on_data_loss
+    assert options.span.starting == {Queue("orders", "broker-a", 0): 5}
+    assert (options.trigger.rows_max, options.tasks.tasks_max, options.pull.count) == (1000, 3, 64)
+    assert options.shape.columns == ("body", "queueId")
+    assert not options.fails_on_loss
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ def test_everything_can_be_chosen() -> None:
 def test_a_mistake_is_named(given: dict[str, str], streaming: bool, says: str) -> None:
     """What cannot be meant is refused, with the option and what to write instead."""
     with pytest.raises(ConfigError, match=says):
-        parse_options(NEEDED | given, streaming=streaming)
+        parse_source_options(NEEDED | given, streaming=streaming)
 
 
 def test_kafkas_columns_are_those_of_sparks_kafka_source() -> None:
@@ -125,11 +128,11 @@ def test_kafkas_columns_are_those_of_sparks_kafka_source() -> None:
     }  # fmt: skip
     headers = {"headers": "array<struct<key:string,value:binary>>"}
 
-    assert plain == column_types({"schema": "kafka"})
-    assert plain | headers == column_types({"schema": "kafka", "includeheaders": "true"})
-    assert {"value": "string"} == column_types(
+    assert plain == parse_row_shape({"schema": "kafka"}).types
+    assert plain | headers == parse_row_shape({"schema": "kafka", "includeheaders": "true"}).types
+    assert {"value": "string"} == parse_row_shape(
         {"schema": "Kafka", "columns": "value", "bodyAs": "text"}
-    )
+    ).types
 
 
 @pytest.mark.parametrize("text", ["x.*[", "(", "*"])
@@ -137,19 +140,19 @@ def test_a_pattern_must_be_one(text: str) -> None:
     """Before any topic is held against it."""
     given = {"nameServer": "a:1", "subscribePattern": text}
     with pytest.raises(ConfigError, match="no regular expression"):
-        parse_options(given, streaming=True)
+        parse_source_options(given, streaming=True)
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"t": ["b"]}', '{"t": {"b": [-1]}}', "x"])
 def test_an_assignment_must_name_queues(text: str) -> None:
     """Topic, broker and numbers."""
     with pytest.raises(ConfigError, match="assign is JSON such as"):
-        parse_options({"nameServer": "a:1", "assign": text}, streaming=True)
+        parse_source_options({"nameServer": "a:1", "assign": text}, streaming=True)
 
 
 def test_values_are_written_as_people_do() -> None:
     """Sizes, durations, times, lists: each arrives as a number."""
-    options = parse_options(
+    options = parse_source_options(
         NEEDED
         | {
             "startingTimestamp": "2026-01-31T08:00:00.250+01:00",
@@ -167,36 +170,41 @@ def test_values_are_written_as_people_do() -> None:
         streaming=True,
     )
 
-    assert AtTime(1_769_842_800_250) == options.starting
-    assert (64 << 20, 1 << 30) == (options.bytes_max, options.task_bytes_max)
+    assert AtTime(1_769_842_800_250) == options.span.starting
+    assert (64 << 20, 1 << 30) == (options.trigger.bytes_max, options.tasks.bytes_max)
     assert (900_000, 3_600_000, 2_500) == (
-        options.delay_ms,
-        options.patience_ms,
-        options.pull_timeout_ms,
+        options.trigger.delay_ms,
+        options.cluster.patience_ms,
+        options.pull.timeout_ms,
     )
-    assert {0, 2, 3, 4} == options.queue_ids
-    assert {"a", "b"} == options.keys
-    assert ("x", "y") == options.tag_names
-    assert "properties" not in options.columns
-    assert options.commits
+    assert {0, 2, 3, 4} == options.queues.ids
+    assert {"a", "b"} == options.messages.keys
+    assert ("x", "y") == options.messages.tag_names
+    assert "properties" not in options.shape.columns
+    assert options.progress.commits
 
 
 def test_a_group_is_reported_to_unless_that_is_switched_off() -> None:
     """Without one nothing is left on the broker; a batch reports nothing at all."""
     group = NEEDED | {"group": "readers"}
 
-    assert parse_options(group, streaming=True).commits
-    assert not parse_options(group | {"commitOffsets": "off"}, streaming=True).commits
-    assert not parse_options(NEEDED, streaming=True).commits
-    assert not parse_options(group, streaming=False).commits
+    assert parse_source_options(group, streaming=True).progress.commits
+    off = group | {"commitOffsets": "off"}
+    assert not parse_source_options(off, streaming=True).progress.commits
+    assert not parse_source_options(NEEDED, streaming=True).progress.commits
+    assert not parse_source_options(group, streaming=False).progress.commits
 
 
 def test_files_need_no_name_server() -> None:
     """A folder may be all that is left of a broker."""
     given = {"topic": "orders", "via": "store", "storePath": "/data/store"}
-    options = parse_options(given, streaming=False)
+    options = parse_source_options(given, streaming=False)
 
-    assert ("store", "/data/store", "") == (options.via, options.store_path, options.namesrv)
+    assert ("store", "/data/store", "") == (
+        options.files.via,
+        options.files.path,
+        options.cluster.namesrv,
+    )
 
 
 def test_the_guide_lists_every_option() -> None:

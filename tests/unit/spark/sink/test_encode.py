@@ -18,7 +18,7 @@ from gantrymq.spark.sink.encode import (
     SEPARATOR,
     TWO_DELAYS,
     encode,
-    parcels,
+    split_sends,
     stable_ids,
 )
 
@@ -39,8 +39,8 @@ def sent(table: pa.RecordBatch, size_max: int = 1 << 20) -> list[tuple[int, byte
     encoded = encode(table, PREFIX, 0)
     targets = np.where(encoded.faults == GOOD, 0, -1)
     found = []
-    for parcel in parcels(encoded, targets, size_max):
-        items = batch.decode(bytes(parcel.body))
+    for send in split_sends(encoded, targets, size_max):
+        items = batch.decode(bytes(send.body))
         found += [(item.flag, item.body, properties.decode(item.properties)) for item in items]
     return found
 
@@ -148,19 +148,19 @@ def test_rows_that_no_broker_takes_are_marked(columns: dict[str, Any], fault: in
     assert [body for _, body, _ in sent(both)] == [b"fine"]
 
 
-def test_parcels_keep_to_their_size_and_to_one_target() -> None:
-    """Rows of a target stay in order; a message larger than a parcel goes alone."""
+def test_sends_keep_to_their_size_and_to_one_target() -> None:
+    """Rows of a target stay in order; a message larger than a send goes alone."""
     bodies = [f"{number:03}" * (400 if number == 5 else 1) for number in range(10)]
     encoded = encode(rows(body=bodies), PREFIX, 0)
     targets = np.array([0, 1, 0, 1, 0, 1, -1, 1, 0, 1])
-    found = parcels(encoded, targets, 170)
+    found = split_sends(encoded, targets, 170)
     seen: dict[int, list[bytes]] = {}
-    for parcel in found:
-        items = batch.decode(bytes(parcel.body))
-        assert len(items) == parcel.count
-        assert parcel.count == 1 or len(parcel.body) <= 170
-        assert properties.decode(items[-1].properties)["UNIQ_KEY"] == parcel.last_id
-        seen.setdefault(parcel.target, []).extend(item.body for item in items)
+    for send in found:
+        items = batch.decode(bytes(send.body))
+        assert len(items) == send.count
+        assert send.count == 1 or len(send.body) <= 170
+        assert properties.decode(items[-1].properties)["UNIQ_KEY"] == send.last_id
+        seen.setdefault(send.target, []).extend(item.body for item in items)
 
     assert seen == {
         target: [bodies[row].encode() for row in np.flatnonzero(targets == target)]

@@ -13,10 +13,10 @@ from gantrymq.protocol import batch
 from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.publishing import WriterState
 from gantrymq.spark.options.sink_options import AUTO, EXACTLY_ONCE, SKIP, SinkOptions
-from gantrymq.spark.sink.encode import Parcel
-from gantrymq.spark.sink.outlet import Lanes, Street
+from gantrymq.spark.sink.encode import SendBatch
 from gantrymq.spark.sink.sink import able
 from gantrymq.spark.sink.task import Assignment, write_rows
+from gantrymq.spark.sink.task_sends import DirectSends, SendSlots
 from gantrymq.testing.cluster import Cluster
 
 ABLE = WriterState()
@@ -56,7 +56,7 @@ def test_bad_rows_are_left_out_when_the_topic_comes_from_a_column(exact: bool) -
     assert (2, 1) == asyncio.run(work())
 
 
-class Clumsy(Street):
+class Clumsy(DirectSends):
     """Notes what would be sent; the first send is refused, for now or for good."""
 
     def __init__(self, code: ResponseCode) -> None:
@@ -72,13 +72,13 @@ class Clumsy(Street):
         self.stored.append(body)
 
     async def send(self, bodies: Sequence[bytes]) -> None:
-        lanes = Lanes(8)
+        slots = SendSlots(8)
         for number, body in enumerate(bodies):
-            parcel = Parcel(0, bytearray(body), 1, f"id{number}")
-            await lanes.start(
-                self.take(Queue("orders", "broker-a", 0), parcel, timed=False, free=False)
+            messages = SendBatch(0, bytearray(body), 1, f"id{number}")
+            await slots.start(
+                self.take(Queue("orders", "broker-a", 0), messages, timed=False, free=False)
             )
-        await lanes.drain()
+        await slots.drain()
 
 
 def test_a_send_that_is_tried_again_stays_in_front_of_those_behind_it() -> None:

@@ -184,7 +184,7 @@ class StopRequest:
 
 
 @contextmanager
-def stopping(
+def stop_on_signal(
     note: str = "stopping after this step; once more to stop now",
 ) -> Iterator[StopRequest]:
     """A flag which the first Ctrl-C (or SIGTERM) sets; the second interrupts at once.

@@ -17,12 +17,12 @@ from gantrymq.protocol import batch, calls
 from gantrymq.protocol.headers.messages import SendRequestV2
 from gantrymq.protocol.publishing import Share, Stretch
 from gantrymq.spark.options.sink_options import SinkOptions
-from gantrymq.spark.sink.encode import Parcel
+from gantrymq.spark.sink.encode import SendBatch
 
 PAUSE_SECONDS_FIRST, PAUSE_SECONDS_MAX = 0.05, 2.0
 
 
-class Lanes:
+class SendSlots:
     """At most `width` sends at once; the first that fails for good ends the task."""
 
     def __init__(self, width: int) -> None:
@@ -66,14 +66,14 @@ class EpochStage:
         self._places: list[tuple[str, list[Stretch | None]]] = []
 
     def take(
-        self, queue: Queue, parcel: Parcel, *, timed: bool, free: bool
+        self, queue: Queue, messages: SendBatch, *, timed: bool, free: bool
     ) -> Callable[[], Awaitable[None]]:
         place: list[Stretch | None] = [None]
         self._places.append((queue.broker_name, place))
 
         async def send() -> None:
             place[0] = await self._publisher.stage(
-                queue, bytes(parcel.body), parcel.count, parcel.last_id, timeout=self._timeout
+                queue, bytes(messages.body), messages.count, messages.last_id, timeout=self._timeout
             )
 
         return send
@@ -88,7 +88,7 @@ class EpochStage:
         return found
 
 
-class Street:
+class DirectSends:
     """Sends straight into topics: at least once, because a send without an answer is repeated.
 
     Messages that must go to one queue are sent there one after the other: otherwise a send that is
@@ -102,7 +102,7 @@ class Street:
         """Queues where a send failed for good: the task fails, and nothing may follow."""
 
     def take(
-        self, queue: Queue, parcel: Parcel, *, timed: bool, free: bool
+        self, queue: Queue, messages: SendBatch, *, timed: bool, free: bool
     ) -> Callable[[], Awaitable[None]]:
         async def send() -> None:
             if free:
@@ -116,10 +116,10 @@ class Street:
 
         async def pieces() -> None:
             if timed:
-                for item in batch.decode(bytes(parcel.body)):
+                for item in batch.decode(bytes(messages.body)):
                     await self._try(queue, item, item.body, free=free)
             else:
-                await self._try(queue, None, bytes(parcel.body), free=free)
+                await self._try(queue, None, bytes(messages.body), free=free)
 
         return send
 

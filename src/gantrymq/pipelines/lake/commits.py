@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
+from gantrymq.pipelines.lake.file_writer import remove
 from gantrymq.pipelines.lake.table import Change, CommitConflict, Table, TableError
-from gantrymq.pipelines.lake.writing import remove
 
 COMMITS_MAX: Final = 10
 """How often a commit is tried that others keep getting in front of."""

@@ -30,7 +30,7 @@ class JobStage:
     failed: int = 0
 
 
-def told(stages: Iterable[JobStage]) -> tuple[str, float]:
+def describe_stages(stages: Iterable[JobStage]) -> tuple[str, float]:
     """The running stages in a few words, and the share of their tasks that is done."""
     known = [each for each in stages if each.tasks > 0]
     if not known:
@@ -44,7 +44,7 @@ def told(stages: Iterable[JobStage]) -> tuple[str, float]:
 
 
 @contextmanager
-def watching(spark: Any, progress: RunProgress) -> Iterator[None]:
+def watch_jobs(spark: Any, progress: RunProgress) -> Iterator[None]:
     """Show in `progress` how far Spark's jobs are while the block runs; ends the progress.
 
     Errors of the watching never end the run: then less is shown.
@@ -88,7 +88,7 @@ def _ask(tracker: Any, progress: RunProgress, ended: threading.Event) -> None:
     )  # the main thread handles them
     with suppress(Exception):
         while not ended.wait(LOOK_SECONDS):
-            seen = told(_running(tracker))
+            seen = describe_stages(_running(tracker))
             if not ended.is_set():
                 progress.working(*seen)
 
@@ -112,7 +112,7 @@ def _listening(spark: Any, progress: RunProgress) -> Iterator[None]:
             active = (each for each in stages or () if not (done or each.done))
             found = islice(active, STAGES_MAX)
             progress.working(
-                *told(JobStage(one.num_tasks, one.num_completed_tasks) for one in found)
+                *describe_stages(JobStage(one.num_tasks, one.num_completed_tasks) for one in found)
             )
 
     with suppress(Exception):

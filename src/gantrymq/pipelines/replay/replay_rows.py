@@ -22,27 +22,60 @@ from gantrymq.protocol import properties as names
 
 LEFT_BEHIND: Final = frozenset(
     {
-        *RESERVED, *names.FAILURE, *MARKS,
-        names.RESENT_FROM, names.SPREAD_FROM, names.INSTANCE_ID, names.TRANSACTION_ID,
-        names.TIMER_DELIVER_MS, names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_OUT_MS,
-        names.TIMER_ENQUEUE_MS, names.TIMER_DEQUEUE_MS, names.TIMER_ROLL_TIMES,
-        names.TIMER_DELETE_UNIQ_KEY, names.POP_CHECKPOINT, names.FIRST_POP_TIME,
-        names.CORRELATION_ID, names.REPLY_TO_CLIENT, names.TIME_TO_LIVE, names.MESSAGE_TYPE,
-        names.ARRIVE_TIME, names.PUSH_REPLY_TIME, names.SHARDING_KEY, "__STARTDELIVERTIME",
-        "__CRC32#", "INNER_NUM", "INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET", "DUP_INFO",
-        "BORNHOST", "BORNTIMESTAMP",
+        *RESERVED,
+        *names.FAILURE,
+        *MARKS,
+        names.RESENT_FROM,
+        names.SPREAD_FROM,
+        names.INSTANCE_ID,
+        names.TRANSACTION_ID,
+        names.TIMER_DELIVER_MS,
+        names.TIMER_DELAY_SEC,
+        names.TIMER_DELAY_MS,
+        names.TIMER_OUT_MS,
+        names.TIMER_ENQUEUE_MS,
+        names.TIMER_DEQUEUE_MS,
+        names.TIMER_ROLL_TIMES,
+        names.TIMER_DELETE_UNIQ_KEY,
+        names.POP_CHECKPOINT,
+        names.FIRST_POP_TIME,
+        names.CORRELATION_ID,
+        names.REPLY_TO_CLIENT,
+        names.TIME_TO_LIVE,
+        names.MESSAGE_TYPE,
+        names.ARRIVE_TIME,
+        names.PUSH_REPLY_TIME,
+        names.SHARDING_KEY,
+        "__STARTDELIVERTIME",
+        "__CRC32#",
+        "INNER_NUM",
+        "INNER_MULTI_DISPATCH",
+        "INNER_MULTI_QUEUE_OFFSET",
+        "DUP_INFO",
+        "BORNHOST",
+        "BORNTIMESTAMP",
     }
-)  # fmt: skip
+)
 """Properties of the first journey: delays and timers, transactions, requests, retries, ids. Keys,
 tags and the sharding key travel as columns."""
 
 NEEDED: Final = (
-    "topic", "brokerName", "queueId", "queueOffset", "msgId", "keys", "tags", "properties", "body",
-    "flag", "bornTimestamp", "storeTimestamp",
-)  # fmt: skip
+    "topic",
+    "brokerName",
+    "queueId",
+    "queueOffset",
+    "msgId",
+    "keys",
+    "tags",
+    "properties",
+    "body",
+    "flag",
+    "bornTimestamp",
+    "storeTimestamp",
+)
 
 
-def marked(frame: Any, replay: str, order: str, queues: Sequence[Queue], tasks: int) -> Any:
+def mark_rows(frame: Any, replay: str, order: str, queues: Sequence[Queue], tasks: int) -> Any:
     """A frame of messages with the sink's columns, in tasks that keep the order."""
     from pyspark.sql import functions as f
     from pyspark.sql.window import Window

@@ -11,7 +11,7 @@ from gantrymq.model import Queue
 from gantrymq.pipelines.replay.journal import ReplayPlan
 
 
-class Outlet(Protocol):
+class ChunkPublisher(Protocol):
     """Publishes chunks. After a crash the same chunk of a plan may come again."""
 
     def queues(self, namesrv: str, topic: str) -> tuple[Queue, ...]:
@@ -23,7 +23,7 @@ class Outlet(Protocol):
         ...
 
 
-class Sink:
+class SinkPublisher:
     """The format "rocketmq": each chunk is an epoch of a writer named after the replay."""
 
     def queues(self, namesrv: str, topic: str) -> tuple[Queue, ...]:

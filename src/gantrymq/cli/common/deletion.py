@@ -1,4 +1,4 @@
-"""Deleting a topic or a group: look at it, ask, delete, say so."""
+"""Delete a topic or a group after a question to the user."""
 
 import asyncio
 import sys
@@ -17,7 +17,7 @@ def delete_confirmed(
     namesrv: str | None,
     yes: bool,
 ) -> None:
-    """Delete `what` when whoever sits there agrees; `look` says what goes with it."""
+    """Ask whether to delete `what`, and delete it; `look` returns what is deleted with it."""
 
     async def look_first() -> str:
         async with Admin(namesrv) as admin:
@@ -33,5 +33,5 @@ def delete_confirmed(
 
 
 def belongs_to_brokers(name: str) -> ClientError:
-    """Why a name of the brokers' own is not deleted."""
+    """The error for a topic or group that belongs to the brokers."""
     return ClientError(f"{name!r} belongs to the brokers and cannot be deleted")

@@ -1,4 +1,4 @@
-"""The process that `warm` starts: use a bit of everything in Spark, then exit Java.
+"""The process that fills a class archive: it uses a bit of everything in Spark, then exits Java.
 
 The file holds the classes that were loaded until then.
 """

@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Self
 
 
-class Closing(ABC):
+class Closeable(ABC):
     """Calls `close` at the end of its `with` block, also after an exception."""
 
     @abstractmethod

@@ -30,13 +30,26 @@ FILE_BYTES: Final = 512 * 1024 * 1024
 DAY_US: Final = 86_400_000_000
 
 DICTIONARY: Final = [
-    "topic", "brokerName", "tags", "bornHost", "storeHost", "properties.key_value.key", DAY,
-]  # fmt: skip
+    "topic",
+    "brokerName",
+    "tags",
+    "bornHost",
+    "storeHost",
+    "properties.key_value.key",
+    DAY,
+]
 """Columns with few values. For the others a dictionary only costs time."""
 STATISTICS: Final = [
-    "topic", "brokerName", "queueId", "queueOffset", "msgId", "keys", "storeTimestamp",
-    "bornTimestamp", DAY,
-]  # fmt: skip
+    "topic",
+    "brokerName",
+    "queueId",
+    "queueOffset",
+    "msgId",
+    "keys",
+    "storeTimestamp",
+    "bornTimestamp",
+    DAY,
+]
 
 
 class FileWriter:

@@ -1,4 +1,4 @@
-"""Java's own classes, loaded once and kept in a file: sessions start in half the time.
+"""The class archive: Java's classes, loaded once and kept in a file, so that sessions start faster.
 
 The file fits one Java and one set of jars; its name says which. A session takes it if it is there.
 It is optional, so a session ignores a file that cannot be used.
@@ -35,7 +35,7 @@ def options_for(archive: Path) -> str:
     return f'-XX:SharedArchiveFile="{archive}" -Xshare:auto -Xlog:disable -Xlog:all=error:stderr'
 
 
-def warm() -> Path:
+def build_class_archive() -> Path:
     """Make the file if it does not exist: about 30 s of a Spark session that loads classes."""
     java = find_java()
     archive = archive_file(java)
@@ -44,7 +44,7 @@ def warm() -> Path:
     fresh = archive.with_name(f"{archive.name}.{os.getpid()}")
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "gantrymq.spark.runtime.warming", str(fresh)],
+            [sys.executable, "-m", "gantrymq.spark.runtime.class_loading", str(fresh)],
             capture_output=True,
             text=True,
             timeout=MAKE_SECONDS_MAX,
@@ -71,8 +71,12 @@ def _is_whole(archive: Path, java: Java) -> bool:
     with archive.open("rb") as file:
         os.fsync(file.fileno())
     check = [
-        str(java.home / "bin" / "java"), f"-XX:SharedArchiveFile={archive}", "-Xshare:auto",
-        "-XX:+VerifySharedSpaces", "-XX:ErrorFile=/dev/null", "-version",
-    ]  # fmt: skip
+        str(java.home / "bin" / "java"),
+        f"-XX:SharedArchiveFile={archive}",
+        "-Xshare:auto",
+        "-XX:+VerifySharedSpaces",
+        "-XX:ErrorFile=/dev/null",
+        "-version",
+    ]
     done = subprocess.run(check, capture_output=True, timeout=MAKE_SECONDS_MAX, check=False)
     return done.returncode == 0

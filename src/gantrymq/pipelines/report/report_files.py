@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.pipelines.marts.mart import MartTable
-from gantrymq.pipelines.report.build import MARTS, Report
 from gantrymq.pipelines.report.page import page
-from gantrymq.pipelines.report.pictures import WIDE, Picture, pictures
+from gantrymq.pipelines.report.pictures import WIDE, Picture
+from gantrymq.pipelines.report.report import Report
+from gantrymq.pipelines.report.sections import MARTS, draw_pictures
 from gantrymq.pipelines.report.summary import figures, summary
 
 INDEX: Final = "report.json"
@@ -58,16 +59,18 @@ def write(report: Report, folder: Path) -> Path:
 
 def index(report: Report, drawn: Iterable[Picture]) -> dict[str, Any]:
     """The index: all tables and pictures, with titles and units."""
-    wanted = report.wanted
+    request = report.request
     return {
         "version": VERSION,
         "madeMs": report.made_ms,
         "page": PAGE,
         "period": {
-            "sinceMs": wanted.period.since_ms, "untilMs": wanted.period.until_ms,
-            "zone": wanted.zone, "text": wanted.words(),
+            "sinceMs": request.period.since_ms,
+            "untilMs": request.period.until_ms,
+            "zone": request.zone,
+            "text": request.words(),
         },
-        "source": wanted.kind,
+        "source": request.kind,
         "stepMs": report.step_ms,
         "figures": [
             {"name": each.name, "title": each.title, "value": each.value, "unit": each.unit}
@@ -75,25 +78,34 @@ def index(report: Report, drawn: Iterable[Picture]) -> dict[str, Any]:
         ],
         "tables": [_table_entry(report.table(mart)) for mart in MARTS],
         "pictures": [
-            {"name": each.name, "title": each.title, "text": each.alt, "unit": each.unit,
-             "table": each.mart.name, "file": f"{PICTURES}/{each.name}.svg"}
+            {
+                "name": each.name,
+                "title": each.title,
+                "text": each.alt,
+                "unit": each.unit,
+                "table": each.mart.name,
+                "file": f"{PICTURES}/{each.name}.svg",
+            }
             for each in drawn
         ],
         **{key: summary(report)[key] for key in ("verdict", "unexplained", "notes")},
-    }  # fmt: skip
+    }
 
 
 def _table_entry(table: MartTable) -> dict[str, Any]:
     mart = table.mart
     return {
-        "name": mart.name, "title": mart.title, "text": mart.about, "rows": len(table.rows),
+        "name": mart.name,
+        "title": mart.title,
+        "text": mart.about,
+        "rows": len(table.rows),
         "key": list(mart.key),
         "columns": [
             {"name": each.name, "type": each.kind, "title": each.title, "unit": each.unit}
             for each in mart.fields
         ],
         "files": {kind: f"{TABLES}/{mart.name}.{kind}" for kind in ("parquet", "csv", "json")},
-    }  # fmt: skip
+    }
 
 
 def _make(report: Report, making: Path) -> list[str]:
@@ -107,7 +119,7 @@ def _make(report: Report, making: Path) -> list[str]:
         _save(making / TABLES / f"{mart.name}.csv", as_csv(table))
         _save(making / TABLES / f"{mart.name}.json", as_json(table.rows))
         files += [f"{TABLES}/{mart.name}.{kind}" for kind in ("parquet", "csv", "json")]
-    drawn = pictures(report)
+    drawn = draw_pictures(report)
     for picture in drawn:
         _save(making / PICTURES / f"{picture.name}.svg", picture.draw(WIDE, True))
         files.append(f"{PICTURES}/{picture.name}.svg")

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.model import Queue
-from gantrymq.pipelines.common.selection import Selection, chosen
+from gantrymq.pipelines.common.selection import Selection, select_messages
 from gantrymq.pipelines.replay.chunks import CountedBlock, by_day, chunked
 from gantrymq.pipelines.replay.journal import ReplayPlan
 from gantrymq.pipelines.replay.origins import messages
@@ -20,7 +20,7 @@ DAYS_TO_1970: Final = date(1970, 1, 1).toordinal()
 CHUNK_BYTES: Final = 64 * 1024 * 1024
 
 
-def planned(
+def plan_replay(
     spark: Any,
     request: ReplayRequest,
     namesrv: str,
@@ -60,13 +60,13 @@ def count(
         namesrv,
         request.topic,
         selection,
-        columns=(*COUNTED_COLUMNS, *deciding(selection)),
+        columns=(*COUNTED_COLUMNS, *selection_columns(selection)),
     )
     stored = f.unix_millis("storeTimestamp")
     # Spark shifts the instant by the zone's offset, so days can be counted as if it were UTC.
     local = f.unix_millis(f.from_utc_timestamp("storeTimestamp", request.zone))
     found = (
-        chosen(frame, selection)
+        select_messages(frame, selection)
         .groupBy(
             "brokerName",
             "queueId",
@@ -95,7 +95,7 @@ def count(
 COUNTED_COLUMNS: Final = ("brokerName", "queueId", "queueOffset", "storeSize", "storeTimestamp")
 
 
-def deciding(selection: Selection) -> list[str]:
+def selection_columns(selection: Selection) -> list[str]:
     """The further columns that the selection needs."""
     columns = {
         "tags": selection.tags.strip() not in ("", "*"),
