@@ -7,7 +7,7 @@ fails is logged.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
 log = logging.getLogger(__name__)
@@ -44,13 +44,9 @@ class Background:
         """
         self.spawn(self._restart(work))
 
-    async def close(self, *, closers: Collection[asyncio.Task[Any]] = ()) -> None:
-        """Cancel all tasks and wait for them, except for tasks that close their own owner.
-
-        The current task is one of these; `closers` are those that wait for it.
-        """
-        spared = {asyncio.current_task(), *closers}
-        tasks = [task for task in self._tasks if task not in spared]
+    async def close(self) -> None:
+        """Cancel all tasks and wait for them; a task that closes its own owner is not awaited."""
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

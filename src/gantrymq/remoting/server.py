@@ -81,7 +81,7 @@ class Server:
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port."""
         self._listener = await self._network.listen(host, port, self._new_connection)
-        self._background.every(IDLE_SCAN_SECONDS, self._close_idle, upkeep.pause)
+        self._background.spawn(self._close_idle())
         return self._listener.port
 
     @property
@@ -167,11 +167,14 @@ class Server:
             connection.reply(command, ResponseCode.SYSTEM_ERROR, remark=remark)
 
     async def _close_idle(self) -> None:
-        oldest = asyncio.get_running_loop().time() - IDLE_SECONDS_MAX
-        for connection in self.connections:
-            if connection.last_active < oldest:
-                log.info("%s idle for %d s, closed", connection.address, IDLE_SECONDS_MAX)
-                connection.close()
+        loop = asyncio.get_running_loop()
+        while True:
+            await upkeep.pause(IDLE_SCAN_SECONDS)
+            oldest = loop.time() - IDLE_SECONDS_MAX
+            for connection in self.connections:
+                if connection.last_active < oldest:
+                    log.info("%s idle for %d s, closed", connection.address, IDLE_SECONDS_MAX)
+                    connection.close()
 
     async def stop(self) -> None:
         """Stop reading requests, answer those accepted, then close."""
