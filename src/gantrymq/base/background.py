@@ -7,7 +7,7 @@ fails is logged. An owner that must not be interrupted calls `finish` instead of
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
 from gantrymq.base import upkeep
@@ -76,12 +76,9 @@ class Background:
         """Wait for the tasks under way; for owners that have neither periodic work nor services."""
         await asyncio.gather(*self._others(), return_exceptions=True)
 
-    async def close(self, *, closers: Collection[asyncio.Task[Any]] = ()) -> None:
-        """Cancel all tasks and wait for them, except for tasks that close their own owner.
-
-        The current task is one of these; `closers` are those that wait for it.
-        """
-        tasks = [task for task in self._others() if task not in closers]
+    async def close(self) -> None:
+        """Cancel all tasks and wait for them; a task that closes its own owner is not awaited."""
+        tasks = self._others()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

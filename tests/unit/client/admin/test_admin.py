@@ -30,8 +30,9 @@ def test_a_topic_is_made_on_every_master_and_known_at_once(gantry_sim: Simulate)
             assert "T" in await admin.topics()
             route = await admin.topic_route("T")
             assert [(d.broker_name, d.write_queue_nums) for d in route.queue_datas] == [
-                ("broker-a", 3), ("broker-b", 3),
-            ]  # fmt: skip
+                ("broker-a", 3),
+                ("broker-b", 3),
+            ]
             await admin.create_topic("T", read_queues=4, write_queues=2, broker="broker-b", perm=4)
             configs = await admin.topic_configs(made["broker-b"])
             assert (configs["T"].read_queue_nums, configs["T"].write_queue_nums) == (4, 2)

@@ -66,8 +66,9 @@ def test_a_consumer_tells_about_itself(gantry_sim: Simulate) -> None:
             answer = await line.call(ask, 5)
             assert answer.code == 0
             info = fastjson.loads(answer.body)
-            rows = {key["queueId"]: row for key, row in info["mqTable"].items()
-                    if key["topic"] == "T"}  # fmt: skip
+            rows = {
+                key["queueId"]: row for key, row in info["mqTable"].items() if key["topic"] == "T"
+            }
             assert sorted(rows) == [0, 1, 2, 3]
             assert (rows[0]["commitOffset"], rows[0]["cachedMsgCount"]) == (4, 6)
             assert rows[0]["cachedMsgMinOffset"] == 4

@@ -47,11 +47,17 @@ def test_queues_are_those_whose_permission_allows_it_sorted_by_broker() -> None:
     known = route(c=6, b=2, a=4)
 
     assert [str(queue) for queue in publish_queues(known, "T")] == [
-        "T@b:0", "T@b:1", "T@c:0", "T@c:1",
-    ]  # fmt: skip
+        "T@b:0",
+        "T@b:1",
+        "T@c:0",
+        "T@c:1",
+    ]
     assert [str(queue) for queue in subscribe_queues(known, "T")] == [
-        "T@a:0", "T@a:1", "T@c:0", "T@c:1",
-    ]  # fmt: skip
+        "T@a:0",
+        "T@a:1",
+        "T@c:0",
+        "T@c:1",
+    ]
 
 
 def test_a_broker_without_a_master_takes_no_messages() -> None:
@@ -86,8 +92,9 @@ def test_the_newest_word_on_a_brokers_addresses_wins() -> None:
     later.broker_datas[0].broker_addrs = {"0": "moved:1", "1": "slave:1"}
 
     assert broker_table([route(a=6, b=6), later]) == {
-        "a": {0: "moved:1", 1: "slave:1"}, "b": {0: "b:1"},
-    }  # fmt: skip
+        "a": {0: "moved:1", 1: "slave:1"},
+        "b": {0: "b:1"},
+    }
 
 
 def test_clients_of_one_process_share_one_instance() -> None:

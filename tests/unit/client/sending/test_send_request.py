@@ -65,9 +65,15 @@ KEY = TEXT.map(lambda key: key.replace(" ", "_")).filter(bool)
     opaque=st.integers(0, 2**31 - 1),
 )
 def test_the_template_says_the_same_as_the_typed_header(
-    topic: str, group: str, body: bytes, tags: str, keys: list[str], own: dict[str, str],
-    flag: int, opaque: int,
-) -> None:  # fmt: skip
+    topic: str,
+    group: str,
+    body: bytes,
+    tags: str,
+    keys: list[str],
+    own: dict[str, str],
+    flag: int,
+    opaque: int,
+) -> None:
     """
     A frame from the prepared template decodes to the same header as the typed one.
     """
@@ -95,9 +101,19 @@ def test_the_broker_name_topic_and_queue_are_in_the_header() -> None:
 
     names = {name: ext[name] for name in "abcdefghjkmn"}
     assert names == {
-        "a": "g", "b": "T", "c": "TBW102", "d": "4", "e": "5", "f": "0", "g": str(NOW_MS),
-        "h": "0", "j": "0", "k": "false", "m": "false", "n": "broker-b",
-    }  # fmt: skip
+        "a": "g",
+        "b": "T",
+        "c": "TBW102",
+        "d": "4",
+        "e": "5",
+        "f": "0",
+        "g": str(NOW_MS),
+        "h": "0",
+        "j": "0",
+        "k": "false",
+        "m": "false",
+        "n": "broker-b",
+    }
 
 
 @pytest.mark.parametrize("kind", ["zlib", "lz4", "zstd"])
@@ -133,17 +149,27 @@ def test_everything_a_message_can_carry_becomes_a_property() -> None:
     Tags, keys, delay level, WAIT and sharding key become RocketMQ's properties.
     """
     message = Message(
-        "T", "x", tags="t", keys=["k1", "k2"], properties={"own": "1"}, delay_level=3,
-        wait_store_ok=False, sharding_key="s",
-    )  # fmt: skip
+        "T",
+        "x",
+        tags="t",
+        keys=["k1", "k2"],
+        properties={"own": "1"},
+        delay_level=3,
+        wait_store_ok=False,
+        sharding_key="s",
+    )
 
     found = properties.decode(prepare(message, ids(), OPTIONS).properties)
 
     del found["UNIQ_KEY"]
     assert found == {
-        "own": "1", "TAGS": "t", "KEYS": "k1 k2", "DELAY": "3", "WAIT": "false",
+        "own": "1",
+        "TAGS": "t",
+        "KEYS": "k1 k2",
+        "DELAY": "3",
+        "WAIT": "false",
         "__SHARDINGKEY": "s",
-    }  # fmt: skip
+    }
 
 
 def test_a_sender_may_bring_its_own_id_but_no_other_system_property() -> None:

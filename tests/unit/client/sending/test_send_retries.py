@@ -290,8 +290,11 @@ def test_an_order_topic_keeps_its_queues_while_a_broker_is_away() -> None:
         async with world.producer() as producer:
             queues = await producer.queues("T")
             assert [(queue.broker_name, queue.queue_id) for queue in queues] == [
-                ("a", 0), ("a", 1), ("b", 0), ("b", 1),
-            ]  # fmt: skip
+                ("a", 0),
+                ("a", 1),
+                ("b", 0),
+                ("b", 1),
+            ]
             assert (await producer.send(X, queue=queues[1])).status == "SEND_OK"
             with pytest.raises(SendFailed, match="'b' is in no route"):
                 await producer.send(X, queue=queues[2])

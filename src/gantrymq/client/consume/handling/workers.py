@@ -91,12 +91,15 @@ class Workers:
 
     async def stop(self, grace: float) -> None:
         """Wait for running handlers; cancel those that still run after `grace` seconds."""
-        # A handler may close its own consumer: do not wait for that handler.
+        # A handler may close its own consumer: do not wait for it and do not cancel it, as closing
+        # the whole background would.
         closers = {asyncio.current_task(), *self.closers}
         others = [task for task in self._tasks if task not in closers]
         if not others:
             return
         _, late = await asyncio.wait(others, timeout=grace)
+        for task in late:
+            task.cancel()
         if late:
             log.warning("%s still running at the end: cancelled", counted(len(late), "handler"))
-        await self._background.close(closers=self.closers)
+            await asyncio.wait(late)

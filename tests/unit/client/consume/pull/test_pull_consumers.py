@@ -362,9 +362,12 @@ def test_a_start_that_fails_leaves_no_connection_behind() -> None:
 
         async with Cluster(memory=True) as cluster:
             consumer = PullConsumer(
-                cluster.namesrv, group="g", offsets=Broken(),  # type: ignore[arg-type]
-                network=cluster.network, clock=cluster.clock,
-            )  # fmt: skip
+                cluster.namesrv,
+                group="g",
+                offsets=Broken(),  # type: ignore[arg-type]
+                network=cluster.network,
+                clock=cluster.clock,
+            )
             before = list(_instances.get(asyncio.get_running_loop(), []))
             with pytest.raises(OSError, match="no such disk"):
                 await consumer.start()
