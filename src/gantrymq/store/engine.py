@@ -22,13 +22,19 @@ from gantrymq.store.log.scan import Chunk, scan
 from gantrymq.store.log.syncer import Syncer
 from gantrymq.store.queues.consumequeue import ConsumeQueue
 from gantrymq.store.reading.entry_filter import EntryFilter
+from gantrymq.store.reading.log_bytes import LogBytes
 from gantrymq.store.reading.reads import Reads
 from gantrymq.store.recovery.recovery import RecoveredStore, recover
 from gantrymq.store.retention import Cleaner, MayDelete
+from gantrymq.store.writing.copies import Copies
 from gantrymq.store.writing.dispatch import Marker
+from gantrymq.store.writing.log_copy import LogCopy
 from gantrymq.store.writing.writer import Writer
 
 log = logging.getLogger(__name__)
+
+
+COPY = "this broker is a slave: it takes messages from its master only, send to the master"
 
 
 class Store:
@@ -64,6 +70,11 @@ class Store:
             refusal=self._refusal,
         )
         self.written = self._writer.written
+        self.log_bytes = LogBytes(parts.log, self._writer.copyable, offload)
+        """What slaves are sent."""
+        self.log_copy = LogCopy(parts.log, parts.dispatcher, self._flusher, offload)
+        """What a slave writes to."""
+        self.log_copy.sync_flush = config.flush == "SYNC_FLUSH"
         self._reads = Reads(
             parts.log, parts.queues, parts.index, parts.dispatcher.dispatched, offload
         )
@@ -122,8 +133,9 @@ class Store:
         return store
 
     def _start(self) -> None:
-        self._writer.make_spare()
         config = self.config
+        if not config.is_copy:
+            self._writer.make_spare()
         work: list[tuple[Callable[[], Awaitable[None]], Callable[[], int]]] = [
             (self._keep_derived, lambda: config.queue_write_interval_ms),
             (self._clean, lambda: config.clean_interval_ms),
@@ -139,6 +151,7 @@ class Store:
         for name in CHANGEABLE:
             setattr(self.config, name, getattr(wanted, name))
         self._writer.take_settings()
+        self.log_copy.sync_flush = self.config.flush == "SYNC_FLUSH"
         self._dispatcher.levels_ms = self.config.delay_levels_ms
         self._cleaner.judge()
         for wake in self._wakes:
@@ -222,6 +235,8 @@ class Store:
         return "the store is closed" if self._closing else self._refusal()
 
     def _refusal(self) -> str | None:
+        if self.config.is_copy:
+            return COPY
         return self._fenced or self._derived_error or self._cleaner.refusal or None
 
     def _fence(self, error: OSError) -> None:
@@ -237,6 +252,10 @@ class Store:
             Fence(self._disk, self.config.directory).raise_at(flushed)
         except OSError as second:
             log.critical("the marker of that cannot be written either: %s", second)
+
+    def wait_for(self, copies: Copies) -> None:
+        """Answer sends and show records only when `copies` lets them through."""
+        self._writer.wait_for(copies)
 
     def request_flush(self) -> None:
         """Request a flush of everything put so far; the mark `flushed` says when it is durable."""
