@@ -14,6 +14,7 @@ from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.config import MIB, StoreConfig
 from gantrymq.store.engine import Store
 from gantrymq.store.log.syncer import InlineSyncer
+from gantrymq.store.shared import StorePorts
 
 TOPIC, BROKER = "orders", "broker-a"
 QUEUES, TURN = 4, 200
@@ -48,10 +49,8 @@ async def _fill(directory: Path, count: int) -> int:
         StoreConfig.dev(str(directory)), segment_bytes=SEGMENT_BYTES,
         index_slots=INDEX_SLOTS, index_entries=INDEX_ENTRIES,
     )  # fmt: skip
-    store = await Store.open(
-        config, disk=OsDisk(), clock=SystemClock(), offload=ThreadOffload(),
-        syncer=InlineSyncer(), store_host=HOST,
-    )  # fmt: skip
+    ports = StorePorts(OsDisk(), SystemClock(), ThreadOffload(), InlineSyncer())
+    store = await Store.open(config, ports, store_host=HOST)
     rng = random.Random(7)
     text = rng.randbytes(TEXT_BYTES // 2).hex()
     for first in range(0, count, TURN):

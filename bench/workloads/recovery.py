@@ -17,6 +17,7 @@ from gantrymq.store.append import Append
 from gantrymq.store.config import StoreConfig
 from gantrymq.store.engine import Store
 from gantrymq.store.log.syncer import InlineSyncer
+from gantrymq.store.shared import StorePorts
 
 MIB = 1 << 20
 QUEUES, TURN = 16, 200
@@ -42,10 +43,8 @@ def recovery(run: Run) -> list[Row]:
 
 
 async def _open(directory: Path) -> Store:
-    return await Store.open(
-        StoreConfig.dev(str(directory)), disk=OsDisk(), clock=SystemClock(),
-        offload=ThreadOffload(), syncer=InlineSyncer(), store_host=HOST,
-    )  # fmt: skip
+    ports = StorePorts(OsDisk(), SystemClock(), ThreadOffload(), InlineSyncer())
+    return await Store.open(StoreConfig.dev(str(directory)), ports, store_host=HOST)
 
 
 async def _fill(directory: Path, count: int) -> int:
@@ -84,6 +83,6 @@ def _forget_derived(directory: Path) -> None:
 
 async def _open_and_close(directory: Path, count: int) -> None:
     store = await _open(directory)
-    found = sum(store.max_offset("orders", queue) for queue in range(QUEUES))
+    found = sum(store.queues.max_offset("orders", queue) for queue in range(QUEUES))
     assert found == count, f"{found} of {count} messages recovered"
     await store.close()

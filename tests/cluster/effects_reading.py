@@ -248,7 +248,7 @@ async def retry_topics_have_new_names(trial: Trial) -> None:
     await trial.change(enableRetryTopicV2=True)
     await _let_return(popper)
     old, new = (pop_retry_topic("g", "orders", v2) for v2 in (False, True))
-    assert (1, 1) == (trial.store.max_offset(old, 0), trial.store.max_offset(new, 0))
+    assert (1, 1) == (trial.store.queues.max_offset(old, 0), trial.store.queues.max_offset(new, 0))
     assert [b"b", b"a"] == [lent.body for lent in await popper.pop()]
 
 
@@ -302,7 +302,7 @@ async def the_log_of_pops_is_shortened(trial: Trial) -> None:
         await asyncio.sleep(30)
         place = {"consumerGroup": REVIVE_GROUP, "topic": topic, "queueId": 0}
         found = (await trial.peer.call(14, **place)).ext.get("offset")
-        return found == str(trial.store.max_offset(topic, 0))
+        return found == str(trial.store.queues.max_offset(topic, 0))
 
     assert not await settled()
     await trial.change(reviveInterval=1_000)

@@ -271,7 +271,7 @@ async def _everything(trial: Trial) -> list[bytes]:
 
 async def _arrival(trial: Trial, props: str, *, topic: str = "later") -> float:
     """How long a message waits."""
-    offset = trial.store.max_offset(topic, 0)
+    offset = trial.store.queues.max_offset(topic, 0)
     assert 0 == (await trial.peer.send(topic, b"x", props=props)).code
     return await seconds(trial.peer.pull(topic, offset, hold=100_000))
 
@@ -379,7 +379,7 @@ async def a_transaction_is_given_up(trial: Trial) -> None:
     await _as_producer(trial)
     await _half(trial)
     await _questions(trial, 3)
-    assert 0 == trial.store.max_offset(CHECK_MAX_TOPIC, 0)
+    assert 0 == trial.store.queues.max_offset(CHECK_MAX_TOPIC, 0)
     await trial.change(transactionCheckMax=2)
     await asyncio.sleep(2)
     assert [b"x"] == bodies(await trial.peer.pull(CHECK_MAX_TOPIC, 0))

@@ -35,10 +35,10 @@ def stored(cluster: Cluster, topic: str = TOPIC) -> list[StoredMessage]:
     found: list[StoredMessage] = []
     for name in cluster.running:
         store = cluster.broker(name).store
-        for queue_id in store.queues(topic):
-            at = store.min_offset(topic, queue_id)
-            while at < store.max_offset(topic, queue_id):
-                pulled = store.pull(topic, queue_id, at, 1000, 1 << 20)
+        for queue_id in store.queues.ids(topic):
+            at = store.queues.min_offset(topic, queue_id)
+            while at < store.queues.max_offset(topic, queue_id):
+                pulled = store.reads.pull(topic, queue_id, at, 1000, 1 << 20)
                 assert isinstance(pulled, ReadResult)
                 found += decode_records(pulled.body)
                 at = pulled.next_offset

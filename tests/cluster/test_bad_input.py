@@ -226,7 +226,7 @@ class TestSizes:
             answer = await call(port, big)
             assert 13 == answer.code
             assert "65536 is the most" in (answer.remark or "")
-            assert 0 == cluster.broker().store.max_offset("T", 0)
+            assert 0 == cluster.broker().store.queues.max_offset("T", 0)
 
         async def main() -> None:
             async with asyncio.timeout(30), Cluster(max_message_size=64 * 1024) as cluster:
@@ -272,7 +272,7 @@ class TestSizes:
                 port, Command(code=320, ext=ext, body=b"\x00\x00\x00\x32" + bytes(10))
             )
             assert answer.code in (1, 13)
-            assert 0 == cluster.broker().store.max_offset("T", 0)
+            assert 0 == cluster.broker().store.queues.max_offset("T", 0)
 
         run(work)
 

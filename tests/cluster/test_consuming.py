@@ -418,7 +418,7 @@ class TestProgress:
             await cluster.start_broker()
             await fill(cluster, "y")
             await asyncio.sleep(0.01)
-            assert await cluster.broker().store.delete_expired()
+            assert await cluster.broker().store.upkeep.delete_expired()
             async with cluster.admin() as admin:
                 first = await admin.min_offset(Q0)
             assert first > 1

@@ -187,7 +187,7 @@ class TestClockAndTable:
                 at_once = await delivered(cluster)
                 await asyncio.sleep(3.1)
                 assert [b"0", b"-1", b"soon", b"far"] == await delivered(cluster)
-                return cluster.broker().store.queues(SCHEDULE_TOPIC), at_once
+                return cluster.broker().store.queues.ids(SCHEDULE_TOPIC), at_once
 
         assert ([1], [b"0", b"-1", b"soon"]) == simulate(story)
 
@@ -343,7 +343,7 @@ class TestRetention:
                 for _ in range(20):
                     await peer.send("filler", bytes(10_000))
                 await peer.send("orders", b"later", props="DELAY\x0118\x02")
-                await cluster.broker().store.checkpoint()
+                await cluster.broker().store.upkeep.checkpoint()
                 clock.shift_ms = 5_400_000
                 await asyncio.sleep(25)
                 begin = cluster.broker().store.log_min

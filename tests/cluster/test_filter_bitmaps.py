@@ -81,7 +81,7 @@ def test_bits_are_set_once_the_condition_is_on_disk() -> None:
             await announce(peer, "price < 3", group="low")
             await asyncio.sleep(SAVED_SECONDS)
             await send(peer, 1, 20, 3, 40)
-            queue = cluster.broker().store.queue("orders", 0)
+            queue = cluster.broker().store.queues.get("orders", 0)
             assert queue is not None
             assert queue.ext is not None
             mark = Mark(mask_of(Bloom(20, 32).positions("g#orders")), 14, 0, 0)

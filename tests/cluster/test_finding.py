@@ -208,7 +208,7 @@ class TestByTime:
                     await asyncio.sleep(60)
                     await producer.send(Message("orders", b"new"))
                     await asyncio.sleep(60)
-                    await cluster.broker().store.delete_expired()
+                    await cluster.broker().store.upkeep.delete_expired()
                     found = await Finder(admin).by_time("orders", begin, cluster.clock.now_ms())
                     return found.complete, found.why
 

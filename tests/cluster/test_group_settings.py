@@ -170,7 +170,7 @@ class TestEffects:
                 consumer.subscribe("orders")
                 await consumer.wait_assigned(1)
                 await producer.send(Message("orders", b"one"))
-                while not cluster.broker().store.max_offset("%DLQ%g", 0):
+                while not cluster.broker().store.queues.max_offset("%DLQ%g", 0):
                     await asyncio.sleep(0.05)
             assert list(range(limit + 1)) == tries
 

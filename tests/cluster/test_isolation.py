@@ -108,7 +108,7 @@ class TestReviving:
             monkeypatch.undo()
             await asyncio.sleep(5)
             lent = await member.pop(wait=10_000)
-            return bodies(lent), store.max_offset("%RETRY%g_orders", 0)
+            return bodies(lent), store.queues.max_offset("%RETRY%g_orders", 0)
 
         lent, copies = story(work)
 
@@ -195,7 +195,7 @@ class TestRetention:
             assert 0 == (await peer.send("orders", b"later", 0, props)).code
             await fill(peer, cluster)
             store = cluster.broker().store
-            gone = await store.delete_expired()
+            gone = await store.upkeep.delete_expired()
             await asyncio.sleep(700)
             peer = await Peer.to(cluster)
             return gone, [message.body for message in messages(await peer.pull("orders", 0))]
@@ -218,7 +218,7 @@ class TestRetention:
                     props = f"DELAY\x0110\x02big\x01{'x' * size}\x02"
                     code = (await peer.send("orders", b"large", 0, props)).code
             await fill(peer, cluster)
-            gone = await cluster.broker().store.delete_expired()
+            gone = await cluster.broker().store.upkeep.delete_expired()
             await asyncio.sleep(700)
             peer = await Peer.to(cluster)
             return gone, [message.body for message in messages(await peer.pull("orders", 0))]
@@ -240,7 +240,7 @@ async def fill(peer: Peer, cluster: Cluster) -> None:
     for _ in range(30):
         assert 0 == (await peer.send("filler", bytes(10_000))).code
     await asyncio.sleep(1)
-    await cluster.broker().store.checkpoint()
+    await cluster.broker().store.upkeep.checkpoint()
 
 
 class TestSending:

@@ -120,7 +120,7 @@ class TestOneGroup:
                 await messages[1].retry(1)
                 await messages[2].ack()
             store = cluster.broker().store
-            while not store.max_offset("%RETRY%g", 0):
+            while not store.queues.max_offset("%RETRY%g", 0):
                 await asyncio.sleep(0.05)
             found = await look(cluster)
             assert (1, 1, 1) == (found.lag, found.retry, found.dead_count)

@@ -101,7 +101,7 @@ def test_many_acknowledgements_of_one_turn_become_few_records(run: Run) -> None:
 def log_records(cluster: Cluster) -> int:
     store = cluster.broker().store
     name = "rmq_sys_REVIVE_LOG_DefaultCluster"
-    return sum(store.max_offset(name, queue) for queue in range(8))
+    return sum(store.queues.max_offset(name, queue) for queue in range(8))
 
 
 def test_a_waiting_pop_is_woken_by_a_message(run: Run) -> None:
@@ -665,7 +665,7 @@ def test_the_revive_log_is_followed_to_its_end() -> None:
 
         broker = cluster.broker()
         name = "rmq_sys_REVIVE_LOG_DefaultCluster"
-        ends = [broker.store.max_offset(name, queue) for queue in range(8)]
+        ends = [broker.store.queues.max_offset(name, queue) for queue in range(8)]
         progress = [
             broker.registry.offsets.get("CID_RMQ_SYS_REVIVE_GROUP", name, queue) or 0
             for queue in range(8)
@@ -694,7 +694,7 @@ def test_one_long_loan_does_not_keep_the_revive_log_long(
         await asyncio.sleep(30)
         name = "rmq_sys_REVIVE_LOG_DefaultCluster"
         progress = cluster.broker().registry.offsets.get("CID_RMQ_SYS_REVIVE_GROUP", name, 0)
-        end = cluster.broker().store.max_offset(name, 0)
+        end = cluster.broker().store.queues.max_offset(name, 0)
         await asyncio.sleep(1_200)
         assert 1 == len(kept)
         later = Popper(await Peer.to(cluster))

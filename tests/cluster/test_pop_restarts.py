@@ -183,7 +183,7 @@ def test_what_is_being_retried_survives(end: End) -> None:
         popper = await member(cluster, 4)
         await popper.pop(invisible=20_000)
         await asyncio.sleep(21)
-        assert cluster.broker().store.max_offset("%RETRY%g_orders", 0) == 4
+        assert cluster.broker().store.queues.max_offset("%RETRY%g_orders", 0) == 4
         await asyncio.sleep(1.5)  # the revive log's progress has moved
         await cluster.broker().registry.offsets.save()
         await end(cluster)
@@ -358,9 +358,9 @@ async def stored(cluster: Cluster) -> list[bytes]:
     """The messages that the log really has."""
     store, found = cluster.broker().store, []
     for queue in range(2):
-        at = store.min_offset("orders", queue)
-        while at < store.max_offset("orders", queue):
-            outcome = store.pull("orders", queue, at, 1_000, 1 << 22)
+        at = store.queues.min_offset("orders", queue)
+        while at < store.queues.max_offset("orders", queue):
+            outcome = store.reads.pull("orders", queue, at, 1_000, 1 << 22)
             pulled = outcome if isinstance(outcome, ReadResult) else await outcome
             found += [record.body for record in decode_records(pulled.body)]
             at = pulled.next_offset

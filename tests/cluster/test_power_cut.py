@@ -37,7 +37,7 @@ def test_a_new_message_is_never_behind_a_groups_progress(seed: int) -> None:
         left = await progress_saved_and_log_not(MemoryDisk(), seed)
         async with Cluster(memory=True, disk=left) as cluster:
             peer = await Peer.to(cluster)
-            end = cluster.broker().store.max_offset("orders", 0)
+            end = cluster.broker().store.queues.max_offset("orders", 0)
             answer = await peer.call(14, consumerGroup="g", topic="orders", queueId=0)
             progress = int(answer.ext["offset"])
             await peer.send("orders", b"after")
@@ -58,6 +58,6 @@ def test_the_cuts_really_take_something() -> None:
     async def story(seed: int) -> int:
         left = await progress_saved_and_log_not(MemoryDisk(), seed)
         async with Cluster(memory=True, disk=left) as cluster:
-            return cluster.broker().store.max_offset("orders", 0)
+            return cluster.broker().store.queues.max_offset("orders", 0)
 
     assert min(simulate(lambda s=seed: story(s)) for seed in range(20)) < MESSAGES + 1

@@ -304,8 +304,8 @@ class TestRefusals:
                     await asyncio.sleep(1)
                     peer = await Peer.to(cluster)
                     await peer.send("others", bytes(20_000))
-                    await cluster.broker().store.checkpoint()
-                    assert await cluster.broker().store.delete_expired()
+                    await cluster.broker().store.upkeep.checkpoint()
+                    assert await cluster.broker().store.upkeep.delete_expired()
                     with pytest.raises(BrokerRefused, match=r"staged messages .* are gone"):
                         await epoch.publish()
                 before = visible(cluster)
@@ -342,7 +342,7 @@ class TestRefusals:
 
             assert 0 != answer.code
             assert words in str(answer.remark)
-            assert 0 == cluster.broker().store.max_offset(PUBLISH_TOPIC, 0)
+            assert 0 == cluster.broker().store.queues.max_offset(PUBLISH_TOPIC, 0)
 
         run(work)
 

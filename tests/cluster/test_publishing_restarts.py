@@ -112,7 +112,9 @@ class TestPowerCuts:
                 store = cluster.broker().store
 
                 def look() -> None:
-                    if 0 < len(visible(cluster)) < count and store.max_offset(PUBLISH_TOPIC, 0):
+                    if 0 < len(visible(cluster)) < count and store.queues.max_offset(
+                        PUBLISH_TOPIC, 0
+                    ):
                         disk.after_each = None  # an image is large: one is enough
                         images.append(disk.image(rng) if seed % 2 else disk.after_kill())
 
@@ -302,9 +304,11 @@ class TestStopAndStart:
                 peer = await Peer.to(cluster)
                 await peer.send("others", bytes(20_000))
                 store = cluster.broker().store
-                await store.checkpoint()
-                gone = await store.delete_expired()
-                notes = store.max_offset(PUBLISH_TOPIC, 0) - store.min_offset(PUBLISH_TOPIC, 0)
+                await store.upkeep.checkpoint()
+                gone = await store.upkeep.delete_expired()
+                notes = store.queues.max_offset(PUBLISH_TOPIC, 0) - store.queues.min_offset(
+                    PUBLISH_TOPIC, 0
+                )
                 await cluster.kill_broker()
                 await cluster.start_broker()
                 again = await write(cluster, 7, SECOND)
@@ -432,15 +436,15 @@ class TestStopAndStart:
                     for _ in range(6):
                         await peer.send("others", bytes(20_000))
                     await asyncio.sleep(1)
-                    await store.checkpoint()
+                    await store.upkeep.checkpoint()
                     disk.fault = only_notes()
                     publishing = asyncio.ensure_future(epoch.publish())
                     await asyncio.sleep(0.5)
-                    gone.append(await store.delete_expired())
+                    gone.append(await store.upkeep.delete_expired())
                     await asyncio.gather(publishing, return_exceptions=True)
                     disk.fault = None
                     await one.publish(1, epoch.shares)
-                    gone.append(await store.delete_expired())
+                    gone.append(await store.upkeep.delete_expired())
                     return gone, visible(cluster)
 
         gone, seen = simulate(story)
@@ -451,7 +455,7 @@ class TestStopAndStart:
 
 def has_rows(cluster: Cluster, broker: str) -> bool:
     store = cluster.broker(broker).store
-    return any(store.max_offset(TOPIC, queue_id) for queue_id in store.queues(TOPIC))
+    return any(store.queues.max_offset(TOPIC, queue_id) for queue_id in store.queues.ids(TOPIC))
 
 
 def while_copying(cluster: Cluster, fail: Callable[[], OSError | None]) -> Fault:
@@ -461,7 +465,7 @@ def while_copying(cluster: Cluster, fail: Callable[[], OSError | None]) -> Fault
     def fault(operation: str, path: str) -> OSError | None:
         if operation != "pread" or "/commitlog/" not in path:
             return None
-        return fail() if store.max_offset(PUBLISH_TOPIC, 0) == 3 else None
+        return fail() if store.queues.max_offset(PUBLISH_TOPIC, 0) == 3 else None
 
     return fault
 
@@ -489,7 +493,7 @@ def test_stages_are_shared_out(run: Run) -> None:
         await cluster.create_topic(TOPIC, 4)
         await write(cluster, 0, [f"{letter}1" for letter in "abcdefgh"])
         store = cluster.broker().store
-        ends: Sequence[int] = [store.max_offset(STAGE_TOPIC, queue) for queue in range(4)]
+        ends: Sequence[int] = [store.queues.max_offset(STAGE_TOPIC, queue) for queue in range(4)]
 
         assert 8 == sum(ends)
 

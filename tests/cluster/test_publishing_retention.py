@@ -67,8 +67,8 @@ async def expire(cluster: Cluster, broker: str) -> int:
         for _ in range(6):
             await peer.send("others", bytes(20_000))
         await asyncio.sleep(1)
-    await running.store.checkpoint()
-    return await running.store.delete_expired()
+    await running.store.upkeep.checkpoint()
+    return await running.store.upkeep.delete_expired()
 
 
 def small_files(
@@ -142,7 +142,7 @@ def test_a_full_disk_does_not_wait_for_drivers() -> None:
             gone = [await expire(cluster, keeper)]
             store = cluster.broker(keeper).store
             disk.ratio = store.config.disk_force_ratio
-            gone.append(await store.delete_expired())
+            gone.append(await store.upkeep.delete_expired())
             return gone
 
     gone = simulate(story)

@@ -35,7 +35,7 @@ async def everything(cluster: Cluster, topic: str = "orders") -> list[StoredMess
     """All that lies in the topic's first queue now."""
     peer = await Peer.to(cluster)
     found: list[StoredMessage] = []
-    first = cluster.broker().store.min_offset(topic, 0)
+    first = cluster.broker().store.queues.min_offset(topic, 0)
     while more := messages(await peer.pull(topic, first + len(found), count=1000)):
         found += more
     peer.close()
@@ -103,7 +103,7 @@ class TestAsking:
             await peer.send("orders", b"negative", props=wanted(TIMER_DELAY_SEC=-5))
 
             assert [b"past", b"negative"] == bodies(await peer.pull("orders", 0))
-            assert 0 == cluster.broker().store.max_offset(TIMER_TOPIC, 0)
+            assert 0 == cluster.broker().store.queues.max_offset(TIMER_TOPIC, 0)
 
         run(work)
 
@@ -529,10 +529,10 @@ class TestRecall:
             due = cluster.clock.now_ms() + 600_000
             sent = await at(peer, due, b"waits")
             unknown = RecallHandle("orders", "broker-a", due, "nobody").encode()
-            before = cluster.broker().store.max_offset("rmq_sys_wheel_timer", 0)
+            before = cluster.broker().store.queues.max_offset("rmq_sys_wheel_timer", 0)
 
             nothing = await peer.call(370, topic="orders", recallHandle=unknown)
-            after = cluster.broker().store.max_offset("rmq_sys_wheel_timer", 0)
+            after = cluster.broker().store.queues.max_offset("rmq_sys_wheel_timer", 0)
             good = await peer.call(370, topic="orders", recallHandle=sent.ext["recallHandle"])
 
             assert (0, "nobody") == (nothing.code, nothing.ext["msgId"])
@@ -576,7 +576,7 @@ async def fill(cluster: Cluster, files: int) -> None:
     for _ in range(files * 7):
         assert 0 == (await peer.send("filler", bytes(10_000))).code
     peer.close()
-    await cluster.broker().store.checkpoint()
+    await cluster.broker().store.upkeep.checkpoint()
 
 
 class TestRetention:
@@ -641,7 +641,7 @@ class TestRetention:
                 await fill(cluster, 3)
                 clock.shift_ms = 4 * DAY_MS
                 store = cluster.broker().store
-                cleaning = asyncio.ensure_future(store.delete_expired())
+                cleaning = asyncio.ensure_future(store.upkeep.delete_expired())
                 for _ in range(seed * 3):
                     await asyncio.sleep(0)
                 await cluster.kill_broker(power_cut=True)

@@ -22,9 +22,9 @@ from gantrymq.testing.loop import simulate
 def delivered(cluster: Cluster, topic: str = "orders", queue: int = 0) -> list[bytes]:
     """Everything that consumers can see."""
     store, found = cluster.broker().store, []
-    at = store.min_offset(topic, queue)
-    while at < store.max_offset(topic, queue):
-        pulled = store.pull(topic, queue, at, 1000, 1 << 20)
+    at = store.queues.min_offset(topic, queue)
+    while at < store.queues.max_offset(topic, queue):
+        pulled = store.reads.pull(topic, queue, at, 1000, 1 << 20)
         assert isinstance(pulled, ReadResult)
         found += [message.body for message in decode_records(pulled.body)]
         at = pulled.next_offset

@@ -431,7 +431,7 @@ class TestTimes:
                 await asyncio.sleep(30)
                 table = cluster.broker().registry.offsets.table
                 found = {key: dict(value) for key, value in table.items() if "TRANS" in key}
-                return found, cluster.broker().store.max_offset(OP_HALF_TOPIC, 0)
+                return found, cluster.broker().store.queues.max_offset(OP_HALF_TOPIC, 0)
 
         found, ops = simulate(story)
 

@@ -16,6 +16,7 @@ from gantrymq.store.append import Append
 from gantrymq.store.config import StoreConfig
 from gantrymq.store.engine import Store
 from gantrymq.store.log.syncer import InlineSyncer
+from gantrymq.store.shared import StorePorts
 
 HOST = encode_host("127.0.0.1", 10911)
 BORN = encode_host("10.0.0.2", 50000)
@@ -68,19 +69,17 @@ def keep_store(
 
     async def fill() -> None:
         time = clock or StepClock()
-        store = await Store.open(
-            small(directory, **changes), disk=OsDisk(), clock=time, offload=InlineOffload(),
-            syncer=InlineSyncer(), store_host=HOST,
-        )  # fmt: skip
+        ports = StorePorts(OsDisk(), time, InlineOffload(), InlineSyncer())
+        store = await Store.open(small(directory, **changes), ports, store_host=HOST)
         for each in messages:
             store.put(each)
             await asyncio.sleep(0)
         for _ in range(3):  # until the last one is in its queue
             await asyncio.sleep(0)
-        await store.checkpoint()
+        await store.upkeep.checkpoint()
         if expire:
-            await store.delete_expired()
-            await store.checkpoint()
+            await store.upkeep.delete_expired()
+            await store.upkeep.checkpoint()
         if stays_open:
             store._lock.release()
         else:

@@ -265,9 +265,9 @@ class Story:
         for name in self.cluster.running:
             store = self.cluster.broker(name).store
             for group in GROUPS:
-                offset, end = 0, store.max_offset(dead_topic(group), 0)
+                offset, end = 0, store.queues.max_offset(dead_topic(group), 0)
                 while offset < end:
-                    pulled = store.pull(dead_topic(group), 0, offset, 1000, 1 << 24)
+                    pulled = store.reads.pull(dead_topic(group), 0, offset, 1000, 1 << 24)
                     if not isinstance(pulled, ReadResult):
                         pulled = await pulled
                     bodies = [record.body.decode() for record in decode_records(pulled.body)]

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from gantrymq.base import upkeep
 from gantrymq.base.background import Background
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.disk import OsDisk
@@ -37,6 +36,7 @@ from gantrymq.remoting.connection import Connection
 from gantrymq.remoting.server import Server
 from gantrymq.store.engine import Store
 from gantrymq.store.log.syncer import best_syncer
+from gantrymq.store.shared import StorePorts
 
 __all__ = ["Broker", "Ports", "real_ports", "run_broker"]
 
@@ -99,10 +99,7 @@ async def run_broker(
     async with AsyncExitStack() as stack:
         store = await Store.open(
             config.store,
-            disk=ports.disk,
-            clock=ports.clock,
-            offload=ports.offload,
-            syncer=ports.syncer,
+            StorePorts(ports.disk, ports.clock, ports.offload, ports.syncer),
             store_host=host,
             marker=conditions.marker if marked else None,
         )
@@ -146,7 +143,7 @@ async def run_broker(
         background.keep_up(lambda: _announce(announcer, announced))
         stack.push_async_callback(announcer.unregister)
         for seconds, save in parts.feature.saves:
-            background.every(seconds, save, upkeep.pause)
+            background.every(seconds, save, may_be_late=True)
         yield Broker(address, config, store, registry, parts.delays, parts.timers, announced)
 
 
@@ -158,7 +155,7 @@ def _open_registry(config: BrokerConfig, store: Store, ports: Ports) -> Registry
     for name in SYSTEM_GROUPS:
         if registry.groups.get(name) is None:
             registry.groups.put(name, GroupConfig(group_name=name))
-    for said in registry.offsets.clamp(store.max_offset):
+    for said in registry.offsets.clamp(store.queues.max_offset):
         log.warning("progress beyond the recovered end of its queue, pulled back: %s", said)
     return registry
 

@@ -40,7 +40,7 @@ class Figures:
         self._delays, self._timers = delays, timers
 
     async def table(self) -> dict[str, str]:
-        first = await self._store.message_at(self._store.log_min)
+        first = await self._store.reads.message_at(self._store.log_min)
         earliest_ms = decode_record(first).store_ms if first is not None else -1
         figures = {
             "brokerActive": "true",
@@ -134,7 +134,7 @@ class Figures:
         levels = {
             f"scheduleMessageOffset_{level}": f"{self._delays.position(level)},{end}"
             for level in self._delays.levels()
-            if (end := self._store.max_offset(SCHEDULE_TOPIC, level - 1))
+            if (end := self._store.queues.max_offset(SCHEDULE_TOPIC, level - 1))
         }
         return {**levels, **self._timers.figures()}
 

@@ -1,6 +1,6 @@
 """The message store: a commit log, and queues and an index derived from it.
 
-`engine` has `Store`, the face of all of it. `log/` is the commit log, `queues/` and `index/` are
+`engine` has `Store`, the face of all of it; `upkeep` is its periodic work. `log/` is the commit log, `queues/` and `index/` are
 derived from it, `writing/` and `reading/` are the ways in and out, `recovery/` opens a store after
 a crash, `retention` deletes old files, `files/` is for programs that read a store without its
 broker. Topics' settings and groups' offsets are not here but in `broker/tables/`.
@@ -11,6 +11,7 @@ from gantrymq.store.config import StoreConfig
 from gantrymq.store.engine import Store
 from gantrymq.store.errors import LayoutError, StoreError
 from gantrymq.store.log.syncer import HelperSyncer, InlineSyncer, Syncer
+from gantrymq.store.shared import StorePorts
 
 __all__ = [
     "Append",
@@ -24,5 +25,6 @@ __all__ = [
     "Store",
     "StoreConfig",
     "StoreError",
+    "StorePorts",
     "Syncer",
 ]

@@ -6,16 +6,11 @@ from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-from gantrymq.base.clock import WallClock
-from gantrymq.base.disk import Disk
-from gantrymq.base.offload import Offload
 from gantrymq.base.plurals import counted
 from gantrymq.kernel import store_ms_of
 from gantrymq.store.config import StoreConfig
-from gantrymq.store.index.key_index import KeyIndex
-from gantrymq.store.log.commitlog import CommitLog
 from gantrymq.store.queues.consumequeue import EntriesOnDisk
-from gantrymq.store.queues.queue_table import QueueTable
+from gantrymq.store.shared import StoreFiles, StorePorts
 
 log = logging.getLogger(__name__)
 
@@ -68,19 +63,16 @@ class Cleaner:
     def __init__(
         self,
         config: StoreConfig,
-        disk: Disk,
-        clock: WallClock,
-        commit_log: CommitLog,
-        queues: QueueTable,
-        index: KeyIndex | None,
-        offload: Offload,
+        ports: StorePorts,
+        files: StoreFiles,
         checkpointed: Callable[[], int],
     ) -> None:
-        self._config, self._disk, self._clock, self._offload = config, disk, clock, offload
-        self._checkpointed = checkpointed
-        self._log, self._queues, self._index = commit_log, queues, index
+        self._config, self._checkpointed = config, checkpointed
+        self._disk, self._clock, self._offload, _ = ports
+        self._log, self._queues, self._index = files
         self._until_ms: dict[int, int] = {}
-        self.askers: list[MayDelete] = []
+        self.asked_before: list[MayDelete] = []
+        """Called before files are deleted; each may say that they have to stay."""
         self.refusal = ""
         self.judge()
         self._warn_if_tight()
@@ -144,7 +136,7 @@ class Cleaner:
         """
         refusal, self.refusal = self.refusal, ""
         try:
-            for ask in self.askers:
+            for ask in self.asked_before:
                 if not await ask(upto):
                     log.warning("log files below %d stay: somebody still needs them", upto)
                     return False

@@ -111,3 +111,55 @@ def test_a_task_may_close_its_owner() -> None:
         assert not task.cancelled()
 
     simulate(main)
+
+
+def test_an_interval_that_changes_holds_at_once() -> None:
+    """
+    A pause that is woken asks for its interval again; one that is longer then goes on.
+    """
+    times, seconds = [], [100.0]
+
+    async def work() -> None:
+        times.append(asyncio.get_running_loop().time() - begun[0])
+
+    async def main() -> None:
+        background = Background("broker b")
+        begun.append(asyncio.get_running_loop().time())
+        background.every(lambda: seconds[0], work, may_be_late=True)
+        await asyncio.sleep(5)
+        seconds[0] = 20.0
+        background.wake()
+        await asyncio.sleep(20)
+        seconds[0] = 2.0
+        background.wake()
+        await asyncio.sleep(0)
+        await asyncio.sleep(1)
+        await background.close()
+
+    begun: list[float] = []
+    simulate(main)
+
+    assert [20, 25] == pytest.approx(times)
+
+
+def test_finishing_waits_for_the_round_under_way() -> None:
+    """
+    It is not cancelled, and no other round begins.
+    """
+    ended = []
+
+    async def work() -> None:
+        await asyncio.sleep(10)
+        ended.append(True)
+
+    async def main() -> None:
+        background = Background("store s")
+        background.every(1, work)
+        await asyncio.sleep(2)
+        await background.finish()
+        assert [True] == ended
+        await asyncio.sleep(100)
+
+    simulate(main)
+
+    assert [True] == ended

@@ -16,6 +16,7 @@ from gantrymq.store.append import Append, ReadResult, ReadStatus
 from gantrymq.store.config import StoreConfig
 from gantrymq.store.engine import Store
 from gantrymq.store.log.syncer import InlineSyncer, Syncer
+from gantrymq.store.shared import StorePorts
 
 HOST = encode_host("127.0.0.1", 10911)
 BORN = encode_host("10.0.0.2", 50000)
@@ -60,14 +61,8 @@ async def open_store(
     host: bytes = HOST,
 ) -> Store:
     """Open a store with inline parts."""
-    return await Store.open(
-        config or tiny(),
-        disk=disk,
-        clock=clock or ManualClock(),
-        offload=InlineOffload(),
-        syncer=syncer or InlineSyncer(),
-        store_host=host,
-    )
+    ports = StorePorts(disk, clock or ManualClock(), InlineOffload(), syncer or InlineSyncer())
+    return await Store.open(config or tiny(), ports, store_host=host)
 
 
 def message(
@@ -101,7 +96,7 @@ async def put(store: Store, *appends: Append) -> list[Append]:
 async def pull(store: Store, topic: str, queue_id: int, offset: int, **changes: Any) -> ReadResult:
     """Pull, whether the answer is there at once or not."""
     limits = {"max_count": 32, "max_bytes": 1 << 20, "tag_codes": None} | changes
-    answer = store.pull(topic, queue_id, offset, **limits)
+    answer = store.reads.pull(topic, queue_id, offset, **limits)
     return answer if isinstance(answer, ReadResult) else await as_awaitable(answer)
 
 
@@ -113,7 +108,7 @@ async def as_awaitable(answer: Awaitable[ReadResult]) -> ReadResult:
 async def read_queue(store: Store, topic: str, queue_id: int) -> list[StoredMessage]:
     """Everything a queue holds."""
     found: list[StoredMessage] = []
-    offset = store.min_offset(topic, queue_id)
+    offset = store.queues.min_offset(topic, queue_id)
     while True:
         answer = await pull(store, topic, queue_id, offset)
         if answer.status is not ReadStatus.FOUND:

@@ -76,12 +76,12 @@ def test_the_answer_tells_where_the_message_lies() -> None:
         )
         assert (first.queue_offset, second.queue_offset, other.queue_offset) == (0, 1, 0)
         assert second.physical_offset == first.physical_offset + first.size
-        record = await store.message_at(second.physical_offset)
+        record = await store.reads.message_at(second.physical_offset)
         assert record is not None
         assert decode_record(record).queue_offset == 1
         assert second.store_ms == START_MS
         for wrong in (second.physical_offset + 1, store.log_max, 1 << 40, -1):
-            assert await store.message_at(wrong) is None
+            assert await store.reads.message_at(wrong) is None
         await store.close()
 
     run(body)
@@ -131,7 +131,7 @@ def test_what_can_never_be_stored_is_refused_and_leaves_no_hole() -> None:
         assert props.status is PutStatus.PROPERTIES_SIZE_EXCEEDED
         assert "3001" in long.error
         assert [one.queue_offset for one in await read_queue(store, "orders", 0)] == [0, 1]
-        assert store.topics() == ["orders"]
+        assert store.queues.topics() == ["orders"]
         await store.close()
 
     run(body)
@@ -233,7 +233,7 @@ def test_tags_filter_by_hash_and_move_the_reader_on(written: bool) -> None:
         store = await open_store(MemoryDisk())
         await put(store, *[message(tags="ab"[n % 2], body=b"%d" % n) for n in range(6)])
         if written:
-            await store.checkpoint()
+            await store.upkeep.checkpoint()
         answer = await pull(store, "orders", 0, 0, tag_codes=frozenset({java_hash("b")}))
         assert [one.body for one in decode_records(answer.body)] == [b"1", b"3", b"5"]
         assert (answer.next_offset, answer.count) == (6, 3)
@@ -255,16 +255,16 @@ def test_cold_data_is_awaited_and_equals_warm_data(cold: str) -> None:
         disk = MemoryDisk()
         store = await open_store(disk)
         await put(store, *[message(body=b"%d" % n) for n in range(20)])
-        await store.checkpoint()
-        warm = [store.pull("orders", 0, offset, 5, 1 << 20, None) for offset in range(20)]
+        await store.upkeep.checkpoint()
+        warm = [store.reads.pull("orders", 0, offset, 5, 1 << 20, None) for offset in range(20)]
         assert all(isinstance(answer, ReadResult) for answer in warm)
         disk.is_cold = lambda path, at: cold in path
         for offset in range(20):
-            answer = store.pull("orders", 0, offset, 5, 1 << 20, None)
+            answer = store.reads.pull("orders", 0, offset, 5, 1 << 20, None)
             assert not isinstance(answer, ReadResult)
             assert await answer == warm[offset]
-        assert await store.message_at(0) is not None
-        assert await store.earliest_store_ms("orders", 0) == START_MS
+        assert await store.reads.message_at(0) is not None
+        assert await store.reads.earliest_store_ms("orders", 0) == START_MS
         await store.close()
 
     run(body)
@@ -283,7 +283,7 @@ def test_delayed_messages_carry_their_due_time_in_the_queue() -> None:
         )
 
         def code(topic: str, queue_id: int, offset: int) -> int:
-            queue = store.queue(topic, queue_id)
+            queue = store.queues.get(topic, queue_id)
             assert queue is not None
             entry = queue.entry(offset)
             assert entry is not None
@@ -310,9 +310,10 @@ def test_prepared_and_rollback_records_are_in_the_log_but_in_no_queue() -> None:
         )
         assert [one.queue_offset for one in appends] == [0, 0, 1, 0, 2]
         assert [one.queue_offset for one in await read_queue(store, "orders", 0)] == [0, 1, 2]
-        assert await store.message_at(appends[1].physical_offset) is not None
+        assert await store.reads.message_at(appends[1].physical_offset) is not None
         found = [
-            len((await store.query("orders", f"u{n}", 9, 0, FOREVER)).records) for n in range(5)
+            len((await store.reads.query("orders", f"u{n}", 9, 0, FOREVER)).records)
+            for n in range(5)
         ]
         assert found == [1, 1, 1, 0, 1], "only rollback records are not indexed"
         await store.close()
@@ -333,7 +334,7 @@ def test_hosts_may_be_ipv6() -> None:
         first, second = await read_queue(store, "orders", 0)
         assert (first.born_host, first.store_host) == (("2001:db8::5", 77), ("::1", 10911))
         assert second.born_host == ("10.0.0.2", 50000)
-        assert await store.store_ms_at("orders", 0, 0) == START_MS
+        assert await store.reads.store_ms_at("orders", 0, 0) == START_MS
         await store.close()
 
     run(body)
@@ -375,12 +376,12 @@ def test_a_time_is_found_as_a_linear_search_would() -> None:
         for ms in range(START_MS - 2, START_MS + 34):
             lower = next((n for n, one in enumerate(times) if one >= ms), len(times))
             upper = max([n for n, one in enumerate(times) if one <= ms], default=0)
-            assert await store.offset_by_time("orders", 0, ms) == lower
-            assert await store.offset_by_time("orders", 0, ms, "UPPER") == upper
-        assert await store.offset_by_time("unknown", 0, START_MS) == 0
-        assert await store.earliest_store_ms("orders", 0) == times[0]
-        assert await store.earliest_store_ms("unknown", 0) == -1
-        assert await store.store_ms_at("orders", 0, 40) == -1
+            assert await store.reads.offset_by_time("orders", 0, ms) == lower
+            assert await store.reads.offset_by_time("orders", 0, ms, "UPPER") == upper
+        assert await store.reads.offset_by_time("unknown", 0, START_MS) == 0
+        assert await store.reads.earliest_store_ms("orders", 0) == times[0]
+        assert await store.reads.earliest_store_ms("unknown", 0) == -1
+        assert await store.reads.store_ms_at("orders", 0, 40) == -1
         await store.close()
 
     run(body)
@@ -393,8 +394,8 @@ def test_a_long_poll_wakes_when_its_message_is_visible() -> None:
 
     async def body() -> None:
         store = await open_store(MemoryDisk())
-        mark = store.arrivals("orders", 3)
-        assert store.queue("orders", 3) is None
+        mark = store.queues.arrivals("orders", 3)
+        assert store.queues.get("orders", 3) is None
         woken = asyncio.create_task(mark.reach(2))
         await put(store, message(queue_id=3))
         assert not woken.done()
@@ -415,15 +416,15 @@ def test_a_deleted_topic_is_gone_and_begins_again_at_zero() -> None:
         disk = MemoryDisk()
         store = await open_store(disk)
         await put(store, *[message("gone", 1) for _ in range(20)], message("stays", 0))
-        assert (store.topics(), store.queues("gone")) == (["gone", "stays"], [1])
-        await store.checkpoint()
+        assert (store.queues.topics(), store.queues.ids("gone")) == (["gone", "stays"], [1])
+        await store.upkeep.checkpoint()
         store.delete_topic("gone")
         store.delete_topic("never was")
-        assert store.topics() == ["stays"]
+        assert store.queues.topics() == ["stays"]
         assert (await pull(store, "gone", 1, 0)).status is ReadStatus.NO_MATCHED_LOGIC_QUEUE
         (again,) = await put(store, message("gone", 1, b"new"))
         assert again.queue_offset == 0
-        await store._keep_derived()
+        await store.upkeep.write_derived()
         assert disk.list("store/trash") == []
         await store.close()
         store = await open_store(disk)

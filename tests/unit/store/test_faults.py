@@ -73,7 +73,7 @@ def test_a_failed_write_answers_its_own_appends_and_moves_nothing(flush: str) ->
         (after,) = await put(store, message(body=b"after"))
         assert (after.queue_offset, after.physical_offset) == (1, end)
         assert await bodies(store) == [b"before", b"after"]
-        assert store.max_offset("orders", 1) == 0
+        assert store.queues.max_offset("orders", 1) == 0
         await store.close()
 
     run(body)
@@ -158,12 +158,12 @@ def test_a_full_disk_is_an_error_answer_and_space_brings_it_back() -> None:
             (one,) = await put(store, message(body=text, unique=f"u{n}"))
             accepted += [text] if one.status is OK else []
             refused += one.status in (REFUSED, PutStatus.CREATE_FILE_FAILED)
-            await store._keep_derived()
+            await store.upkeep.write_derived()
         assert len(accepted) + refused == 80
         assert refused > 10
         assert await bodies(store) == accepted
         disk.capacity = None
-        await store._keep_derived()
+        await store.upkeep.write_derived()
         assert store.writable is None
         (one,) = await put(store, message(body=b"again"))
         assert one.status is OK
@@ -185,24 +185,24 @@ def test_queues_and_index_that_cannot_be_written_wait_in_memory(part: str, opera
         store = await open_store(disk)
         disk.fault = failing(operation, part, errno.ENOSPC)
         await put(store, *[message(body=b"%d" % n, unique=f"u{n}") for n in range(40)])
-        store._checkpoint_at = float("-inf")
-        await store._keep_derived()
+        store.upkeep.request_checkpoint()
+        await store.upkeep.write_derived()
         hit = store.writable is not None
         if hit:
             assert "cannot be written" in str(store.writable)
             assert (await put(store, message()))[0].status is REFUSED
         assert len(await bodies(store)) == 40
         disk.fault = None
-        await store._keep_derived()
+        await store.upkeep.write_derived()
         assert store.writable is None
         for n in (0, 39):
-            assert len((await store.query("orders", f"u{n}", 9, 0, FOREVER)).records) == 1
+            assert len((await store.reads.query("orders", f"u{n}", 9, 0, FOREVER)).records) == 1
         again = await open_store(disk.after_kill())
         assert len(await bodies(again)) == 40
         await store.close()
         again = await open_store(disk)
         assert len(await bodies(again)) == 40
-        assert len((await again.query("orders", "u7", 9, 0, FOREVER)).records) == 1
+        assert len((await again.reads.query("orders", "u7", 9, 0, FOREVER)).records) == 1
         await again.close()
 
     run(body)
@@ -343,7 +343,7 @@ def test_one_sync_serves_everybody_who_came_while_the_last_one_ran() -> None:
         syncer.asked[1](None)
         assert answered == list(range(50))
         assert len(syncer.asked) == 2
-        store._stop.set()
+        store.upkeep.stop()
 
     run(body)
 
@@ -381,14 +381,14 @@ def test_a_failed_checkpoint_sync_is_never_forgotten() -> None:
         store = await open_store(disk)
         await put(store, message(body=b"a"))
         disk.fault = failing("sync_all", "store")
-        store._checkpoint_at = float("-inf")
-        await store._keep_derived()
+        store.upkeep.request_checkpoint()
+        await store.upkeep.write_derived()
         assert store.writable is not None
         disk.fault = None
-        before = store._checkpointer.last
-        store._checkpoint_at = float("-inf")
-        await store._keep_derived()
-        assert store._checkpointer.last == before
+        before = store.upkeep.checkpointer.last
+        store.upkeep.request_checkpoint()
+        await store.upkeep.write_derived()
+        assert store.upkeep.checkpointer.last == before
         await store.close()
         assert disk.exists("store/abort")
         store = await open_store(disk)

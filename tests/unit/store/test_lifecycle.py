@@ -22,6 +22,7 @@ from gantrymq.base.offload import InlineOffload, ThreadOffload
 from gantrymq.kernel import ENTRY
 from gantrymq.store import HelperSyncer, PutStatus, Store
 from gantrymq.store.errors import LayoutError
+from gantrymq.store.shared import StorePorts
 from gantrymq.testing.disk import MemoryDisk
 
 OK = PutStatus.PUT_OK
@@ -36,14 +37,14 @@ def test_a_store_opened_again_goes_on_where_it_was(place: tuple[Disk, str]) -> N
     async def body() -> None:
         for life in range(4):
             store = await open_store(disk, tiny(directory))
-            assert store.max_offset("orders", 0) == life * 7
+            assert store.queues.max_offset("orders", 0) == life * 7
             assert disk.exists(f"{directory}/abort")
             await put(store, *[message(body=b"x" * 700, unique=f"{life}-{n}") for n in range(7)])
             assert store.flushed.value == store.dispatched.value == store.log_max
             await store.close()
             assert not disk.exists(f"{directory}/abort")
         store = await open_store(disk, tiny(directory))
-        assert len((await store.query("orders", "2-3", 9, 0, FOREVER)).records) == 1
+        assert len((await store.reads.query("orders", "2-3", 9, 0, FOREVER)).records) == 1
         assert len(await read_queue(store, "orders", 0)) == 28
         await store.close()
 
@@ -106,17 +107,14 @@ def test_real_threads_and_a_real_helper_process_serve_a_store(tmp_path: Path) ->
         syncer, offload = HelperSyncer(), ThreadOffload(2)
         store = await Store.open(
             tiny(str(tmp_path)),
-            disk=OsDisk(),
-            clock=ManualClock(),
-            offload=offload,
-            syncer=syncer,
+            StorePorts(OsDisk(), ManualClock(), offload, syncer),
             store_host=HOST,
         )
         for _ in range(10):
             appends = await put(store, *[message(body=b"x" * 500, unique="u") for _ in range(20)])
             assert {one.status for one in appends} == {OK}
         assert len(await read_queue(store, "orders", 0)) == 200
-        assert len((await store.query("orders", "u", 64, 0, FOREVER)).records) == 64
+        assert len((await store.reads.query("orders", "u", 64, 0, FOREVER)).records) == 64
         await store.close()
         syncer.close()
         offload.close()
@@ -132,21 +130,18 @@ def test_ten_thousand_queues_need_few_descriptors(tmp_path: Path) -> None:
     async def body() -> None:
         store = await Store.open(
             tiny(str(tmp_path), segment_bytes=1 << 22, flush="ASYNC_FLUSH", open_files_max=200),
-            disk=OsDisk(),
-            clock=ManualClock(),
-            offload=InlineOffload(),
-            syncer=HelperSyncer(),
+            StorePorts(OsDisk(), ManualClock(), InlineOffload(), HelperSyncer()),
             store_host=HOST,
         )
         await put(store, *[message("many", queue_id) for queue_id in range(10_000)])
-        await store._queues.write_tails()
+        await store.queues.write_tails()
         assert store.usage["queues"] == 10_000
         assert store.usage["open_files"] <= 200
         assert len(os.listdir("/proc/self/fd")) < 600
         for queue_id in range(0, 10_000, 97):
             assert (await pull(store, "many", queue_id, 0)).count == 1
         store._lock.release()  # a kill: closing would sync ten thousand files for nothing
-        store._stop.set()
+        store.upkeep.stop()
 
     run(body)
 

@@ -63,11 +63,11 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def write_derived(self) -> None:
-        self.runner.run(self.store._keep_derived())
+        self.runner.run(self.store.upkeep.write_derived())
 
     @rule()
     def take_a_checkpoint(self) -> None:
-        self.runner.run(self.store.checkpoint())
+        self.runner.run(self.store.upkeep.checkpoint())
 
     @rule()
     def stop_and_start(self) -> None:
@@ -94,7 +94,7 @@ class StoreMachine(RuleBasedStateMachine):
             self._crash(images[skip])
 
     def _crash(self, left: MemoryDisk) -> None:
-        self.store._stop.set()
+        self.store.upkeep.stop()
         self.disk = left
         self.store = self.runner.run(self._open())
 
@@ -104,7 +104,7 @@ class StoreMachine(RuleBasedStateMachine):
         wanted = f"u{data.draw(st.integers(1, self.serial))}"
         topics = {one[0] for one, rows in self.model.items() for _, key in rows if key == wanted}
         for topic in ("orders", "bills"):
-            found = self.runner.run(self.store.query(topic, wanted, 9, 0, FOREVER))
+            found = self.runner.run(self.store.reads.query(topic, wanted, 9, 0, FOREVER))
             assert len(found.records) == (topic in topics)
 
     @invariant()

@@ -91,7 +91,7 @@ async def aged(disk: MemoryDisk, clock: ManualClock) -> Store:
         if day < 3:
             clock.ms += 24 * HOUR
     await put(store, message("rare", 0, b"old topic"))
-    await store.checkpoint()
+    await store.upkeep.checkpoint()
     return store
 
 
@@ -104,8 +104,8 @@ def test_queues_and_index_follow_the_log() -> None:
         disk, clock = MemoryDisk(), ManualClock()
         store = await aged(disk, clock)
         clock.ms += HOUR
-        assert await store.delete_expired() > 0
-        low = store.min_offset("orders", 0)
+        assert await store.upkeep.delete_expired() > 0
+        low = store.queues.min_offset("orders", 0)
         assert store.log_min > 0
         assert 0 < low < 40
         found = await read_queue(store, "orders", 0)
@@ -116,12 +116,12 @@ def test_queues_and_index_follow_the_log() -> None:
         assert (answer.status, answer.next_offset) == (ReadStatus.OFFSET_TOO_SMALL, low)
         first = int(disk.list("store/consumequeue/orders/0")[0])
         assert first <= low * 20 < first + 160
-        assert (await store.query("orders", "0-0", 9, 0, FOREVER)).records == []
-        assert len((await store.query("orders", "3-5", 9, 0, FOREVER)).records) == 1
-        assert await store.message_at(0) is None
+        assert (await store.reads.query("orders", "0-0", 9, 0, FOREVER)).records == []
+        assert len((await store.reads.query("orders", "3-5", 9, 0, FOREVER)).records) == 1
+        assert await store.reads.message_at(0) is None
         await store.close()
         again = await open_store(disk, clock=clock)
-        assert again.min_offset("orders", 0) == low
+        assert again.queues.min_offset("orders", 0) == low
         assert await read_queue(again, "orders", 0) == found
         await again.close()
 
@@ -138,7 +138,7 @@ def test_the_file_being_written_is_never_deleted() -> None:
         store = await aged(disk, clock)
         clock.ms += 1000 * HOUR
         for _ in range(9):
-            await store.delete_expired()
+            await store.upkeep.delete_expired()
         assert len(store._log.bases) == 1
         assert (await put(store, message("rare", 0)))[0].queue_offset == 1
         assert (await read_queue(store, "rare", 0))[0].body == b"old topic"
@@ -155,9 +155,9 @@ def test_ages_are_those_of_records_so_a_copied_store_keeps_them() -> None:
         await (await aged(disk, clock)).close()
         copy = disk.after_kill()
         store = await open_store(copy, clock=clock)
-        assert await store.delete_expired() == 0
+        assert await store.upkeep.delete_expired() == 0
         clock.ms += HOUR
-        assert await store.delete_expired() > 0
+        assert await store.upkeep.delete_expired() > 0
         await store.close()
 
     run(body)
@@ -175,10 +175,10 @@ def test_background_cleaning_acts_at_the_configured_hour() -> None:
         hour = datetime.fromtimestamp(clock.ms / 1000).hour  # noqa: DTZ006 (as the store reads it)
         before = store.log_min
         if hour != 4:
-            await store._clean()
+            await store.upkeep.clean()
             assert store.log_min == before
         clock.ms += ((4 - hour) % 24) * HOUR
-        await store._clean()
+        await store.upkeep.clean()
         assert store.log_min > before
         await store.close()
 
@@ -197,9 +197,9 @@ def test_records_that_recovery_still_needs_are_not_deleted() -> None:
             await put(store, message(body=b"x" * 900))
         clock.ms += 100 * HOUR
         await put(store, *[message(body=b"x" * 900) for _ in range(10)])
-        assert await store.delete_expired() == 0, "no checkpoint vouches for the queues yet"
-        await store.checkpoint()
-        assert await store.delete_expired() > 0
+        assert await store.upkeep.delete_expired() == 0, "no checkpoint vouches for the queues yet"
+        await store.upkeep.checkpoint()
+        assert await store.upkeep.delete_expired() > 0
         await store.close()
 
     run(body)
@@ -215,13 +215,13 @@ def test_a_disk_that_is_too_full_refuses_until_there_is_room() -> None:
         store = await open_store(disk, tiny(judge_by_free_bytes=False))
         await put(store, message())
         disk.capacity = int(disk._used() / 0.95) // PAGE * PAGE + 1
-        await store._clean()
+        await store.upkeep.clean()
         (refused,) = await put(store, message())
         assert refused.status is PutStatus.SERVICE_NOT_AVAILABLE
         assert "full" in refused.error
         assert len(await read_queue(store, "orders", 0)) == 1
         disk.capacity *= 2
-        await store._clean()
+        await store.upkeep.clean()
         assert (await put(store, message()))[0].status is PutStatus.PUT_OK
         await store.close()
 
@@ -236,12 +236,12 @@ def test_a_reader_that_meets_a_deletion_gets_the_right_bytes_or_nothing() -> Non
         store = await aged(disk, clock)
         warm = {one.queue_offset: one for one in await read_queue(store, "orders", 0)}
         disk.is_cold = lambda path, at: True
-        cold = store.pull("orders", 0, 0, 32, 1 << 20, None)
-        late = store.pull("orders", 0, 1, 32, 1 << 20, None)
+        cold = store.reads.pull("orders", 0, 0, 32, 1 << 20, None)
+        late = store.reads.pull("orders", 0, 1, 32, 1 << 20, None)
         reading = asyncio.ensure_future(cold)
         await asyncio.sleep(0)
         clock.ms += HOUR
-        assert await store.delete_expired() > 0
+        assert await store.upkeep.delete_expired() > 0
         for first, answer in ((0, await reading), (1, await late)):
             assert answer.status in (ReadStatus.FOUND, ReadStatus.MESSAGE_WAS_REMOVING)
             for one in decode_records(answer.body):

@@ -234,4 +234,6 @@ class AckHandler:
             raise IllegalMessage(illegal_queue(queue_id, found, connection.address))
 
     def _range(self, topic: str, queue_id: int) -> tuple[int, int]:
-        return self._store.min_offset(topic, queue_id), self._store.max_offset(topic, queue_id)
+        return self._store.queues.min_offset(topic, queue_id), self._store.queues.max_offset(
+            topic, queue_id
+        )

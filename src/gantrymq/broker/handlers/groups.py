@@ -134,9 +134,9 @@ class GroupHandler:
     async def _row(
         self, group: str, topic: str, queue_id: int
     ) -> tuple[dict[str, object], OffsetWrapper]:
-        end = self._store.max_offset(topic, queue_id)
+        end = self._store.queues.max_offset(topic, queue_id)
         read = max(0, self._registry.offsets.get(group, topic, queue_id) or 0)
-        last = await self._store.store_ms_at(topic, queue_id, read - 1) if read else 0
+        last = await self._store.reads.store_ms_at(topic, queue_id, read - 1) if read else 0
         row = OffsetWrapper(
             broker_offset=end,
             consumer_offset=read,

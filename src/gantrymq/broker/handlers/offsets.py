@@ -28,7 +28,7 @@ class OffsetHandler:
         h = c.QUERY_CONSUMER_OFFSET.request.parse(command.ext)
         offset = self._offsets.get(h.consumer_group, h.topic, h.queue_id)
         if offset is None or offset < 0:
-            first = self._store.min_offset(h.topic, h.queue_id)
+            first = self._store.queues.min_offset(h.topic, h.queue_id)
             unknown = self._topics.get(h.topic) is None
             if h.set_zero_if_not_found is False or first > 0 or unknown:
                 raise NothingFound(
@@ -49,13 +49,13 @@ class OffsetHandler:
     def maximum(self, connection: Connection, command: Command) -> None:
         """GET_MAX_OFFSET (30): the offset that the next message of a queue will get."""
         h = c.GET_MAX_OFFSET.request.parse(command.ext)
-        offset = self._store.max_offset(h.topic, h.queue_id)
+        offset = self._store.queues.max_offset(h.topic, h.queue_id)
         connection.reply(command, ext={"offset": str(offset)})
 
     def minimum(self, connection: Connection, command: Command) -> None:
         """GET_MIN_OFFSET (31): the first offset that a queue still has."""
         h = c.GET_MIN_OFFSET.request.parse(command.ext)
-        offset = self._store.min_offset(h.topic, h.queue_id)
+        offset = self._store.queues.min_offset(h.topic, h.queue_id)
         connection.reply(command, ext={"offset": str(offset)})
 
     async def by_time(self, connection: Connection, command: Command) -> Command:
@@ -64,11 +64,11 @@ class OffsetHandler:
         boundary = (h.boundary_type or "LOWER").upper()
         if boundary not in ("LOWER", "UPPER"):
             raise BadRequest(f"boundaryType {h.boundary_type!r} is neither LOWER nor UPPER")
-        offset = await self._store.offset_by_time(h.topic, h.queue_id, h.timestamp, boundary)
+        offset = await self._store.reads.offset_by_time(h.topic, h.queue_id, h.timestamp, boundary)
         return response(command, ext=m.OffsetResponse(offset=offset).to_ext())
 
     async def earliest(self, connection: Connection, command: Command) -> Command:
         """GET_EARLIEST_MSG_STORETIME (32): the store time (ms) of a queue's first message."""
         h = c.GET_EARLIEST_MSG_STORETIME.request.parse(command.ext)
-        at = await self._store.earliest_store_ms(h.topic, h.queue_id)
+        at = await self._store.reads.earliest_store_ms(h.topic, h.queue_id)
         return response(command, ext=m.TimestampResponse(timestamp=at).to_ext())

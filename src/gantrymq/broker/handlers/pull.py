@@ -127,8 +127,8 @@ class PullHandler:
         pull.is_answered = True
         if pull.command.flag & ONEWAY_FLAG:
             return
-        first = self._store.min_offset(pull.topic, pull.queue_id)
-        end = self._store.max_offset(pull.topic, pull.queue_id)
+        first = self._store.queues.min_offset(pull.topic, pull.queue_id)
+        end = self._store.queues.max_offset(pull.topic, pull.queue_id)
         head = pull_answer(
             pull.command.codec,
             ResponseCode.PULL_OFFSET_MOVED,
@@ -195,7 +195,7 @@ class PullHandler:
 
     def _serve(self, pull: HeldPull) -> None:
         try:
-            outcome = self._store.pull(
+            outcome = self._store.reads.pull(
                 pull.topic, pull.queue_id, pull.offset, pull.limit, pull.limit_bytes, *pull.wanted
             )
         except OSError as error:  # must not reach the send that woke this pull
@@ -256,12 +256,12 @@ class PullHandler:
                 return
             pull.timer = loop.call_at(pull.deadline, self._expire, pull)
             self._held[pull] = None
-        marks = self._store.arrivals(pull.topic, pull.queue_id)
+        marks = self._store.queues.arrivals(pull.topic, pull.queue_id)
         pull.parked = marks.park(pull.offset + 1, lambda: self._wake(pull))
 
     def _wake(self, pull: HeldPull) -> None:
         pull.parked = None
-        if pull.wanted.sieve is not None:
+        if pull.wanted.entry_filter is not None:
             # Many pulls may wait at one queue, and each reads: serve one a turn of the loop.
             pull.connection.loop.call_soon(self._serve_woken, pull)
         else:

@@ -18,7 +18,7 @@ class QueryHandler:
     async def view(self, connection: Connection, command: Command) -> Command:
         """VIEW_MESSAGE_BY_ID (33): the record at a log offset."""
         h = c.VIEW_MESSAGE_BY_ID.request.parse(command.ext)
-        record = await self._store.message_at(h.offset)
+        record = await self._store.reads.message_at(h.offset)
         if record is None:
             raise BadRequest(f"can not find message by the offset, {h.offset}")
         return response(command, body=record)
@@ -27,7 +27,7 @@ class QueryHandler:
         """QUERY_MESSAGE (12): records of a topic that have a key, within a time range."""
         h = c.QUERY_MESSAGE.request.parse(command.ext)
         wanted = self._config.default_query_max_num if h.unique_key_query else h.max_num
-        found = await self._store.query(
+        found = await self._store.reads.query(
             h.topic,
             h.key,
             max(1, min(wanted, self._config.max_msgs_num_batch)),

@@ -28,7 +28,7 @@ class RelayHandler:
     async def consume_directly(self, connection: Connection, command: Command) -> Command:
         """CONSUME_MESSAGE_DIRECTLY (309): let one consumer handle one stored message now."""
         h = c.CONSUME_MESSAGE_DIRECTLY.request.parse(command.ext)
-        record = await self._store.message_at(parse_offset_msg_id(h.msg_id or "").offset)
+        record = await self._store.reads.message_at(parse_offset_msg_id(h.msg_id or "").offset)
         if record is None:
             raise BadRequest(f"no message {h.msg_id} on this broker")
         ext = {**command.ext, "brokerName": self._config.broker_name}

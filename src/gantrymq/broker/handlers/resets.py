@@ -95,8 +95,8 @@ class ResetHandler:
         return table
 
     def _checked(self, h: ResetRequest) -> int:
-        first = self._store.min_offset(h.topic, h.queue_id)
-        end = self._store.max_offset(h.topic, h.queue_id)
+        first = self._store.queues.min_offset(h.topic, h.queue_id)
+        end = self._store.queues.max_offset(h.topic, h.queue_id)
         if not first <= h.offset <= end:
             raise BadRequest(f"Target offset {h.offset} not in consume queue range [{first}-{end}]")
         return h.offset
@@ -104,9 +104,9 @@ class ResetHandler:
     async def _place(self, h: ResetRequest, queue_id: int) -> int:
         """The offset of the requested time; without force never ahead of the group's progress."""
         if h.timestamp < 0:
-            place = self._store.max_offset(h.topic, queue_id)
+            place = self._store.queues.max_offset(h.topic, queue_id)
         else:
-            place = await self._store.offset_by_time(h.topic, queue_id, h.timestamp)
+            place = await self._store.reads.offset_by_time(h.topic, queue_id, h.timestamp)
         read = self._registry.offsets.get(h.group, h.topic, queue_id)
         backwards = h.is_force or read is None or read < 0
         return max(0, place if backwards else min(place, read or 0))

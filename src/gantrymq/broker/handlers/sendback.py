@@ -75,7 +75,7 @@ class SendBackHandler:
             raise NotPermitted(f"the broker[{address}] sending message is forbidden")
         if group.retry_queue_nums <= 0:
             return response(command)
-        record = await self._store.message_at(h.offset)
+        record = await self._store.reads.message_at(h.offset)
         if record is None:
             raise BadRequest(f"look message by offset failed, {h.offset}")
         limit = group.retry_max_times

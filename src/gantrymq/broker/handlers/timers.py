@@ -115,7 +115,7 @@ class TimerHandler:
         if not self._config.message_index_enable:
             return True
         now_ms = self._clock.now_ms()
-        query = await self._store.query(TIMER_TOPIC, handle.msg_id, QUERY_MAX, 0, now_ms)
+        query = await self._store.reads.query(TIMER_TOPIC, handle.msg_id, QUERY_MAX, 0, now_ms)
         for record in waiting_records(b"".join(query.records)):
             found = record.properties
             due = due_ms(found, record.head.store_ms, self._config.timer_precision_ms)

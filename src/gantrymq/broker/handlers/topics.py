@@ -165,9 +165,9 @@ class TopicHandler:
         topic = self._policy.topic(h.topic)
         rows = []
         for queue_id in range(max(topic.read_queue_nums, topic.write_queue_nums)):
-            low = max(0, self._store.min_offset(h.topic, queue_id))
-            high = self._store.max_offset(h.topic, queue_id)
-            last = await self._store.store_ms_at(h.topic, queue_id, high - 1) if high else 0
+            low = max(0, self._store.queues.min_offset(h.topic, queue_id))
+            high = self._store.queues.max_offset(h.topic, queue_id)
+            last = await self._store.reads.store_ms_at(h.topic, queue_id, high - 1) if high else 0
             queue = _queue_row(h.topic, self._config.broker_name, queue_id)
             row = TopicOffset(last_update_timestamp=max(0, last), max_offset=high, min_offset=low)
             rows.append((queue, row))

@@ -71,7 +71,7 @@ class TransactionHandler:
         """RESUME_CHECK_HALF_MESSAGE (323): resume check-backs of a message that was given up."""
         h = c.RESUME_CHECK_HALF_MESSAGE.request.parse(command.ext)
         place = parse_offset_msg_id(h.msg_id or "")
-        record = await self._store.message_at(place.offset)
+        record = await self._store.reads.message_at(place.offset)
         if record is None:
             raise BadRequest(f"there is no message at {h.msg_id}")
         message = decode_record(record)

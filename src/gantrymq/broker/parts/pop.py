@@ -79,9 +79,9 @@ async def _open(log: ReviveLog, shared: Shared) -> None:
     """Load the open checkpoints before clients can pop."""
     await log.load()
     # A retry topic is created with its first message; a crash may have kept only the message.
-    for topic in shared.store.topics():
+    for topic in shared.store.queues.topics():
         if topic.startswith(RETRY_PREFIX) and shared.registry.topics.get(topic) is None:
-            shared.policy.ensure_topic(topic, max(shared.store.queues(topic)) + 1)
+            shared.policy.ensure_topic(topic, max(shared.store.queues.ids(topic)) + 1)
 
 
 async def _save(order: OrderTable, clock: WallClock) -> None:
@@ -91,5 +91,5 @@ async def _save(order: OrderTable, clock: WallClock) -> None:
 async def _close(log: ReviveLog, store: Store, order: OrderTable, clock: WallClock) -> None:
     """Make the log durable first, so that all progress may be saved."""
     log.advance()
-    await store.checkpoint()
+    await store.upkeep.checkpoint()
     await _save(order, clock)

@@ -59,7 +59,7 @@ def build_publishing(shared: Shared, redirect: SystemTopicRedirect) -> Publishin
         clock=ports.clock,
         is_disk_full=is_disk_full,
     )
-    store.ask_before_delete(publisher.may_delete)
+    store.upkeep.ask_before_delete(publisher.may_delete)
     handler = PublishHandler(config, store, shared.registry, writers, journal, publisher)
     feature = Feature(
         opening=(lambda: _open(topics, journal, publisher),),

@@ -55,7 +55,7 @@ class ReviveLog:
         self.changed = True
         """Whether `advance` may have something to do."""
         self.on_change: Callable[[], None] = lambda: None
-        known = [queue + 1 for queue in store.queues(topic)]
+        known = [queue + 1 for queue in store.queues.ids(topic)]
         self.open = OpenCheckpoints(max(queues, *known, 1) if known else max(queues, 1))
 
     # writing
@@ -127,7 +127,7 @@ class ReviveLog:
         self.changed = False
         for queue in range(self.open.queues):
             first = self.open.first(queue)
-            end = self._store.max_offset(self.topic, queue)
+            end = self._store.queues.max_offset(self.topic, queue)
             if first is not None and end - first.revive_offset > CARRY_RECORDS:
                 self._carry(first)
             place = end if first is None else first.revive_offset
@@ -155,9 +155,9 @@ class ReviveLog:
         """Read the open checkpoints, from the log's progress on; called before clients can pop."""
         for queue in range(self.open.queues):
             at = self._offsets.get(REVIVE_GROUP, self.topic, queue) or 0
-            at = max(at, self._store.min_offset(self.topic, queue))
-            while at < self._store.max_offset(self.topic, queue):
-                outcome = self._store.pull(self.topic, queue, at, LOAD_RECORDS, LOAD_BYTES)
+            at = max(at, self._store.queues.min_offset(self.topic, queue))
+            while at < self._store.queues.max_offset(self.topic, queue):
+                outcome = self._store.reads.pull(self.topic, queue, at, LOAD_RECORDS, LOAD_BYTES)
                 pulled = outcome if isinstance(outcome, ReadResult) else await outcome
                 if pulled.status is ReadStatus.FOUND:
                     for record in decode_records(pulled.body):

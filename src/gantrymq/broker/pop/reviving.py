@@ -156,7 +156,7 @@ class Reviver:
         found: list[StoredMessage] = []
         at, end = first, first + count
         while at < end:
-            outcome = self._store.pull(
+            outcome = self._store.reads.pull(
                 checkpoint.topic, checkpoint.queue_id, at, end - at, READ_BYTES_MAX
             )
             pulled = outcome if isinstance(outcome, ReadResult) else await outcome

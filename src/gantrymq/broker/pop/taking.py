@@ -160,10 +160,10 @@ class Taking:
         known = offsets.get(group, topic, queue_id)
         if known is not None and known >= 0:
             return known
-        first = self._store.min_offset(topic, queue_id)
+        first = self._store.queues.min_offset(topic, queue_id)
         place = first
         if init_mode != INIT_MIN and first > 0 and not topic.startswith(RETRY_PREFIX):
-            place = max(first, self._store.max_offset(topic, queue_id) - 1)
+            place = max(first, self._store.queues.max_offset(topic, queue_id) - 1)
         if self.queues_of(topic):
             offsets.commit(group, topic, queue_id, place)
         return place
@@ -183,7 +183,7 @@ class Taking:
         store, group = self._store, want.group
         place = group, topic, queue_id
         at = self.position(group, topic, queue_id, want.init_mode)
-        end = store.max_offset(topic, queue_id)
+        end = store.queues.max_offset(topic, queue_id)
         if place in self._busy:
             taken.rest += max(0, end - at)
             taken.passed_by.append(place)
@@ -242,7 +242,7 @@ class Taking:
     def _pull(
         self, want: Wish, place: tuple[str, str, int], at: int, count: int, size: int
     ) -> Generator[Awaitable[ReadResult], ReadResult, ReadResult]:
-        outcome = self._store.pull(place[1], place[2], at, count, size, *want.filter)
+        outcome = self._store.reads.pull(place[1], place[2], at, count, size, *want.filter)
         if isinstance(outcome, ReadResult):
             return outcome
         self._busy[place] = None
@@ -306,13 +306,13 @@ class Taking:
         for topic, queue_id in self.places(want):
             at = self._registry.offsets.get(want.group, topic, queue_id)
             if at is None or at < 0:
-                at = self._store.min_offset(topic, queue_id)
+                at = self._store.queues.min_offset(topic, queue_id)
             if want.ordered:
                 until = self._order.closed_until_ms(want.group, topic, queue_id, at, want.attempt)
                 if until > seen.pop_ms:
                     seen.opens_ms = min(until, seen.opens_ms or until)
                     continue
-            end = self._store.max_offset(topic, queue_id)
+            end = self._store.queues.max_offset(topic, queue_id)
             if end > at:
                 return True, seen
             seen.watch[topic, queue_id] = end + 1
@@ -325,12 +325,12 @@ class Taking:
         for topic, queue_id in self.places(want):
             at = self._registry.offsets.get(want.group, topic, queue_id)
             if at is None or at < 0:
-                at = self._store.min_offset(topic, queue_id)
-            rest += max(0, self._store.max_offset(topic, queue_id) - at)
+                at = self._store.queues.min_offset(topic, queue_id)
+            rest += max(0, self._store.queues.max_offset(topic, queue_id) - at)
             for _ in range(2):
                 if count <= 0 or size <= 0:
                     break
-                outcome = self._store.pull(topic, queue_id, at, count, size)
+                outcome = self._store.reads.pull(topic, queue_id, at, count, size)
                 pulled = outcome if isinstance(outcome, ReadResult) else await outcome
                 if pulled.status in MISPLACED:
                     at = pulled.next_offset

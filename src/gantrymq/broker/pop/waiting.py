@@ -93,7 +93,7 @@ class PollRooms:
 
     def _park(self, key: tuple[str, str], room: _Room, place: tuple[str, int], target: int) -> None:
         # A park stays when its request ends: cancelled parks would pile up in a quiet queue.
-        mark, known = self._store.arrivals(*place), room.parked.get(place)
+        mark, known = self._store.queues.arrivals(*place), room.parked.get(place)
         if known is not None and known[0] is mark:
             return  # else the topic was deleted and created again
 

@@ -36,7 +36,7 @@ _DELAY, _TIMER = DELAY_MARK.encode(), TIMER_MARK.encode()
 async def copies_behind(store: Store, position: int) -> Counter[int]:
     """The number of copies in the log from `position` on, by their first original's offset."""
     found: Counter[int] = Counter()
-    async for data, base, records in store.scan(position):
+    async for data, base, records in store.reads.scan(position):
         for record in records:
             sys_flag = record[5]
             if sys_flag & TRANSACTION_MASK:

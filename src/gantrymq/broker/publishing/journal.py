@@ -94,13 +94,13 @@ class NoteJournal:
         """Load the file, then apply every later note of the log."""
         self._ledger.load(_load(self._disk, self._path))
         low, high = (
-            self._store.min_offset(PUBLISH_TOPIC, 0),
-            self._store.max_offset(PUBLISH_TOPIC, 0),
+            self._store.queues.min_offset(PUBLISH_TOPIC, 0),
+            self._store.queues.max_offset(PUBLISH_TOPIC, 0),
         )
         at = min(max(self._ledger.position, low), high)
         self._ledger.position = self._saved_position = at
-        while at < self._store.max_offset(PUBLISH_TOPIC, QUEUE):
-            outcome = self._store.pull(PUBLISH_TOPIC, QUEUE, at, READ_MESSAGES, READ_BYTES)
+        while at < self._store.queues.max_offset(PUBLISH_TOPIC, QUEUE):
+            outcome = self._store.reads.pull(PUBLISH_TOPIC, QUEUE, at, READ_MESSAGES, READ_BYTES)
             pulled = outcome if isinstance(outcome, ReadResult) else await outcome
             if pulled.status is ReadStatus.FOUND:
                 for message in decode_records(pulled.body):
@@ -119,7 +119,7 @@ class NoteJournal:
         """Whether notes below a log offset are not in the file yet."""
         if self._ledger.position == self._saved_position:
             return False
-        queue = self._store.queue(PUBLISH_TOPIC, QUEUE)
+        queue = self._store.queues.get(PUBLISH_TOPIC, QUEUE)
         entry = queue.entry(self._saved_position) if queue is not None else None
         return entry is None or entry[0] < position
 

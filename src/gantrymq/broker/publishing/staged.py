@@ -78,7 +78,7 @@ async def lowest_place(store: Store, share: Share) -> int:
     """The lowest log offset of a share's messages that are still there."""
     lowest = store.log_max
     for number, stretch in enumerate(share):
-        queue = store.queue(STAGE_TOPIC, stretch.stage_queue)
+        queue = store.queues.get(STAGE_TOPIC, stretch.stage_queue)
         entry = queue.entry(stretch.offset) if queue is not None else None
         if entry is not None:
             lowest = min(lowest, entry[0])
@@ -104,7 +104,7 @@ async def _check_stretch(store: Store, stretch: Stretch) -> int:
     log.
     """
     end = stretch.offset + stretch.count
-    queue = store.queue(STAGE_TOPIC, stretch.stage_queue)
+    queue = store.queues.get(STAGE_TOPIC, stretch.stage_queue)
     if queue is None or stretch.count < 1 or not queue.min_offset <= stretch.offset <= end:
         raise _gone(stretch, "they expired")
     if end > queue.max_offset:
@@ -129,7 +129,7 @@ def _gone(stretch: Stretch, why: str) -> StagedGone:
 async def _read(store: Store, stage_queue: int, offset: int, count: int) -> bytes | None:
     # A copy's topic may have a longer name, and an append must fit into one log file.
     size_max = min(READ_BYTES_MAX, store.config.record_bytes_max // 3)
-    outcome = store.pull(STAGE_TOPIC, stage_queue, offset, count, size_max)
+    outcome = store.reads.pull(STAGE_TOPIC, stage_queue, offset, count, size_max)
     pulled = outcome if isinstance(outcome, ReadResult) else await outcome
     return pulled.body if pulled.status is ReadStatus.FOUND else None
 

@@ -19,9 +19,9 @@ from gantrymq.protocol.subscription import (
 from gantrymq.store.reading.entry_filter import EntryFilter
 
 TAG, SQL = "TAG", "SQL92"
-SIFT_ENTRIES_MAX, SIFT_ENTRIES_MIN = 800, 16
+FILTER_ENTRIES_MAX, FILTER_ENTRIES_MIN = 800, 16
 """How many entries one filtered pull looks at; RocketMQ's 16,000 bytes are 800."""
-SIFT_WEIGHT = 16_000
+FILTER_WEIGHT = 16_000
 """Entries times the size of the condition: about 4 ms."""
 
 NO_CLASSES = (
@@ -31,10 +31,10 @@ NO_CLASSES = (
 
 
 class PullFilter(NamedTuple):
-    """Hashes of tags or an SQL condition; both None lets every message through."""
+    """Hashes of tags, or an SQL condition; if both are None, every message passes."""
 
     codes: frozenset[int] | None = None
-    sieve: EntryFilter | None = None
+    entry_filter: EntryFilter | None = None
 
 
 EVERYTHING = PullFilter()
@@ -50,7 +50,7 @@ class Filters:
     def of_request(self, group: str, topic: str, kind: str | None, expression: str) -> PullFilter:
         """The filter of a request that has its own expression."""
         if kind and kind != TAG:
-            return PullFilter(sieve=self._sieve(group, topic, kind, expression))
+            return PullFilter(entry_filter=self._entry_filter(group, topic, kind, expression))
         tags = parse_tags(expression)
         return PullFilter(frozenset(java_hash(tag) for tag in tags) or None)
 
@@ -62,11 +62,13 @@ class Filters:
         if not kind or kind == TAG:
             return PullFilter(tag_codes(wanted))
         try:
-            sieve = self._sieve(group, wanted.topic, kind, wanted.sub_string)
+            entry_filter = self._entry_filter(group, wanted.topic, kind, wanted.sub_string)
         except BadSubscription as error:
             raise FilterMissing(f"the group's filter for {wanted.topic} is bad: {error}") from None
         mark = self._table.mark(group, wanted.topic, wanted.sub_string)
-        return PullFilter(sieve=sieve if mark is None else sieve._replace(mark=mark))
+        return PullFilter(
+            entry_filter=entry_filter if mark is None else entry_filter._replace(mark=mark)
+        )
 
     def check(self, wanted: Subscription) -> None:
         """Raise if this broker cannot filter by the subscription."""
@@ -87,13 +89,13 @@ class Filters:
             raise BadSubscription(f"there are filters of type {TAG} and {SQL}, not {kind[:64]!r}")
         return condition(expression)
 
-    def _sieve(self, group: str, topic: str, kind: str, expression: str) -> EntryFilter:
+    def _entry_filter(self, group: str, topic: str, kind: str, expression: str) -> EntryFilter:
         made = self._condition(kind, expression)
         matches = made.matches
         if self._config.filter_support_retry and topic.startswith(RETRY_PREFIX):
             matches = self._by_origin(group)
-        entries = SIFT_WEIGHT // made.weight
-        return EntryFilter(matches, max(SIFT_ENTRIES_MIN, min(SIFT_ENTRIES_MAX, entries)))
+        entries = FILTER_WEIGHT // made.weight
+        return EntryFilter(matches, max(FILTER_ENTRIES_MIN, min(FILTER_ENTRIES_MAX, entries)))
 
     def _by_origin(self, group: str) -> Callable[[bytes], bool]:
         """The filter of a retry topic: a message is checked against its original topic's condition.

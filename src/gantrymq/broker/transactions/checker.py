@@ -91,13 +91,16 @@ class Checker:
             log.info("undecided: %s", counted(len(ledger), "transaction"))
 
     def _progress(self, topic: str, queue_id: int) -> int:
-        low, high = self._store.min_offset(topic, queue_id), self._store.max_offset(topic, queue_id)
+        low, high = (
+            self._store.queues.min_offset(topic, queue_id),
+            self._store.queues.max_offset(topic, queue_id),
+        )
         return min(max(self._offsets.get(GROUP, topic, queue_id) or 0, low), high)
 
     async def _messages(self, topic: str, queue_id: int, at: int) -> AsyncIterator[StoredMessage]:
         """Every message of a queue from an offset on."""
-        while at < self._store.max_offset(topic, queue_id):
-            outcome = self._store.pull(topic, queue_id, at, READ_MESSAGES, READ_BYTES)
+        while at < self._store.queues.max_offset(topic, queue_id):
+            outcome = self._store.reads.pull(topic, queue_id, at, READ_MESSAGES, READ_BYTES)
             pulled = outcome if isinstance(outcome, ReadResult) else await outcome
             if pulled.status is ReadStatus.FOUND:
                 for message in decode_records(pulled.body):
@@ -132,8 +135,8 @@ class Checker:
         """Check back for due half messages; note the offset of the first undecided one."""
         store, ledger = self._store, self._ledger
         now = asyncio.get_running_loop().time()
-        half = store.max_offset(HALF_TOPIC, HALF_QUEUE)
-        ledger.decisions_from = op = store.max_offset(OP_HALF_TOPIC, OP_QUEUE)
+        half = store.queues.max_offset(HALF_TOPIC, HALF_QUEUE)
+        ledger.decisions_from = op = store.queues.max_offset(OP_HALF_TOPIC, OP_QUEUE)
         log_end = store.log_max
         ledger.next_due = float("inf")
         due: list[Undecided] = []

@@ -62,7 +62,7 @@ class Committed(Append):
 async def read_content(store: Store, ledger: HalfMessageTable, entry: Undecided) -> bool:
     """Read a message that is not kept in memory from the log; False if it is gone."""
     if entry.body is None:
-        record = await store.message_at(entry.physical)
+        record = await store.reads.message_at(entry.physical)
         if record is None:
             return False
         message = decode_record(record)

@@ -71,7 +71,7 @@ class DelayService:
 
     def levels(self) -> range:
         """All levels of the settings, and higher ones that still have messages."""
-        used = max(self._store.queues(SCHEDULE_TOPIC), default=-1) + 1
+        used = max(self._store.queues.ids(SCHEDULE_TOPIC), default=-1) + 1
         return range(1, max(len(self._levels_ms), used) + 1)
 
     def position(self, level: int) -> int:
@@ -125,8 +125,8 @@ class DelayService:
     def _clamp(self, level: int) -> None:
         """Move progress into the queue: retention or a crash may have moved its ends."""
         at, queue = self.position(level), level - 1
-        low = self._store.min_offset(SCHEDULE_TOPIC, queue)
-        start = min(max(at, low), self._store.max_offset(SCHEDULE_TOPIC, queue))
+        low = self._store.queues.min_offset(SCHEDULE_TOPIC, queue)
+        start = min(max(at, low), self._store.queues.max_offset(SCHEDULE_TOPIC, queue))
         if start != at:
             log.warning("delay level %d stood at %d, goes on at %d", level, at, start)
             self._progress.table[level] = start
@@ -153,7 +153,7 @@ class DelayService:
     async def _run_level(self, level: int) -> None:
         while True:
             try:
-                arrivals = self._store.arrivals(SCHEDULE_TOPIC, level - 1)
+                arrivals = self._store.queues.arrivals(SCHEDULE_TOPIC, level - 1)
                 await arrivals.reach(self.position(level) + 1)
                 await self._deliver_some(level)
             except Exception:  # one bad message must not stop the other levels
@@ -162,7 +162,7 @@ class DelayService:
 
     async def _deliver_some(self, level: int) -> None:
         at = self.position(level)
-        outcome = self._store.pull(SCHEDULE_TOPIC, level - 1, at, BATCH_MAX, BATCH_BYTES_MAX)
+        outcome = self._store.reads.pull(SCHEDULE_TOPIC, level - 1, at, BATCH_MAX, BATCH_BYTES_MAX)
         pulled = outcome if isinstance(outcome, ReadResult) else await outcome
         if pulled.status is not ReadStatus.FOUND:
             if pulled.next_offset > at:
@@ -194,7 +194,7 @@ class DelayService:
         So a wall clock that is set back does not delay them.
         """
         if self.position(level) >= self._seen.get(level, (0, 0.0))[0]:
-            end = self._store.max_offset(SCHEDULE_TOPIC, level - 1)
+            end = self._store.queues.max_offset(SCHEDULE_TOPIC, level - 1)
             self._seen[level] = end, asyncio.get_running_loop().time()
 
     def _count_due(self, records: Sequence[WaitingRecord], level: int) -> int:

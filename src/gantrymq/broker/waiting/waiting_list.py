@@ -105,11 +105,14 @@ class WaitingView:
     # levels
 
     async def _level(self, level: int, look: _Look) -> WaitingRoom:
-        at, end = self._delays.position(level), self._store.max_offset(SCHEDULE_TOPIC, level - 1)
+        at, end = (
+            self._delays.position(level),
+            self._store.queues.max_offset(SCHEDULE_TOPIC, level - 1),
+        )
         count, scanned, name, next_ms = max(0, end - at), 0, f"level {level}", 0
         named: list[WaitingMessage] = []
         while at < end and scanned < SCAN_MAX:
-            outcome = self._store.pull(SCHEDULE_TOPIC, level - 1, at, SCAN_STEP, SCAN_BYTES)
+            outcome = self._store.reads.pull(SCHEDULE_TOPIC, level - 1, at, SCAN_STEP, SCAN_BYTES)
             pulled = outcome if isinstance(outcome, ReadResult) else await outcome
             if pulled.status is not ReadStatus.FOUND:
                 break

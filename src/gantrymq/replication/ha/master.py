@@ -16,7 +16,6 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from typing import Final, cast
 
-from gantrymq.base import upkeep
 from gantrymq.base.background import Background
 from gantrymq.base.network import Listener, Network
 from gantrymq.replication.ha.in_sync import InSyncSlaves, SlaveProgress
@@ -41,6 +40,7 @@ class SlaveConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._is_reading = self._is_blocked = self._is_parked = False
         self._wrote_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
         self.peer = ("", 0)
         self.progress: SlaveProgress | None = None
         """None until the first report has come."""
@@ -56,11 +56,15 @@ class SlaveConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
         peer = transport.get_extra_info("peername")
         self.peer = (str(peer[0]), int(peer[1]))
-        self.heard_at = self._wrote_at = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        self.heard_at = self._wrote_at = loop.time()
+        self._timer = loop.call_later(LOOK_SECONDS, self._look)
         self._master.connected(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        if self._timer is not None:
+            self._timer.cancel()
         self._master.disconnected(self)
 
     @property
@@ -167,8 +171,12 @@ class SlaveConnection(asyncio.Protocol):
         else:
             self._transport.writelines((head, data))
 
-    def look(self, now: float) -> None:
+    def _look(self) -> None:
         """Close a silent connection; send a heartbeat on one that had nothing to send."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        self._timer = loop.call_later(LOOK_SECONDS, self._look)
+        self._master.time_passed()
         if now - self.heard_at > SILENT_SECONDS_MAX:
             self._refuse(f"it was silent for {SILENT_SECONDS_MAX:g} s")
         elif (
@@ -205,7 +213,6 @@ class HaMaster:
     async def start(self, network: Network, host: str, port: int) -> None:
         """Open the HA port."""
         self._listener = await network.listen(host, port, lambda: SlaveConnection(self))
-        self.background.every(LOOK_SECONDS, self._look, upkeep.pause)
 
     async def stop(self) -> None:
         """Close the port and all connections."""
@@ -267,8 +274,6 @@ class HaMaster:
         self._slaves.acknowledge(progress, offset, now)
         self._changed()
 
-    async def _look(self) -> None:
-        now = asyncio.get_running_loop().time()
-        for connection in list(self.connections):
-            connection.look(now)
+    def time_passed(self) -> None:
+        """A slave may be silent for too long by now."""
         self._changed()

@@ -26,16 +26,17 @@ class Flusher:
     """Moves the flushed mark up to the end of the log.
 
     A failed sync is final: the pages may be marked clean without being on disk, so another try
-    would prove nothing. `failed` is called once, and nothing is flushed any more.
+    would prove nothing. `on_failure` is called once, and nothing is flushed any more.
     """
 
-    def __init__(self, log: CommitLog, syncer: Syncer, failed: Callable[[OSError], None]) -> None:
-        self._log, self._syncer, self._failed = log, syncer, failed
+    def __init__(self, log: CommitLog, syncer: Syncer, on_failure: Callable[[], None]) -> None:
+        self._log, self._syncer, self._on_failure = log, syncer, on_failure
         self.flushed = Watermark(log.end)
         self._target: int | None = None
         self._wanted = log.end
         self._settled: list[asyncio.Future[None]] = []
-        self.is_dead = False
+        self.failure = ""
+        """What made the log read-only; empty as long as no sync has failed."""
 
     def request(self, upto: int) -> None:
         """Request that the log be durable up to `upto`; the mark `flushed` says when it is."""
@@ -45,7 +46,7 @@ class Flusher:
             self._begin()
 
     def _begin(self) -> None:
-        if not self.is_dead and self._wanted > self.flushed.value:
+        if not self.failure and self._wanted > self.flushed.value:
             self._start()
 
     def _start(self) -> None:
@@ -58,11 +59,12 @@ class Flusher:
             if not future.done():
                 future.set_result(None)
         self._settled.clear()
-        if self.is_dead or target is None:
+        if self.failure or target is None:
             return
         if error is not None:
-            self.is_dead = True
-            self._failed(error)
+            at = self.flushed.value
+            self.failure = f"the log could not be synced behind offset {at}: {error}"
+            self._on_failure()
             return
         # The next sync starts first, so that it runs while the waiting requests are answered.
         done = max(target, self.flushed.value)
@@ -70,7 +72,15 @@ class Flusher:
             self._start()
         self.flushed.advance(done)
 
-    async def settled(self) -> None:
+    async def reach(self, upto: int) -> None:
+        """Wait until the log is durable up to an offset; OSError if a sync failed."""
+        self.request(upto)
+        while self.flushed.value < upto:
+            if self.failure:
+                raise OSError(self.failure)
+            await self._end_of_sync()
+
+    async def _end_of_sync(self) -> None:
         """Wait until the running sync has ended, with success or not."""
         if self._target is not None:
             future = asyncio.get_running_loop().create_future()

@@ -6,6 +6,7 @@ import re
 
 from gantrymq.base.disk import delete_tree
 from gantrymq.base.errors import GantryError
+from gantrymq.base.watermark import Watermark
 from gantrymq.store.log.segment import OpenFiles
 from gantrymq.store.queues.consumequeue import ENTRY_BYTES, ConsumeQueue
 from gantrymq.store.queues.queueext import QueueExt
@@ -44,6 +45,28 @@ class QueueTable:
         """The queue; None if it never held an entry."""
         queue = self.by_name.get((topic, queue_id))
         return queue if queue is not None and queue.is_known else None
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """The first offset of a queue that can be read; 0 for an unknown queue."""
+        queue = self.get(topic, queue_id)
+        return queue.min_offset if queue is not None else 0
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """Behind the last visible offset of a queue; 0 for an unknown queue."""
+        queue = self.get(topic, queue_id)
+        return queue.max_offset if queue is not None else 0
+
+    def arrivals(self, topic: str, queue_id: int) -> Watermark:
+        """The watermark of a queue's visible end; also before its first message."""
+        return self.at(topic, queue_id).end
+
+    def topics(self) -> list[str]:
+        """Every topic that holds messages, sorted."""
+        return sorted({queue.topic for queue in self.known()})
+
+    def ids(self, topic: str) -> list[int]:
+        """The queue ids of a topic that hold messages, sorted."""
+        return sorted(queue.queue_id for queue in self.known() if queue.topic == topic)
 
     def at(self, topic: str, queue_id: int) -> ConsumeQueue:
         """The queue, created on demand; its files come with its first entries."""
@@ -121,18 +144,18 @@ class QueueTable:
             self.unwritten.pop(queue, None)
         # Units first: entries can be read without them.
         directories = [f"{self._ext_directory}/{topic}", f"{self.directory}/{topic}"]
-        return [self._bury(directory) for directory in directories if self._has(directory)]
+        return [self._put_in_trash(directory) for directory in directories if self._has(directory)]
 
     def _has(self, directory: str) -> bool:
         return self._files.disk.exists(directory)
 
-    def _bury(self, directory: str) -> str:
+    def _put_in_trash(self, directory: str) -> str:
         disk = self._files.disk
         self._files.drop_below(directory)
         # One rename takes all of it away at once, so that no crash leaves half a queue. The next
         # checkpoint makes it durable; should it be undone before, the queue is simply there again.
         disk.make_dirs(self._trash)
         self._trashed += 1
-        grave = f"{self._trash}/{self._trashed}"
-        disk.rename(directory, grave)
-        return grave
+        folder = f"{self._trash}/{self._trashed}"
+        disk.rename(directory, folder)
+        return folder

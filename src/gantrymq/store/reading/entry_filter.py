@@ -16,7 +16,7 @@ from gantrymq.store.queues.consumequeue import ENTRY_BYTES, ConsumeQueue
 from gantrymq.store.queues.queueext import Mark
 
 BATCH_ENTRIES_MIN = 64
-SIFT_BYTES_MAX = 1 << 20
+READ_BYTES_MAX = 1 << 20
 """Records that one pull reads, wanted or not; the first one is read whatever its size."""
 MARKED = frozenset({1})
 """The code of entries that the bits beside the queue did not rule out."""
@@ -33,12 +33,14 @@ class EntryFilter(NamedTuple):
     """Bits beside the queue that may say no without reading the record."""
 
 
-class _Catch:
+class _Found:
     """The records that one pull has found, and how much more it may read."""
 
-    def __init__(self, offset: int, max_count: int, max_bytes: int, sieve: EntryFilter) -> None:
-        self.matches, self.mark, self.next_offset = sieve.matches, sieve.mark, offset
-        self.entries_left, self.bytes_left = sieve.entries_max, SIFT_BYTES_MAX
+    def __init__(
+        self, offset: int, max_count: int, max_bytes: int, entry_filter: EntryFilter
+    ) -> None:
+        self.matches, self.mark, self.next_offset = entry_filter.matches, entry_filter.mark, offset
+        self.entries_left, self.bytes_left = entry_filter.entries_max, READ_BYTES_MAX
         self._max_count, self._max_bytes = max_count, max_bytes
         self.parts: list[bytes | memoryview] = []
         self._size = 0
@@ -100,65 +102,70 @@ def _properties(runs: list[tuple[int, int]], body: bytes) -> dict[int, tuple[int
     return found
 
 
-class Sifter:
+class FilteredReads:
     """Pulls through a condition. Data in memory is answered at once, the rest by a worker."""
 
     def __init__(self, commit_log: CommitLog, offload: Offload) -> None:
         self._log, self._offload = commit_log, offload
 
     def pull(
-        self, queue: ConsumeQueue, offset: int, max_count: int, max_bytes: int, sieve: EntryFilter
+        self,
+        queue: ConsumeQueue,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        entry_filter: EntryFilter,
     ) -> ReadResult | Awaitable[ReadResult]:
         """Read from an offset that the queue has."""
-        catch = _Catch(offset, max_count, max_bytes, sieve)
+        found = _Found(offset, max_count, max_bytes, entry_filter)
         batch = BATCH_ENTRIES_MIN
-        while not catch.done and catch.next_offset < queue.max_offset:
-            count = min(batch, catch.entries_left)
-            entries = queue.tail_from(catch.next_offset, count)
+        while not found.done and found.next_offset < queue.max_offset:
+            count = min(batch, found.entries_left)
+            entries = queue.tail_from(found.next_offset, count)
             if entries is None:
-                place = queue.locate(catch.next_offset, count)
+                place = queue.locate(found.next_offset, count)
                 if place is None:
                     break
                 entries = place[0].pread_warm(place[1], place[2])
                 if entries is None:
-                    return catch.answer(queue) if catch.parts else self._cold(queue, catch, place)
-            chosen = self._choose(queue, entries, catch)
+                    return found.answer(queue) if found.parts else self._cold(queue, found, place)
+            chosen = self._choose(queue, entries, found)
             body = self._log.read_warm(chosen.runs) if chosen.runs else b""
             if body is None:
-                if catch.parts:
-                    return catch.answer(queue)
+                if found.parts:
+                    return found.answer(queue)
                 places = self._log.places(chosen.runs)
-                return self._cold_records(queue, catch, entries, chosen, places)
-            catch.take(entries, chosen, body)
+                return self._cold_records(queue, found, entries, chosen, places)
+            found.take(entries, chosen, body)
             batch *= 2
-        if catch.next_offset == offset:
+        if found.next_offset == offset:
             after = queue.after_file(offset)
             return ReadResult(
                 ReadStatus.OFFSET_FOUND_NULL, after, queue.min_offset, queue.max_offset
             )
-        return catch.answer(queue)
+        return found.answer(queue)
 
-    def _choose(self, queue: ConsumeQueue, entries: bytes, catch: _Catch) -> Selected:
+    def _choose(self, queue: ConsumeQueue, entries: bytes, found: _Found) -> Selected:
         count, wanted = len(entries) // ENTRY_BYTES, None
-        if catch.mark is not None and queue.ext is not None:
-            entries, wanted = queue.ext.marked(entries, catch.mark), MARKED
-        return select_entries(entries, wanted, count, catch.bytes_left, self._log.min)
+        if found.mark is not None and queue.ext is not None:
+            entries, wanted = queue.ext.marked(entries, found.mark), MARKED
+        return select_entries(entries, wanted, count, found.bytes_left, self._log.min)
 
-    async def _cold(self, queue: ConsumeQueue, catch: _Catch, place: Place) -> ReadResult:
+    async def _cold(self, queue: ConsumeQueue, found: _Found, place: Place) -> ReadResult:
         entries = await self._offload.run(place[0].pread, place[1], place[2])
-        chosen = self._choose(queue, entries, catch)
+        chosen = self._choose(queue, entries, found)
         return await self._cold_records(
-            queue, catch, entries, chosen, self._log.places(chosen.runs)
+            queue, found, entries, chosen, self._log.places(chosen.runs)
         )
 
     async def _cold_records(
         self,
         queue: ConsumeQueue,
-        catch: _Catch,
+        found: _Found,
         entries: bytes,
         chosen: Selected,
         places: list[Place],
     ) -> ReadResult:
         """Read one batch from disk and answer what it has; the next pull goes on."""
-        catch.take(entries, chosen, await self._offload.run(read_back, places))
-        return catch.answer(queue)
+        found.take(entries, chosen, await self._offload.run(read_back, places))
+        return found.answer(queue)

@@ -1,7 +1,7 @@
 """Reading: pulls by queue offset, single records, searches by time and by key."""
 
 import struct
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
 
 from gantrymq.base.offload import Offload
 from gantrymq.base.watermark import Watermark
@@ -16,11 +16,12 @@ from gantrymq.kernel import (
 )
 from gantrymq.protocol.record import BLANK_BYTES, RECORD_BYTES_MIN
 from gantrymq.store.append import QueryResult, ReadResult, ReadStatus
-from gantrymq.store.index.key_index import ChainStart, KeyIndex
+from gantrymq.store.index.key_index import ChainStart
 from gantrymq.store.log.commitlog import CommitLog, Place, read_back
+from gantrymq.store.log.scan import Chunk, scan
 from gantrymq.store.queues.consumequeue import ConsumeQueue
-from gantrymq.store.queues.queue_table import QueueTable
-from gantrymq.store.reading.entry_filter import EntryFilter, Sifter
+from gantrymq.store.reading.entry_filter import EntryFilter, FilteredReads
+from gantrymq.store.shared import StoreFiles
 
 SCAN_ENTRIES_MIN = 800
 """How many entries a filtered pull looks at, at least; RocketMQ's 16,000 bytes."""
@@ -32,17 +33,10 @@ HEAD_BYTES = 76
 class Reads:
     """All reads of a store. Data in memory is answered at once, the rest by a worker."""
 
-    def __init__(
-        self,
-        commit_log: CommitLog,
-        queues: QueueTable,
-        index: KeyIndex | None,
-        dispatched: Watermark,
-        offload: Offload,
-    ) -> None:
-        self._log, self._queues, self._index = commit_log, queues, index
+    def __init__(self, files: StoreFiles, dispatched: Watermark, offload: Offload) -> None:
+        self._log, self._queues, self._index = files
         self._dispatched, self._offload = dispatched, offload
-        self._sifter = Sifter(commit_log, offload)
+        self._filtered = FilteredReads(files.log, offload)
 
     # By offset
 
@@ -53,18 +47,22 @@ class Reads:
         offset: int,
         max_count: int,
         max_bytes: int,
-        tag_codes: frozenset[int] | None,
-        sieve: EntryFilter | None = None,
+        tag_codes: frozenset[int] | None = None,
+        entry_filter: EntryFilter | None = None,
     ) -> ReadResult | Awaitable[ReadResult]:
-        """Read from a queue. Returns an awaitable only if the data is not in memory."""
+        """Read raw records from a queue offset on, filtered by tag or by their properties.
+
+        Returns the result at once if the data is in memory; otherwise an awaitable, while a worker
+        reads.
+        """
         queue = self._queues.get(topic, queue_id)
         if queue is None:
             return ReadResult(ReadStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
         off = _out_of_range(queue, offset)
         if off is not None:
             return off
-        if sieve is not None:
-            return self._sifter.pull(queue, offset, max_count, max_bytes, sieve)
+        if entry_filter is not None:
+            return self._filtered.pull(queue, offset, max_count, max_bytes, entry_filter)
         window = max_count if tag_codes is None else max(SCAN_ENTRIES_MIN, max_count)
         entries = queue.tail_from(offset, window)
         if entries is None:
@@ -119,6 +117,18 @@ class Reads:
         walk = walk_records(data, position, size + BLANK_BYTES, False)
         return data if walk.records else None
 
+    def scan(self, position: int) -> AsyncIterator[Chunk]:
+        """Every record from a log offset on, up to the current end; see `log.scan`."""
+        return scan(self._log, self._offload, position, self._log.end)
+
+    async def first_offset_at(self, topic: str, queue_id: int, position: int) -> int:
+        """The first offset of a queue whose record is not below a log offset."""
+        queue = self._queues.get(topic, queue_id)
+        if queue is None:
+            return 0
+        first = await self._offload.run(queue.on_disk().first_at_or_above, position)
+        return queue.first_at_or_above(position, first)
+
     async def _read(self, size: int, position: int) -> bytes:
         found = self._log.locate(position)
         if found is None:
@@ -136,6 +146,11 @@ class Reads:
             return -1
         return await self._store_ms(queue, offset)
 
+    async def earliest_store_ms(self, topic: str, queue_id: int) -> int:
+        """When the first readable message of a queue was stored; -1 if there is none."""
+        first = self._queues.min_offset(topic, queue_id)
+        return await self.store_ms_at(topic, queue_id, first)
+
     async def _store_ms(self, queue: ConsumeQueue, offset: int) -> int:
         entry = await self._entry(queue, offset)
         if entry is None or entry[0] < self._log.min:
@@ -149,7 +164,9 @@ class Reads:
             await self._offload.run(place[0].pread, place[1], place[2])
         return queue.entry(offset)
 
-    async def offset_by_time(self, topic: str, queue_id: int, ms: int, boundary: str) -> int:
+    async def offset_by_time(
+        self, topic: str, queue_id: int, ms: int, boundary: str = "LOWER"
+    ) -> int:
         """The first offset stored at `ms` or later; with UPPER the last at `ms` or earlier.
 
         A time before the first message gives the first offset. A time after the last one gives the

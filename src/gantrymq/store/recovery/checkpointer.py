@@ -2,13 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 
-from gantrymq.base.disk import Disk
-from gantrymq.base.offload import Offload
 from gantrymq.store.config import StoreConfig
-from gantrymq.store.index.key_index import KeyIndex
-from gantrymq.store.queues.queue_table import QueueTable
 from gantrymq.store.recovery import checkpoint
 from gantrymq.store.recovery.checkpoint import Checkpoint
+from gantrymq.store.shared import StoreFiles, StorePorts
 from gantrymq.store.writing.dispatch import Dispatcher
 
 
@@ -18,15 +15,13 @@ class Checkpointer:
     def __init__(
         self,
         config: StoreConfig,
-        disk: Disk,
-        offload: Offload,
-        queues: QueueTable,
-        index: KeyIndex | None,
+        ports: StorePorts,
+        files: StoreFiles,
         dispatcher: Dispatcher,
         last: Checkpoint,
     ) -> None:
-        self._config, self._disk, self._offload = config, disk, offload
-        self._queues, self._index, self._dispatcher = queues, index, dispatcher
+        self._config, self._disk, self._offload = config, ports.disk, ports.offload
+        self._queues, self._index, self._dispatcher = files.queues, files.key_index, dispatcher
         self.last = last
         self._derived_failed = False
 

@@ -20,12 +20,14 @@ from gantrymq.store.index.key_index import KeyIndex
 from gantrymq.store.log.commitlog import CommitLog
 from gantrymq.store.log.fence import Fence
 from gantrymq.store.log.segment import OpenFiles, bases_in, file_name, last_run
+from gantrymq.store.log.syncer import InlineSyncer
 from gantrymq.store.queues.consumequeue import ENTRY_BYTES, ENTRY_TYPE, ConsumeQueue
 from gantrymq.store.queues.queue_table import LEGAL_TOPIC, QueueTable
 from gantrymq.store.recovery import checkpoint
 from gantrymq.store.recovery.checkpoint import Checkpoint
 from gantrymq.store.recovery.checkpointer import Checkpointer
 from gantrymq.store.recovery.recovery import scan
+from gantrymq.store.shared import StoreFiles, StorePorts
 from gantrymq.store.writing.dispatch import Dispatcher
 
 WORK: Final = "rebuilding"
@@ -57,7 +59,8 @@ async def rebuild(
         raise StoreError(f"a broker runs on {root}: stop it first ({error})") from error
     try:
         _check_stopped(disk, root)
-        return await _Rebuild(config, disk, clock, offload).run()
+        ports = StorePorts(disk, clock, offload, InlineSyncer())
+        return await _Rebuild(config, ports).run()
     except OSError as error:
         raise StoreError(
             f"the rebuild of {root} stopped: {error}. Nothing is lost: run it again, or start the "
@@ -76,9 +79,10 @@ def _check_stopped(disk: Disk, root: str) -> None:
 
 
 class _Rebuild:
-    def __init__(self, config: StoreConfig, disk: Disk, clock: WallClock, offload: Offload) -> None:
+    def __init__(self, config: StoreConfig, ports: StorePorts) -> None:
         self._root, self._work = config.directory, f"{config.directory}/{WORK}"
-        self._disk, self._offload = disk, offload
+        self._ports, (disk, clock, self._offload, _) = ports, ports
+        self._disk = disk
         self._last = checkpoint.load(disk, f"{self._root}/checkpoint")
         self._config = _beside(config, self._work)
         self._files = OpenFiles(disk, config.open_files_max)
@@ -115,10 +119,8 @@ class _Rebuild:
         self._index.build()
         checkpointer = Checkpointer(
             self._config,
-            disk,
-            self._offload,
-            self._queues,
-            self._index,
+            self._ports,
+            StoreFiles(self._log, self._queues, self._index),
             dispatcher,
             self._last or Checkpoint(),
         )

@@ -25,7 +25,6 @@ import logging
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk, parent_of
 from gantrymq.base.offload import Offload
 from gantrymq.kernel import (
@@ -46,6 +45,7 @@ from gantrymq.store.queues.queue_table import QueueTable
 from gantrymq.store.recovery import checkpoint
 from gantrymq.store.recovery.checkpoint import Checkpoint
 from gantrymq.store.recovery.checkpointer import Checkpointer
+from gantrymq.store.shared import StoreFiles, StorePorts
 from gantrymq.store.writing.dispatch import Dispatcher, Marker
 
 log = logging.getLogger(__name__)
@@ -57,10 +57,8 @@ CHUNK = 1 << 20
 class RecoveredStore:
     """A recovered store, ready to serve."""
 
-    files: OpenFiles
-    log: CommitLog
-    queues: QueueTable
-    index: KeyIndex | None
+    open_files: OpenFiles
+    files: StoreFiles
     dispatcher: Dispatcher
     checkpointer: Checkpointer
 
@@ -144,15 +142,10 @@ def _feed(dispatcher: Dispatcher, records: list[Walked], end: int) -> None:
 
 
 async def recover(
-    config: StoreConfig,
-    *,
-    disk: Disk,
-    clock: WallClock,
-    offload: Offload,
-    marker: Marker | None = None,
+    config: StoreConfig, ports: StorePorts, marker: Marker | None = None
 ) -> RecoveredStore:
     """Open and repair the store below `config.directory`; the caller holds its lock."""
-    root = config.directory
+    root, (disk, clock, offload, _) = config.directory, ports
     last = checkpoint.load(disk, f"{root}/checkpoint")
     if last is not None and last.sizes is not None and last.sizes != config.sizes:
         raise LayoutError(
@@ -161,15 +154,15 @@ async def recover(
         )
     fence = Fence(disk, root)
     clean = not disk.exists(f"{root}/abort") and fence.flushed is None
-    files = OpenFiles(disk, config.open_files_max)
-    log_ = CommitLog(files, config.commit_log_directory, config.segment_bytes)
+    open_files = OpenFiles(disk, config.open_files_max)
+    log_ = CommitLog(open_files, config.commit_log_directory, config.segment_bytes)
     ours = last is not None and last.sizes is not None
     await offload.run(lambda: log_.load(made_by_us=ours))
     missing = is_derived_missing(config, disk, last)
     plan = plan_recovery(log_, last, clean=clean, derived_missing=missing)
     _mark_open(config, disk)
 
-    queues = QueueTable(files, root, config.queue_file_entries, config.ext_file_bytes)
+    queues = QueueTable(open_files, root, config.queue_file_entries, config.ext_file_bytes)
     index = None
     if config.index_enabled:
         index = KeyIndex(disk, clock, f"{root}/index", config.index_slots, config.index_entries)
@@ -177,42 +170,42 @@ async def recover(
     dispatcher = Dispatcher(queues, index, config.delay_levels_ms, start)
     dispatcher.marker = marker
     dispatcher.last_store_ms = last.last_store_ms if last is not None else 0
-    parts = RecoveredStore(
-        files,
-        log_,
-        queues,
-        index,
-        dispatcher,
-        Checkpointer(config, disk, offload, queues, index, dispatcher, last or Checkpoint()),
-    )
-    await _bring_in_line(parts, plan, config, fence, offload)
-    return parts
+    files = StoreFiles(log_, queues, index)
+    checkpointer = Checkpointer(config, ports, files, dispatcher, last or Checkpoint())
+    recovered = RecoveredStore(open_files, files, dispatcher, checkpointer)
+    await _bring_in_line(recovered, plan, config, fence, offload)
+    return recovered
 
 
 async def _bring_in_line(
-    parts: RecoveredStore, plan: RecoveryPlan, config: StoreConfig, fence: Fence, offload: Offload
+    recovered: RecoveredStore,
+    plan: RecoveryPlan,
+    config: StoreConfig,
+    fence: Fence,
+    offload: Offload,
 ) -> None:
-    log_, dispatcher, check = parts.log, parts.dispatcher, config.check_crc_on_recover
+    (log_, queues, index), dispatcher = recovered.files, recovered.dispatcher
+    check = config.check_crc_on_recover
     if plan.derived_below is not None:
-        await offload.run(_load_derived, parts, plan, plan.derived_below)
+        await offload.run(_load_derived, recovered, plan, plan.derived_below)
         end = await scan(log_, plan.scan_from, dispatcher, check=check, offload=offload)
     else:
         end = await scan(log_, plan.scan_from, None, check=check, offload=offload)
-        await offload.run(_load_derived, parts, plan, end)
-        start = max([log_.min, *(queue.last_position() for queue in parts.queues.known())])
+        await offload.run(_load_derived, recovered, plan, end)
+        start = max([log_.min, *(queue.last_position() for queue in queues.known())])
         dispatcher.dispatched.advance(start)
         await scan(log_, start, dispatcher, check=False, offload=offload)
     found_more = end > plan.scan_from or not plan.clean
     await offload.run(_settle_log, log_, plan.scan_from, end, fence)
     if dispatcher.dispatched.value < end:
         dispatcher.dispatched.advance(end)
-    await parts.queues.write_tails()
-    await offload.run(parts.queues.trim, log_.min)
-    if parts.index is not None:
-        parts.index.build()
-        parts.index.trim(log_.min)
-    if found_more or parts.checkpointer.last.sizes is None:
-        await parts.checkpointer.take(_already_flushed, final=False)
+    await queues.write_tails()
+    await offload.run(queues.trim, log_.min)
+    if index is not None:
+        index.build()
+        index.trim(log_.min)
+    if found_more or recovered.checkpointer.last.sizes is None:
+        await recovered.checkpointer.take(_already_flushed, final=False)
     fence.lift()
 
 
@@ -227,12 +220,13 @@ def _mark_open(config: StoreConfig, disk: Disk) -> None:
     disk.sync_dir(root)
 
 
-def _load_derived(parts: RecoveredStore, plan: RecoveryPlan, below: int) -> None:
+def _load_derived(recovered: RecoveredStore, plan: RecoveryPlan, below: int) -> None:
     """Load queues and index, keeping the entries of records below `below`."""
-    parts.queues.load(below, clean=plan.clean)
-    if parts.index is not None:
-        parts.index.load(below, plan.index_position, clean=plan.clean)
-        parts.dispatcher.index_from = parts.index.end_offset
+    _, queues, index = recovered.files
+    queues.load(below, clean=plan.clean)
+    if index is not None:
+        index.load(below, plan.index_position, clean=plan.clean)
+        recovered.dispatcher.index_from = index.end_offset
 
 
 def _settle_log(log_: CommitLog, start: int, end: int, fence: Fence) -> None:

@@ -29,8 +29,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
-from gantrymq.base.clock import WallClock
-from gantrymq.base.offload import Offload
+from gantrymq.base.background import Background
 from gantrymq.base.plurals import counted
 from gantrymq.base.watermark import Watermark
 from gantrymq.kernel import RecordItem, encode_records, walk_records
@@ -45,9 +44,9 @@ from gantrymq.protocol.record import (
 )
 from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.config import StoreConfig
-from gantrymq.store.log.commitlog import CommitLog
 from gantrymq.store.log.flush import Flusher
-from gantrymq.store.queues.queue_table import QueueTable, TopicNameError
+from gantrymq.store.queues.queue_table import TopicNameError
+from gantrymq.store.shared import StoreFiles, StorePorts
 from gantrymq.store.writing.copies import Copies
 from gantrymq.store.writing.dispatch import Dispatcher
 from gantrymq.store.writing.write_counts import WriteCounts
@@ -86,25 +85,23 @@ class Writer:
     def __init__(
         self,
         config: StoreConfig,
-        commit_log: CommitLog,
-        queues: QueueTable,
+        ports: StorePorts,
+        files: StoreFiles,
         dispatcher: Dispatcher,
         flusher: Flusher,
         *,
-        clock: WallClock,
-        offload: Offload,
         store_host: bytes,
         refusal: Callable[[], str | None],
     ) -> None:
-        self._config, self._log, self._queues = config, commit_log, queues
+        self._config, self._log, self._queues = config, files.log, files.queues
         self._dispatcher, self._flusher = dispatcher, flusher
-        self._clock, self._offload = clock, offload
+        self._clock, self._offload = ports.clock, ports.offload
         self._store_host, self._refusal = store_host, refusal
         bits = STORE_V6 if len(store_host) == 20 else 0
         self._fixed_bytes = record_size(0, 0, 0, bits), record_size(0, 0, 0, bits | BORN_V6)
         """Of a version 1 record without its variable parts, by whether its sender has IPv6."""
         self._copies: Copies | None = None
-        self.copyable = Watermark(commit_log.end)
+        self.copyable = Watermark(files.log.end)
         """Up to where copies may be made of the log: written, and with SYNC_FLUSH flushed."""
         self._undispatched = 0
         """Writes that readers may not see yet, because they are not durable or not copied."""
@@ -118,6 +115,7 @@ class Writer:
         self._arrivals: list[float] = []
         """Since when each staged append waits; kept only while they are held."""
         self._stall, self._shed_until = "", 0.0
+        self._background = Background("the writer of the log")
         self._making: asyncio.Task[None] | None = None
         self._waiting: dict[AppendBatch, None] = {}
         self._loop = asyncio.get_running_loop()
@@ -393,7 +391,7 @@ class Writer:
     def make_spare(self) -> None:
         """Start making the next file before it is needed."""
         if self._making is None and self._log.spare is None:
-            self._making = self._loop.create_task(self._make())
+            self._making = self._background.spawn(self._make())
 
     async def _make(self) -> None:
         failure: OSError | None = None

@@ -31,7 +31,7 @@ def in_cluster(story: Story, **options: Any) -> Any:
 
 
 def stored(cluster: Cluster, topic: str = "orders") -> int:
-    return cluster.broker().store.max_offset(topic, 0)
+    return cluster.broker().store.queues.max_offset(topic, 0)
 
 
 class TestBlock:

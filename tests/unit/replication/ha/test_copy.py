@@ -19,6 +19,7 @@ from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.config import StoreConfig
 from gantrymq.store.engine import Store
 from gantrymq.store.log.syncer import InlineSyncer
+from gantrymq.store.shared import StorePorts
 from gantrymq.testing.clock import LoopClock
 from gantrymq.testing.disk import MemoryDisk
 from gantrymq.testing.loop import VirtualLoop
@@ -52,10 +53,12 @@ class Pair:
         )
         return await Store.open(
             msgspec.structs.replace(config, **{**self.settings, **changes}),
-            disk=self.disks[role],
-            clock=LoopClock(asyncio.get_running_loop()),  # type: ignore[arg-type]
-            offload=InlineOffload(),
-            syncer=InlineSyncer(),
+            StorePorts(
+                self.disks[role],
+                LoopClock(asyncio.get_running_loop()),  # type: ignore[arg-type]
+                InlineOffload(),
+                InlineSyncer(),
+            ),
             store_host=encode_host(HOST, 10_911),
         )
 
@@ -156,7 +159,7 @@ def test_the_slaves_log_is_the_masters_byte_for_byte(pair: Callable[..., None]) 
         assert len([name for name in master if any(master[name])]) > 5
         written = {name: data for name, data in master.items() if any(data)}
         assert written == {name: data for name, data in slave.items() if any(data)}
-        assert both.slave.max_offset("orders", 0) == 200
+        assert both.slave.queues.max_offset("orders", 0) == 200
 
     pair(work)
 
@@ -181,7 +184,7 @@ def test_without_a_slave_the_answer_says_so(pair: Callable[..., None]) -> None:
     async def work(both: Pair) -> None:
         (sent,) = await both.put()
         assert sent.status is PutStatus.SLAVE_NOT_AVAILABLE
-        assert both.master.max_offset("orders", 0) == 1
+        assert both.master.queues.max_offset("orders", 0) == 1
 
     pair(work)
 
@@ -199,9 +202,9 @@ def test_a_slave_that_stops_acknowledging_costs_a_timeout(pair: Callable[..., No
         (sent,) = await both.put()
         assert sent.status is PutStatus.FLUSH_SLAVE_TIMEOUT
         assert asyncio.get_running_loop().time() - began == pytest.approx(3.0, abs=0.1)
-        assert both.master.max_offset("orders", 0) == 2
+        assert both.master.queues.max_offset("orders", 0) == 2
         await asyncio.sleep(14)
-        assert both.master.max_offset("orders", 0) == 3
+        assert both.master.queues.max_offset("orders", 0) == 3
         (later,) = await both.put()
         assert later.status is PutStatus.SLAVE_NOT_AVAILABLE
         both.network.join(HOST, HOST)
@@ -271,7 +274,9 @@ def test_a_slave_goes_on_where_it_stopped(pair: Callable[..., None]) -> None:
                 await both.stop_master()
                 await both.start_master()
         await both.same()
-        assert both.slave.max_offset("orders", 0) == both.master.max_offset("orders", 0)
+        assert both.slave.queues.max_offset("orders", 0) == both.master.queues.max_offset(
+            "orders", 0
+        )
 
     pair(work, sync=False)
 
@@ -288,7 +293,7 @@ def test_a_killed_slave_cuts_its_last_record_and_goes_on(pair: Callable[..., Non
         await both.start_slave()
         await both.put(20, size=500)
         await both.same()
-        assert both.slave.max_offset("orders", 0) == 40
+        assert both.slave.queues.max_offset("orders", 0) == 40
 
     pair(work)
 
@@ -303,8 +308,8 @@ def test_an_empty_slave_begins_with_the_last_file(pair: Callable[..., None]) -> 
         assert both.slave.log_min == both.master.log_bytes.last_file > 0
         await both.put(100, size=500)
         await both.same()
-        assert both.slave.max_offset("orders", 0) == 200
-        assert 0 < both.slave.min_offset("orders", 0) < 100
+        assert both.slave.queues.max_offset("orders", 0) == 200
+        assert 0 < both.slave.queues.min_offset("orders", 0) < 100
 
     pair(work, sync=False)
 
@@ -317,8 +322,8 @@ def test_an_empty_slave_can_ask_for_the_whole_log(pair: Callable[..., None]) -> 
         both.wants_all = True
         await both.start_slave()
         await both.same()
-        assert both.slave.min_offset("orders", 0) == 0
-        assert both.slave.max_offset("orders", 0) == 100
+        assert both.slave.queues.min_offset("orders", 0) == 0
+        assert both.slave.queues.max_offset("orders", 0) == 100
 
     pair(work, sync=False)
 
@@ -354,7 +359,7 @@ def test_a_slave_with_other_file_sizes_is_refused(
         await both.put(30, size=500)
         await both.start_slave(segment_bytes=4096 * 5)
         await asyncio.sleep(20)
-        assert both.slave.max_offset("orders", 0) == 0
+        assert both.slave.queues.max_offset("orders", 0) == 0
         assert "mappedFileSizeCommitLog" in caplog.text
 
     pair(work, sync=False)
@@ -485,7 +490,9 @@ def test_a_full_disk_of_the_slave_stops_the_copy(
         await both.same()
         await both.put(2)
         await both.same()
-        assert both.slave.max_offset("orders", 0) == both.master.max_offset("orders", 0)
+        assert both.slave.queues.max_offset("orders", 0) == both.master.queues.max_offset(
+            "orders", 0
+        )
 
     pair(work)
 

@@ -38,7 +38,7 @@ def test_every_key_of_a_message_finds_it_and_no_other() -> None:
             "": [],
             "Aa red": [],
         }.items():
-            found = await store.query("orders", key, 32, 0, FOREVER)
+            found = await store.reads.query("orders", key, 32, 0, FOREVER)
             assert bodies(found.records) == expected, key
         assert found.last_update_ms == START_MS
         await store.close()
@@ -56,10 +56,10 @@ def test_the_newest_messages_are_found_first_and_returned_in_log_order() -> None
         store = await open_store(MemoryDisk())
         for n in range(100):
             await put(store, message(body=b"%d" % n, keys="same"))
-        found = await store.query("orders", "same", 5, 0, FOREVER)
+        found = await store.reads.query("orders", "same", 5, 0, FOREVER)
         assert bodies(found.records) == [b"95", b"96", b"97", b"98", b"99"]
-        assert len(store._index.sealed) >= 2, "several files were searched"
-        everything = await store.query("orders", "same", 1000, 0, FOREVER)
+        assert len(store.reads._index.sealed) >= 2, "several files were searched"
+        everything = await store.reads.query("orders", "same", 1000, 0, FOREVER)
         assert len(everything.records) == 100
         await store.close()
 
@@ -78,9 +78,9 @@ def test_a_window_is_exact_to_the_millisecond_at_every_file_boundary() -> None:
             times.append(clock.ms)
             await put(store, message(body=b"%d" % n, keys="k"))
         for n in range(80):
-            found = await store.query("orders", "k", 99, times[n], times[n])
+            found = await store.reads.query("orders", "k", 99, times[n], times[n])
             assert bodies(found.records) == [b"%d" % n]
-            found = await store.query("orders", "k", 99, times[n] + 1, times[-1])
+            found = await store.reads.query("orders", "k", 99, times[n] + 1, times[-1])
             assert len(found.records) == 79 - n
         await store.close()
 
@@ -97,7 +97,9 @@ def test_a_message_with_more_keys_than_a_file_has_room_for_is_found_by_all() -> 
         keys = [f"k{n}" for n in range(70)]
         await put(store, message(body=b"many", keys=" ".join(keys)))
         for key in keys:
-            assert bodies((await store.query("orders", key, 9, 0, FOREVER)).records) == [b"many"]
+            assert bodies((await store.reads.query("orders", key, 9, 0, FOREVER)).records) == [
+                b"many"
+            ]
         await store.close()
 
     run(body)
@@ -147,7 +149,8 @@ def test_the_index_can_be_switched_off_and_on_again() -> None:
             store = await open_store(disk, tiny(index_enabled=enabled))
             await put(store, message(unique=f"u{life}"))
             found = [
-                len((await store.query("orders", f"u{n}", 9, 0, FOREVER)).records) for n in range(3)
+                len((await store.reads.query("orders", f"u{n}", 9, 0, FOREVER)).records)
+                for n in range(3)
             ]
             assert found == [[1, 0, 0], [0, 0, 0], [1, 0, 1]][life]
             await store.close()

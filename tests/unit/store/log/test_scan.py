@@ -24,12 +24,12 @@ def test_every_record_is_found_over_the_ends_of_files(
         for first in (0, 13, 59):
             found = [
                 record[3]
-                async for data, base, records in store.scan(places[first])
+                async for data, base, records in store.reads.scan(places[first])
                 for record in records
                 if base <= record[3] and record[3] + record[4] <= base + len(data)
             ]
             assert places[first:] == found
-        assert [] == [each async for each in store.scan(store.log_max)]
+        assert [] == [each async for each in store.reads.scan(store.log_max)]
         await store.close()
 
     run(body)
@@ -45,9 +45,9 @@ def test_what_retention_took_is_left_out() -> None:
             await put(store, message("orders", 0, b"%d" % number * 40))
         clock.ms += 2 * 3_600_000
         await put(store, message("orders", 0, b"last"))
-        await store.checkpoint()
-        assert await store.delete_expired()
-        async for _, base, _ in store.scan(0):
+        await store.upkeep.checkpoint()
+        assert await store.upkeep.delete_expired()
+        async for _, base, _ in store.reads.scan(0):
             assert base >= store.log_min
         await store.close()
 

@@ -17,6 +17,7 @@ from gantrymq.store.log.segment import OpenFiles
 from gantrymq.store.log.syncer import InlineSyncer
 from gantrymq.store.queues.queueext import ADDRESS_ZERO, Mark, QueueExt
 from gantrymq.store.reading.entry_filter import EntryFilter
+from gantrymq.store.shared import StorePorts
 from gantrymq.testing.disk import MemoryDisk
 
 CONFIG = tiny(ext_file_bytes=512)
@@ -33,10 +34,8 @@ def marker(topic: bytes, properties: bytes) -> bytes | None:
 
 
 async def open_marked(disk: MemoryDisk, clock: ManualClock | None = None) -> Store:
-    return await Store.open(
-        CONFIG, disk=disk, clock=clock or ManualClock(), offload=InlineOffload(),
-        syncer=InlineSyncer(), store_host=HOST, marker=marker,
-    )  # fmt: skip
+    ports = StorePorts(disk, clock or ManualClock(), InlineOffload(), InlineSyncer())
+    return await Store.open(CONFIG, ports, store_host=HOST, marker=marker)
 
 
 def priced(number: int, price: str | None, **changes: Any) -> Append:
@@ -54,7 +53,7 @@ async def sift(store: Store, asked: list[bytes], mark: Mark | None = SMALL_BITS)
         asked.append(raw)
         return small(raw)
 
-    return await pull(store, "orders", 0, 0, sieve=EntryFilter(matches, 800, mark))
+    return await pull(store, "orders", 0, 0, entry_filter=EntryFilter(matches, 800, mark))
 
 
 def bodies(pulled: ReadResult) -> list[bytes]:
@@ -63,7 +62,7 @@ def bodies(pulled: ReadResult) -> list[bytes]:
 
 def check(store: Store) -> int:
     """Every unit that an entry leads to tells of that entry's message; returns how many do."""
-    queue = store.queue("orders", 0)
+    queue = store.queues.get("orders", 0)
     if queue is None or queue.ext is None:
         return 0
     offsets = range(queue.min_offset, queue.max_offset)
@@ -174,7 +173,7 @@ def test_without_its_units_a_queue_still_gives_every_message() -> None:
         for path in [path for path in disk._names.files if path.startswith(EXT)]:
             disk.delete(path)
         store = await open_marked(disk)
-        queue = store.queue("orders", 0)
+        queue = store.queues.get("orders", 0)
         assert queue is not None
         by_tag = await pull(store, "orders", 0, 0, tag_codes=frozenset({java_hash("tag1")}))
         asked: list[bytes] = []
@@ -246,11 +245,11 @@ def test_a_crash_never_leaves_a_unit_that_tells_of_another_message(seed: int) ->
                 stored += 1
                 clock.ms += 1
                 if rng.random() < 0.2:
-                    await store._queues.write_tails()
+                    await store.queues.write_tails()
                 if rng.random() < 0.1:
-                    await store.checkpoint()
+                    await store.upkeep.checkpoint()
             check(store)
-            store._stop.set()  # the process ends without a word
+            store.upkeep.stop()  # the process ends without a word
             disk = disk.image(rng) if rng.random() < 0.6 else disk.after_kill()
         assert seen > 100
 
@@ -287,13 +286,15 @@ def test_files_go_with_the_messages_they_tell_of() -> None:
         store = await open_marked(disk, clock)
         for number in range(150):
             await put(store, priced(number, "small", wait=False))
-        await store.checkpoint()
+        await store.upkeep.checkpoint()
         before = len(disk.list(f"{EXT}/orders/0"))
         clock.ms += 100 * 3_600_000
-        await store.delete_expired()
+        await store.upkeep.delete_expired()
 
         assert len(disk.list(f"{EXT}/orders/0")) < before
-        assert store.max_offset("orders", 0) - store.min_offset("orders", 0) == check(store)
+        assert store.queues.max_offset("orders", 0) - store.queues.min_offset("orders", 0) == check(
+            store
+        )
         await store.close()
 
     run(body)
@@ -309,7 +310,7 @@ def test_a_deleted_topic_takes_its_units_along() -> None:
         store = await open_marked(disk)
         for number in range(20):
             await put(store, priced(number, "small"))
-        await store.checkpoint()
+        await store.upkeep.checkpoint()
         store.delete_topic("orders")
         assert [] == [path for path in disk._names.files if path.startswith(EXT)]
         await put(store, priced(0, "large"))

@@ -55,7 +55,7 @@ class Script:
             if end < 0.4:
                 await store.close()
             else:
-                store._stop.set()  # the process ends without a word
+                store.upkeep.stop()  # the process ends without a word
                 self.disk.after_each = None
                 self.disk = self.disk.image(self._tear) if end < 0.7 else self.disk.after_kill()
 
@@ -82,16 +82,16 @@ class Script:
         if kind < 0.8:
             await self._put(store)
         elif kind < 0.9:
-            await store._keep_derived()
+            await store.upkeep.write_derived()
         elif kind < 0.95:
-            await store.checkpoint()
+            await store.upkeep.checkpoint()
         elif kind < 0.98:
             self.life += 1
             store.delete_topic("fleeting")
         else:
             self.clock.ms += 80 * 3_600_000
             await self._put(store)
-            await store.delete_expired()
+            await store.upkeep.delete_expired()
 
     async def _put(self, store: Store) -> None:
         appends = [self._message() for _ in range(self.random.randint(1, 5))]
@@ -146,7 +146,7 @@ async def _check_queues(
             in_log = _newest_life(in_log, cut, script)
             in_queue = in_queue[len(in_queue) - len(in_log) :]
         assert [_place(one) for one in in_log] == [_place(one) for one in in_queue]
-        queue = store.queue(topic, queue_id)
+        queue = store.queues.get(topic, queue_id)
         if queue is not None:
             assert queue.next == queue.max_offset
             if in_queue:
@@ -161,7 +161,7 @@ async def _check_index(
     store: Store, by_unique: dict[str, StoredMessage], submitted: dict[str, Append]
 ) -> None:
     for unique, append in list(submitted.items())[-40:]:
-        found = await store.query(append.topic, unique, 8, 0, FOREVER)
+        found = await store.reads.query(append.topic, unique, 8, 0, FOREVER)
         expected = 1 if unique in by_unique else 0
         assert len(found.records) == expected, f"{unique} is found {len(found.records)} times"
 
@@ -190,7 +190,7 @@ def _used_files(disk: MemoryDisk) -> dict[str, bytes]:
 async def _settle(store: Store) -> None:
     """Let the next log file be made, and let go of the store as a killed process does."""
     await store._writer.drain()
-    store._stop.set()
+    store.upkeep.stop()
 
 
 def _unique(append: Append) -> str:

@@ -104,10 +104,10 @@ def test_a_store_whose_first_files_expired_goes_on_with_its_offsets() -> None:
         store = await open_store(disk, clock=clock)
         for number in range(20):
             await put(store, message("orders", 0, b"new" * 200, unique=f"n{number}"))
-        await store.checkpoint()
-        await store.delete_expired()
+        await store.upkeep.checkpoint()
+        await store.upkeep.delete_expired()
         assert store.log_min > 0
-        ends = {queue: store.max_offset(*queue) for queue in QUEUES}
+        ends = {queue: store.queues.max_offset(*queue) for queue in QUEUES}
         await store.close()
         own = disk.after_kill()
         own.delete("store/checkpoint")
@@ -117,7 +117,7 @@ def test_a_store_whose_first_files_expired_goes_on_with_its_offsets() -> None:
 
         assert derived(own) == derived(disk)
         store = await open_store(disk, clock=clock)
-        assert ends == {queue: store.max_offset(*queue) for queue in QUEUES}
+        assert ends == {queue: store.queues.max_offset(*queue) for queue in QUEUES}
         await store.close()
 
     run(body)
@@ -137,12 +137,12 @@ def test_a_damaged_queue_without_a_record_in_the_log_keeps_its_end(
         store = await open_store(disk, clock=clock)
         for number in range(40):
             await put(store, message("orders", 0, b"new" * 200, unique=f"n{number}"))
-        await store.checkpoint()
+        await store.upkeep.checkpoint()
         clock.ms += 100 * 3_600_000
-        while await store.delete_expired():
+        while await store.upkeep.delete_expired():
             pass
-        ends = {queue: store.max_offset(*queue) for queue in QUEUES}
-        assert store.min_offset("bills", 0) == ends["bills", 0] == count // 3
+        ends = {queue: store.queues.max_offset(*queue) for queue in QUEUES}
+        assert store.queues.min_offset("bills", 0) == ends["bills", 0] == count // 3
         await store.close()
         for path in [path for path in disk.contents() if "/consumequeue/bills/" in path]:
             disk.open(path).pwrite(bytes(size), at)
@@ -150,9 +150,9 @@ def test_a_damaged_queue_without_a_record_in_the_log_keeps_its_end(
         await rebuilt(disk)
 
         store = await open_store(disk, clock=clock)
-        assert ends == {queue: store.max_offset(*queue) for queue in QUEUES}
+        assert ends == {queue: store.queues.max_offset(*queue) for queue in QUEUES}
         await put(store, message("bills", 0, b"next"))
-        assert count // 3 + 1 == store.max_offset("bills", 0)
+        assert count // 3 + 1 == store.queues.max_offset("bills", 0)
         await store.close()
 
     run(body)

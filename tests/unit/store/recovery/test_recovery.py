@@ -53,7 +53,7 @@ async def check_filled(store: Store, count: int = 40) -> None:
         assert numbers == list(range(queue_id, count, 2))
         assert [one.queue_offset for one in found] == list(range(len(found)))
     for n in range(count):
-        assert len((await store.query("orders", f"u{n}", 9, 0, FOREVER)).records) == 1
+        assert len((await store.reads.query("orders", f"u{n}", 9, 0, FOREVER)).records) == 1
 
 
 def java_took_over(disk: MemoryDisk, log_ms: int, queue_ms: int, index_ms: int) -> None:
@@ -108,7 +108,7 @@ def test_topics_with_long_names_are_recovered() -> None:
         for number, name in enumerate(names):
             (found,) = await read_queue(again, name, 0)
             assert (found.topic, found.body) == (name, b"%d" % number)
-            assert len((await again.query(name, f"u{number}", 9, 0, FOREVER)).records) == 1
+            assert len((await again.reads.query(name, f"u{number}", 9, 0, FOREVER)).records) == 1
         again.delete_topic(names[-1])
         assert await read_queue(again, names[-1], 0) == []
         await again.close()
@@ -142,7 +142,7 @@ def test_a_log_that_goes_on_behind_a_clean_checkpoint_is_followed() -> None:
     async def body() -> None:
         disk = MemoryDisk()
         store = await filled(disk, 10)
-        end, next_offset = store.log_max, store.max_offset("orders", 0)
+        end, next_offset = store.log_max, store.queues.max_offset("orders", 0)
         await store.close()
         item = (b"orders", 0, next_offset, 0, 0, 1, BORN, 0, 0, b"10x", b"UNIQ_KEY\x01u10\x02")
         data, _ = encode_records([item], end, START_MS + 99_000, HOST)
@@ -162,9 +162,9 @@ def test_queue_entries_of_records_that_were_lost_never_come_back() -> None:
         disk = MemoryDisk()
         store = await open_store(disk, ASYNC)
         await put(store, message("orders", 0, b"kept"))
-        await store.checkpoint()
+        await store.upkeep.checkpoint()
         await put(store, *[message("orders", 0, b"lost" * 100) for _ in range(4)])
-        await store._keep_derived()
+        await store.upkeep.write_derived()
         cut = disk.after_kill()
         log = cut.open("store/commitlog/00000000000000000000")
         first_lost = len(next(iter(await _records(store))))
@@ -173,17 +173,17 @@ def test_queue_entries_of_records_that_were_lost_never_come_back() -> None:
         store = await open_store(cut, ASYNC)
         assert [one.body for one in await read_queue(store, "orders", 0)] == [b"kept"]
         await put(store, *[message("bills", 0, b"new" * 100) for _ in range(8)])
-        await store.checkpoint()
+        await store.upkeep.checkpoint()
         store = await open_store(cut.after_kill(), ASYNC)
         assert [one.body for one in await read_queue(store, "orders", 0)] == [b"kept"]
-        assert store.max_offset("orders", 0) == 1
+        assert store.queues.max_offset("orders", 0) == 1
         await store.close()
 
     run(body)
 
 
 async def _records(store: Store) -> list[bytes]:
-    record = await store.message_at(0)
+    record = await store.reads.message_at(0)
     assert record is not None
     return [record]
 
@@ -289,7 +289,7 @@ def test_a_clean_java_store_is_taken_over() -> None:
             store = await open_store(disk, ASYNC, clock=clock)
             for queue_id in (0, 1):
                 assert len(await read_queue(store, "orders", queue_id)) == 20
-            assert len((await store.query("orders", "u39", 9, 0, FOREVER)).records) == 1
+            assert len((await store.reads.query("orders", "u39", 9, 0, FOREVER)).records) == 1
             await store.close()
             await (await open_store(disk, ASYNC, clock=clock)).close()
 
@@ -390,11 +390,11 @@ def test_queues_that_lost_their_beginning_keep_their_offsets() -> None:
         store = await open_store(disk, ASYNC)
         for queue_id in (0, 1):
             found = await read_queue(store, "orders", queue_id)
-            assert found[0].queue_offset == store.min_offset("orders", queue_id) > 0
+            assert found[0].queue_offset == store.queues.min_offset("orders", queue_id) > 0
             assert found == expected[queue_id][-len(found) :]
         await store.close()
         store = await open_store(disk, ASYNC)
-        assert store.min_offset("orders", 0) > 0
+        assert store.queues.min_offset("orders", 0) > 0
         assert (await put(store, message()))[0].queue_offset == 20
         await store.close()
 
@@ -411,7 +411,7 @@ def test_a_log_that_was_removed_takes_the_queues_with_it() -> None:
         await (await filled(disk)).close()
         delete_tree(disk, "store/commitlog")
         store = await open_store(disk, ASYNC)
-        assert (store.topics(), store.log_max) == ([], 0)
+        assert (store.queues.topics(), store.log_max) == ([], 0)
         assert (await put(store, message()))[0].queue_offset == 0
         await store.close()
 
@@ -478,8 +478,8 @@ def test_queue_ends_are_known_before_the_first_request() -> None:
         cut = disk.after_kill()
         cut.open("store/commitlog/00000000000000008192").pwrite(b"\xff" * 8192, 0)
         store = await open_store(cut, ASYNC)
-        assert store.queues("orders") == [0, 1]
-        assert 0 < store.max_offset("orders", 0) < 20
+        assert store.queues.ids("orders") == [0, 1]
+        assert 0 < store.queues.max_offset("orders", 0) < 20
         await store.close()
 
     run(body)

@@ -9,6 +9,7 @@ from storekit import HOST, ManualClock, message, tiny
 from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.engine import Store
 from gantrymq.store.log.syncer import InlineSyncer
+from gantrymq.store.shared import StorePorts
 from gantrymq.testing.disk import MemoryDisk
 from gantrymq.testing.loop import VirtualLoop, simulate
 
@@ -28,10 +29,8 @@ class SlowOffload:
 
 
 async def open_slow(disk: MemoryDisk, offload: SlowOffload, **changes: Any) -> Store:
-    return await Store.open(
-        tiny(flush="ASYNC_FLUSH", **changes), disk=disk, clock=ManualClock(), offload=offload,
-        syncer=InlineSyncer(), store_host=HOST,
-    )  # fmt: skip
+    ports = StorePorts(disk, ManualClock(), offload, InlineSyncer())
+    return await Store.open(tiny(flush="ASYNC_FLUSH", **changes), ports, store_host=HOST)
 
 
 async def put_all(store: Store, count: int) -> list[Append]:

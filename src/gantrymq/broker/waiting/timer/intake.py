@@ -19,21 +19,21 @@ class Intake:
 
     @property
     def first(self) -> int:
-        return self._store.min_offset(TIMER_TOPIC, QUEUE)
+        return self._store.queues.min_offset(TIMER_TOPIC, QUEUE)
 
     @property
     def end(self) -> int:
-        return self._store.max_offset(TIMER_TOPIC, QUEUE)
+        return self._store.queues.max_offset(TIMER_TOPIC, QUEUE)
 
     async def arrived(self, offset: int) -> None:
         """Wait until there is a message at an offset."""
-        await self._store.arrivals(TIMER_TOPIC, QUEUE).reach(offset + 1)
+        await self._store.queues.arrivals(TIMER_TOPIC, QUEUE).reach(offset + 1)
 
     async def follow(
         self, offset: int, count_max: int, bytes_max: int
     ) -> tuple[list[WaitingRecord], int]:
         """Records from an offset on, and the next offset; the same offset if none can be read."""
-        outcome = self._store.pull(TIMER_TOPIC, QUEUE, offset, count_max, bytes_max)
+        outcome = self._store.reads.pull(TIMER_TOPIC, QUEUE, offset, count_max, bytes_max)
         pulled = outcome if isinstance(outcome, ReadResult) else await outcome
         if pulled.status is ReadStatus.FOUND:
             return waiting_records(pulled.body), pulled.next_offset

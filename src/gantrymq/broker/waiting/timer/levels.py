@@ -33,7 +33,7 @@ class LevelMover:
         """Move the waiting messages below a log offset; False if that is not possible now."""
         moved = 0
         for level in self._delays.levels():
-            stop = await self._store.first_offset_at(SCHEDULE_TOPIC, level - 1, upto)
+            stop = await self._store.reads.first_offset_at(SCHEDULE_TOPIC, level - 1, upto)
             if self._delays.position(level) >= stop:
                 continue
             await self._delays.pause(level)
@@ -58,7 +58,7 @@ class LevelMover:
     async def _move(self, level: int, at: int, stop: int) -> int:
         """Move a few messages from an offset on; returns the next offset."""
         count = min(MOVE_MAX, stop - at)
-        outcome = self._store.pull(SCHEDULE_TOPIC, level - 1, at, count, MOVE_BYTES_MAX)
+        outcome = self._store.reads.pull(SCHEDULE_TOPIC, level - 1, at, count, MOVE_BYTES_MAX)
         pulled = outcome if isinstance(outcome, ReadResult) else await outcome
         if pulled.status is not ReadStatus.FOUND:
             return max(at, pulled.next_offset)

@@ -38,7 +38,7 @@ class Roller:
         timers = self._timers
         if not timers.is_ready:
             return False
-        stop = await self._store.first_offset_at(TIMER_TOPIC, QUEUE, upto)
+        stop = await self._store.reads.first_offset_at(TIMER_TOPIC, QUEUE, upto)
         if stop > timers.read.value:
             return False  # not all of them are in the schedule yet
         timers.done = set()
