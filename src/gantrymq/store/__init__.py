@@ -1,7 +1,8 @@
 """The message store: a commit log, and queues and an index derived from it.
 
-`engine` has `Store`, the face of all of it; `upkeep` is its periodic work. `log/` is the commit log, `queues/` and `index/` are
-derived from it, `writing/` and `reading/` are the ways in and out, `recovery/` opens a store after
+`engine` has `Store`, the face of all of it; `upkeep` is its periodic work. `log/` is the commit
+log, `queues/` and `index/` are derived from it, `writing/` and `reading/` are the ways in and out,
+`recovery/` opens a store after
 a crash, `retention` deletes old files, `files/` is for programs that read a store without its
 broker. Topics' settings and groups' offsets are not here but in `broker/tables/`.
 """

@@ -29,6 +29,7 @@ class PopParts:
     pop: PopHandler
     acks: AckHandler
     assignment: AssignmentHandler
+    modes: ModeTable
     feature: Feature
 
 
@@ -71,6 +72,7 @@ def build_pop(shared: Shared, sessions: Sessions, filters: Filters) -> PopParts:
         pop,
         AckHandler(config, store, registry, policy, log, reviver, order, pops, clock),
         AssignmentHandler(registry, sessions, policy, modes, routes),
+        modes,
         feature,
     )
 

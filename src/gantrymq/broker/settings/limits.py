@@ -33,6 +33,8 @@ LIMITS: Final = {
     "deleteFileBatchMax": COUNT, "diskMaxUsedSpaceRatio": PERCENT,
     "diskSpaceCleanForciblyRatio": PERCENT, "diskSpaceWarningLevelRatio": PERCENT,
     "cleanResourceInterval": MILLISECONDS, "maxMessageSize": COUNT,
+    "slaveTimeout": MILLISECONDS, "haMaxGapNotInSync": COUNT, "brokerId": (0, NO_END),
+    "accessMessageInMemoryMaxRatio": PERCENT,
 }  # fmt: skip
 
 STEPS: Final = {

@@ -14,7 +14,7 @@ but cannot make a send count as copied.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from gantrymq.base.background import Background
 from gantrymq.base.network import Listener, Network
@@ -31,6 +31,14 @@ WRITE_BUFFER_BYTES_MAX: Final = 4 << 20
 LOOK_SECONDS: Final = 1.0
 
 
+class SlaveIdentity(NamedTuple):
+    """What a slave of ours says of itself before it asks for the log."""
+
+    broker_id: int
+    wants_all: bool
+    """Whether a slave without a log gets the whole log instead of the last file."""
+
+
 class SlaveConnection(asyncio.Protocol):
     """One slave: what it asked for, what was sent to it, what it has acknowledged."""
 
@@ -41,6 +49,8 @@ class SlaveConnection(asyncio.Protocol):
         self._is_reading = self._is_blocked = self._is_parked = False
         self._wrote_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._sent_before = 0
+        self.bytes_per_second = 0
         self.peer = ("", 0)
         self.progress: SlaveProgress | None = None
         """None until the first report has come."""
@@ -48,7 +58,6 @@ class SlaveConnection(asyncio.Protocol):
         self.is_known = False
         """Whether its acknowledgements count."""
         self.wants_all = False
-        """Whether a slave without a log gets the whole log instead of the last file."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # A cast, not a check: uvloop's transports are no subclasses of asyncio's.
@@ -100,6 +109,7 @@ class SlaveConnection(asyncio.Protocol):
             )
             return
         self.progress = SlaveProgress(self.address, start, start if asked else 0, self.heard_at)
+        self._sent_before = start
         log.info("slave %s gets the log from offset %d on", self.address, start)
         self._master.began(self)
         self._send()
@@ -176,6 +186,9 @@ class SlaveConnection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         now = loop.time()
         self._timer = loop.call_later(LOOK_SECONDS, self._look)
+        if self.progress is not None:
+            self.bytes_per_second = self.progress.sent - self._sent_before
+            self._sent_before = self.progress.sent
         self._master.time_passed()
         if now - self.heard_at > SILENT_SECONDS_MAX:
             self._refuse(f"it was silent for {SILENT_SECONDS_MAX:g} s")
@@ -205,9 +218,10 @@ class HaMaster:
         self.background = Background("the HA port")
         self.connections: dict[SlaveConnection, None] = {}
         self._known_hosts: frozenset[str] = frozenset()
-        self._introduced: dict[tuple[str, int], bool] = {}
-        """The local addresses of slaves that have introduced themselves, and whether they want
-        the whole log."""
+        self._introduced: dict[tuple[str, int], SlaveIdentity] = {}
+        """The slaves that have introduced themselves, by the address they connect from."""
+        self.unknown_came = asyncio.Event()
+        """Set when somebody connects who is not known as a slave."""
         self._listener: Listener | None = None
 
     async def start(self, network: Network, host: str, port: int) -> None:
@@ -224,12 +238,20 @@ class HaMaster:
 
     # who is a slave
 
-    def introduce(self, address: tuple[str, int], *, wants_all: bool) -> None:
+    def introduce(self, address: tuple[str, int], broker_id: int, *, wants_all: bool) -> None:
         """Take a slave of ours as known: its HA connection comes from this address."""
-        self._introduced[address] = wants_all
+        self._introduced[address] = SlaveIdentity(broker_id, wants_all)
         for connection in self.connections:
             if connection.peer == address:
                 self._know(connection)
+
+    def connected_as(self, broker_id: int) -> tuple[str, int] | None:
+        """The address from which a slave with this id is connected."""
+        for connection in self.connections:
+            identity = self._introduced.get(connection.peer)
+            if identity is not None and identity.broker_id == broker_id:
+                return connection.peer
+        return None
 
     def set_known_hosts(self, hosts: Collection[str]) -> None:
         """Take slaves at these hosts as known: name servers have them as this broker's slaves."""
@@ -243,9 +265,9 @@ class HaMaster:
         return any(not connection.is_known for connection in self.connections)
 
     def _know(self, connection: SlaveConnection) -> None:
-        wants_all = self._introduced.get(connection.peer)
-        connection.wants_all = bool(wants_all)
-        known = wants_all is not None or connection.peer[0] in self._known_hosts
+        identity = self._introduced.get(connection.peer)
+        connection.wants_all = identity is not None and identity.wants_all
+        known = identity is not None or connection.peer[0] in self._known_hosts
         if known and not connection.is_known:
             connection.is_known = True
             self.began(connection)
@@ -255,6 +277,8 @@ class HaMaster:
     def connected(self, connection: SlaveConnection) -> None:
         self.connections[connection] = None
         self._know(connection)
+        if not connection.is_known:
+            self.unknown_came.set()
 
     def disconnected(self, connection: SlaveConnection) -> None:
         self.connections.pop(connection, None)

@@ -164,21 +164,27 @@ class HaSlave:
         self._master, self._introduce = master, introduce
         self.connection: MasterConnection | None = None
         """The connection over which the log comes; None while there is none."""
+        self.address: str | None = None
+        """The master's HA port, as it was last known."""
         self._said = ""
 
     async def run(self) -> None:
         """Connect, follow until the connection ends, and again."""
+        began = asyncio.get_running_loop().time()
         while True:
-            address = self._master()
+            address = self.address = self._master()
             if address is not None:
                 try:
                     why = await self._follow(address)
                 except (GantryError, OSError) as error:
                     why = str(error)
                 self._say(f"the copy of {address} stopped at offset {self._copy.end}: {why}")
+                await asyncio.sleep(RECONNECT_SECONDS)
+            elif asyncio.get_running_loop().time() - began > RECONNECT_SECONDS:
+                self._say("no name server has a master of this broker's name")
+                await asyncio.sleep(RECONNECT_SECONDS)
             else:
-                self._say("no master is known yet: no name server has one for this broker's name")
-            await asyncio.sleep(RECONNECT_SECONDS)
+                await asyncio.sleep(LOOK_SECONDS)
 
     async def _follow(self, address: str) -> str:
         """Returns why it ended."""

@@ -50,6 +50,11 @@ class LogCopy:
         """Whether the log never had a byte, so that it may begin at any file of the master."""
         return not self._log.bases
 
+    def tail(self, size_max: int) -> bytes:
+        """The last bytes of the last file, by which a master knows whether the logs are one."""
+        size = min(size_max, self._log.end - self._log.bases[-1]) if self._log.bases else 0
+        return self._log.read(size, self._log.end - size) if size else b""
+
     def has_room(self) -> bool:
         """Whether the last file can take a byte; `make_room` makes the next one."""
         return self._log.end < self._log.limit

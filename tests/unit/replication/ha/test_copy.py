@@ -83,7 +83,7 @@ class Pair:
 
     async def _introduce(self, address: tuple[str, int]) -> None:
         if self.introduces:
-            self.ha.introduce(address, wants_all=self.wants_all)
+            self.ha.introduce(address, 1, wants_all=self.wants_all)
 
     async def stop_slave(self) -> None:
         if self.following is not None:
