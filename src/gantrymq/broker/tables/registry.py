@@ -188,9 +188,9 @@ class Offsets:
             self.table.update(found)
             self._changed = True
 
-    def as_json(self) -> str:
-        """The table as the file has it, for slaves."""
-        return fastjson.pretty({"offsetTable": self._under(self.ceilings())})
+    def shown(self) -> dict[str, dict[int, int]]:
+        """The table as slaves may have it."""
+        return self._under(self.ceilings())
 
     def get(self, group: str, topic: str, queue_id: int) -> int | None:
         queues = self.table.get(f"{topic}@{group}")
@@ -295,9 +295,9 @@ class DelayOffsets:
         self.table = {int(level): offset for level, offset in table.items()}
         await self.save(dict(self.table))
 
-    def as_json(self) -> str:
-        """The table as the file has it, for slaves: all copies of these messages are durable."""
-        return fastjson.pretty({"offsetTable": self._saved})
+    def shown(self) -> dict[str, int]:
+        """The table as slaves may have it: what was delivered so far is durable."""
+        return {str(level): offset for level, offset in self._saved.items()}
 
 
 class Registry:
