@@ -343,7 +343,7 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
             check_address("haMasterAddress", self.ha_master_address)
         parse_delay_levels(self.message_delay_level)
         for address in self.name_servers:
-            check_address("namesrvAddr", address)
+            check_address("namesrvAddr", address, 9876)
 
     @property
     def is_slave(self) -> bool:

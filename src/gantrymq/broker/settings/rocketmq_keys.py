@@ -110,6 +110,7 @@ IGNORED_KEYS = frozenset(
 """Keys of RocketMQ's broker (4.9 and 5.x) without effect here: accepted, with one warning."""
 
 OURS = {
+    "haCopyWholeLog": "none; a new slave gets the last file of the log",
     "fastListenPort": "always listenPort - 2",
     "logDirectory": "the log directory stands in `rmq.broker.logback.xml`",
     "storeProfile": "none",
