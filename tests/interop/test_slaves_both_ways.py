@@ -7,6 +7,13 @@ pytestmark = pytest.mark.timeout(300)
 
 RELEASES = ["4.9.7", "5.3.3", "5.5.0"]
 PAIRS = [(OURS, release) for release in RELEASES] + [(release, OURS) for release in RELEASES]
+SETTINGS = {
+    # Without it a slave of RocketMQ 5 refuses pulls while its master is alive.
+    "slaveReadEnable": "true",
+    # Without these a master of RocketMQ 5 waits for no slave, whatever its role is.
+    "inSyncReplicas": "2",
+    "enableAutoInSyncReplicas": "true",
+}
 TOPIC, GROUP = "CopiedTopic", "copied-group"
 
 
@@ -18,10 +25,10 @@ def numbered(part: str, count: int = 50) -> list[str]:
 def test_a_slave_follows_through_stops_and_kills(master: str, slave: str) -> None:
     """
     The copy goes on after a stop and a kill of either end; a send is SEND_OK when the slave has
-    it, and SLAVE_NOT_AVAILABLE without a slave; topics and progress are copied; the log is the same
-    to the byte.
+    it, and SLAVE_NOT_AVAILABLE without a slave (RocketMQ 5 has no such answer any more); topics and
+    progress are copied; the log is the same to the byte.
     """
-    with BrokerPair(master, slave) as pair:
+    with BrokerPair(master, slave, **SETTINGS) as pair:
         pair.create(TOPIC)
         pair.create_group(GROUP)
         sent = numbered("first")
@@ -36,7 +43,8 @@ def test_a_slave_follows_through_stops_and_kills(master: str, slave: str) -> Non
         until(lambda: pair.progress("slave", GROUP, TOPIC) == "7")
 
         pair.kill("slave")
-        _until_alone(pair, sent)
+        if not master.startswith("5"):
+            _until_alone(pair, sent)
         pair.start("slave")
         _until_in_sync(pair, sent)
 
