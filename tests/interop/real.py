@@ -22,6 +22,8 @@ from gantrymq.base.network import free_port
 from gantrymq.broker.settings.config import OTHER_PORTS
 
 BOOT_SECONDS_MAX = 90
+NAMESRV_MAIN = "org.apache.rocketmq.namesrv.NamesrvStartup"
+BROKER_MAIN = "org.apache.rocketmq.broker.BrokerStartup"
 CLUSTER_INFO = 106
 COMMIT_LOG_FILE_BYTES = 64 * 1024 * 1024
 
@@ -164,14 +166,9 @@ class RealCluster(_Servers):
         namesrv_port = free_port("127.0.0.1")
         port = self._broker_port or free_port("127.0.0.1", OTHER_PORTS)
         self.namesrv, self.broker_addr = f"127.0.0.1:{namesrv_port}", f"127.0.0.1:{port}"
-        for part in ("namesrv", "broker"):
-            log = self.directory / f"{part}.log"
-            logback = self.directory / "conf" / f"logback_{part}.xml"
-            logback.parent.mkdir(exist_ok=True)
-            logback.write_text(LOGBACK.format(file=log))
         self._java(
             "namesrv",
-            "org.apache.rocketmq.namesrv.NamesrvStartup",
+            NAMESRV_MAIN,
             {
                 "listenPort": str(namesrv_port),
                 "kvConfigPath": str(self.directory / "kvConfig.json"),
@@ -180,29 +177,45 @@ class RealCluster(_Servers):
         )
         self._broker = self._java(
             "broker",
-            "org.apache.rocketmq.broker.BrokerStartup",
+            BROKER_MAIN,
             broker_settings(self.store_dir, port, {"namesrvAddr": self.namesrv, **self._settings}),
         )
         wait_until_registered(self.namesrv)
 
     def _java(self, part: str, main: str, settings: Mapping[str, str]) -> Process:
-        config = write_properties(self.directory / f"{part}.conf", settings)
-        class_path = toolchain.java_class_path(toolchain.JAVA_SERVERS[self.version])
-        command = [
-            "java",
-            *JVM,
-            f"-Duser.home={self.directory}",
-            f"-Drocketmq.home.dir={self.directory}",
-            "-cp",
-            class_path,
-            main,
-            "-c",
-            str(config),
-        ]
-        process = Process(command, directory=self.directory, name=part)
+        process = start_java(self.version, part, main, settings, self.directory)
         self._children.enter_context(process)
-        process.wait_for(lambda line: "boot success" in line, BOOT_SECONDS_MAX)
         return process
+
+
+def start_java(
+    version: str, part: str, main: str, settings: Mapping[str, str], directory: Path
+) -> Process:
+    """A server of RocketMQ that is up; what it logs lies in the directory."""
+    kind = "namesrv" if "Namesrv" in main else "broker"
+    logback = directory / "conf" / f"logback_{kind}.xml"
+    logback.parent.mkdir(parents=True, exist_ok=True)
+    logback.write_text(LOGBACK.format(file=directory / f"{kind}.log"))
+    config = write_properties(directory / f"{part}.conf", settings)
+    servers = {**toolchain.JAVA_SERVERS, **toolchain.NEWEST_SERVER}
+    command = [
+        "java",
+        *JVM,
+        f"-Duser.home={directory}",
+        f"-Drocketmq.home.dir={directory}",
+        "-cp",
+        toolchain.java_class_path(servers[version]),
+        main,
+        "-c",
+        str(config),
+    ]
+    process = Process(command, directory=directory, name=part)
+    try:
+        process.wait_for(lambda line: "boot success" in line, BOOT_SECONDS_MAX)
+    except BaseException:
+        process.kill()
+        raise
+    return process
 
 
 READY = re.compile(r"^gantrymq ready namesrv=(\S+) broker=(\S+) console=(\S+)$")
@@ -272,12 +285,20 @@ class OurServers(_Servers):
         wait_until_registered(self.namesrv)
 
     def _ours(self, program: str, arguments: list[str]) -> Process:
-        process = Process(
-            [our_program(program), *arguments], directory=self.directory, name=program
-        )
+        process = start_ours(program, arguments, self.directory)
         self._children.enter_context(process)
-        process.wait_for(lambda line: "boot success" in line, BOOT_SECONDS_MAX)
         return process
+
+
+def start_ours(program: str, arguments: list[str], directory: Path) -> Process:
+    """One of our servers that is up."""
+    process = Process([our_program(program), *arguments], directory=directory, name=program)
+    try:
+        process.wait_for(lambda line: "boot success" in line, BOOT_SECONDS_MAX)
+    except BaseException:
+        process.kill()
+        raise
+    return process
 
 
 def our_program(name: str) -> str:

@@ -25,6 +25,8 @@ ATTEMPTS = 3
 JAVA_CLIENTS = {"4.9.8": "client-4.9", "5.3.3": "client-5.3"}
 # Maven Central has no name server and no broker of 4.9.8; 4.9.7 is the last 4.9 it has whole.
 JAVA_SERVERS = {"4.9.7": "server-4.9", "5.3.3": "server-5.3"}
+# The newest, for what is only tested as a peer of our brokers.
+NEWEST_SERVER = {"5.5.0": "server-5.5"}
 JAVA_PROXY, JAVA_GRPC_CLIENT = "proxy-5.3", "client-grpc"
 
 

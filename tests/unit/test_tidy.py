@@ -15,7 +15,7 @@ from gantrymq.protocol.codes import RequestCode
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src" / "gantrymq").rglob("*.py"))
-TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
+TESTS = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if ".cache" not in path.parts)
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 LINES_PER_FUNCTION_MAX, LINES_PER_MODULE_MAX = 70, 500
 WORDS_PER_SENTENCE_MIN = 4
@@ -25,9 +25,9 @@ PURE = re.compile(r"\bpure\b(?!-Python)", re.IGNORECASE)
 NOT_YET = {
     RequestCode(code)
     for code in (
-        43, 45, 50, 51, 52, 53, 60, 61, 303, 306, 308, 314,
+        50, 51, 52, 53, 303, 306, 308, 314,
         316, 317, 321, 329, 343, 345, 353, 354, 355, 513,
-        902, 903, 905, 906, 907, 908, 1007, 1008, 2001, 2002, 2003, 2004, 3001, 3002, 3003, 3004,
+        902, 903, 905, 906, 908, 1007, 1008, 2001, 2002, 2003, 2004, 3001, 3002, 3003, 3004,
         3005, 3006, 3007, 3008, 3009, 3010, 200056,
     )
 }  # fmt: skip

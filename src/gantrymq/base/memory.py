@@ -1,6 +1,7 @@
-"""Tune the C library's allocator for large blocks."""
+"""The machine's memory: its size, and the C library's allocator for large blocks."""
 
 import ctypes
+import os
 from contextlib import suppress
 from typing import Final
 
@@ -9,6 +10,14 @@ M_MMAP_THRESHOLD: Final = -3
 KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
 BLOCK_BYTES_MAX: Final = 32 * 1024 * 1024
 """The largest threshold that glibc accepts."""
+
+
+def memory_bytes() -> int:
+    """The size of the machine's memory; RocketMQ's 24 GiB where it cannot be known."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 24 << 30
 
 
 def keep_freed_memory() -> None:

@@ -13,9 +13,13 @@ from gantrymq.broker.tables.registry import Topics
 from gantrymq.model import READ, WRITE, DataVersion, TopicConfig
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
-from gantrymq.protocol.bodies import RegisterBrokerBody, TopicTable
+from gantrymq.protocol.bodies import ClusterInfo, RegisterBrokerBody, TopicTable
 from gantrymq.protocol.command import Command
-from gantrymq.protocol.headers.topics import BrokerIdentity, RegisterBrokerRequest
+from gantrymq.protocol.headers.topics import (
+    BrokerIdentity,
+    RegisterBrokerRequest,
+    RegisterBrokerResponse,
+)
 from gantrymq.remoting.connection import Connection
 
 log = logging.getLogger(__name__)
@@ -45,6 +49,8 @@ class Announcer:
         self._wake = asyncio.Event()
         self._forgotten = False
         """Whether a connection broke: its name server has dropped this broker."""
+        self.master: RegisterBrokerResponse | None = None
+        """Of a slave: the master's addresses, as a name server last told them."""
 
     def topic_changed(self, topic: TopicConfig) -> None:
         """Announce one topic soon; all changes of one turn of the loop go in one request."""
@@ -151,7 +157,27 @@ class Announcer:
             return False
         if self._silent.pop(server, None) is not None:
             log.info("name server %s knows this broker now", server)
+        told = RegisterBrokerResponse.parse(answer.ext)
+        if self._config.broker_id and told.master_addr:
+            self.master = told
         return True
+
+    async def slave_hosts(self) -> frozenset[str]:
+        """The hosts that name servers have as slaves of this broker."""
+        hosts: set[str] = set()
+        command = Command(code=c.GET_BROKER_CLUSTER_INFO.code)
+        for connection in [each for each in self._connections.values() if each.open]:
+            with suppress(GantryError):
+                answer = await connection.call(command, CONNECT_SECONDS_MAX)
+                info = fastjson.load_as(answer.body, ClusterInfo)
+                data = info.broker_addr_table.get(self._config.broker_name)
+                if data is not None and data.cluster == self._config.broker_cluster_name:
+                    hosts |= {
+                        split_address(address)[0]
+                        for number, address in data.broker_addrs.items()
+                        if number != "0"
+                    }
+        return frozenset(hosts)
 
     def _say_once(self, server: str, why: str) -> None:
         if self._silent.get(server) != why:

@@ -108,12 +108,12 @@ async def run_broker(
         stack.push_async_callback(conditions.save)
         registry = _open_registry(config, store, ports)
         stack.push_async_callback(registry.save)
-        ha_address = f"{config.broker_ip1}:{config.ha_listen_port}"
+        ha_address = f"{config.broker_ip2 or config.broker_ip1}:{config.ha_listen_port}"
         announcer = Announcer(config, address, ha_address, registry.topics, ports.network)
         policy = Policy(config, registry, announcer)
         stats = BrokerStats(ports.clock.now_ms(), store.written)
         parts = build_broker(
-            Shared(config, ports, store, registry, policy, stats, conditions, host)
+            Shared(config, ports, store, registry, announcer, policy, stats, conditions, host)
         )
         routes = broker_routes(parts.handlers)
 
@@ -155,6 +155,8 @@ def _open_registry(config: BrokerConfig, store: Store, ports: Ports) -> Registry
     for name in SYSTEM_GROUPS:
         if registry.groups.get(name) is None:
             registry.groups.put(name, GroupConfig(group_name=name))
+    if config.is_slave:
+        return registry  # its progress is the master's, whose queues may end behind these
     for said in registry.offsets.clamp(store.queues.max_offset):
         log.warning("progress beyond the recovered end of its queue, pulled back: %s", said)
     return registry

@@ -6,6 +6,7 @@ from gantrymq.broker.handlers.acks import AckHandler
 from gantrymq.broker.handlers.admin import AdminHandler
 from gantrymq.broker.handlers.assignment import AssignmentHandler
 from gantrymq.broker.handlers.clients import ClientHandler
+from gantrymq.broker.handlers.copies import CopyHandler
 from gantrymq.broker.handlers.groups import GroupHandler
 from gantrymq.broker.handlers.offsets import OffsetHandler
 from gantrymq.broker.handlers.pop import PopHandler
@@ -57,6 +58,7 @@ class Handlers:
     timers: TimerHandler
     publishing: PublishHandler
     stats: StatsHandler
+    copies: CopyHandler
     admin: AdminHandler
 
 
@@ -143,5 +145,11 @@ def _of_tools(to: Handlers) -> dict[int, Slow]:
         Code.UPDATE_BROKER_CONFIG: to.admin.update_config,
         Code.GET_BROKER_RUNTIME_INFO: to.admin.runtime,
         Code.VIEW_BROKER_STATS_DATA: to.stats.view,
+        Code.INTRODUCE_SLAVE: to.copies.introduce,
+        Code.GET_ALL_CONSUMER_OFFSET: to.copies.offsets,
+        Code.GET_ALL_DELAY_OFFSET: to.copies.delay_offsets,
+        Code.GET_TIMER_CHECK_POINT: to.copies.timer_check,
+        Code.GET_TIMER_METRICS: to.copies.timer_metrics,
+        Code.GET_BROKER_HA_STATUS: to.copies.status,
         Code.GET_ALL_PRODUCER_INFO: to.stats.producers,
     }

@@ -193,3 +193,36 @@ class OffsetWrapper(msgspec.Struct, kw_only=True, rename="camel"):
     consumer_offset: int = 0
     last_timestamp: int = 0
     pull_offset: int = 0
+
+
+class HaConnectionInfo(msgspec.Struct, kw_only=True, rename="camel"):
+    """One slave as its master sees it."""
+
+    addr: str
+    slave_ack_offset: int
+    diff: int
+    in_sync: bool
+    transferred_byte_in_second: int = 0
+    transfer_from_where: int = 0
+
+
+class HaClientInfo(msgspec.Struct, kw_only=True, rename="camel"):
+    """The connection of a slave to its master."""
+
+    master_addr: str = ""
+    transferred_byte_in_second: int = 0
+    max_offset: int = 0
+    last_read_timestamp: int = 0
+    last_write_timestamp: int = 0
+    master_flush_offset: int = 0
+    is_activated: bool = msgspec.field(name="activated", default=False)
+
+
+class HaStatus(msgspec.Struct, kw_only=True, rename="camel"):
+    """GET_BROKER_HA_STATUS."""
+
+    master: bool
+    master_commit_log_max_offset: int
+    in_sync_slave_nums: int = 0
+    ha_connection_info: list[HaConnectionInfo] = []
+    ha_client_runtime_info: HaClientInfo = msgspec.field(default_factory=HaClientInfo)

@@ -6,9 +6,9 @@ from typing import Generic, TypeVar
 from gantrymq.protocol import publishing
 from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.headers import clients as c
+from gantrymq.protocol.headers import copies, relays, timers
 from gantrymq.protocol.headers import messages as m
 from gantrymq.protocol.headers import pop as p
-from gantrymq.protocol.headers import relays, timers
 from gantrymq.protocol.headers import resets as r
 from gantrymq.protocol.headers import topics as t
 from gantrymq.protocol.headers import transactions as x
@@ -101,6 +101,7 @@ INVOKE_BROKER_TO_GET_CONSUMER_STATUS = Call(
 GET_BROKER_CONFIG = Call(_C.GET_BROKER_CONFIG, Nothing, t.BrokerConfigResponse)
 UPDATE_BROKER_CONFIG = Call(_C.UPDATE_BROKER_CONFIG, Nothing, Nothing)
 GET_BROKER_RUNTIME_INFO = Call(_C.GET_BROKER_RUNTIME_INFO, Nothing, Nothing)
+GET_BROKER_HA_STATUS = Call(_C.GET_BROKER_HA_STATUS, Nothing, Nothing)
 
 PUT_KV_CONFIG = Call(_C.PUT_KV_CONFIG, t.PutKvRequest, Nothing)
 GET_KV_CONFIG = Call(_C.GET_KV_CONFIG, t.KvRequest, t.KvResponse)
@@ -133,3 +134,4 @@ GET_WRITER_STATE = Call(_C.GET_WRITER_STATE, publishing.WriterRequest, Nothing)
 PREPARE_EPOCH = Call(_C.PREPARE_EPOCH, publishing.EpochRequest, Nothing)
 DECIDE_EPOCH = Call(_C.DECIDE_EPOCH, publishing.EpochRequest, Nothing)
 PUBLISH_EPOCH = Call(_C.PUBLISH_EPOCH, publishing.EpochRequest, Nothing)
+INTRODUCE_SLAVE = Call(_C.INTRODUCE_SLAVE, copies.IntroduceSlaveRequest, Nothing)

@@ -143,6 +143,7 @@ class RequestCode(IntEnum):
     PREPARE_EPOCH = 40102
     DECIDE_EPOCH = 40103
     PUBLISH_EPOCH = 40104
+    INTRODUCE_SLAVE = 40105
 
 
 class ResponseCode(IntEnum):

@@ -44,6 +44,9 @@ class StoreConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ext_file_bytes: int = 48 * MIB
     """Size of a file of `consumequeue_ext`; files that are there keep theirs."""
 
+    is_copy: bool = False
+    """Whether the log is the copy of a master's: then nothing else is appended to it."""
+
     flush: Literal["ASYNC_FLUSH", "SYNC_FLUSH"] = "ASYNC_FLUSH"
     flush_interval_ms: int = 500
     """Asynchronous flush: how often dirty pages are looked at."""

@@ -14,16 +14,20 @@ from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.config import CHANGEABLE, StoreConfig
 from gantrymq.store.log.fence import Fence
 from gantrymq.store.log.flush import Flusher
+from gantrymq.store.reading.log_bytes import LogBytes
 from gantrymq.store.reading.reads import Reads
 from gantrymq.store.recovery.recovery import RecoveredStore, recover
 from gantrymq.store.shared import StorePorts
 from gantrymq.store.upkeep import StoreUpkeep
+from gantrymq.store.writing.copies import Copies
 from gantrymq.store.writing.dispatch import Marker
+from gantrymq.store.writing.log_copy import LogCopy
 from gantrymq.store.writing.writer import Writer
 
 log = logging.getLogger(__name__)
 
 CLOSED = "the store is closed"
+COPY = "this broker is a slave: it takes messages from its master only, send to the master"
 
 
 class Store:
@@ -53,6 +57,11 @@ class Store:
         )
         self.written = self._writer.written
         """Counts of written messages, for operators."""
+        self.log_bytes = LogBytes(files.log, self._writer.copyable, ports.offload)
+        """What slaves are sent."""
+        self.log_copy = LogCopy(files.log, recovered.dispatcher, self._flusher, ports.offload)
+        """What a slave writes to."""
+        self.log_copy.sync_flush = config.flush == "SYNC_FLUSH"
         self.reads = Reads(files, recovered.dispatcher.dispatched, ports.offload)
         self.upkeep = StoreUpkeep(config, ports, recovered, self._flusher)
         self._closing = False
@@ -78,7 +87,8 @@ class Store:
             lock.release()
             raise
         store = cls(config, ports, recovered, lock, store_host)
-        store._writer.make_spare()
+        if not config.is_copy:
+            store._writer.make_spare()
         store.upkeep.start()
         return store
 
@@ -87,6 +97,7 @@ class Store:
         for name in CHANGEABLE:
             setattr(self.config, name, getattr(wanted, name))
         self._writer.take_settings()
+        self.log_copy.sync_flush = self.config.flush == "SYNC_FLUSH"
         self._dispatcher.levels_ms = self.config.delay_levels_ms
         self.upkeep.take_settings()
         if self.config.flush == "SYNC_FLUSH":
@@ -137,6 +148,8 @@ class Store:
         return CLOSED if self._closing else self._refusal()
 
     def _refusal(self) -> str | None:
+        if self.config.is_copy:
+            return COPY
         upkeep = self.upkeep
         return self._flusher.failure or upkeep.failure or upkeep.cleaner.refusal or None
 
@@ -152,6 +165,10 @@ class Store:
             Fence(self._disk, self.config.directory).raise_at(self.flushed.value)
         except OSError as error:
             log.critical("the marker of that cannot be written either: %s", error)
+
+    def wait_for(self, copies: Copies) -> None:
+        """Answer sends and show records only when `copies` lets them through."""
+        self._writer.wait_for(copies)
 
     def request_flush(self) -> None:
         """Request a flush of everything put so far; the mark `flushed` says when it is durable."""

@@ -7,6 +7,8 @@ import tempfile
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Self
 
+import msgspec
+
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.disk import Disk, OsDisk
 from gantrymq.base.network import Network, TcpNetwork
@@ -40,13 +42,15 @@ SMALL = {
 class Cluster:
     """Name servers and brokers that run as long as the `async with` block.
 
-    `memory=True` puts network and disks in memory; in a `VirtualLoop` time is virtual as well.
+    `memory=True` puts network and disks in memory; in a `VirtualLoop` time is virtual as well. With
+    `slaves` each broker has so many slaves: `broker-a-s1` is the first one of `broker-a`.
     """
 
     def __init__(
         self,
         *,
         brokers: int = 1,
+        slaves: int = 0,
         nameservers: int = 1,
         memory: bool = False,
         clock: WallClock | None = None,
@@ -56,7 +60,7 @@ class Cluster:
         disk: Disk | None = None,
         **settings: Any,
     ) -> None:
-        self._counts = (nameservers, brokers)
+        self._counts = (nameservers, brokers, slaves)
         self._memory, self._settings, self._syncer = memory, settings, syncer
         self._offload = offload or InlineOffload()
         self.rng = random.Random(seed)
@@ -89,6 +93,8 @@ class Cluster:
                 await self._start_nameserver(number)
             for number in range(self._counts[1]):
                 await self._add_broker(f"broker-{chr(ord('a') + number)}")
+                for slave in range(1, self._counts[2] + 1):
+                    await self._add_broker(f"broker-{chr(ord('a') + number)}", slave)
         except BaseException:
             await self._stack.aclose()
             raise
@@ -112,17 +118,20 @@ class Cluster:
         )
         self._nameservers.append(await self._stack.enter_async_context(server))
 
-    async def _add_broker(self, name: str) -> None:
+    async def _add_broker(self, broker_name: str, slave: int = 0) -> None:
+        name = f"{broker_name}-s{slave}" if slave else broker_name
+        role: dict[str, Any] = {"broker_role": "SLAVE", "broker_id": slave} if slave else {}
         self._configs[name] = BrokerConfig(
             **{
                 **SMALL,
-                "broker_name": name,
+                "broker_name": broker_name,
                 "broker_ip1": HOST,
                 "bind_address": HOST,
                 "listen_port": self.network.free_port(HOST, OTHER_PORTS),
                 "namesrv_addr": self.namesrv,
                 "store_path_root_dir": f"{self._root}/{name}",
                 **self._settings,
+                **role,
             }
         )
         self._disks[name] = MemoryDisk() if self._own_disks and self._disks else self.disk
@@ -145,6 +154,15 @@ class Cluster:
         await broker.announced.wait()
         return broker
 
+    def reconfigure(self, name: str, **settings: Any) -> None:
+        """Change settings of a broker that is stopped; they are in force at its next start."""
+        self._configs[name] = msgspec.structs.replace(self._configs[name], **settings)
+
+    def empty_disk(self, name: str) -> None:
+        """Give a stopped broker an empty disk, as after the loss of its machine."""
+        assert self._own_disks, "only a broker with a disk of its own can lose it"
+        self._disks[name] = MemoryDisk()
+
     async def stop_broker(self, name: str = "broker-a") -> None:
         """Stop a broker cleanly; its files stay."""
         stack, _ = self._running.pop(name)
@@ -165,7 +183,8 @@ class Cluster:
             self.disk = left
         self._disks[name] = left
         disk.fault = lambda operation, path: OSError(f"{operation} of a killed broker")
-        for port in (broker.config.listen_port, broker.config.fast_listen_port):
+        config = broker.config
+        for port in (config.listen_port, config.fast_listen_port, config.ha_listen_port):
             network.stop_listening(HOST, port)
             network.cut_port(port)
         with suppress(OSError):

@@ -1,6 +1,7 @@
 """A network in memory with delays, cuts and partitions; the same seed repeats them."""
 
 import asyncio
+import math
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -47,8 +48,12 @@ class MemoryTransport(asyncio.Transport):
         self._later(self.other._receive, data)
 
     def _later(self, action: Callable[..., None], *args: Any) -> None:
-        """Schedule a delivery, in order: due no earlier than the one before."""
-        self._arrives = max(self._arrives, self._loop.time() + self._network.delay())
+        """Schedule a delivery, in order: due later than the one before.
+
+        A loop does not keep the order of timers that are due at the same moment.
+        """
+        after = math.nextafter(self._arrives, math.inf)
+        self._arrives = max(after, self._loop.time() + self._network.delay())
         self._loop.call_at(self._arrives, action, *args)
 
     def _receive(self, data: bytes) -> None:

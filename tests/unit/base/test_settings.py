@@ -40,11 +40,24 @@ class TestRocketmqsSampleFiles:
         assert (name, 48, 0) == (found.broker_name, found.file_reserved_time, found.broker_id)
 
     @pytest.mark.parametrize(
+        "text, role, broker_id",
+        [
+            (SLAVE, "SLAVE", 1),
+            ("brokerId=0\nbrokerRole=SYNC_MASTER\n", "SYNC_MASTER", 0),
+            (IN_CONTAINER, "SYNC_MASTER", 0),
+        ],
+    )
+    def test_slaves_and_their_masters_start(self, text: str, role: str, broker_id: int) -> None:
+        """
+        The files of 2m-2s-async and 2m-2s-sync are taken as they are.
+        """
+        found = broker_config(WrittenSettings.in_text(text, "b"))
+
+        assert (role, broker_id) == (found.broker_role, found.broker_id)
+
+    @pytest.mark.parametrize(
         "text, setting, line, advice",
         [
-            (SLAVE, "brokerRole=SLAVE", 4, "brokerRole=ASYNC_MASTER, brokerId=0"),
-            ("brokerId=0\nbrokerRole=SYNC_MASTER\n", "brokerRole=SYNC_MASTER", 2, "ASYNC_MASTER"),
-            (IN_CONTAINER, "brokerRole=SYNC_MASTER", 2, "ASYNC_MASTER"),
             (RAFT, "enableDLegerCommitLog=true", 3, "remove the line"),
             (ELECTED, "enableControllerMode=true", 4, "remove the line"),
             (CONTAINER, "brokerConfigPaths=", 2, "start mqbroker -c for each"),
@@ -61,7 +74,7 @@ class TestRocketmqsSampleFiles:
         self, text: str, setting: str, line: int, advice: str
     ) -> None:
         """
-        Slaves, synchronous masters, raft groups, elected brokers, containers, files of tools.
+        Raft groups, elected brokers, containers, files of tools.
         """
         with pytest.raises(ConfigError) as refused:
             broker_config(WrittenSettings.in_text(text, "conf/x.conf"))
@@ -130,7 +143,12 @@ class TestErrors:
             ("longPollingEnable=2", "longPollingEnable=2 (b.conf, line 1): write true or false"),
             ("brokerName=a\\\n b\nmessageDelayLevel=1x", "'1x' is not a number"),
             ("brokerName=a\\\n b\nmessageDelayLevel=1x", "(b.conf, line 3)"),
-            ("brokerId=3", "brokerId=3 (b.conf, line 1): copies on slaves are not built"),
+            (
+                "brokerId=3",
+                "brokerId=3: a master has 0; for a slave write brokerRole=SLAVE (b.conf",
+            ),
+            ("brokerRole=SLAVE", "brokerRole=SLAVE: give it a brokerId of 1 or more"),
+            ("haMasterAddress=here", "haMasterAddress: 'here' is no address: write host:port (b."),
             ("useTLS=true", "useTLS=true (b.conf, line 1): encrypted connections are not built"),
             ("storeType=defaultRocksDB", "storeType=defaultRocksDB (b.conf, line 1)"),
         ],

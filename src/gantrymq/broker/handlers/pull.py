@@ -3,7 +3,10 @@
 import asyncio
 from collections.abc import Awaitable
 
+import msgspec
+
 from gantrymq.base.background import Background
+from gantrymq.base.memory import memory_bytes
 from gantrymq.base.watermark import Parked
 from gantrymq.broker.errors import (
     BadRequest,
@@ -29,11 +32,15 @@ from gantrymq.protocol.headers.messages import (
     PULL_SUSPENDS,
     PullRequest,
 )
+from gantrymq.protocol.record import AT_PHYSICAL_OFFSET
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.append import ReadResult, ReadStatus
 from gantrymq.store.engine import Store
 
 EMPTY = frozenset({ReadStatus.NO_MATCHED_LOGIC_QUEUE, ReadStatus.NO_MESSAGE_IN_QUEUE})
+SHORT_SECONDS = 1.0
+"""How long a slave holds a pull for messages that it never had."""
+OUT_OF_RANGE = EMPTY | {ReadStatus.OFFSET_OVERFLOW_BADLY, ReadStatus.OFFSET_TOO_SMALL}
 CODES = {
     ReadStatus.FOUND: ResponseCode.SUCCESS,
     ReadStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
@@ -93,6 +100,7 @@ class PullHandler:
         self._config, self._store, self._resets, self._moves = config, store, resets, moves
         self._policy, self._sessions, self._filters = policy, sessions, filters
         self._stats = stats
+        self._memory_bytes = memory_bytes()
         self._held: dict[HeldPull, None] = {}
         self._background = Background("pulls that read from disk")
 
@@ -110,7 +118,7 @@ class PullHandler:
         pull.limit_bytes = config.max_transfer_bytes_on_message_in_memory
         if h.max_msg_bytes is not None and h.max_msg_bytes > 0:
             pull.limit_bytes = min(pull.limit_bytes, h.max_msg_bytes)
-        if h.sys_flag & PULL_COMMITS:
+        if h.sys_flag & PULL_COMMITS and not config.is_slave:
             self._resets.commit(h.consumer_group, h.topic, h.queue_id, h.commit_offset)
         now = connection.loop.time()
         place = self._resets.redirect(h.consumer_group, h.topic, h.queue_id, h.queue_offset, now)
@@ -240,6 +248,9 @@ class PullHandler:
         """Answer; or hold the pull if it found no message that it wants and time is left."""
         if pull.is_answered:  # its deadline passed while a worker read
             return
+        if self._config.is_slave and pulled.status in OUT_OF_RANGE:
+            self._settle_on_slave(pull, pulled)
+            return
         status = pulled.status
         self._resets.note_pull(pull.group, pull.topic, pull.queue_id, pulled.next_offset)
         if status in EMPTY:
@@ -257,6 +268,19 @@ class PullHandler:
                 return
         self._answer(pull, code, pulled)
 
+    def _settle_on_slave(self, pull: HeldPull, pulled: ReadResult) -> None:
+        """Never move a consumer to another offset: this log may begin later and end earlier than
+        the master's. Hold the pull; for an offset before the beginning only shortly, as the
+        consumer should ask the master."""
+        loop, at = pull.connection.loop, pull.offset
+        if pull.deadline is not None and pull.connection.open:
+            if at < pulled.max_offset:
+                pull.deadline = min(pull.deadline, loop.time() + SHORT_SECONDS)
+            self._hold(pull)
+        else:
+            pulled = msgspec.structs.replace(pulled, next_offset=at)
+            self._answer(pull, ResponseCode.PULL_NOT_FOUND, pulled)
+
     def _hold(self, pull: HeldPull) -> None:
         assert pull.deadline is not None
         loop = pull.connection.loop
@@ -267,8 +291,9 @@ class PullHandler:
                 return
             pull.timer = loop.call_at(pull.deadline, self._expire, pull)
             self._held[pull] = None
-        marks = self._store.queues.arrivals(pull.topic, pull.queue_id)
-        pull.parked = marks.park(pull.offset + 1, lambda: self._wake(pull))
+        arrivals = self._store.queues.arrivals(pull.topic, pull.queue_id)
+        if arrivals.value <= pull.offset:
+            pull.parked = arrivals.park(pull.offset + 1, lambda: self._wake(pull))
 
     def _wake(self, pull: HeldPull) -> None:
         pull.parked = None
@@ -315,7 +340,7 @@ class PullHandler:
             code,
             pull.command.opaque,
             pulled.status.name,
-            0,
+            self._suggested_member(pull.group, pulled),
             pulled.next_offset,
             pulled.min_offset,
             pulled.max_offset,
@@ -325,6 +350,21 @@ class PullHandler:
             pull.connection.reply_frame(head, pulled.body)
         else:
             pull.connection.reply_frame(head)
+
+    def _suggested_member(self, group: str, pulled: ReadResult) -> int:
+        """The member of this broker's name that the group should pull from next: 0 is the master.
+
+        A group that is far behind would push newer messages out of the master's memory.
+        """
+        if not self._config.slave_read_enable:
+            return 0
+        settings = self._policy.group(group)
+        if pulled.status is ReadStatus.FOUND:
+            position = int.from_bytes(pulled.body[AT_PHYSICAL_OFFSET : AT_PHYSICAL_OFFSET + 8])
+            behind = self._store.log_max - position
+            if behind * 100 > self._memory_bytes * self._config.access_message_in_memory_max_ratio:
+                return settings.which_broker_when_consume_slowly
+        return settings.broker_id
 
     # end of held pulls
 

@@ -23,9 +23,10 @@ from gantrymq.broker.handlers.stats import StatsHandler
 from gantrymq.broker.handlers.topics import TopicHandler
 from gantrymq.broker.locks import QueueLockTable
 from gantrymq.broker.offset_moves import OffsetMoves
-from gantrymq.broker.parts.feature import Feature, joined
+from gantrymq.broker.parts.feature import Feature, joined, without_work
 from gantrymq.broker.parts.pop import build_pop
 from gantrymq.broker.parts.publishing import build_publishing
+from gantrymq.broker.parts.replication import build_replication
 from gantrymq.broker.parts.shared import Shared
 from gantrymq.broker.parts.transactions import build_transactions
 from gantrymq.broker.parts.waiting import build_waiting
@@ -69,6 +70,7 @@ def build_broker(shared: Shared) -> BrokerParts:
     transactions = build_transactions(shared, sessions, redirect)
     pop = build_pop(shared, sessions, filters)
     epochs = build_publishing(shared, redirect)
+    replication = build_replication(shared, pop.modes)
     figures = Figures(
         config, store, stats, lambda: pull.held, waiting.delays, waiting.timers, clock
     )
@@ -94,6 +96,7 @@ def build_broker(shared: Shared) -> BrokerParts:
         timers=waiting.handler,
         publishing=epochs.handler,
         stats=StatsHandler(windows, sessions, clock),
+        copies=replication.handler,
         admin=AdminHandler(settings, figures, clock),
     )
     own = Feature(
@@ -110,7 +113,10 @@ def build_broker(shared: Shared) -> BrokerParts:
         closing=(pull.close,),
         on_settings=(send.take_settings, redirect.take_settings),
     )
-    feature = joined(waiting.feature, transactions.feature, own, pop.feature, epochs.feature)
+    active = joined(waiting.feature, transactions.feature, pop.feature, epochs.feature)
+    if config.is_slave:
+        active = without_work(active)
+    feature = joined(replication.feature, active, own)
     _tell_of_changes(settings, shared, feature)
     return BrokerParts(handlers, waiting.delays, waiting.timers, feature)
 

@@ -1,7 +1,7 @@
 """The hooks of a feature: what the broker calls besides request handlers."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from gantrymq.remoting.connection import Connection
 
@@ -35,3 +35,8 @@ def joined(*features: Feature) -> Feature:
     return Feature(
         **{name: tuple(step for each in features for step in getattr(each, name)) for name in names}
     )
+
+
+def without_work(feature: Feature) -> Feature:
+    """The hooks of a feature on a slave: it answers, but stores no messages of its own."""
+    return replace(feature, opening=(), background=(), saves=(), closing=())

@@ -30,6 +30,7 @@ class PopParts:
     pop: PopHandler
     acks: AckHandler
     assignment: AssignmentHandler
+    modes: ModeTable
     feature: Feature
 
 
@@ -62,6 +63,7 @@ def build_pop(shared: Shared, sessions: Sessions, filters: Filters) -> PopParts:
         pop,
         AckHandler(config, store, registry, policy, state, clock),
         AssignmentHandler(registry, sessions, policy, modes, routes),
+        modes,
         feature,
     )
 

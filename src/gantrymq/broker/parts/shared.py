@@ -7,6 +7,7 @@ from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk
 from gantrymq.base.network import Network
 from gantrymq.base.offload import Offload
+from gantrymq.broker.announce import Announcer
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.stats import BrokerStats
@@ -36,6 +37,7 @@ class Shared:
     ports: Ports
     store: Store
     registry: Registry
+    announcer: Announcer
     policy: Policy
     stats: BrokerStats
     conditions: FilterTable

@@ -19,9 +19,9 @@ _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _OLD_NAMES = {
     "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
     "mapedFileSizeConsumeQueue": "mappedFileSizeConsumeQueue",
+    "haSlaveFallbehindMax": "haMaxGapNotInSync",
 }
 QUEUE_ENTRY_BYTES = 20
-_NO_SLAVES = "copies on slaves are not built; run a master: brokerRole=ASYNC_MASTER, brokerId=0"
 _NO_RAFT = "raft groups are not built; remove the line and run a single master"
 _NO_CONTROLLER = "brokers that a controller elects are not built; remove the line, run a master"
 _NO_CONTAINER = "one process runs one broker: start mqbroker -c for each of these files"
@@ -31,8 +31,6 @@ _NOT_BUILT: dict[str, tuple[Callable[[str], bool], str]] = {
     "enableControllerMode": (lambda value: value == "true", _NO_CONTROLLER),
     "enableDLegerCommitLog": (lambda value: value == "true", _NO_RAFT),
     "brokerConfigPaths": (bool, _NO_CONTAINER),
-    "brokerRole": (lambda value: value in ("sync_master", "slave"), _NO_SLAVES),
-    "brokerId": (lambda value: value != "0", _NO_SLAVES),
     "aclEnable": (lambda value: value == "true", _NO_ACCESS_CONTROL),
     "authenticationEnabled": (lambda value: value == "true", _NO_ACCESS_CONTROL),
     "authorizationEnabled": (lambda value: value == "true", _NO_ACCESS_CONTROL),
@@ -49,7 +47,7 @@ _NOT_BUILT: dict[str, tuple[Callable[[str], bool], str]] = {
     "enableMultiDispatch": (lambda value: value == "true", _NO_LIGHT_QUEUES),
 }
 """Ignoring these would promise what nobody keeps, so they stop the start: when, and what to do."""
-_HARMLESS = {"brokerId": "0", "storeType": "default"}
+_HARMLESS = {"storeType": "default"}
 """What those mean that are not written down."""
 OTHER_PORTS = (-2, 1)
 """How far the fast and the HA port are from the port of a broker that names only that."""
@@ -70,9 +68,10 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     broker_cluster_name: str = "DefaultCluster"
     """The name of the cluster that the broker belongs to."""
     broker_id: int = 0
-    """The id of the broker below its name: 0 is the master; slaves are not built yet."""
-    broker_role: Literal["ASYNC_MASTER"] = "ASYNC_MASTER"
-    """The role of the broker; only a master without slaves is built yet."""
+    """The id of the broker below its name: 0 is the master, slaves count from 1."""
+    broker_role: Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"] = "ASYNC_MASTER"
+    """The role of the broker: a master whose sends do not wait for slaves, one whose sends wait
+    for a slave, or a slave."""
     region_id: str = "DefaultRegion"
     """The region that the broker writes into answers to sends; clients write it into traces."""
     broker_permission: int = 6
@@ -91,7 +90,7 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     broker_ip1: str = msgspec.field(name="brokerIP1", default="")
     """The address that name servers give to clients; empty stands for an address of the machine."""
     broker_ip2: str = msgspec.field(name="brokerIP2", default="")
-    """The address for slaves in RocketMQ; the broker accepts it, and it has no effect."""
+    """The address of the HA port that name servers give to slaves; empty stands for brokerIP1."""
     bind_address: str = "0.0.0.0"
     """The local address on which the broker opens its ports; 0.0.0.0 stands for all."""
     listen_port: int = 10911
@@ -100,8 +99,7 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     """The second port (VIP channel), which serves all requests but pulls; -1 stands for
     listenPort - 2."""
     ha_listen_port: int = -1
-    """The port that the broker registers for slaves, although nothing listens on it yet; -1
-    stands for listenPort + 1."""
+    """The port of a master for its slaves (HA); -1 stands for listenPort + 1."""
 
     # --- Registration with name servers ---
 
@@ -297,6 +295,23 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     """Milliseconds after which a flush writes any number of pages: the most that a power cut
     loses with ASYNC_FLUSH."""
 
+    # --- Copies on slaves ---
+
+    slave_timeout: int = 3_000
+    """Milliseconds that a send waits for a slave with SYNC_MASTER, before FLUSH_SLAVE_TIMEOUT is
+    the answer."""
+    ha_max_gap_not_in_sync: int = 256 * 1024 * 1024
+    """Bytes that a slave may be behind and still be waited for; behind that, or without a slave,
+    SLAVE_NOT_AVAILABLE is the answer."""
+    ha_master_address: str = ""
+    """Of a slave: the address of its master's HA port; empty stands for what name servers say."""
+    ha_copy_whole_log: bool = False
+    """Of a slave without a log: copy all that the master has, instead of its last file."""
+    slave_read_enable: bool = False
+    """Consumers that are far behind are told to read from a slave."""
+    access_message_in_memory_max_ratio: int = 40
+    """The percentage of this machine's memory that a consumer is behind when it is far behind."""
+
     # --- Retention ---
 
     file_reserved_time: int = 72
@@ -318,11 +333,21 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     def __post_init__(self) -> None:
         check_limits(self)
         check_hours("deleteWhen", self.delete_when)
-        if self.broker_id != 0:
-            raise ConfigError(f"brokerId={self.broker_id}: {_NO_SLAVES}")
+        if self.is_slave and self.broker_id < 1:
+            raise ConfigError("brokerRole=SLAVE: give it a brokerId of 1 or more; 0 is the master")
+        if not self.is_slave and self.broker_id != 0:
+            raise ConfigError(
+                f"brokerId={self.broker_id}: a master has 0; for a slave write brokerRole=SLAVE"
+            )
+        if self.ha_master_address:
+            check_address("haMasterAddress", self.ha_master_address)
         parse_delay_levels(self.message_delay_level)
         for address in self.name_servers:
-            check_address("namesrvAddr", address)
+            check_address("namesrvAddr", address, 9876)
+
+    @property
+    def is_slave(self) -> bool:
+        return self.broker_role == "SLAVE"
 
     @property
     def delay_levels_ms(self) -> tuple[int, ...]:
@@ -349,6 +374,7 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
             index_slots=self.max_hash_slot_num or profile.index_slots,
             index_entries=self.max_index_num or profile.index_entries,
             index_enabled=self.message_index_enable,
+            is_copy=self.is_slave,
             flush=self.flush_disk_type,
             flush_interval_ms=self.flush_interval_commit_log,
             flush_least_pages=self.flush_commit_log_least_pages,

@@ -33,6 +33,8 @@ LIMITS: Final = {
     "deleteFileBatchMax": COUNT, "diskMaxUsedSpaceRatio": PERCENT,
     "diskSpaceCleanForciblyRatio": PERCENT, "diskSpaceWarningLevelRatio": PERCENT,
     "cleanResourceInterval": MILLISECONDS, "maxMessageSize": COUNT,
+    "slaveTimeout": MILLISECONDS, "haMaxGapNotInSync": COUNT, "brokerId": (0, NO_END),
+    "accessMessageInMemoryMaxRatio": PERCENT,
 }  # fmt: skip
 
 STEPS: Final = {
@@ -65,9 +67,9 @@ def check_hours(key: str, text: str) -> None:
         raise ConfigError(f"{key}={text}: write hours from 00 to 23, separated by semicolons")
 
 
-def check_address(key: str, address: str) -> None:
-    """Raise a ConfigError unless this is a name server's address; the port may be left out."""
+def check_address(key: str, address: str, default_port: int | None = None) -> None:
+    """Raise a ConfigError unless this is an address; without a default it needs a port."""
     try:
-        split_address(address, 9876)
+        split_address(address, default_port)
     except GantryError as error:
         raise ConfigError(f"{key}: {error}") from error

@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 FIXED: Final = frozenset(
     {
         "brokerConfigPath", "rocketmqHome", "configBlackList", "brokerName", "brokerClusterName",
-        "brokerId", "brokerIP1", "brokerIP2", "bindAddress", "listenPort", "fastListenPort",
-        "haListenPort", "storePathRootDir", "storePathCommitLog", "storeProfile",
+        "brokerId", "brokerRole", "brokerIP1", "brokerIP2", "bindAddress", "listenPort",
+        "fastListenPort", "haListenPort", "storePathRootDir", "storePathCommitLog", "storeProfile",
         "mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue", "maxHashSlotNum", "maxIndexNum",
         "logDirectory",
     }
@@ -38,7 +38,8 @@ FIXED: Final = frozenset(
 
 LIVE: Final = frozenset(
     {
-        "autoCreateSubscriptionGroup", "autoCreateTopicEnable", "brokerFastFailureEnable",
+        "accessMessageInMemoryMaxRatio", "autoCreateSubscriptionGroup", "autoCreateTopicEnable",
+        "brokerFastFailureEnable",
         "brokerPermission", "cleanResourceInterval", "defaultMessageRequestMode",
         "defaultPopShareQueueNum", "defaultQueryMaxNum", "deleteFileBatchMax", "deleteWhen",
         "diskMaxUsedSpaceRatio", "diskSpaceCleanForciblyRatio", "diskSpaceWarningLevelRatio",
@@ -52,7 +53,7 @@ LIVE: Final = frozenset(
         "recallMessageEnable", "regionId", "registerBrokerTimeoutMills",
         "registerNameServerPeriod", "rejectTransactionMessage",
         "retrieveMessageFromPopRetryTopicV1", "reviveInterval", "sendThreadPoolQueueCapacity",
-        "shortPollingTimeMills", "storeReplyMessageEnable",
+        "shortPollingTimeMills", "slaveReadEnable", "storeReplyMessageEnable",
         "strictSubscriptions", "strictSubscriptionsGraceMills", "syncFlushTimeout",
         "timerMaxDelaySec", "traceTopicEnable", "transactionCheckInterval", "transactionCheckMax",
         "transactionTimeOut", "useServerSideResetOffset", "waitTimeMillsInSendQueue",

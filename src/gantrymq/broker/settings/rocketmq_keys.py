@@ -2,7 +2,7 @@
 
 IGNORED_KEYS = frozenset(
     """
-    accessMessageInMemoryHotRatio accessMessageInMemoryMaxRatio accountStatsEnable
+    accessMessageInMemoryHotRatio accountStatsEnable
     accountStatsPrintZeroValues ackMessageThreadPoolNums ackThreadPoolQueueCapacity aclEnable
     adminBrokerThreadPoolNums adminBrokerThreadPoolQueueCapacity allAckInSyncStateSet
     allowRecallWhenBrokerNotWriteable appendAckAsync appendCkAsync asyncLearner asyncSendEnable
@@ -48,8 +48,8 @@ IGNORED_KEYS = frozenset(
     flushConsumeQueueLeastPages flushConsumeQueueThoroughInterval
     flushConsumerOffsetHistoryInterval flushIntervalConsumeQueue flushLeastPagesWhenWarmMapedFile
     forceRegister forceVerifyPropCRC forwardTimeout globalColdReadThreshold haFlowControlEnable
-    haHousekeepingInterval haMasterAddress haMaxGapNotInSync haMaxTimeSlaveNotCatchup
-    haSendHeartbeatInterval haSlaveFallbehindMax haTransferBatchSize heartbeatThreadPoolNums
+    haHousekeepingInterval haMaxTimeSlaveNotCatchup
+    haSendHeartbeatInterval haTransferBatchSize heartbeatThreadPoolNums
     heartbeatThreadPoolQueueCapacity highSpeedMode inBrokerContainer inSyncReplicas
     initPopOffsetByCheckMsgInMem isolateLogEnable litePullMessageEnable
     litePullMessageThreadPoolNums litePullThreadPoolQueueCapacity
@@ -87,7 +87,7 @@ IGNORED_KEYS = frozenset(
     serverLoadBalancerEnable serverNettyWorkerGroupEnable serverOnewaySemaphoreValue
     serverPooledByteBufAllocatorEnable serverSelectorThreads serverSocketBacklog
     serverSocketRcvBufSize serverSocketSndBufSize serverWorkerThreads shutdownWaitTimeSeconds
-    skipPreOnline skipWhenCKRePutReachMaxTimes slaveReadEnable slaveTimeout socksProxyConfig
+    skipPreOnline skipWhenCKRePutReachMaxTimes socksProxyConfig
     spinLockCollisionRetreatOptimalDegree splitRegistrationSize startAcceptSendRequestTimeStamp
     statRocksDBCQIntervalSec storePathBrokerIdentity storePathDLedgerCommitLog storePathEpochFile
     storeType subscriptionExpiredTimeout syncBrokerMemberGroupPeriod syncBrokerMetadataPeriod
@@ -110,6 +110,7 @@ IGNORED_KEYS = frozenset(
 """Keys of RocketMQ's broker (4.9 and 5.x) without effect here: accepted, with one warning."""
 
 OURS = {
+    "haCopyWholeLog": "none; a new slave gets the last file of the log",
     "fastListenPort": "always listenPort - 2",
     "logDirectory": "the log directory stands in `rmq.broker.logback.xml`",
     "storeProfile": "none",

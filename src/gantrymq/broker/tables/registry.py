@@ -26,16 +26,22 @@ T = TypeVar("T")
 C = TypeVar("C")
 
 
-class _GroupFile(msgspec.Struct, kw_only=True, rename="camel"):
+class GroupTable(msgspec.Struct, kw_only=True, rename="camel"):
+    """subscriptionGroup.json, and the answer to GET_ALL_SUBSCRIPTIONGROUP_CONFIG."""
+
     data_version: DataVersion = msgspec.field(default_factory=DataVersion)
     subscription_group_table: dict[str, GroupConfig] = {}
 
 
-class _OffsetFile(msgspec.Struct, kw_only=True, rename="camel"):
+class OffsetTable(msgspec.Struct, kw_only=True, rename="camel"):
+    """consumerOffset.json, and the answer to GET_ALL_CONSUMER_OFFSET."""
+
     offset_table: dict[str, dict[str, int]] = {}
 
 
-class _LevelFile(msgspec.Struct, kw_only=True, rename="camel"):
+class DelayTable(msgspec.Struct, kw_only=True, rename="camel"):
+    """delayOffset.json, and the answer to GET_ALL_DELAY_OFFSET."""
+
     offset_table: dict[str, int] = {}
 
 
@@ -108,6 +114,16 @@ class SavedTable(Generic[C]):
         else:
             self.put(name, config)
 
+    async def take_over(self, table: dict[str, C], version: DataVersion) -> None:
+        """Take a master's table with its version, in place: parts hold on to the dictionary."""
+        if version == self.version:
+            return
+        self.table.update(table)
+        for name in self.table.keys() - table.keys():
+            del self.table[name]
+        self.version = version
+        await self.save()
+
     async def save(self) -> None:
         shape = {
             "dataVersion": msgspec.to_builtins(self.version),
@@ -130,7 +146,7 @@ def _open_topics(disk: Disk, offload: Offload, clock: WallClock, directory: str)
 
 def _open_groups(disk: Disk, offload: Offload, clock: WallClock, directory: str) -> Groups:
     path = f"{directory}/subscriptionGroup.json"
-    found = load_table(disk, path, _GroupFile)
+    found = load_table(disk, path, GroupTable)
     file = SavedFile(disk, offload, path)
     table, version = found.subscription_group_table, found.data_version
     return SavedTable(file, clock, "subscriptionGroupTable", table, version)
@@ -142,16 +158,16 @@ class Offsets:
     def __init__(self, disk: Disk, offload: Offload, directory: str) -> None:
         path = f"{directory}/consumerOffset.json"
         self._file = SavedFile(disk, offload, path)
-        loaded = load_table(disk, path, _OffsetFile)
-        self.table: dict[str, dict[int, int]] = {
-            key: {int(queue): offset for queue, offset in queues.items()}
-            for key, queues in loaded.offset_table.items()
-        }
+        loaded = load_table(disk, path, OffsetTable)
+        self.table: dict[str, dict[int, int]] = _by_number(loaded.offset_table)
         self._pulled: dict[str, dict[int, int]] = {}
         """Where the next pull of each queue begins, by topic@group; not saved, as in RocketMQ."""
         self._changed = False
         self.ceilings: Callable[[], dict[tuple[str, int], int]] = dict
         """(topic@group, queue) to the highest offset that may be saved yet; see broker/pop."""
+        self.committed_here: dict[tuple[str, str, int], int] | None = None
+        """Of a slave: what groups committed to it, by group, topic and queue; its master has to
+        learn of it."""
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Store progress. It may go backwards: a reset does that."""
@@ -161,6 +177,20 @@ class Offsets:
             queues = self.table[key] = {}
         queues[queue_id] = offset
         self._changed = True
+        if self.committed_here is not None:
+            self.committed_here[group, topic, queue_id] = offset
+
+    def take_over(self, table: dict[str, dict[str, int]]) -> None:
+        """Take the progress that a slave's master has."""
+        found = _by_number(table)
+        if found != self.table:
+            self.table.clear()
+            self.table.update(found)
+            self._changed = True
+
+    def shown(self) -> dict[str, dict[int, int]]:
+        """The table as slaves may have it."""
+        return self._under(self.ceilings())
 
     def get(self, group: str, topic: str, queue_id: int) -> int | None:
         queues = self.table.get(f"{topic}@{group}")
@@ -237,13 +267,20 @@ class Offsets:
         return shown
 
 
+def _by_number(table: dict[str, dict[str, int]]) -> dict[str, dict[int, int]]:
+    return {
+        key: {int(queue): offset for queue, offset in queues.items()}
+        for key, queues in table.items()
+    }
+
+
 class DelayOffsets:
     """The progress of each delay level (delayOffset.json)."""
 
     def __init__(self, disk: Disk, offload: Offload, directory: str) -> None:
         path = f"{directory}/delayOffset.json"
         self._file = SavedFile(disk, offload, path)
-        loaded = load_table(disk, path, _LevelFile)
+        loaded = load_table(disk, path, DelayTable)
         self.table = {int(level): offset for level, offset in loaded.offset_table.items()}
         self._saved: dict[int, int] = dict(self.table)
 
@@ -252,6 +289,15 @@ class DelayOffsets:
         if reached != self._saved:
             await self._file.save(fastjson.pretty({"offsetTable": reached}))
             self._saved = reached
+
+    async def take_over(self, table: dict[str, int]) -> None:
+        """Take the progress that a slave's master has."""
+        self.table = {int(level): offset for level, offset in table.items()}
+        await self.save(dict(self.table))
+
+    def shown(self) -> dict[str, int]:
+        """The table as slaves may have it: what was delivered so far is durable."""
+        return {str(level): offset for level, offset in self._saved.items()}
 
 
 class Registry:

@@ -33,6 +33,12 @@ class ModeTable:
             pop_share_queue_num=config.default_pop_share_queue_num,
         )
 
+    async def take_over(self, modes: RequestModes) -> None:
+        """Take the table that a slave's master has."""
+        if modes != self.all:
+            await self._file.save(fastjson.dumps(modes).decode())
+            self.all = modes
+
     async def put(self, mode: RequestMode) -> None:
         """Set a mode: on disk when this returns; if the disk fails, nothing changes."""
         rows = self.all.message_request_mode_map.setdefault(mode.topic, {})

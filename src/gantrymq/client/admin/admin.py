@@ -49,6 +49,7 @@ from gantrymq.protocol.bodies import (
     ClusterInfo,
     ConsumerConnections,
     GroupList,
+    HaStatus,
     KvTable,
     OffsetWrapper,
     ProducerConnections,
@@ -134,6 +135,11 @@ class Admin(Lifecycle[RunningPart]):
         """A broker's figures, by RocketMQ's names."""
         _, answer = await self.instance.call(address, calls.GET_BROKER_RUNTIME_INFO, Nothing())
         return fastjson.load_as(answer.body, KvTable).table
+
+    async def ha_status(self, address: str) -> HaStatus:
+        """How far the slaves of a master are, or how far a slave is."""
+        _, answer = await self.instance.call(address, calls.GET_BROKER_HA_STATUS, Nothing())
+        return fastjson.load_as(answer.body, HaStatus)
 
     async def broker_config(self, address: str) -> dict[str, str]:
         """A broker's settings, by RocketMQ's names."""

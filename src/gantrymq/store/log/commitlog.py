@@ -119,6 +119,11 @@ class CommitLog:
     def append(self, data: bytes) -> None:
         """Write records at the end; if that fails, nothing has moved."""
         assert len(data) <= self.room
+        self.extend(data)
+
+    def extend(self, data: bytes) -> None:
+        """Write bytes of a copied log at the end; they may fill the file, or end in a record."""
+        assert len(data) <= self.limit - self.end
         self._write(data)
         self.end += len(data)
         self._scrub = max(0, self._scrub - len(data))

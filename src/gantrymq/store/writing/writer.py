@@ -16,7 +16,8 @@ What always holds:
   nothing.
 - Readers see only what has been dispatched, and nothing is dispatched before what was written
   before it. With SYNC_FLUSH dispatching waits for the flushed mark, so a power cut cannot take
-  back what somebody has read.
+  back what somebody has read; with SYNC_MASTER it waits for a slave, too (`copies`), so the loss of
+  this machine cannot either.
 - A file that is full is left only for one that is allocated already (`make_spare`). While it is
   being made appends are held, and refused when that takes too long.
 """
@@ -30,7 +31,7 @@ from collections.abc import Callable, Sequence
 
 from gantrymq.base.background import Background
 from gantrymq.base.plurals import counted
-from gantrymq.base.watermark import Parked
+from gantrymq.base.watermark import Watermark
 from gantrymq.kernel import RecordItem, encode_records, walk_records
 from gantrymq.protocol.record import (
     BLANK_BYTES,
@@ -46,6 +47,7 @@ from gantrymq.store.config import StoreConfig
 from gantrymq.store.log.flush import Flusher
 from gantrymq.store.queues.queue_table import TopicNameError
 from gantrymq.store.shared import StoreFiles, StorePorts
+from gantrymq.store.writing.copies import Copies
 from gantrymq.store.writing.dispatch import Dispatcher
 from gantrymq.store.writing.write_counts import WriteCounts
 
@@ -62,21 +64,19 @@ BUSY = "broker busy, start flow control for a while"
 
 
 class AppendBatch:
-    """Appends of one write that wait for the flush; all get the same answer."""
+    """Appends of one write that wait for the flush or a copy; all get the same answer."""
 
-    __slots__ = ("appends", "began", "parked", "timer")
+    __slots__ = ("appends", "began", "end", "is_flushed", "timer")
 
-    def __init__(self, appends: list[Append], began: float) -> None:
-        self.appends, self.began = appends, began
+    def __init__(self, appends: list[Append], end: int, began: float) -> None:
+        self.appends, self.end, self.began = appends, end, began
+        self.is_flushed = False
         self.timer: asyncio.TimerHandle | None = None
-        self.parked: Parked | None = None
 
     def let_go(self) -> None:
-        """Cancel the callbacks of the flushed mark and of the timeout."""
+        """Cancel the timeout."""
         if self.timer is not None:
             self.timer.cancel()
-        if self.parked is not None:
-            self.parked.cancel()
 
 
 class Writer:
@@ -100,8 +100,11 @@ class Writer:
         bits = STORE_V6 if len(store_host) == 20 else 0
         self._fixed_bytes = record_size(0, 0, 0, bits), record_size(0, 0, 0, bits | BORN_V6)
         """Of a version 1 record without its variable parts, by whether its sender has IPv6."""
+        self._copies: Copies | None = None
+        self.copyable = Watermark(files.log.end)
+        """Up to where copies may be made of the log: written, and with SYNC_FLUSH flushed."""
         self._undispatched = 0
-        """Writes that readers may not see yet, because they are not durable."""
+        """Writes that readers may not see yet, because they are not durable or not copied."""
         self.take_settings()
         self.written = WriteCounts()
         self._last_ms = dispatcher.last_store_ms
@@ -122,7 +125,16 @@ class Writer:
         self._record_bytes_max = self._config.record_bytes_max
         self._body_bytes_max = self._config.max_message_bytes
         # Writes are dispatched in the order in which they were written.
-        self._waits_for_flush = self._config.flush == "SYNC_FLUSH" or self._undispatched > 0
+        self._waits = self._must_wait or self._undispatched > 0
+
+    @property
+    def _must_wait(self) -> bool:
+        return self._config.flush == "SYNC_FLUSH" or self._copies is not None
+
+    def wait_for(self, copies: Copies) -> None:
+        """Answer and dispatch from now on only what `copies` has let through."""
+        self._copies = copies
+        self._waits = True
 
     def put(self, append: Append) -> None:
         """Accept an append; its `reply` is called later, once."""
@@ -236,9 +248,10 @@ class Writer:
         self._fill(appends, sizes, base, store_ms)
         self.written.count += len(sizes)
         self.written.bytes += len(data)
-        if self._waits_for_flush:
-            self._wait_for_flush(appends, data, base, began)
+        if self._waits:
+            self._wait(appends, data, base, began)
         else:
+            self.copyable.advance(self._log.end)
             self.written.took(len(sizes), self._loop.time() - began)
             self._dispatch(data, base)
             self._answer(appends, PutStatus.PUT_OK)
@@ -316,11 +329,11 @@ class Writer:
         assert walk.end == base + len(data), "what was written can be read"
         self._dispatcher.feed(walk.records, walk.end)
 
-    def _dispatch_flushed(self, data: bytes, base: int) -> None:
+    def _dispatch_waiting(self, data: bytes, base: int) -> None:
         self._dispatch(data, base)
         self._undispatched -= 1
         if not self._undispatched:
-            self._waits_for_flush = self._config.flush == "SYNC_FLUSH"
+            self._waits = self._must_wait
 
     # Files
 
@@ -400,37 +413,64 @@ class Writer:
 
     # Answering
 
-    def _wait_for_flush(self, appends: list[Append], data: bytes, base: int, began: float) -> None:
+    def _wait(self, appends: list[Append], data: bytes, base: int, began: float) -> None:
+        """Dispatch and answer when the records are flushed and copied, as the settings ask."""
         end = self._log.end
-        flushed = self._flusher.flushed
-        # Readers must not see what a power cut could take back.
         self._undispatched += 1
-        flushed.park(end, lambda: self._dispatch_flushed(data, base))
         patient = [append for append in appends if append.wait]
+        waiting = AppendBatch(patient, end, began)
         if patient:
-            timeout = self._config.sync_flush_timeout_ms / 1000
-            waiting = AppendBatch(patient, began)
-            waiting.timer = self._loop.call_later(timeout, self._expire, waiting)
             self._waiting[waiting] = None
-            waiting.parked = flushed.park(end, lambda: self._settle(waiting))
-        self._flusher.request(end)
+        if self._config.flush == "SYNC_FLUSH":
+            self._expire_after(waiting, self._config.sync_flush_timeout_ms)
+            # Readers must not see what a power cut could take back.
+            self._flusher.flushed.park(end, lambda: self._copy(waiting, data, base))
+            self._flusher.request(end)
+        else:
+            self._copy(waiting, data, base)
         hasty = [append for append in appends if not append.wait]
         self._answer(hasty, PutStatus.PUT_OK)
 
+    def _copy(self, waiting: AppendBatch, data: bytes, base: int) -> None:
+        """The records may be copied; go on when they are, if anybody asks for that."""
+        waiting.is_flushed = True
+        end, copies = waiting.end, self._copies
+        self.copyable.advance(end)
+        if copies is None:
+            self._dispatch_waiting(data, base)
+            self._settle(waiting)
+            return
+        copies.wrote(end)
+        self._expire_after(waiting, copies.timeout_ms)
+        copies.mark.park(end, lambda: self._dispatch_waiting(data, base))
+        copies.mark.park(end, lambda: self._settle(waiting))
+
+    def _expire_after(self, waiting: AppendBatch, timeout_ms: int) -> None:
+        waiting.let_go()
+        if waiting in self._waiting:
+            waiting.timer = self._loop.call_later(timeout_ms / 1000, self._expire, waiting)
+
     def _settle(self, waiting: AppendBatch) -> None:
         waiting.let_go()
+        if waiting not in self._waiting:
+            return  # nobody waits, or the time was up
         del self._waiting[waiting]
         self.written.took(len(waiting.appends), self._loop.time() - waiting.began)
-        self._answer(waiting.appends, PutStatus.PUT_OK)
+        status = PutStatus.PUT_OK if self._copies is None else self._copies.status(waiting.end)
+        self._answer(waiting.appends, status)
 
     def _expire(self, waiting: AppendBatch) -> None:
         waiting.let_go()
         del self._waiting[waiting]
-        text = f"not flushed within {self._config.sync_flush_timeout_ms} ms"
-        self._answer(waiting.appends, PutStatus.FLUSH_DISK_TIMEOUT, text)
+        if waiting.is_flushed and self._copies is not None:
+            text = f"not copied to a slave within {self._copies.timeout_ms} ms"
+            self._answer(waiting.appends, PutStatus.FLUSH_SLAVE_TIMEOUT, text)
+        else:
+            text = f"not flushed within {self._config.sync_flush_timeout_ms} ms"
+            self._answer(waiting.appends, PutStatus.FLUSH_DISK_TIMEOUT, text)
 
     def refuse_waiting(self, reason: str) -> None:
-        """Refuse all appends that still wait for the flush: it will not come."""
+        """Refuse all appends that still wait for the flush or a copy: it will not come."""
         waiting, self._waiting = self._waiting, {}
         for one in waiting:
             one.let_go()

@@ -97,7 +97,7 @@ class RemoteOffsets:
             commit_offset=offset,
         )
         await instance.routes.get(queue.topic)
-        address = instance.routes.address_of(queue.broker_name)
+        address = instance.routes.address_of(queue.broker_name, any_id=True)
         try:
             await instance.call(address, calls.UPDATE_CONSUMER_OFFSET, header)
         except BrokerRefused as error:

@@ -1,0 +1,103 @@
+"""A slave's connection to the remoting port of its master."""
+
+import zlib
+from typing import Final
+
+from gantrymq.base.errors import GantryError
+from gantrymq.base.network import Network, split_address
+from gantrymq.broker.announce import Announcer
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.protocol import calls as c
+from gantrymq.protocol.codes import RequestCode, ResponseCode
+from gantrymq.protocol.command import Command
+from gantrymq.protocol.headers.copies import IntroduceSlaveRequest
+from gantrymq.remoting.connection import Connection
+from gantrymq.store.writing.log_copy import LogCopy
+
+CONNECT_SECONDS_MAX: Final = 3.0
+CALL_SECONDS_MAX: Final = 5.0
+TAIL_BYTES: Final = 64 << 10
+
+
+class MasterRefused(GantryError):
+    """The master answered with an error."""
+
+
+class MasterLink:
+    """Asks the master; connects when it has to."""
+
+    def __init__(self, config: BrokerConfig, announcer: Announcer, network: Network) -> None:
+        self._config, self._announcer, self._network = config, announcer, network
+        self._connection: Connection | None = None
+        self._address = ""
+
+    @property
+    def ha_address(self) -> str | None:
+        """The master's HA port; None while no name server knows the master.
+
+        Name servers are asked again then: they tell it in the answer to a registration.
+        """
+        master = self._announcer.master
+        if self._config.ha_master_address:
+            return self._config.ha_master_address
+        if master is None or not master.ha_server_addr:
+            self._announcer.announce_all()
+            return None
+        return master.ha_server_addr
+
+    @property
+    def address(self) -> str | None:
+        """The master's port for clients; None while no name server knows it."""
+        master = self._announcer.master
+        return master.master_addr if master is not None else None
+
+    async def call(self, code: RequestCode, ext: dict[str, str] | None = None) -> Command:
+        """The master's answer; MasterRefused if it is an error."""
+        connection = await self._connect()
+        answer = await connection.call(Command(code=code, ext=ext or {}), CALL_SECONDS_MAX)
+        if answer.code != ResponseCode.SUCCESS:
+            raise MasterRefused(f"{code.name} was refused with {answer.code}: {answer.remark}")
+        return answer
+
+    async def introduce(self, copy: LogCopy, ha_client: tuple[str, int], file_bytes: int) -> None:
+        """Tell a master of ours which HA connection is this slave's.
+
+        A Java master does not know the request. It takes whoever connects.
+        """
+        config, tail = self._config, copy.tail(TAIL_BYTES)
+        header = IntroduceSlaveRequest(
+            cluster_name=config.broker_cluster_name,
+            broker_name=config.broker_name,
+            broker_id=config.broker_id,
+            ha_client=f"{ha_client[0]}:{ha_client[1]}",
+            file_bytes=file_bytes,
+            log_end=copy.end,
+            tail_bytes=len(tail),
+            tail_crc=zlib.crc32(tail),
+            wants_all=config.ha_copy_whole_log,
+        )
+        if self.address is None:
+            return  # haMasterAddress names a master that no name server knows
+        connection = await self._connect()
+        command = Command(code=c.INTRODUCE_SLAVE.code, ext=header.to_ext())
+        answer = await connection.call(command, CALL_SECONDS_MAX)
+        if answer.code not in (ResponseCode.SUCCESS, ResponseCode.REQUEST_CODE_NOT_SUPPORTED):
+            raise MasterRefused(f"the master refuses this slave: {answer.remark}")
+
+    async def _connect(self) -> Connection:
+        address = self.address
+        if address is None:
+            raise MasterRefused("no name server knows the master")
+        known = self._connection
+        if known is not None and known.open and address == self._address:
+            return known
+        self.close()
+        host, port = split_address(address)
+        self._connection = await self._network.connect(host, port, Connection, CONNECT_SECONDS_MAX)
+        self._address = address
+        return self._connection
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

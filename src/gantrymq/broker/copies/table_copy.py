@@ -1,0 +1,143 @@
+"""Copies a master's tables to its slave: topics, groups, offsets, delay offsets, request modes.
+
+The log carries messages only, so the tables are asked for over the remoting port, as RocketMQ's
+slaves do. A table with the version that the slave has already is left alone.
+
+Offsets go both ways. While the master is away, consumers commit to the slave; these commits are
+sent to the master before its offsets are taken over, so that nobody reads again what was done
+meanwhile.
+"""
+
+import logging
+from typing import Final
+
+from gantrymq.base.disk import Disk
+from gantrymq.base.errors import GantryError
+from gantrymq.base.offload import Offload
+from gantrymq.base.plurals import counted
+from gantrymq.broker.copies.master_link import MasterLink, MasterRefused
+from gantrymq.broker.tables.registry import DelayTable, GroupTable, OffsetTable, Registry
+from gantrymq.broker.tables.request_modes import ModeTable
+from gantrymq.broker.waiting.timer.checkpoint import TimerCheck, save_check
+from gantrymq.model import TopicConfig
+from gantrymq.protocol import fastjson
+from gantrymq.protocol.bodies import TopicTable
+from gantrymq.protocol.codes import RequestCode as Code
+from gantrymq.protocol.headers.messages import UpdateConsumerOffsetRequest
+from gantrymq.protocol.pop import RequestModes
+from gantrymq.store.queues.queue_table import QueueTable
+
+log = logging.getLogger(__name__)
+
+COPY_SECONDS: Final = 1.0
+"""RocketMQ's slaves ask every 10 s (4.9) or 60 s (5.x)."""
+
+
+class TableCopy:
+    """Takes over a master's tables, round by round."""
+
+    def __init__(
+        self,
+        link: MasterLink,
+        registry: Registry,
+        queues: QueueTable,
+        modes: ModeTable,
+        disk: Disk,
+        offload: Offload,
+        timer_path: str,
+    ) -> None:
+        self._link, self._registry, self._queues, self._modes = link, registry, queues, modes
+        self._disk, self._offload, self._timer_path = disk, offload, timer_path
+        self._timer_check = b""
+        self._problem = ""
+
+    async def run(self) -> None:
+        """One round; a master that cannot be reached is asked again in the next one."""
+        try:
+            await self._copy_all()
+        except (GantryError, OSError) as error:
+            self._adopt_stored_topics()
+            if str(error) != self._problem:
+                self._problem = str(error)
+                log.warning("the master's tables are not copied: %s", error)
+        else:
+            if self._problem:
+                log.info("the master's tables are copied again")
+            self._problem = ""
+
+    async def _copy_all(self) -> None:
+        await self._copy_topics()
+        await self._copy_groups()
+        await self._return_offsets()
+        await self._copy_offsets()
+        await self._copy_delay_offsets()
+        for step in (self._copy_modes, self._copy_timer_check):
+            try:
+                await step()
+            except MasterRefused:
+                continue  # RocketMQ 4.9 has no such table
+
+    def _adopt_stored_topics(self) -> None:
+        """Make topics readable whose messages came, but whose settings did not.
+
+        The log is copied at once and tables a little later, so a master that dies may leave a slave
+        with messages of topics that it does not know.
+        """
+        for name in self._queues.topics():
+            if self._registry.topics.get(name) is None:
+                count = max(self._queues.ids(name)) + 1
+                topic = TopicConfig(topic_name=name, read_queue_nums=count, write_queue_nums=count)
+                self._registry.topics.put(name, topic)
+                log.warning(
+                    "topic %s is known by its messages only: %s", name, counted(count, "queue")
+                )
+
+    async def _ask(self, code: Code) -> bytes:
+        return (await self._link.call(code)).body
+
+    async def _copy_topics(self) -> None:
+        found = fastjson.load_as(await self._ask(Code.GET_ALL_TOPIC_CONFIG), TopicTable)
+        await self._registry.topics.take_over(found.topic_config_table, found.data_version)
+
+    async def _copy_groups(self) -> None:
+        body = await self._ask(Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+        found = fastjson.load_as(body, GroupTable)
+        await self._registry.groups.take_over(found.subscription_group_table, found.data_version)
+
+    async def _return_offsets(self) -> None:
+        """Send the master what consumers committed here."""
+        own = self._registry.offsets.committed_here
+        if not own:
+            return
+        for (group, topic, queue_id), offset in list(own.items()):
+            header = UpdateConsumerOffsetRequest(
+                consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset
+            )
+            await self._link.call(Code.UPDATE_CONSUMER_OFFSET, header.to_ext())
+            if own.get((group, topic, queue_id)) == offset:
+                del own[group, topic, queue_id]
+        log.info("the master has the progress that was committed here while it was away")
+
+    async def _copy_offsets(self) -> None:
+        body = await self._ask(Code.GET_ALL_CONSUMER_OFFSET)
+        if body:
+            found = fastjson.load_as(body, OffsetTable)
+            self._registry.offsets.take_over(found.offset_table)
+            await self._registry.offsets.save()
+
+    async def _copy_delay_offsets(self) -> None:
+        body = await self._ask(Code.GET_ALL_DELAY_OFFSET)
+        if body:
+            found = fastjson.load_as(body, DelayTable)
+            await self._registry.delays.take_over(found.offset_table)
+
+    async def _copy_modes(self) -> None:
+        body = await self._ask(Code.GET_ALL_MESSAGE_REQUEST_MODE)
+        await self._modes.take_over(fastjson.load_as(body, RequestModes))
+
+    async def _copy_timer_check(self) -> None:
+        body = await self._ask(Code.GET_TIMER_CHECK_POINT)
+        if body and body != self._timer_check:
+            check = TimerCheck.decode(body)
+            await self._offload.run(save_check, self._disk, self._timer_path, check)
+            self._timer_check = body

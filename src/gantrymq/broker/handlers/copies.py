@@ -1,0 +1,155 @@
+"""Requests of slaves to their master: introduction, tables, and the state of the copies."""
+
+import zlib
+from collections.abc import Awaitable, Mapping
+from typing import Any
+
+from gantrymq.base.disk import Disk
+from gantrymq.base.network import split_address
+from gantrymq.broker.errors import BadRequest
+from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.tables.registry import Registry
+from gantrymq.broker.waiting.timer.checkpoint import load_check
+from gantrymq.model import DataVersion
+from gantrymq.protocol import calls as c
+from gantrymq.protocol import fastjson
+from gantrymq.protocol.bodies import HaClientInfo, HaConnectionInfo, HaStatus
+from gantrymq.protocol.command import Command, response
+from gantrymq.protocol.headers.copies import IntroduceSlaveRequest
+from gantrymq.remoting.connection import Connection
+from gantrymq.replication.ha.in_sync import InSyncSlaves
+from gantrymq.replication.ha.master import HaMaster
+from gantrymq.replication.ha.slave import HaSlave
+from gantrymq.store.engine import Store
+
+
+def _with_version(table: Mapping[str, Any]) -> bytes:
+    """RocketMQ's slaves want a version in every table; they do not look at this one."""
+    return fastjson.dumps({"dataVersion": DataVersion(), "offsetTable": table})
+
+
+class CopyHandler:
+    """Requests about copies; a broker is either a master with an HA port or a slave."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: Store,
+        registry: Registry,
+        disk: Disk,
+        slaves: InSyncSlaves,
+        role: HaMaster | HaSlave,
+    ) -> None:
+        self._config, self._store, self._registry = config, store, registry
+        self._disk, self._slaves, self._role = disk, slaves, role
+
+    async def introduce(self, connection: Connection, command: Command) -> Command:
+        """INTRODUCE_SLAVE (40105): take an HA connection as that of a slave of this broker."""
+        h = c.INTRODUCE_SLAVE.request.parse(command.ext)
+        role = self._role
+        if isinstance(role, HaSlave):
+            raise BadRequest(
+                f"{self._config.broker_name} at this address is a slave itself "
+                f"(brokerId={self._config.broker_id}): follow its master"
+            )
+        self._check_identity(h)
+        await self._check_log(h)
+        client = split_address(h.ha_client)
+        other = role.connected_as(h.broker_id)
+        if other is not None and other != client:
+            raise BadRequest(
+                f"brokerId={h.broker_id} of {h.broker_name} is connected from "
+                f"{other[0]}:{other[1]} already: give each slave its own brokerId"
+            )
+        role.introduce(client, h.broker_id, wants_all=h.wants_all)
+        return response(command)
+
+    def _check_identity(self, h: IntroduceSlaveRequest) -> None:
+        ours = self._config.broker_cluster_name, self._config.broker_name
+        if (h.cluster_name, h.broker_name) != ours:
+            raise BadRequest(
+                f"this is the master of {ours[1]} in cluster {ours[0]}, the slave is one of "
+                f"{h.broker_name} in cluster {h.cluster_name}: its brokerClusterName and "
+                "brokerName have to be its master's"
+            )
+        size = self._store.log_bytes.file_bytes
+        if h.file_bytes != size:
+            raise BadRequest(
+                f"the slave's mappedFileSizeCommitLog is {h.file_bytes}, the master's {size}: "
+                "give both the same size"
+            )
+
+    async def _check_log(self, h: IntroduceSlaveRequest) -> None:
+        """Refuse a slave whose log is longer than this one, or ends with other bytes."""
+        log = self._store.log_bytes
+        if h.log_end > log.end.value:
+            raise BadRequest(
+                f"the slave's log ends at {h.log_end}, behind the master's end {log.end.value}: "
+                "the master has lost what the slave still has. Move the slave's store away and "
+                "start it empty, or make the slave the master"
+            )
+        start = h.log_end - h.tail_bytes
+        if not h.tail_bytes or start < log.min:
+            return
+        read = log.read(start, h.tail_bytes)
+        tail = await read if isinstance(read, Awaitable) else read
+        if len(tail) == h.tail_bytes and zlib.crc32(tail) != h.tail_crc:
+            raise BadRequest(
+                f"the slave's log differs from the master's before offset {h.log_end}: it is the "
+                "copy of another broker, or the master lost messages that the slave has. Move "
+                "the slave's store away and start it empty"
+            )
+
+    async def offsets(self, connection: Connection, command: Command) -> Command:
+        """GET_ALL_CONSUMER_OFFSET (43): the progress of all groups."""
+        return response(command, body=_with_version(self._registry.offsets.shown()))
+
+    async def delay_offsets(self, connection: Connection, command: Command) -> Command:
+        """GET_ALL_DELAY_OFFSET (45): the progress of the delay levels."""
+        return response(command, body=_with_version(self._registry.delays.shown()))
+
+    async def timer_check(self, connection: Connection, command: Command) -> Command:
+        """GET_TIMER_CHECK_POINT (60): the progress of timers, as their file has it."""
+        path = f"{self._config.store_path_root_dir}/config/timercheck"
+        return response(command, body=load_check(self._disk, path).encode())
+
+    async def timer_metrics(self, connection: Connection, command: Command) -> Command:
+        """GET_TIMER_METRICS (61): counts of waiting messages; this broker keeps none on disk."""
+        body = {"dataVersion": DataVersion(), "timingCount": {}}
+        return response(command, body=fastjson.dumps(body))
+
+    async def status(self, connection: Connection, command: Command) -> Command:
+        """GET_BROKER_HA_STATUS (907): how far each slave is, or how far this slave is."""
+        role = self._role
+        end = self._store.log_max
+        if isinstance(role, HaSlave):
+            return response(command, body=fastjson.dumps(self._slave_status(role, end)))
+        in_sync = self._slaves.in_sync(end, connection.loop.time())
+        rows = [
+            HaConnectionInfo(
+                addr=slave.address,
+                slave_ack_offset=slave.progress.acknowledged,
+                diff=end - slave.progress.acknowledged,
+                in_sync=slave.progress in in_sync,
+                transferred_byte_in_second=slave.bytes_per_second,
+                transfer_from_where=slave.progress.sent,
+            )
+            for slave in role.connections
+            if slave.progress is not None
+        ]
+        status = HaStatus(
+            master=True,
+            master_commit_log_max_offset=end,
+            in_sync_slave_nums=len(in_sync),
+            ha_connection_info=rows,
+        )
+        return response(command, body=fastjson.dumps(status))
+
+    def _slave_status(self, slave: HaSlave, end: int) -> HaStatus:
+        connected = slave.connection
+        info = HaClientInfo(
+            master_addr=slave.address or "",
+            max_offset=end,
+            is_activated=connected is not None,
+        )
+        return HaStatus(master=False, master_commit_log_max_offset=end, ha_client_runtime_info=info)

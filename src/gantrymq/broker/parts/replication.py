@@ -1,0 +1,86 @@
+"""The parts of the copy: a master's HA port, or what makes a broker a slave."""
+
+from dataclasses import dataclass
+
+from gantrymq.base import upkeep
+from gantrymq.broker.copies.known_slaves import watch_slaves
+from gantrymq.broker.copies.master_link import MasterLink
+from gantrymq.broker.copies.table_copy import COPY_SECONDS, TableCopy
+from gantrymq.broker.handlers.copies import CopyHandler
+from gantrymq.broker.parts.feature import Feature
+from gantrymq.broker.parts.shared import Shared
+from gantrymq.broker.tables.request_modes import ModeTable
+from gantrymq.replication.ha.in_sync import InSyncSlaves
+from gantrymq.replication.ha.master import HaMaster
+from gantrymq.replication.ha.slave import HaSlave
+from gantrymq.replication.ha.sync_copies import SyncCopies
+
+
+@dataclass(frozen=True)
+class ReplicationParts:
+    handler: CopyHandler
+    feature: Feature
+
+
+def build_replication(shared: Shared, modes: ModeTable) -> ReplicationParts:
+    """Build the parts of this broker's role."""
+    slaves = InSyncSlaves(shared.config.ha_max_gap_not_in_sync)
+    if shared.config.is_slave:
+        slave = _build_slave(shared, modes)
+        return ReplicationParts(_handler(shared, slaves, slave.role), slave.feature)
+    store, config, ports = shared.store, shared.config, shared.ports
+    copies = SyncCopies(slaves, store.log_bytes.end, config.slave_timeout)
+    is_sync = config.broker_role == "SYNC_MASTER"
+    if is_sync:
+        store.wait_for(copies)
+    master = HaMaster(store.log_bytes, slaves, copies.slaves_changed if is_sync else _nothing)
+
+    async def start() -> None:
+        await master.start(ports.network, config.bind_address, config.ha_listen_port)
+
+    feature = Feature(
+        opening=(start,),
+        background=(lambda: watch_slaves(master, shared.announcer),),
+        closing=(master.stop,),
+    )
+    return ReplicationParts(_handler(shared, slaves, master), feature)
+
+
+@dataclass(frozen=True)
+class _Slave:
+    role: HaSlave
+    feature: Feature
+
+
+def _build_slave(shared: Shared, modes: ModeTable) -> _Slave:
+    config, ports, copy = shared.config, shared.ports, shared.store.log_copy
+    link = MasterLink(config, shared.announcer, ports.network)
+    file_bytes = shared.store.log_bytes.file_bytes
+
+    async def introduce(ha_client: tuple[str, int]) -> None:
+        await link.introduce(copy, ha_client, file_bytes)
+
+    slave = HaSlave(copy, ports.network, lambda: link.ha_address, introduce)
+    timer_path = f"{config.store_path_root_dir}/config/timercheck"
+    tables = TableCopy(
+        link, shared.registry, shared.store.queues, modes, ports.disk, ports.offload, timer_path
+    )
+    shared.registry.offsets.committed_here = {}
+
+    async def copy_tables() -> None:
+        while True:
+            await tables.run()
+            await upkeep.pause(COPY_SECONDS)
+
+    feature = Feature(background=(slave.run, copy_tables), on_stop=(link.close,))
+    return _Slave(slave, feature)
+
+
+def _handler(shared: Shared, slaves: InSyncSlaves, role: HaMaster | HaSlave) -> CopyHandler:
+    return CopyHandler(
+        shared.config, shared.store, shared.registry, shared.ports.disk, slaves, role
+    )
+
+
+def _nothing() -> None:
+    """ASYNC_MASTER: nobody waits for slaves."""

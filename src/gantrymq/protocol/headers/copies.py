@@ -1,0 +1,21 @@
+"""Copies of a broker: a slave introduces itself to its master."""
+
+from gantrymq.protocol.headers.base import Header
+
+
+class IntroduceSlaveRequest(Header, frozen=True, kw_only=True):
+    """INTRODUCE_SLAVE: who the slave is, and what it has of the log."""
+
+    cluster_name: str
+    broker_name: str
+    broker_id: int
+    ha_client: str
+    """The address from which its connection to the HA port comes."""
+    file_bytes: int
+    """Its mappedFileSizeCommitLog."""
+    log_end: int
+    tail_bytes: int = 0
+    """How many bytes before the end the checksum covers."""
+    tail_crc: int = 0
+    wants_all: bool = False
+    """Whether a slave without a log wants the whole log instead of the last file."""

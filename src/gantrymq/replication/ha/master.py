@@ -1,0 +1,303 @@
+"""The master's side of the copy: serves the HA port.
+
+Each slave has a connection of its own. The first report says from where on the slave wants the log;
+from then on the master sends whatever is written, without waiting for acknowledgements. A
+connection that has sent everything parks on the end of the log and goes on when it grows. A slave
+that reads slowly is sent nothing more until its socket has room, so it costs no memory.
+
+What counts as acknowledged: only bytes that were sent on the same connection, and only from a slave
+that is known: one of ours that has introduced itself over the remoting port, or one whose address
+the name servers have as a slave of this broker. A stranger gets the log, as from RocketMQ's master,
+but cannot make a send count as copied.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final, NamedTuple, cast
+
+from gantrymq.base.background import Background
+from gantrymq.base.network import Listener, Network
+from gantrymq.replication.ha.in_sync import InSyncSlaves, SlaveProgress
+from gantrymq.replication.ha.wire import TRANSFER_BYTES_MAX, TRANSFER_HEAD, ReportReader
+from gantrymq.store.reading.log_bytes import LogBytes
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS: Final = 5.0
+SILENT_SECONDS_MAX: Final = 20.0
+"""RocketMQ's haHousekeepingInterval."""
+WRITE_BUFFER_BYTES_MAX: Final = 4 << 20
+LOOK_SECONDS: Final = 1.0
+
+
+class SlaveIdentity(NamedTuple):
+    """What a slave of ours says of itself before it asks for the log."""
+
+    broker_id: int
+    wants_all: bool
+    """Whether a slave without a log gets the whole log instead of the last file."""
+
+
+class SlaveConnection(asyncio.Protocol):
+    """One slave: what it asked for, what was sent to it, what it has acknowledged."""
+
+    def __init__(self, master: "HaMaster") -> None:
+        self._master, self._log = master, master.log
+        self._reader = ReportReader()
+        self._transport: asyncio.Transport | None = None
+        self._is_reading = self._is_blocked = self._is_parked = False
+        self._wrote_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._sent_before = 0
+        self.bytes_per_second = 0
+        self.peer = ("", 0)
+        self.progress: SlaveProgress | None = None
+        """None until the first report has come."""
+        self.heard_at = 0.0
+        self.is_known = False
+        """Whether its acknowledgements count."""
+        self.wants_all = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # A cast, not a check: uvloop's transports are no subclasses of asyncio's.
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
+        peer = transport.get_extra_info("peername")
+        self.peer = (str(peer[0]), int(peer[1]))
+        loop = asyncio.get_running_loop()
+        self.heard_at = self._wrote_at = loop.time()
+        self._timer = loop.call_later(LOOK_SECONDS, self._look)
+        self._master.connected(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._master.disconnected(self)
+
+    @property
+    def address(self) -> str:
+        return f"{self.peer[0]}:{self.peer[1]}"
+
+    # what the slave says
+
+    def data_received(self, data: bytes) -> None:
+        self.heard_at = asyncio.get_running_loop().time()
+        reports = self._reader.feed(data)
+        if self.progress is None and reports:
+            self._begin(reports[0])
+        if self.progress is not None and reports:
+            self._acknowledge(self.progress, reports[-1])
+
+    def _begin(self, asked: int) -> None:
+        """The first report: from where on the slave wants the log."""
+        start = asked
+        if asked == 0:
+            start = self._log.min if self.wants_all else self._log.last_file
+        if start > self._log.end.value:
+            self._refuse(
+                f"its log ends at {asked}, behind this master's end {self._log.end.value}: this "
+                "master has lost what the slave still has. Move the slave's store away and start "
+                "it empty, or make the slave the master"
+            )
+            return
+        if start < self._log.min:
+            self._refuse(
+                f"it wants the log from {asked} on, which begins at {self._log.min} by now: move "
+                "its store away and start it empty"
+            )
+            return
+        self.progress = SlaveProgress(self.address, start, start if asked else 0, self.heard_at)
+        self._sent_before = start
+        log.info("slave %s gets the log from offset %d on", self.address, start)
+        self._master.began(self)
+        self._send()
+
+    def _acknowledge(self, progress: SlaveProgress, offset: int) -> None:
+        if offset > progress.sent:
+            self._refuse(f"it acknowledges offset {offset}, but was sent {progress.sent} only")
+            return
+        if offset >= progress.acknowledged:
+            self._master.acknowledged(progress, offset, self.heard_at)
+
+    def _refuse(self, why: str) -> None:
+        log.error("slave %s is refused: %s", self.address, why)
+        self.close()
+
+    # what the master sends
+
+    def pause_writing(self) -> None:
+        self._is_blocked = True
+
+    def resume_writing(self) -> None:
+        self._is_blocked = False
+        self._send()
+
+    def _send(self) -> None:
+        """Send the log up to its end, or until the socket or the disk makes us wait."""
+        progress = self.progress
+        if progress is None or self._is_reading or self._is_parked:
+            return
+        while self._transport is not None and not self._is_blocked:
+            if progress.sent >= self._log.end.value:
+                self._is_parked = True
+                self._log.end.park(progress.sent + 1, self._go_on)
+                return
+            data = self._log.read(progress.sent, TRANSFER_BYTES_MAX)
+            if not isinstance(data, bytes):
+                self._is_reading = True
+                self._master.background.spawn(self._send_cold(progress, data))
+                return
+            self._transfer(progress, data)
+
+    def _go_on(self) -> None:
+        """The log has grown."""
+        self._is_parked = False
+        self._send()
+
+    async def _send_cold(self, progress: SlaveProgress, reading: Awaitable[bytes]) -> None:
+        try:
+            data = await reading
+        except OSError as error:
+            self._refuse(f"the log cannot be read at {progress.sent}: {error}")
+            return
+        finally:
+            self._is_reading = False
+        self._transfer(progress, data)
+        self._send()
+
+    def _transfer(self, progress: SlaveProgress, data: bytes) -> None:
+        if self._transport is None:
+            return
+        if not data:
+            self._refuse(f"the log file at {progress.sent} was deleted before it was sent")
+            return
+        head = TRANSFER_HEAD.pack(progress.sent, len(data))
+        progress.sent += len(data)
+        self._wrote_at = asyncio.get_running_loop().time()
+        if len(data) < TRANSFER_BYTES_MAX:
+            self._transport.write(head + data)
+        else:
+            self._transport.writelines((head, data))
+
+    def _look(self) -> None:
+        """Close a silent connection; send a heartbeat on one that had nothing to send."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        self._timer = loop.call_later(LOOK_SECONDS, self._look)
+        if self.progress is not None:
+            self.bytes_per_second = self.progress.sent - self._sent_before
+            self._sent_before = self.progress.sent
+        self._master.time_passed()
+        if now - self.heard_at > SILENT_SECONDS_MAX:
+            self._refuse(f"it was silent for {SILENT_SECONDS_MAX:g} s")
+        elif (
+            self._transport is not None
+            and self.progress is not None
+            and not self._is_blocked
+            and now - self._wrote_at >= HEARTBEAT_SECONDS
+        ):
+            self._wrote_at = now
+            self._transport.write(TRANSFER_HEAD.pack(self.progress.sent, 0))
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class HaMaster:
+    """The HA port of a master."""
+
+    def __init__(
+        self, log_bytes: LogBytes, slaves: InSyncSlaves, changed: Callable[[], None]
+    ) -> None:
+        self.log, self._slaves = log_bytes, slaves
+        self._changed = changed
+        """Called when a slave acknowledged, came or went."""
+        self.background = Background("the HA port")
+        self.connections: dict[SlaveConnection, None] = {}
+        self._known_hosts: frozenset[str] = frozenset()
+        self._introduced: dict[tuple[str, int], SlaveIdentity] = {}
+        """The slaves that have introduced themselves, by the address they connect from."""
+        self.unknown_came = asyncio.Event()
+        """Set when somebody connects who is not known as a slave."""
+        self._listener: Listener | None = None
+
+    async def start(self, network: Network, host: str, port: int) -> None:
+        """Open the HA port."""
+        self._listener = await network.listen(host, port, lambda: SlaveConnection(self))
+
+    async def stop(self) -> None:
+        """Close the port and all connections."""
+        if self._listener is not None:
+            await self._listener.close()
+        for connection in list(self.connections):
+            connection.close()
+        await self.background.close()
+
+    # who is a slave
+
+    def introduce(self, address: tuple[str, int], broker_id: int, *, wants_all: bool) -> None:
+        """Take a slave of ours as known: its HA connection comes from this address."""
+        self._introduced[address] = SlaveIdentity(broker_id, wants_all)
+        for connection in self.connections:
+            if connection.peer == address:
+                self._know(connection)
+
+    def connected_as(self, broker_id: int) -> tuple[str, int] | None:
+        """The address from which a slave with this id is connected."""
+        for connection in self.connections:
+            identity = self._introduced.get(connection.peer)
+            if identity is not None and identity.broker_id == broker_id:
+                return connection.peer
+        return None
+
+    def set_known_hosts(self, hosts: Collection[str]) -> None:
+        """Take slaves at these hosts as known: name servers have them as this broker's slaves."""
+        self._known_hosts = frozenset(hosts)
+        for connection in self.connections:
+            self._know(connection)
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether somebody is connected who is not known as a slave."""
+        return any(not connection.is_known for connection in self.connections)
+
+    def _know(self, connection: SlaveConnection) -> None:
+        identity = self._introduced.get(connection.peer)
+        connection.wants_all = identity is not None and identity.wants_all
+        known = identity is not None or connection.peer[0] in self._known_hosts
+        if known and not connection.is_known:
+            connection.is_known = True
+            self.began(connection)
+
+    # told by connections
+
+    def connected(self, connection: SlaveConnection) -> None:
+        self.connections[connection] = None
+        self._know(connection)
+        if not connection.is_known:
+            self.unknown_came.set()
+
+    def disconnected(self, connection: SlaveConnection) -> None:
+        self.connections.pop(connection, None)
+        self._introduced.pop(connection.peer, None)
+        if connection.progress is not None:
+            self._slaves.leave(connection.progress)
+            log.warning("slave %s is gone", connection.address)
+            self._changed()
+
+    def began(self, connection: SlaveConnection) -> None:
+        """Count a slave that is known and has told where it stands."""
+        if connection.is_known and connection.progress is not None:
+            self._slaves.join(connection.progress)
+            self._changed()
+
+    def acknowledged(self, progress: SlaveProgress, offset: int, now: float) -> None:
+        self._slaves.acknowledge(progress, offset, now)
+        self._changed()
+
+    def time_passed(self) -> None:
+        """A slave may be silent for too long by now."""
+        self._changed()
