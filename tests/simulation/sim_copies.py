@@ -163,6 +163,7 @@ async def tell(seed: int) -> CopyStory:
         broker_role="SYNC_MASTER",
         flush_disk_type=rng.choice(("ASYNC_FLUSH", "SYNC_FLUSH")),
         ha_copy_whole_log=True,
+        slave_timeout=1_000,
         **SETTINGS,
     )
     async with cluster:
