@@ -45,6 +45,34 @@ async def pulls_are_held_a_short_time(trial: Trial) -> None:
     assert [0.3, 2.0] == waits
 
 
+async def _suggested(trial: Trial) -> str:
+    return (await trial.peer.pull("orders", 0)).ext["suggestWhichBrokerId"]
+
+
+@effect("slaveReadEnable", access_message_in_memory_max_ratio=0)
+async def groups_far_behind_are_sent_to_a_slave(trial: Trial) -> None:
+    """To the one that the settings of the group name; to the master otherwise."""
+    await trial.create("orders")
+    await _send(trial, *"ab")
+    found = []
+    for value in (False, True, False):
+        await trial.change(slaveReadEnable=value)
+        found.append(await _suggested(trial))
+    assert ["0", "1", "0"] == found
+
+
+@effect("accessMessageInMemoryMaxRatio", slave_read_enable=True)
+async def groups_are_far_behind_by_a_share_of_memory(trial: Trial) -> None:
+    """With nothing as the share any group is, with all of it none."""
+    await trial.create("orders")
+    await _send(trial, *"ab")
+    found = []
+    for value in (100, 0, 40):
+        await trial.change(accessMessageInMemoryMaxRatio=value)
+        found.append(await _suggested(trial))
+    assert ["0", "1", "0"] == found
+
+
 @effect("maxTransferCountOnMessageInMemory")
 async def a_pull_gets_so_many_messages(trial: Trial) -> None:
     """However many it asks for."""

@@ -254,7 +254,7 @@ class TestBroker:
             before = await settings_of(peer)
             for body, code in (
                 (b"fileReservedTime=soon\nmaxMessageSize=5\n", 1),
-                (b"maxMessageSize=5\nbrokerRole=SLAVE\n", 1),
+                (b"maxMessageSize=5\nbrokerRole=SLAVE\n", 16),
                 (b"listenPort=1\nfileReservedTime=1\n", 16),
                 (b"messageDelayLevel=1x\n", 1),
             ):

@@ -334,7 +334,7 @@ def test_ha_status_tells_how_far_slaves_are(run: Run) -> None:
             assert status.in_sync_slave_nums == 1
             other = await admin.ha_status(cluster.broker(SLAVE).address)
             assert not other.master
-            assert other.ha_client_runtime_info.is_activated
+            assert other.ha_client_runtime_info.activated
             assert other.ha_client_runtime_info.max_offset == end
 
     run(work, slaves=1)

@@ -83,6 +83,8 @@ def _body(body: bytes, names: Mapping[str, str], pick: Sequence[str] | None) -> 
     if records.is_records(body):
         messages = [_value("", message, names, None) for message in records.decode(body)]
         return {"messages": messages}
+    if b"\0" in body:
+        return {"hex": body.hex()}
     text = body.decode()
     if text[:1] in "{[":
         return {"json": _value("", lenient.loads(text), names, pick)}

@@ -209,13 +209,13 @@ class HaConnectionInfo(msgspec.Struct, kw_only=True, rename="camel"):
 class HaClientInfo(msgspec.Struct, kw_only=True, rename="camel"):
     """The connection of a slave to its master."""
 
-    master_addr: str = ""
+    master_addr: str | msgspec.UnsetType = msgspec.UNSET
     transferred_byte_in_second: int = 0
     max_offset: int = 0
     last_read_timestamp: int = 0
     last_write_timestamp: int = 0
     master_flush_offset: int = 0
-    is_activated: bool = msgspec.field(name="activated", default=False)
+    activated: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class HaStatus(msgspec.Struct, kw_only=True, rename="camel"):

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
+from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk
 from gantrymq.base.network import split_address
 from gantrymq.broker.errors import BadRequest
@@ -23,11 +24,6 @@ from gantrymq.replication.ha.slave import HaSlave
 from gantrymq.store.engine import Store
 
 
-def _with_version(table: Mapping[str, Any]) -> bytes:
-    """RocketMQ's slaves want a version in every table; they do not look at this one."""
-    return fastjson.dumps({"dataVersion": DataVersion(), "offsetTable": table})
-
-
 class CopyHandler:
     """Requests about copies; a broker is either a master with an HA port or a slave."""
 
@@ -37,11 +33,12 @@ class CopyHandler:
         store: Store,
         registry: Registry,
         disk: Disk,
+        clock: WallClock,
         slaves: InSyncSlaves,
         role: HaMaster | HaSlave,
     ) -> None:
         self._config, self._store, self._registry = config, store, registry
-        self._disk, self._slaves, self._role = disk, slaves, role
+        self._disk, self._clock, self._slaves, self._role = disk, clock, slaves, role
 
     async def introduce(self, connection: Connection, command: Command) -> Command:
         """INTRODUCE_SLAVE (40105): take an HA connection as that of a slave of this broker."""
@@ -100,13 +97,18 @@ class CopyHandler:
                 "the slave's store away and start it empty"
             )
 
+    def _with_version(self, table: Mapping[str, Any]) -> bytes:
+        """RocketMQ's slaves want a version in every table; they do not look at this one."""
+        version = DataVersion(timestamp=self._clock.now_ms())
+        return fastjson.dumps({"dataVersion": version, "offsetTable": table})
+
     async def offsets(self, connection: Connection, command: Command) -> Command:
         """GET_ALL_CONSUMER_OFFSET (43): the progress of all groups."""
-        return response(command, body=_with_version(self._registry.offsets.shown()))
+        return response(command, body=self._with_version(self._registry.offsets.shown()))
 
     async def delay_offsets(self, connection: Connection, command: Command) -> Command:
         """GET_ALL_DELAY_OFFSET (45): the progress of the delay levels."""
-        return response(command, body=_with_version(self._registry.delays.shown()))
+        return response(command, body=self._with_version(self._registry.delays.shown()))
 
     async def timer_check(self, connection: Connection, command: Command) -> Command:
         """GET_TIMER_CHECK_POINT (60): the progress of timers, as their file has it."""
@@ -150,6 +152,6 @@ class CopyHandler:
         info = HaClientInfo(
             master_addr=slave.address or "",
             max_offset=end,
-            is_activated=connected is not None,
+            activated=connected is not None,
         )
         return HaStatus(master=False, master_commit_log_max_offset=end, ha_client_runtime_info=info)

@@ -78,7 +78,13 @@ def _build_slave(shared: Shared, modes: ModeTable) -> _Slave:
 
 def _handler(shared: Shared, slaves: InSyncSlaves, role: HaMaster | HaSlave) -> CopyHandler:
     return CopyHandler(
-        shared.config, shared.store, shared.registry, shared.ports.disk, slaves, role
+        shared.config,
+        shared.store,
+        shared.registry,
+        shared.ports.disk,
+        shared.ports.clock,
+        slaves,
+        role,
     )
 
 

@@ -103,6 +103,8 @@ class Writer:
         self._copies: Copies | None = None
         self.copyable = Watermark(files.log.end)
         """Up to where copies may be made of the log: written, and with SYNC_FLUSH flushed."""
+        self._unflushed = 0
+        """Writes that wait for the flush; later ones wait with them, to keep the order."""
         self._undispatched = 0
         """Writes that readers may not see yet, because they are not durable or not copied."""
         self.take_settings()
@@ -421,15 +423,20 @@ class Writer:
         waiting = AppendBatch(patient, end, began)
         if patient:
             self._waiting[waiting] = None
-        if self._config.flush == "SYNC_FLUSH":
+        if self._config.flush == "SYNC_FLUSH" or self._unflushed:
+            self._unflushed += 1
             self._expire_after(waiting, self._config.sync_flush_timeout_ms)
             # Readers must not see what a power cut could take back.
-            self._flusher.flushed.park(end, lambda: self._copy(waiting, data, base))
+            self._flusher.flushed.park(end, lambda: self._copy_flushed(waiting, data, base))
             self._flusher.request(end)
         else:
             self._copy(waiting, data, base)
         hasty = [append for append in appends if not append.wait]
         self._answer(hasty, PutStatus.PUT_OK)
+
+    def _copy_flushed(self, waiting: AppendBatch, data: bytes, base: int) -> None:
+        self._unflushed -= 1
+        self._copy(waiting, data, base)
 
     def _copy(self, waiting: AppendBatch, data: bytes, base: int) -> None:
         """The records may be copied; go on when they are, if anybody asks for that."""
