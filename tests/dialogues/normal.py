@@ -31,6 +31,7 @@ GIVEN_ID_PREFIX = "7F000001000018B4AAC2"
 ORDERED_REVIVE_QUEUE = "999"
 # Containers whose entries a step may narrow down to the ones it is about.
 PICKABLE = {
+    "offsetTable",
     "brokerAddrTable",
     "clusterAddrTable",
     "data",
