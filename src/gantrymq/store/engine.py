@@ -57,7 +57,7 @@ class Store:
         )
         self.written = self._writer.written
         """Counts of written messages, for operators."""
-        self.log_bytes = LogBytes(files.log, self._writer.copyable, ports.offload)
+        self.log_bytes = LogBytes(files.log, self._writer.pending.copyable, ports.offload)
         """What slaves are sent."""
         self.log_copy = LogCopy(files.log, recovered.dispatcher, self._flusher, ports.offload)
         """What a slave writes to."""
@@ -119,7 +119,7 @@ class Store:
         except OSError as error:
             log.error("the store could not be closed cleanly: %s", error)
         finally:
-            self._writer.refuse_waiting(CLOSED)
+            self._writer.pending.refuse(CLOSED)
             self._open_files.clear()
             self._lock.release()
 
@@ -160,7 +160,7 @@ class Store:
         """
         failure = self._flusher.failure
         log.critical("%s; the store is read-only now", failure)
-        self._writer.refuse_waiting(failure)
+        self._writer.pending.refuse(failure)
         try:
             Fence(self._disk, self.config.directory).raise_at(self.flushed.value)
         except OSError as error:
@@ -168,7 +168,7 @@ class Store:
 
     def wait_for(self, copies: Copies) -> None:
         """Answer sends and show records only when `copies` lets them through."""
-        self._writer.wait_for(copies)
+        self._writer.pending.wait_for(copies)
 
     def request_flush(self) -> None:
         """Request a flush of everything put so far; the mark `flushed` says when it is durable."""

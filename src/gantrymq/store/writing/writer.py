@@ -16,8 +16,8 @@ What always holds:
   nothing.
 - Readers see only what has been dispatched, and nothing is dispatched before what was written
   before it. With SYNC_FLUSH dispatching waits for the flushed mark, so a power cut cannot take
-  back what somebody has read; with SYNC_MASTER it waits for a slave, too (`copies`), so the loss of
-  this machine cannot either.
+  back what somebody has read; with SYNC_MASTER it waits for a slave, too, so the loss of this
+  machine cannot either (`pending_writes`).
 - A file that is full is left only for one that is allocated already (`make_spare`). While it is
   being made appends are held, and refused when that takes too long.
 """
@@ -31,7 +31,6 @@ from collections.abc import Callable, Sequence
 
 from gantrymq.base.background import Background
 from gantrymq.base.plurals import counted
-from gantrymq.base.watermark import Watermark
 from gantrymq.kernel import RecordItem, encode_records, walk_records
 from gantrymq.protocol.record import (
     BLANK_BYTES,
@@ -47,8 +46,8 @@ from gantrymq.store.config import StoreConfig
 from gantrymq.store.log.flush import Flusher
 from gantrymq.store.queues.queue_table import TopicNameError
 from gantrymq.store.shared import StoreFiles, StorePorts
-from gantrymq.store.writing.copies import Copies
 from gantrymq.store.writing.dispatch import Dispatcher
+from gantrymq.store.writing.pending_writes import PendingWrites
 from gantrymq.store.writing.write_counts import WriteCounts
 
 log = logging.getLogger(__name__)
@@ -61,22 +60,6 @@ LOOK_SECONDS = 0.01
 SHED_SECONDS = 0.05
 """Appends that come in so soon after a slow write count as having waited behind it."""
 BUSY = "broker busy, start flow control for a while"
-
-
-class AppendBatch:
-    """Appends of one write that wait for the flush or a copy; all get the same answer."""
-
-    __slots__ = ("appends", "began", "end", "is_flushed", "timer")
-
-    def __init__(self, appends: list[Append], end: int, began: float) -> None:
-        self.appends, self.end, self.began = appends, end, began
-        self.is_flushed = False
-        self.timer: asyncio.TimerHandle | None = None
-
-    def let_go(self) -> None:
-        """Cancel the timeout."""
-        if self.timer is not None:
-            self.timer.cancel()
 
 
 class Writer:
@@ -100,15 +83,12 @@ class Writer:
         bits = STORE_V6 if len(store_host) == 20 else 0
         self._fixed_bytes = record_size(0, 0, 0, bits), record_size(0, 0, 0, bits | BORN_V6)
         """Of a version 1 record without its variable parts, by whether its sender has IPv6."""
-        self._copies: Copies | None = None
-        self.copyable = Watermark(files.log.end)
-        """Up to where copies may be made of the log: written, and with SYNC_FLUSH flushed."""
-        self._unflushed = 0
-        """Writes that wait for the flush; later ones wait with them, to keep the order."""
-        self._undispatched = 0
-        """Writes that readers may not see yet, because they are not durable or not copied."""
-        self.take_settings()
         self.written = WriteCounts()
+        self.pending = PendingWrites(
+            config, flusher, self.written, dispatch=self._dispatch, answer=self._answer
+        )
+        """What is written and waits for the flush or for a copy."""
+        self.take_settings()
         self._last_ms = dispatcher.last_store_ms
         self._staged: list[Append] = []
         self._scheduled = False
@@ -119,24 +99,13 @@ class Writer:
         self._stall, self._shed_until = "", 0.0
         self._background = Background("the writer of the log")
         self._making: asyncio.Task[None] | None = None
-        self._waiting: dict[AppendBatch, None] = {}
         self._loop = asyncio.get_running_loop()
 
     def take_settings(self) -> None:
         """Read the settings once instead of for every message; called again when they change."""
         self._record_bytes_max = self._config.record_bytes_max
         self._body_bytes_max = self._config.max_message_bytes
-        # Writes are dispatched in the order in which they were written.
-        self._waits = self._must_wait or self._undispatched > 0
-
-    @property
-    def _must_wait(self) -> bool:
-        return self._config.flush == "SYNC_FLUSH" or self._copies is not None
-
-    def wait_for(self, copies: Copies) -> None:
-        """Answer and dispatch from now on only what `copies` has let through."""
-        self._copies = copies
-        self._waits = True
+        self.pending.take_settings()
 
     def put(self, append: Append) -> None:
         """Accept an append; its `reply` is called later, once."""
@@ -250,10 +219,10 @@ class Writer:
         self._fill(appends, sizes, base, store_ms)
         self.written.count += len(sizes)
         self.written.bytes += len(data)
-        if self._waits:
-            self._wait(appends, data, base, began)
+        if self.pending.wait:
+            self.pending.add(appends, data, base, began)
         else:
-            self.copyable.advance(self._log.end)
+            self.pending.copyable.advance(self._log.end)
             self.written.took(len(sizes), self._loop.time() - began)
             self._dispatch(data, base)
             self._answer(appends, PutStatus.PUT_OK)
@@ -330,12 +299,6 @@ class Writer:
         walk = walk_records(data, base, len(data) + BLANK_BYTES, False)
         assert walk.end == base + len(data), "what was written can be read"
         self._dispatcher.feed(walk.records, walk.end)
-
-    def _dispatch_waiting(self, data: bytes, base: int) -> None:
-        self._dispatch(data, base)
-        self._undispatched -= 1
-        if not self._undispatched:
-            self._waits = self._must_wait
 
     # Files
 
@@ -414,74 +377,6 @@ class Writer:
                 self._schedule()
 
     # Answering
-
-    def _wait(self, appends: list[Append], data: bytes, base: int, began: float) -> None:
-        """Dispatch and answer when the records are flushed and copied, as the settings ask."""
-        end = self._log.end
-        self._undispatched += 1
-        patient = [append for append in appends if append.wait]
-        waiting = AppendBatch(patient, end, began)
-        if patient:
-            self._waiting[waiting] = None
-        if self._config.flush == "SYNC_FLUSH" or self._unflushed:
-            self._unflushed += 1
-            self._expire_after(waiting, self._config.sync_flush_timeout_ms)
-            # Readers must not see what a power cut could take back.
-            self._flusher.flushed.park(end, lambda: self._copy_flushed(waiting, data, base))
-            self._flusher.request(end)
-        else:
-            self._copy(waiting, data, base)
-        hasty = [append for append in appends if not append.wait]
-        self._answer(hasty, PutStatus.PUT_OK)
-
-    def _copy_flushed(self, waiting: AppendBatch, data: bytes, base: int) -> None:
-        self._unflushed -= 1
-        self._copy(waiting, data, base)
-
-    def _copy(self, waiting: AppendBatch, data: bytes, base: int) -> None:
-        """The records may be copied; go on when they are, if anybody asks for that."""
-        waiting.is_flushed = True
-        end, copies = waiting.end, self._copies
-        self.copyable.advance(end)
-        if copies is None:
-            self._dispatch_waiting(data, base)
-            self._settle(waiting)
-            return
-        copies.wrote(end)
-        self._expire_after(waiting, copies.timeout_ms)
-        copies.mark.park(end, lambda: self._dispatch_waiting(data, base))
-        copies.mark.park(end, lambda: self._settle(waiting))
-
-    def _expire_after(self, waiting: AppendBatch, timeout_ms: int) -> None:
-        waiting.let_go()
-        if waiting in self._waiting:
-            waiting.timer = self._loop.call_later(timeout_ms / 1000, self._expire, waiting)
-
-    def _settle(self, waiting: AppendBatch) -> None:
-        waiting.let_go()
-        if waiting not in self._waiting:
-            return  # nobody waits, or the time was up
-        del self._waiting[waiting]
-        self.written.took(len(waiting.appends), self._loop.time() - waiting.began)
-        status = PutStatus.PUT_OK if self._copies is None else self._copies.status(waiting.end)
-        self._answer(waiting.appends, status)
-
-    def _expire(self, waiting: AppendBatch) -> None:
-        waiting.let_go()
-        del self._waiting[waiting]
-        if waiting.is_flushed and self._copies is not None:
-            text = f"not copied to a slave within {self._copies.timeout_ms} ms"
-            self._answer(waiting.appends, PutStatus.FLUSH_SLAVE_TIMEOUT, text)
-        else:
-            text = f"not flushed within {self._config.sync_flush_timeout_ms} ms"
-            self._answer(waiting.appends, PutStatus.FLUSH_DISK_TIMEOUT, text)
-
-    def refuse_waiting(self, reason: str) -> None:
-        """Refuse all appends that still wait for the flush or a copy: it will not come."""
-        waiting, self._waiting = self._waiting, {}
-        for one in waiting:
-            one.let_go()
-            self._answer(one.appends, PutStatus.SERVICE_NOT_AVAILABLE, reason)
 
     def _answer(self, appends: list[Append], status: PutStatus, error: str = "") -> None:
         if not status.is_stored:
