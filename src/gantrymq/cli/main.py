@@ -5,7 +5,7 @@ import click
 from gantrymq.cli.common.lazy import LazyGroup
 
 COMMANDS = {
-    "up": "gantrymq.cli.up:up",
+    "up": "gantrymq.cli.up.command:up",
     "namesrv": "gantrymq.cli.servers:mqnamesrv",
     "broker": "gantrymq.cli.servers:mqbroker",
     "send": "gantrymq.cli.send:send",
