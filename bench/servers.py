@@ -109,6 +109,51 @@ class Ours:
         return sum(_cpu_seconds(pid) for pid in self.pids())
 
 
+class Slave:
+    """`mqbroker` as a slave of a cluster's broker; can be stopped and started again."""
+
+    def __init__(self, cluster: Ours) -> None:
+        self._cluster = cluster
+        self._child: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Returns when it serves; it may not have found its master yet."""
+        folder = self._cluster.directory / "slave"
+        settings = {
+            "brokerName": "broker-a", "brokerId": "1", "brokerRole": "SLAVE",
+            "brokerIP1": "127.0.0.1", "bindAddress": "127.0.0.1", "listenPort": "0",
+            "storePathRootDir": str(folder), "storeProfile": "dev", "logDirectory": str(folder),
+            "haCopyWholeLog": "true",
+        }  # fmt: skip
+        folder.mkdir(exist_ok=True)
+        config = folder / "slave.conf"
+        config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        self._child = subprocess.Popen(
+            [str(BIN / "mqbroker"), "-n", self._cluster.namesrv, "-c", str(config)],
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self._child.stdout is not None
+        for line in self._child.stdout:
+            if "boot success" in line:
+                return
+        raise NotReady("the slave ended before it served")
+
+    def stop(self) -> None:
+        if self._child is not None:
+            self._child.terminate()
+            self._child.wait(STOP_SECONDS_MAX)
+            assert self._child.stdout is not None
+            self._child.stdout.close()
+            self._child = None
+
+
 def _descendants(pid: int) -> list[int]:
     found: list[int] = []
     for path in Path("/proc").glob("[0-9]*/stat"):

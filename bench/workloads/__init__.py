@@ -26,6 +26,7 @@ Workload = Callable[[Run], list[Row]]
 def all_workloads() -> dict[str, Workload]:
     """In the order in which they run."""
     from bench.workloads import (
+        copies,
         crowd,
         filtering,
         flushing,
@@ -50,6 +51,7 @@ def all_workloads() -> dict[str, Workload]:
         "send-client": sending.through_the_client,
         "send-json-pure": sending.json_headers_pure,
         "send-binary-pure": sending.binary_headers_pure,
+        "copies": copies.copies,
         "transactions": transactions.transactions,
         "backlog-walk": reading.walked,
         "backlog-consumer": reading.consumed,

@@ -17,9 +17,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from gantrymq.pipelines.common.watch_jobs import LOOK_SECONDS, JobStage, describe_stages, watch_jobs
 from storekeeping import keep_store, message
 
+from gantrymq.pipelines.common.job_progress import (
+    LOOK_SECONDS,
+    JobStage,
+    describe_stages,
+    watch_jobs,
+)
 from gantrymq.pipelines.common.progress import Lines, ProgressBar, RunProgress
 from gantrymq.pipelines.common.spark_run import stop_on_signal
 from gantrymq.spark.runtime.java import find_java

@@ -76,12 +76,12 @@ with Run(master="local[1]", settings=settings).session("cut") as spark:
 HELD = """
 import os, sys, time
 from gantrymq.cli.pipeline.spark_run import Run
-from gantrymq.pipelines.common.spark_run import stopping
+from gantrymq.pipelines.common.spark_run import stop_on_signal
 
 settings = {"spark.driver.extraJavaOptions": os.environ["JVM"]}
 with Run(master="local[1]", settings=settings).session("held") as spark:
     steps = 0
-    with stopping() as stop:
+    with stop_on_signal() as stop:
         while not stop.asked:
             steps += spark.range(10).count() // 10
             open("ready", "w").close()

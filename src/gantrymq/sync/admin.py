@@ -24,6 +24,7 @@ class Admin(BlockingClient[AsyncAdmin]):
     masters = blocking(AsyncAdmin.masters)
     members = blocking(AsyncAdmin.members)
     broker_runtime = blocking(AsyncAdmin.broker_runtime)
+    ha_status = blocking(AsyncAdmin.ha_status)
     broker_config = blocking(AsyncAdmin.broker_config)
     update_broker_config = blocking(AsyncAdmin.update_broker_config)
     create_topic = blocking(AsyncAdmin.create_topic)

@@ -43,7 +43,7 @@ class MemoryTransport(asyncio.Transport):
         if self._under_way > self._high and not self._paused_writer:
             self._paused_writer = True
             self.protocol.pause_writing()
-        if self._network.parted(self.host, self.other.host):
+        if self._network.loses(self):
             return  # partitioned: the bytes are lost; the connection will be cut or time out
         self._later(self.other._receive, data)
 
@@ -135,6 +135,7 @@ class MemoryNetwork:
         self._next_port = FIRST_PORT
         self._open: dict[MemoryTransport, None] = {}
         self._parted: dict[frozenset[str], None] = {}
+        self._deaf: dict[int, None] = {}
 
     # the port
 
@@ -183,6 +184,11 @@ class MemoryNetwork:
     def stop_listening(self, host: str, port: int) -> None:
         self._ports.pop((host, port), None)
 
+    def loses(self, sender: MemoryTransport) -> bool:
+        """Whether what this end writes never arrives."""
+        to = sender.get_extra_info("peername")[1]
+        return to in self._deaf or self.parted(sender.host, sender.other.host)
+
     def parted(self, one: str, other: str) -> bool:
         return frozenset((one, other)) in self._parted
 
@@ -207,6 +213,13 @@ class MemoryNetwork:
     def part(self, one: str, other: str) -> None:
         """Partition two hosts: bytes between them are lost until `join`."""
         self._parted[frozenset((one, other))] = None
+
+    def deafen(self, port: int) -> None:
+        """Lose all bytes towards one listening port until `hear`; its answers still arrive."""
+        self._deaf[port] = None
+
+    def hear(self, port: int) -> None:
+        self._deaf.pop(port, None)
 
     def join(self, one: str, other: str) -> None:
         self._parted.pop(frozenset((one, other)), None)

@@ -30,6 +30,7 @@ from gantrymq.protocol import (
     record,
     trace,
 )
+from gantrymq.replication.ha import wire
 from gantrymq.store.config import StoreConfig
 from gantrymq.store.index import index_file
 from gantrymq.store.queues import queueext
@@ -188,6 +189,8 @@ TABLES: Final[dict[str, Callable[[], str]]] = {
         ("ZSTD", _hex(compression.ZSTD), "Compressed with Zstandard."),
         ("ZLIB", _hex(compression.ZLIB), "Compressed with zlib, which is also meant by none."),
     ]),
+    "ha report": lambda: byte_table(wire.HaReport),
+    "ha transfer": lambda: byte_table(wire.HaTransferHead),
     "unique id": lambda: byte_table(ids.UniqueTail),
     "file sizes": _size_table,
     "queue entry": lambda: byte_table(QueueEntry),

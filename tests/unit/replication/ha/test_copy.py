@@ -298,6 +298,23 @@ def test_a_killed_slave_cuts_its_last_record_and_goes_on(pair: Callable[..., Non
     pair(work)
 
 
+def test_a_slave_may_stop_where_a_file_ends(pair: Callable[..., None]) -> None:
+    """The log of a slave can end with its last file; it opens again, and the copy goes on."""
+
+    async def work(both: Pair) -> None:
+        await both.put(100, size=500)
+        first = both.log_of("master")["00000000000000000000"]
+        slave = await both.open("slave")
+        await slave.log_copy.make_room(0)
+        assert slave.log_copy.append(0, first) == FILE
+        await slave.close()
+        await both.start_slave()
+        await both.same()
+        assert both.slave.queues.max_offset("orders", 0) == 100
+
+    pair(work, sync=False)
+
+
 def test_an_empty_slave_begins_with_the_last_file(pair: Callable[..., None]) -> None:
     """As in RocketMQ a new slave does not get old files."""
 

@@ -1,0 +1,183 @@
+"""One story about copies: a SYNC_MASTER and its slaves have accidents, then the master is lost.
+
+The machine of the master goes with its disk. The slave with the longest log becomes the master, as
+an operator would do it. What was answered with SEND_OK has to be there, once or more, and nothing
+that was never sent; what was answered otherwise may be missing.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+from gantrymq import GantryError, Message, Producer
+from gantrymq.protocol.record import decode_records
+from gantrymq.store.append import ReadResult
+from gantrymq.store.engine import Store
+from gantrymq.testing.cluster import HOST, Cluster
+from gantrymq.testing.loop import simulate
+from gantrymq.testing.network import MemoryNetwork
+
+TOPIC, QUEUES, SENDERS, MESSAGES = "copied", 2, 2, 40
+TROUBLE_SECONDS = 40.0
+SETTINGS = {
+    "mapped_file_size_commit_log": 16 * 1024,
+    "mapped_file_size_consume_queue": 20 * 1000,
+    "max_hash_slot_num": 500,
+    "max_index_num": 2_000,
+    "max_message_size": 4 * 1024,
+}
+
+
+@dataclass
+class CopyStory:
+    """The state of one run. Everything random comes from one seed."""
+
+    cluster: Cluster
+    rng: random.Random
+    slaves: list[str]
+    acknowledged: set[str] = field(default_factory=set)
+    tried: set[str] = field(default_factory=set)
+    counts: Counter[str] = field(default_factory=Counter)
+    """How often each accident and each answer happened."""
+    faults: list[str] = field(default_factory=list)
+
+    async def send(self, producer: Producer, sender: int) -> None:
+        """Send messages of different sizes; note what each answer promises."""
+        for number in range(MESSAGES):
+            name = f"{sender}-{number}"
+            self.tried.add(name)
+            body = name.ljust(self.rng.choice((10, 200, 3_000)))
+            try:
+                sent = await producer.send(Message(TOPIC, body.encode()))
+            except GantryError as error:
+                self.counts[type(error).__name__] += 1
+            else:
+                self.counts[sent.status] += 1
+                if sent.status == "SEND_OK":
+                    self.acknowledged.add(name)
+            await asyncio.sleep(self.rng.uniform(0, 2 * TROUBLE_SECONDS / MESSAGES))
+
+    async def trouble(self) -> None:
+        """Something happens every few seconds."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + TROUBLE_SECONDS
+        while loop.time() < end:
+            await asyncio.sleep(self.rng.uniform(0.5, 5))
+            accident = self.rng.choice(
+                (self.slave_dies, self.slave_restarts, self.master_dies, self.network_breaks,
+                 self.network_is_slow, self.network_parts, self.master_is_deaf)
+            )  # fmt: skip
+            self.counts[accident.__name__] += 1
+            await accident()
+
+    async def slave_dies(self) -> None:
+        await self.die(self.rng.choice(self.slaves))
+
+    async def master_dies(self) -> None:
+        await self.die("broker-a")
+
+    async def die(self, name: str) -> None:
+        """kill -9; where every byte is synced before it is acknowledged, a power cut as well."""
+        if name not in self.cluster.running:
+            return
+        synced = self.cluster.broker(name).config.flush_disk_type == "SYNC_FLUSH"
+        await self.cluster.kill_broker(name, power_cut=synced and self.rng.random() < 0.5)
+        await asyncio.sleep(self.rng.uniform(0.1, 6))
+        await self.cluster.start_broker(name)
+
+    async def slave_restarts(self) -> None:
+        name = self.rng.choice(self.slaves)
+        if name in self.cluster.running:
+            await self.cluster.stop_broker(name)
+            await asyncio.sleep(self.rng.uniform(0, 3))
+            await self.cluster.start_broker(name)
+
+    @property
+    def network(self) -> MemoryNetwork:
+        assert isinstance(self.cluster.network, MemoryNetwork)
+        return self.cluster.network
+
+    async def network_breaks(self) -> None:
+        self.network.cut_all()
+
+    async def network_is_slow(self) -> None:
+        self.network.set_delay(0.0001, self.rng.choice((0.0005, 0.05, 0.5)))
+
+    async def network_parts(self) -> None:
+        """Nobody hears anybody for a while: bytes are lost, connections stay."""
+        self.network.part(HOST, HOST)
+        await asyncio.sleep(self.rng.uniform(0.1, 8))
+        self.network.join(HOST, HOST)
+        self.network.cut_all()
+
+    async def master_is_deaf(self) -> None:
+        """Acknowledgements are lost on their way; what the master sends arrives."""
+        port = self.cluster.broker().config.ha_listen_port
+        self.network.deafen(port)
+        await asyncio.sleep(self.rng.uniform(1, 25))
+        self.network.hear(port)
+        self.network.cut_port(port)
+
+    async def lose_the_master(self) -> str:
+        """The machine is gone; the slave with the longest log becomes the master."""
+        await self.cluster.kill_broker("broker-a")
+        heir = max(self.slaves, key=lambda name: self.cluster.broker(name).store.log_max)
+        await self.cluster.stop_broker(heir)
+        self.cluster.reconfigure(heir, broker_role="SYNC_MASTER", broker_id=0)
+        await self.cluster.start_broker(heir)
+        return heir
+
+    async def judge(self, store: Store) -> None:
+        found = await _bodies(store)
+        lost = self.acknowledged - found
+        if lost:
+            self.faults.append(f"acknowledged and lost: {sorted(lost)}")
+        phantoms = found - self.tried
+        if phantoms:
+            self.faults.append(f"never sent and found: {sorted(phantoms)}")
+
+
+async def _bodies(store: Store) -> set[str]:
+    found: set[str] = set()
+    for queue_id in range(QUEUES):
+        offset, end = store.queues.min_offset(TOPIC, queue_id), 0
+        end = store.queues.max_offset(TOPIC, queue_id)
+        while offset < end:
+            pulled = store.reads.pull(TOPIC, queue_id, offset, 1000, 1 << 24)
+            if not isinstance(pulled, ReadResult):
+                pulled = await pulled
+            found |= {each.body.decode().strip() for each in decode_records(pulled.body)}
+            offset = max(pulled.next_offset, offset + 1)
+    return found
+
+
+async def tell(seed: int) -> CopyStory:
+    """Run one story to its end."""
+    rng = random.Random(seed)
+    count = rng.choice((1, 2))
+    cluster = Cluster(
+        memory=True,
+        seed=seed,
+        slaves=count,
+        broker_role="SYNC_MASTER",
+        flush_disk_type=rng.choice(("ASYNC_FLUSH", "SYNC_FLUSH")),
+        ha_copy_whole_log=True,
+        slave_timeout=1_000,
+        **SETTINGS,
+    )
+    async with cluster:
+        story = CopyStory(cluster, rng, [f"broker-a-s{n}" for n in range(1, count + 1)])
+        await cluster.create_topic(TOPIC, queues=QUEUES)
+        async with cluster.producer("senders") as producer, asyncio.TaskGroup() as tasks:
+            tasks.create_task(story.trouble())
+            for sender in range(SENDERS):
+                tasks.create_task(story.send(producer, sender))
+        heir = await story.lose_the_master()
+        await story.judge(cluster.broker(heir).store)
+    return story
+
+
+def run(seed: int) -> CopyStory:
+    """A story in virtual time."""
+    return simulate(lambda: tell(seed))
