@@ -151,8 +151,13 @@ class Hand:
         self._processes: list[subprocess.Popen[str]] = []
         port = free_port(HOST)
         self.namesrv = f"{HOST}:{port}"
-        self._start("mqnamesrv", f"-DbindAddress={HOST}", f"-DlistenPort={port}",
-                    f"-DkvConfigPath={root}/kv.json", f"-DlogDirectory={root}/logs")  # fmt: skip
+        self._start(
+            "mqnamesrv",
+            f"-DbindAddress={HOST}",
+            f"-DlistenPort={port}",
+            f"-DkvConfigPath={root}/kv.json",
+            f"-DlogDirectory={root}/logs",
+        )
 
     def _start(self, name: str, *arguments: str) -> "subprocess.Popen[str]":
         process = subprocess.Popen([BIN / name, *arguments], stdout=subprocess.PIPE, text=True)
@@ -168,13 +173,19 @@ class Hand:
         if not file.exists():
             file.write_text((CONF / "2m-2s-sync" / f"{member}.properties").read_text())
         return self._start(
-            "mqbroker", "-n", self.namesrv, "-c", str(file),
-            f"-DlistenPort={free_port(HOST, OTHER_PORTS)}", f"-DbrokerIP1={HOST}",
-            f"-DbindAddress={HOST}", "-DstoreProfile=dev",
+            "mqbroker",
+            "-n",
+            self.namesrv,
+            "-c",
+            str(file),
+            f"-DlistenPort={free_port(HOST, OTHER_PORTS)}",
+            f"-DbrokerIP1={HOST}",
+            f"-DbindAddress={HOST}",
+            "-DstoreProfile=dev",
             f"-DstorePathRootDir={self._root}/{member}",
             f"-DlogDirectory={self._root}/logs/{member}",
             *(f"-D{setting}" for setting in settings),
-        )  # fmt: skip
+        )
 
     def await_slave(self) -> None:
         """Wait until the master of broker-a has a slave in sync."""

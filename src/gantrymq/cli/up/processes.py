@@ -173,6 +173,7 @@ async def _serve(deployment: Deployment, servers: list[ServerProcess], namesrv: 
             if setup.broker_name in copied and not setup.is_slave
         },
         namesrv,
+        deployment.root,
     )
 
 
@@ -189,7 +190,7 @@ async def _await_port(server: ServerProcess) -> None:
     raise ServerDied(f"{server.end} before it served")
 
 
-async def _await_copies(masters: dict[str, str], namesrv: str) -> None:
+async def _await_copies(masters: dict[str, str], namesrv: str, root: Path) -> None:
     """Wait until each master has a slave in sync; say which have none when time is over."""
     if not masters:
         return
@@ -205,7 +206,7 @@ async def _await_copies(masters: dict[str, str], namesrv: str) -> None:
                             del left[name]
                 await asyncio.sleep(COPIES_LOOK_SECONDS if left else 0)
     for name in left:
-        print(f"{name} has no slave in sync yet; its logs say why", file=sys.stderr)
+        print(f"{name} has no slave in sync yet; logs below {root}/logs say why", file=sys.stderr)
 
 
 async def _until_stopped(
