@@ -283,7 +283,8 @@ def test_far_behind_consumers_are_sent_to_the_slave(run: Run) -> None:
 def test_a_slave_that_does_not_fit_is_refused(
     changes: dict[str, object], words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Another cluster or another file size: nothing is copied, and the log says what to change."""
+    """Another cluster or another file size: neither messages nor tables are copied, and the log
+    says what to change."""
 
     async def story() -> None:
         async with Cluster(memory=True, slaves=1) as cluster:
@@ -295,6 +296,7 @@ def test_a_slave_that_does_not_fit_is_refused(
             await send(cluster, "a")
             await asyncio.sleep(30)
             assert cluster.broker(SLAVE).store.log_max == 0
+            assert cluster.broker(SLAVE).registry.topics.get("orders") is None
 
     simulate(story)
     assert words in caplog.text

@@ -43,7 +43,7 @@ def test_a_row_names_a_guide_and_tests_that_exist(name: str) -> None:
     assert [] == [file for file in files if not (ROOT / "tests" / file).is_file()]
 
 
-@pytest.mark.parametrize("name", [name for name in IDS if name != "C12"])
+@pytest.mark.parametrize("name", IDS)
 def test_a_row_has_a_test_over_tcp(name: str) -> None:
     """
     One of its files uses the fixture that runs every test in memory and over TCP; for the data

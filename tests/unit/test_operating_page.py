@@ -78,7 +78,8 @@ def test_keys_in_the_text_exist() -> None:
     named = set(re.findall(r"\b[a-z]+(?:[A-Z][a-z]+)+\b", PROSE))
 
     assert named - KEYS <= {"updateBrokerConfig", "updateNamesrvConfig", "getBrokerConfig",
-                            "deletedUnread", "brokerOverrides", "kvConfig"}  # fmt: skip
+                            "deletedUnread", "brokerOverrides", "kvConfig", "haStatus",
+                            "slavesInSync", "inSync", "behindBytes"}  # fmt: skip
     assert {"diskMaxUsedSpaceRatio", "diskSpaceWarningLevelRatio", "deleteWhen"} <= named
 
 
@@ -122,6 +123,29 @@ class TestWhatIsInstalled:
 
         assert broker.store_path_root_dir.startswith("/var/lib/gantrymq/")
         assert broker.log_directory.startswith(namesrv.log_directory)
+
+    def test_the_slave_is_one_of_the_master(self) -> None:
+        """
+        With ports and folders of its own, should both run on one machine.
+        """
+        master, slave = (
+            broker_config(WrittenSettings.in_file(str(ROOT / "deploy" / f"{name}.conf")))
+            for name in ("broker-a", "broker-a-s")
+        )
+        shared = [
+            (
+                each.broker_name,
+                each.broker_cluster_name,
+                each.namesrv_addr,
+                each.store.segment_bytes,
+            )
+            for each in (master, slave)
+        ]
+
+        assert shared[0] == shared[1]
+        assert (False, True) == (master.is_slave, slave.is_slave)
+        assert 4 <= abs(master.listen_port - slave.listen_port)
+        assert master.store_path_root_dir != slave.store_path_root_dir
 
     @pytest.mark.parametrize("name", ["mqnamesrv", "mqbroker", "gantry"])
     def test_scripts_are_for_sh(self, name: str, tmp_path: Path) -> None:

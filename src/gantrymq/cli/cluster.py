@@ -1,7 +1,8 @@
-"""`gantry cluster`: the state of every broker."""
+"""`gantry cluster`: the members of every broker name, their roles, copies and figures."""
 
 import asyncio
 import sys
+from dataclasses import dataclass
 
 import click
 
@@ -11,15 +12,30 @@ from gantrymq.cli.common.guard import describe
 from gantrymq.cli.common.output import Row, namesrv_option, output_option, print_rows
 from gantrymq.cli.common.times import shown_or_ms
 from gantrymq.client.admin.admin import Admin
+from gantrymq.protocol.bodies import HaStatus
+
+MASTER_ID = 0
+
+
+@dataclass(frozen=True)
+class MemberAnswer:
+    """What a member said; without figures the text says why."""
+
+    figures: dict[str, str]
+    config: dict[str, str]
+    copies: HaStatus | None
+    """None if it does not know the question, as RocketMQ 4.9 does not."""
+    trouble: str | None = None
 
 
 @click.command("cluster")
 @namesrv_option
 @output_option
 def cluster(namesrv: str | None, output: str) -> None:
-    """Show every broker: address, start time, message rates and disk usage.
+    """Show every broker: its master and slaves, copies, message rates and disk usage.
 
-    The exit code is 1 when a broker does not answer.
+    A master shows how many slaves are in sync, a slave whether it is one of them and how many bytes
+    it is behind. The exit code is 1 when a member does not answer, or a broker has no master.
     """
 
     async def run() -> list[Row]:
@@ -30,30 +46,74 @@ def cluster(namesrv: str | None, output: str) -> None:
             }
             rows = []
             for name, members in (await admin.members()).items():
-                for number, address in sorted(members.items()):
-                    row = {
-                        "cluster": clusters.get(name),
-                        "broker": name,
-                        "id": number,
-                        "address": address,
-                    }
-                    rows.append(row | await _figures(admin, address, output == "table"))
+                group = {"cluster": clusters.get(name), "broker": name}
+                rows += [group | row for row in await _rows(admin, members, output == "table")]
             return rows
 
     rows = asyncio.run(run())
     print_rows(rows, output)
-    silent = [row for row in rows if row["trouble"]]
-    print(counted(len(rows), "broker"), file=sys.stderr)
-    if silent:
+    names = {row["broker"] for row in rows}
+    headless = sorted(names - {row["broker"] for row in rows if _is_serving_master(row)})
+    print(f"{counted(len(names), 'broker')}, {counted(len(rows), 'member')}", file=sys.stderr)
+    for name in headless:
+        print(f"{name} has no master: nothing can be sent to it", file=sys.stderr)
+    if headless or any(row["trouble"] for row in rows):
         raise SystemExit(1)
 
 
-async def _figures(admin: Admin, address: str, people: bool) -> Row:
+def _is_serving_master(row: Row) -> bool:
+    return row["role"] == "master" and row["trouble"] is None
+
+
+async def _rows(admin: Admin, members: dict[int, str], people: bool) -> list[Row]:
+    """A row for each member of one broker name, the master first."""
+    asked = await asyncio.gather(*(_ask(admin, address) for address in members.values()))
+    answers = dict(zip(members, asked, strict=True))
+    return [
+        {
+            "id": number,
+            "role": "slave" if number else "master",
+            "address": members[number],
+            **_copy_state(number, answers),
+            **_state(answers[number], people),
+        }
+        for number in sorted(members)
+    ]
+
+
+async def _ask(admin: Admin, address: str) -> MemberAnswer:
     try:
-        found = await admin.broker_runtime(address)
+        figures = await admin.broker_runtime(address)
         config = await admin.broker_config(address)
     except GantryError as error:
-        return {"trouble": describe(error)}
+        return MemberAnswer({}, {}, None, describe(error))
+    try:
+        return MemberAnswer(figures, config, await admin.ha_status(address))
+    except GantryError:
+        return MemberAnswer(figures, config, None)
+
+
+def _copy_state(number: int, answers: dict[int, MemberAnswer]) -> Row:
+    """Of a master how many slaves are in sync; of a slave whether it is, and how far behind."""
+    own = answers[number].copies
+    state: Row = {"slavesInSync": None, "inSync": None, "behindBytes": None}
+    if own is None:
+        return state
+    if number == MASTER_ID:
+        return state | {"slavesInSync": own.in_sync_slave_nums}
+    head, link = answers.get(MASTER_ID), own.ha_client_runtime_info
+    if not link.is_activated or head is None or head.copies is None:
+        return state | {"inSync": False}
+    behind = max(0, head.copies.master_commit_log_max_offset - link.max_offset)
+    is_near = behind <= int(head.config.get("haMaxGapNotInSync", behind))
+    in_sync = is_near and head.copies.in_sync_slave_nums > 0
+    return state | {"inSync": in_sync, "behindBytes": behind}
+
+
+def _state(answer: MemberAnswer, people: bool) -> Row:
+    if answer.trouble is not None:
+        return {"trouble": answer.trouble}
+    found = answer.figures
     return {
         "version": found.get("brokerVersionDesc"),
         "since": shown_or_ms(int(found.get("bootTimestamp", 0)), people),
@@ -61,7 +121,7 @@ async def _figures(admin: Admin, address: str, people: bool) -> Row:
         "outPerSecond": _first(found.get("getTransferredTps") or found.get("getTransferedTps")),
         "storedToday": _difference(found, "msgPutTotalTodayNow", "msgPutTotalTodayMorning"),
         "diskUsedPercent": _percent(found.get("commitLogDiskRatio")),
-        "permission": config.get("brokerPermission"),
+        "permission": answer.config.get("brokerPermission"),
         "trouble": None,
     }
 

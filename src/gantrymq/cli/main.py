@@ -5,7 +5,7 @@ import click
 from gantrymq.cli.common.lazy import LazyGroup
 
 COMMANDS = {
-    "up": "gantrymq.cli.up:up",
+    "up": "gantrymq.cli.up.command:up",
     "namesrv": "gantrymq.cli.servers:mqnamesrv",
     "broker": "gantrymq.cli.servers:mqbroker",
     "send": "gantrymq.cli.send:send",
@@ -35,7 +35,7 @@ HELP = {
     "run": "Run the handlers of an App (MODULE:APP).",
     "waiting": "Show delayed messages, and how late deliveries are.",
     "lag": "Show the lag of groups by queue, and the member that holds it.",
-    "cluster": "Show the state of the brokers.",
+    "cluster": "Show the brokers: masters, slaves, copies and figures.",
     "topic": "List, show, create, change and delete topics.",
     "group": "List, show, change and delete consumer groups.",
     "reset": "Reset the progress of a group, with a preview.",

@@ -51,9 +51,15 @@ class TableCopy:
         self._timer_check = b""
         self._problem = ""
 
-    async def run(self) -> None:
-        """One round; a master that cannot be reached is asked again in the next one."""
+    async def run(self, *, follows: bool) -> None:
+        """One round; a master that cannot be reached is asked again in the next one.
+
+        Only a slave that follows the master's log takes its tables: one that was refused belongs to
+        another broker, and must neither get its topics nor send it offsets.
+        """
         try:
+            if not follows:
+                raise MasterRefused("its log is not copied")
             await self._copy_all()
         except (GantryError, OSError) as error:
             self._adopt_stored_topics()

@@ -69,7 +69,7 @@ def _build_slave(shared: Shared, modes: ModeTable) -> _Slave:
 
     async def copy_tables() -> None:
         while True:
-            await tables.run()
+            await tables.run(follows=slave.connection is not None)
             await upkeep.pause(COPY_SECONDS)
 
     feature = Feature(background=(slave.run, copy_tables), on_stop=(link.close,))

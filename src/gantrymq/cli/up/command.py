@@ -1,0 +1,114 @@
+"""The command `gantry up`."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from gantrymq.base.config import WrittenSettings
+from gantrymq.base.disk import Lock, LockedError, OsDisk, check_unlocked
+from gantrymq.base.errors import ConfigError
+from gantrymq.cli.common.guard import GuardedCommand
+from gantrymq.cli.up.modes import MODES, OWN_KEYS, BrokerSetup, masters
+from gantrymq.cli.up.processes import Deployment, supervise
+
+PORT = click.IntRange(0, 65_535)
+
+
+@click.command("up", cls=GuardedCommand)
+@click.option("--data", default="./data", show_default=True, help="Folder for all data and logs.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address to bind to and to register."
+)
+@click.option(
+    "--namesrv-port", default=9876, show_default=True, type=PORT, help="0 for a free port."
+)
+@click.option(
+    "--broker-port",
+    default=10911,
+    show_default=True,
+    type=PORT,
+    help="Port of the first broker, 20 more for each other; 0 for free ports.",
+)
+@click.option("--console-port", default=8080, show_default=True, hidden=True)
+@click.option("--no-console", is_flag=True, help="Run without the web console.")
+@click.option(
+    "--brokers", type=click.IntRange(1, 64), show_default="1", help="Brokers to run, all masters."
+)
+@click.option(
+    "--mode",
+    type=click.Choice(list(MODES)),
+    help="Run the brokers of a deployment mode; one that dies leaves the others running.",
+)
+@click.option("--config", multiple=True, metavar="FILE", help="Broker property file; repeatable.")
+def up(
+    data: str,
+    host: str,
+    namesrv_port: int,
+    broker_port: int,
+    console_port: int,
+    no_console: bool,
+    brokers: int | None,
+    mode: str | None,
+    config: tuple[str, ...],
+) -> None:
+    """Run a name server and brokers until Ctrl-C or SIGTERM."""
+    if mode is not None and brokers is not None:
+        raise click.UsageError(f"--mode {mode} says which brokers run; leave --brokers out")
+    root = Path(data).resolve()
+    setups = masters(brokers or 1) if mode is None else MODES[mode]
+    _check_settings(config, mode)
+    lock = _claim(root, setups)
+    try:
+        code = asyncio.run(
+            supervise(
+                Deployment(
+                    root=root,
+                    host=host,
+                    namesrv_port=namesrv_port,
+                    broker_port=broker_port,
+                    setups=setups,
+                    files=config,
+                    survives_losses=mode is not None,
+                )
+            )
+        )
+    finally:
+        lock.release()
+    raise SystemExit(code)
+
+
+def _check_settings(files: tuple[str, ...], mode: str | None) -> None:
+    """Refuse settings that a broker would refuse, before any process is started.
+
+    With a mode also those that cannot be the same for all of its brokers.
+    """
+    from gantrymq.broker.settings.config import broker_config
+
+    written = WrittenSettings()
+    for name in files:
+        written |= WrittenSettings.in_file(name)
+    for key in OWN_KEYS if mode is not None else ():
+        if key in written.values:
+            raise click.UsageError(
+                f"{written.quote(key)}: --mode {mode} gives each broker its own; remove the line"
+            )
+    broker_config(written)
+
+
+def _claim(root: Path, setups: list[BrokerSetup]) -> Lock:
+    """Lock the data folder; a folder that is in use is refused before any file in it changes."""
+    if root.exists() and not root.is_dir():
+        raise ConfigError(f"--data {root} is a file; name a folder")
+    if root.is_dir():
+        for setup in setups:
+            check_unlocked(f"{root}/{setup.folder}/store/lock")
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        return OsDisk().lock(f"{root}/lock")
+    except LockedError as error:
+        raise LockedError(f"{error}: stop that one first, or name another folder") from error
+    except OSError as error:
+        raise ConfigError(
+            f"--data {root} cannot be used: {error.strerror}; name a folder that can be written to"
+        ) from error

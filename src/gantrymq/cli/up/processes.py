@@ -1,0 +1,246 @@
+"""Starts the processes of a deployment, watches and stops them."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gantrymq.base.config import format_properties
+from gantrymq.base.errors import GantryError
+from gantrymq.base.network import free_port
+from gantrymq.cli.up.modes import BrokerSetup
+
+READY_SECONDS_MAX = 60.0
+STOP_SECONDS_MAX = 20.0
+COPIES_SECONDS_MAX = 15.0
+"""How long the ready line waits for slaves that are not in sync."""
+COPIES_LOOK_SECONDS = 0.1
+PORTS_BETWEEN_BROKERS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """All that is asked for."""
+
+    root: Path
+    host: str
+    namesrv_port: int
+    """0 for a free one."""
+    broker_port: int
+    """That of the first broker; 0 for free ones."""
+    setups: list[BrokerSetup]
+    files: tuple[str, ...]
+    """Property files for all brokers."""
+    survives_losses: bool
+    """Whether the others go on when a broker dies."""
+
+
+@dataclass
+class ServerProcess:
+    """A server that runs as a child process."""
+
+    name: str
+    process: asyncio.subprocess.Process
+    port: int = 0
+
+    @property
+    def end(self) -> str:
+        """How it ended."""
+        return f"{self.name} ended with {self.process.returncode}"
+
+
+class ServerDied(Exception):
+    """A child process ended before it was told to."""
+
+
+async def supervise(deployment: Deployment) -> int:
+    """Run all processes until a signal comes, or until one ends that the others need.
+
+    Returns the exit code.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, stop.set)
+    host, setups = deployment.host, deployment.setups
+    servers: list[ServerProcess] = []
+    namesrv_port = deployment.namesrv_port or free_port(host)
+    namesrv = f"{host}:{namesrv_port}"
+    try:
+        servers.append(await _start_namesrv(deployment.root, host, namesrv_port))
+        for number, setup in enumerate(setups):
+            servers.append(await _start_broker(deployment, number, setup, namesrv))
+        if await _first(_serve(deployment, servers, namesrv), stop, READY_SECONDS_MAX):
+            addresses = ",".join(f"{host}:{server.port}" for server in servers[1:])
+            print(f"gantrymq ready namesrv={namesrv} broker={addresses} console=-", flush=True)
+            await _until_stopped(servers, stop, survives_losses=deployment.survives_losses)
+        return 0
+    except (ServerDied, TimeoutError) as error:
+        print(f"error: {error or 'not ready in time'}", file=sys.stderr)
+        return 1
+    finally:
+        await _stop_all(servers)
+
+
+async def _first(ready: Coroutine[Any, Any, None], stop: asyncio.Event, seconds: float) -> bool:
+    """Wait for the servers: True when all are ready, False when a stop is requested before."""
+    starting = asyncio.ensure_future(ready)
+    stopping = asyncio.ensure_future(stop.wait())
+    waiting: list[asyncio.Future[Any]] = [starting, stopping]
+    done, _ = await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if starting in done:
+        starting.result()
+        return True
+    starting.cancel()
+    with suppress(asyncio.CancelledError):
+        await starting
+    if not done:
+        raise TimeoutError
+    return False
+
+
+async def _start(server: str, name: str, *arguments: str) -> ServerProcess:
+    code = f"from gantrymq.cli.servers import {server}; {server}()"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        code,
+        *arguments,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env=os.environ | {"GANTRY_SUPERVISED": "1"},
+        start_new_session=True,  # Ctrl-C reaches only this process, which stops them in order
+    )
+    return ServerProcess(name, process)
+
+
+async def _start_namesrv(root: Path, host: str, port: int) -> ServerProcess:
+    return await _start(
+        "mqnamesrv",
+        "mqnamesrv",
+        f"-DbindAddress={host}",
+        f"-DlistenPort={port}",
+        f"-DkvConfigPath={root}/namesrv/kvConfig.json",
+        f"-DconfigStorePath={root}/namesrv/namesrv.properties",
+        f"-DlogDirectory={root}/logs",
+    )
+
+
+async def _start_broker(
+    deployment: Deployment, number: int, setup: BrokerSetup, namesrv: str
+) -> ServerProcess:
+    root, host, first = deployment.root, deployment.host, deployment.broker_port
+    port = first + PORTS_BETWEEN_BROKERS * number if first else 0
+    folder = root / setup.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    own = folder / "broker.conf"
+    if not own.exists():
+        own.write_text(format_properties(setup.defaults))
+    given = [argument for file in deployment.files for argument in ("-c", file)]
+    return await _start(
+        "mqbroker",
+        f"mqbroker {setup.folder}",
+        "-n",
+        namesrv,
+        "-c",
+        str(own),
+        *given,
+        *(f"-D{key}={value}" for key, value in setup.identity.items()),
+        f"-DbrokerIP1={host}",
+        f"-DbindAddress={host}",
+        f"-DlistenPort={port}",
+        f"-DstorePathRootDir={folder}/store",
+        "-DstoreProfile=dev",
+        f"-DlogDirectory={root}/logs/{setup.folder}",
+    )
+
+
+async def _serve(deployment: Deployment, servers: list[ServerProcess], namesrv: str) -> None:
+    """Wait until all serve, and for a while until slaves are in sync."""
+    await asyncio.gather(*(_await_port(server) for server in servers))
+    brokers = list(zip(deployment.setups, servers[1:], strict=True))
+    copied = {setup.broker_name for setup, _ in brokers if setup.is_slave}
+    await _await_copies(
+        {
+            setup.broker_name: f"{deployment.host}:{server.port}"
+            for setup, server in brokers
+            if setup.broker_name in copied and not setup.is_slave
+        },
+        namesrv,
+        deployment.root,
+    )
+
+
+async def _await_port(server: ServerProcess) -> None:
+    """Print the lines of a server until the one with its port."""
+    assert server.process.stdout is not None
+    while line := await server.process.stdout.readline():
+        text = line.decode("utf-8", "replace").rstrip()
+        if text.startswith("listening "):
+            server.port = int(text.split()[1])
+            return
+        print(text, flush=True)
+    await server.process.wait()
+    raise ServerDied(f"{server.end} before it served")
+
+
+async def _await_copies(masters: dict[str, str], namesrv: str, root: Path) -> None:
+    """Wait until each master has a slave in sync; say which have none when time is over."""
+    if not masters:
+        return
+    from gantrymq.client.admin.admin import Admin
+
+    left = dict(masters)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(COPIES_SECONDS_MAX), Admin(namesrv) as admin:
+            while left:
+                for name, address in list(left.items()):
+                    with suppress(GantryError):  # one that has died is told later
+                        if (await admin.ha_status(address)).in_sync_slave_nums:
+                            del left[name]
+                await asyncio.sleep(COPIES_LOOK_SECONDS if left else 0)
+    for name in left:
+        print(f"{name} has no slave in sync yet; logs below {root}/logs say why", file=sys.stderr)
+
+
+async def _until_stopped(
+    servers: list[ServerProcess], stop: asyncio.Event, *, survives_losses: bool
+) -> None:
+    """Wait for a signal; ServerDied when a process ends that the others need."""
+    ends = {asyncio.ensure_future(server.process.wait()): server for server in servers}
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        while True:
+            waiting: list[asyncio.Future[Any]] = [stopping, *ends]
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if stopping in done:
+                return
+            for task in [task for task in ends if task in done]:
+                dead = ends.pop(task)
+                has_brokers = any(server is not servers[0] for server in ends.values())
+                if not survives_losses or dead is servers[0] or not has_brokers:
+                    raise ServerDied(dead.end)
+                print(f"{dead.end}; the others go on", file=sys.stderr, flush=True)
+    finally:
+        for task in (stopping, *ends):
+            task.cancel()
+
+
+async def _stop_all(servers: list[ServerProcess]) -> None:
+    """Stop slaves before masters, and brokers before the name server, so that they unregister."""
+    for server in reversed(servers):
+        with suppress(ProcessLookupError):
+            server.process.terminate()
+        try:
+            async with asyncio.timeout(STOP_SECONDS_MAX):
+                await server.process.wait()
+        except TimeoutError:
+            print(f"{server.name} did not stop in time, killed", file=sys.stderr)
+            server.process.kill()
+            await server.process.wait()
