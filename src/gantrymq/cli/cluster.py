@@ -102,7 +102,7 @@ def _copy_state(number: int, answers: dict[int, MemberAnswer]) -> Row:
     if number == MASTER_ID:
         return state | {"slavesInSync": own.in_sync_slave_nums}
     head, link = answers.get(MASTER_ID), own.ha_client_runtime_info
-    if not link.is_activated or head is None or head.copies is None:
+    if link.activated is not True or head is None or head.copies is None:
         return state | {"inSync": False}
     behind = max(0, head.copies.master_commit_log_max_offset - link.max_offset)
     is_near = behind <= int(head.config.get("haMaxGapNotInSync", behind))
