@@ -14,6 +14,7 @@ IDS = [
     *(f"P{number}" for number in range(1, 11)),
     *(f"C{number}" for number in range(1, 17)),
     "G1",
+    "A1",
     *(f"D{number}" for number in range(1, 9)),
 ]
 ROWS = {
