@@ -79,9 +79,11 @@ class Dialogue:
         """add-nodes N [option=number ...]: a group of N, with options of RaftConfig."""
         names = tuple(str(number + 1) for number in range(int(count)))
         given = {name: int(value) for name, value in (each.split("=") for each in options)}
-        for name in names:
+        for index, name in enumerate(names):
             config = RaftConfig(group=GROUP, me=name, members=names, **given)  # type: ignore[arg-type]
-            self._members[name] = Member(config)
+            # Member 1 has the least patience, member 2 a tick more, and so on.
+            draw = lambda below, index=index: min(index, below - 1)  # noqa: E731
+            self._members[name] = Member(config, draw)
         yield from ()
 
     def _do_campaign(self, name: str) -> Iterator[str]:
