@@ -163,6 +163,14 @@ class Dialogue:
         member.start()
         yield from ()
 
+    def _do_replace(self, name: str) -> Iterator[str]:
+        """replace N: an empty member without a vote takes N's place."""
+        member = self._members[name]
+        member.stored = StoredState(may_vote=False)
+        member.durable_log, member.durable_data = LogView(), b""
+        member.start()
+        yield from ()
+
     def _do_slow_disk(self, name: str) -> Iterator[str]:
         """slow-disk N: N's syncs do not end."""
         self._slow.add(name)

@@ -31,7 +31,8 @@ leave in order. What the driver has to keep:
   leadership ended are answered as unknown: they may survive.
 - A member that lost bytes which it had acknowledged (no sync, and another boot id) starts with
   `StoredState(may_vote=False)`, and messages of its earlier process are not delivered after those
-  of the new one. It votes again when it durably holds what the leader committed.
+  of the new one. It votes again when it durably holds what the leader committed. So does an empty
+  member that replaces a lost one; only members of a new group are empty and have a vote.
 - Bytes of other members' logs enter by `writes` only; retention deletes only what is committed, and
   says so by `note_first`.
 """

@@ -153,7 +153,7 @@ class RaftCore:
     def transfer(self, to: str) -> None:
         """Hand leadership to a follower once it holds the whole log; writes wait meanwhile."""
         leadership = self.leadership
-        if leadership is None or to not in leadership.followers:
+        if leadership is None or to not in leadership.able():
             raise NotServing(f"{self.config.me} cannot hand leadership to {to}")
         leadership.transferee, self._elapsed = to, 0
         self._send_appends(leadership, (to,))
@@ -404,7 +404,11 @@ class RaftCore:
         self._regain_vote()
 
     def _regain_vote(self) -> None:
-        """Vote again when all that the leader committed, in its own term too, is durable here."""
+        """Vote again when all that the leader committed, in its own term too, is durable here.
+
+        Whom it voted for in this term may be lost as well. That does no harm: a candidate of this
+        term has no record of it, and is refused for its older log.
+        """
         commit = self._leader_commit
         if self.stored.may_vote or commit is None or commit > min(self._agreed, self.log.synced):
             return

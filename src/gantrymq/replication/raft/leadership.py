@@ -144,10 +144,13 @@ class Leadership:
             return None
         return TimeoutNow(**self._to(name))
 
+    def able(self) -> list[str]:
+        """The followers that may lead: those that may vote."""
+        return [name for name, follower in self.followers.items() if follower.may_vote]
+
     def successor(self) -> str | None:
         """The follower that holds most of the log, of those that may vote."""
-        able = [name for name, follower in self.followers.items() if follower.may_vote]
-        return max(able, key=lambda name: self.followers[name].match, default=None)
+        return max(self.able(), key=lambda name: self.followers[name].match, default=None)
 
     def hand_to(self, name: str) -> RaftMessage:
         """The order to take over, whatever the follower holds."""

@@ -43,6 +43,6 @@ def test_an_election_of_five(votes: str, result: VoteResult) -> None:
 
 def test_votes_of_strangers_do_not_count() -> None:
     """
-    Only members elect.
+    Only members of the group elect.
     """
     assert VoteResult.PENDING is count_votes("abc", {"a": True, "x": True, "y": True})
