@@ -40,7 +40,7 @@ class Bounds:
     crashes: int = 1
     duplicates: int = 0
     under_way: int = 6
-    states: int = 4_000_000
+    states: int = 6_000_000
     """About 300 bytes each."""
 
 
@@ -72,7 +72,7 @@ class Explorer:
     """The search, with what it remembers."""
 
     def __init__(self, bounds: Bounds, core: type[RaftCore] = RaftCore) -> None:
-        self._bounds, self._core = bounds, core
+        self.bounds, self._core = bounds, core
         self._nodes: list[Node] = []
         self._node_numbers: dict[tuple[object, ...], int] = {}
         self._messages: list[RaftMessage] = []
@@ -102,7 +102,7 @@ class Explorer:
             following: list[State] = []
             for parent in level:
                 self.states = len(self._parents)
-                if next(times) > deadline or self.states > self._bounds.states:
+                if next(times) > deadline or self.states > self.bounds.states:
                     return
                 self._visit(origin, parent, following)
             level = following
@@ -132,7 +132,7 @@ class Explorer:
 
     def _moves(self, state: State) -> Iterator[tuple[str, State]]:
         """Every event that can happen now, and the state after it."""
-        bounds = self._bounds
+        bounds = self.bounds
         for index, number in enumerate(state.nodes):
             core, name = self._nodes[number].core, NAMES[index]
             if index and not any(self._nodes[each].core.term for each in state.nodes):
@@ -169,7 +169,7 @@ class Explorer:
         nodes = (*state.nodes[:index], after, *state.nodes[index + 1 :])
         flying = state.flying
         if sent:
-            flying = tuple(sorted({*flying, *sent}))[-self._bounds.under_way :]
+            flying = tuple(sorted({*flying, *sent}))[-self.bounds.under_way :]
         return self._check(state._replace(nodes=nodes, flying=flying), index)
 
     def _step(self, core: RaftCore, event: object) -> tuple[int, tuple[int, ...]]:
@@ -342,7 +342,9 @@ def main() -> None:
     seconds = given.pop("seconds")
     explorer = Explorer(Bounds(**given))
     explorer.run(seconds, ticking())
-    rest = "all states within the bounds" if explorer.complete else "stopped by the time limit"
+    full = explorer.states > explorer.bounds.states
+    stop = "stopped by the limit of " + ("states" if full else "time")
+    rest = "all states within the bounds" if explorer.complete else stop
     # The one line that this program is run for.
     reach = f"{explorer.states:,} states, depth {explorer.depth}, {rest}"
     sys.stdout.write(f"{reach}; no promise broken\n")
