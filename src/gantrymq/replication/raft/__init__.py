@@ -4,7 +4,8 @@ Members of a group hold the same commit log. A raft index is a byte offset of th
 boundary, and the epoch table says which term wrote which bytes; entries, files and tools are the
 ordinary ones. `quorum` counts, `log_view` is what the rules know of the log, `messages` is what
 members say, `ready` what the core wants done, `leadership` what a leader knows of its followers,
-`config` what a member is told once, and `core` has the member itself.
+`config` what a member is told once. A member is `member` (its state), `leader_rules`,
+`follower_rules` and `election_rules` (what it does in its roles), and `core`, which a driver calls.
 
 The driver owns disk, connections and time. It builds a `RaftCore` from what is on disk, calls
 `tick` at equal intervals, `step` for each message, `grow` when it wrote as leader and `note_synced`
