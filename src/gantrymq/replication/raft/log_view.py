@@ -57,12 +57,14 @@ class LogView(msgspec.Struct, frozen=True):
         return (self.last_term, self.end) > (last_term, end)
 
     def epochs_of(self, start: int, end: int) -> tuple[EpochStart, ...]:
-        """The rows of the table that a range of bytes belongs to."""
-        return tuple(
-            epoch
-            for index, epoch in enumerate(self.epochs)
-            if epoch.offset < end and self._stop(index) > start
-        )
+        """The rows of the table that a range of bytes belongs to, looked for from the end."""
+        rows: list[EpochStart] = []
+        for epoch in reversed(self.epochs if start < end else ()):
+            if epoch.offset < end:
+                rows.append(epoch)
+            if epoch.offset <= start:
+                break
+        return tuple(reversed(rows))
 
     def grow(self, term: int, size: int) -> "LogView":
         """The log after its own leader of `term` wrote so many bytes."""
@@ -95,6 +97,8 @@ class LogView(msgspec.Struct, frozen=True):
 
     def agreement(self, start: int, end: int, epochs: tuple[EpochStart, ...]) -> int:
         """Up to where the bytes from `start` are those of another log's range with that table."""
+        if start == self.end:
+            return start
         own = {epoch: self._stop(index) for index, epoch in enumerate(self.epochs)}
         for index, epoch in enumerate(epochs):
             stop = epochs[index + 1].offset if index + 1 < len(epochs) else end

@@ -114,3 +114,17 @@ def test_a_table_that_does_not_cover_the_log_is_refused() -> None:
         LogView(0, 10, 0)
     with pytest.raises(ValueError, match="synced"):
         LogView(0, 10, 11, (EpochStart(1, 0),))
+
+
+@given(st.lists(st.integers(0, 2), max_size=8), st.integers(0, 8), st.integers(0, 8))
+def test_the_rows_of_a_range_are_those_of_its_bytes(steps: Terms, start: int, size: int) -> None:
+    """
+    A range is sent with the rows of exactly the terms of its bytes.
+    """
+    terms = [1 + sum(steps[: index + 1]) for index in range(len(steps))]
+    end = min(start + size, len(terms))
+    start = min(start, end)
+
+    rows = build(terms).epochs_of(start, end)
+
+    assert sorted(set(terms[start:end])) == [row.term for row in rows]
