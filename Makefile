@@ -12,7 +12,7 @@ WARM := $(VENV)/.warm
 CODE := src tests bench demo setup.py
 SPARK_TESTS := tests/spark tests/unit/spark tests/unit/pipelines
 
-.PHONY: setup run test spark-long check bench interop demo clean tools
+.PHONY: setup run test spark-long check raft-check bench interop demo clean tools
 
 setup: $(CORE) $(KERNEL)
 
@@ -74,6 +74,10 @@ check: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/unit/test_tidy.py
+
+# Every interleaving of a small raft group, as far as three minutes go.
+raft-check: $(CORE)
+	$(BIN)/python tests/raft/explore.py --seconds 180
 
 tools:
 	@for tool in java mvn go node npm; do \
