@@ -7,7 +7,7 @@ from gantrymq.client.admin.message_search import Finder as AsyncFinder
 from gantrymq.sync.portal import blocking
 
 if TYPE_CHECKING:
-    from gantrymq.sync import Admin
+    from gantrymq.sync.admin import Admin
 
 T = TypeVar("T")
 
