@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from peer import Run
+from peer import Peer, Run
 
 from gantrymq import Consumer, Message, SendFailed
+from gantrymq.broker.identity import IdentityTaken
 from gantrymq.model import GroupConfig
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
@@ -302,19 +303,72 @@ def test_a_slave_that_does_not_fit_is_refused(
     assert words in caplog.text
 
 
-def test_two_slaves_with_one_id_are_refused(caplog: pytest.LogCaptureFixture) -> None:
-    """The second one copies nothing while the first one is connected."""
+def test_two_masters_with_one_name_are_refused(run: Run) -> None:
+    """The second one does not start while the first one runs, and names it."""
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("orders")
+        await send(cluster, "a")
+        await copied(cluster)
+        await cluster.stop_broker(SLAVE)
+        cluster.reconfigure(SLAVE, broker_role="ASYNC_MASTER", broker_id=0)
+        with pytest.raises(IdentityTaken, match=f"runs at {cluster.broker().address} already"):
+            await cluster.start_broker(SLAVE)
+        await cluster.stop_broker()
+        await cluster.start_broker(SLAVE)
+        assert await send(cluster, "b") == ["SEND_OK"]
+
+    run(work, slaves=1)
+
+
+def test_two_slaves_with_one_id_are_refused() -> None:
+    """The second one does not start while the first one runs."""
 
     async def story() -> None:
         async with Cluster(memory=True, slaves=2) as cluster:
-            await cluster.create_topic("orders")
             await cluster.stop_broker("broker-a-s2")
             cluster.reconfigure("broker-a-s2", broker_id=1)
-            await send(cluster, "a")
-            await copied(cluster)
+            with pytest.raises(IdentityTaken, match="brokerId=1 runs at"):
+                await cluster.start_broker("broker-a-s2")
+            await cluster.stop_broker(SLAVE)
             await cluster.start_broker("broker-a-s2")
-            await asyncio.sleep(15)
-            assert "give each slave its own brokerId" in caplog.text
+
+    simulate(story)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "give each slave its own brokerId"),
+        ({"brokerName": "broker-z"}, "its brokerClusterName and brokerName have to be"),
+        ({"fileBytes": 1}, "give both the same size"),
+        ({"logEnd": 1 << 40}, "the master has lost what the slave still has"),
+        ({"logEnd": 100, "tailBytes": 50, "tailCrc": 1}, "the slave's log differs"),
+    ],
+)
+def test_an_introduction_that_does_not_fit_is_refused(
+    changes: dict[str, object], words: str
+) -> None:
+    """INTRODUCE_SLAVE: each reason has its own sentence."""
+
+    async def story() -> None:
+        async with Cluster(memory=True, slaves=1) as cluster:
+            await cluster.create_topic("orders")
+            await send(cluster, *"abc")
+            await copied(cluster)
+            peer = await Peer.to(cluster)
+            fields: dict[str, object] = {
+                "clusterName": "DefaultCluster",
+                "brokerName": "broker-a",
+                "brokerId": 1,
+                "haClient": "127.0.0.1:1",
+                "fileBytes": cluster.broker().config.store.segment_bytes,
+                "logEnd": 0,
+            }
+            answer = await peer.call(40105, **{**fields, **changes})
+            assert answer.code == 1
+            assert words in (answer.remark or "")
+            peer.close()
 
     simulate(story)
 

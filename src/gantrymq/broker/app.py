@@ -19,6 +19,7 @@ from gantrymq.base.disk import OsDisk
 from gantrymq.base.network import Network, TcpNetwork
 from gantrymq.base.offload import ThreadOffload
 from gantrymq.broker.announce import Announcer
+from gantrymq.broker.identity import check_identity
 from gantrymq.broker.parts.broker import build_broker
 from gantrymq.broker.parts.shared import Ports, Shared
 from gantrymq.broker.policy import SYSTEM_GROUPS, Policy, boot_topics
@@ -94,6 +95,7 @@ async def run_broker(
     warn_of_old_file(config, ports.disk)
     address = f"{config.broker_ip1}:{config.listen_port}"
     host = encode_host(config.broker_ip1, config.listen_port)
+    await check_identity(config, address, ports.network)
     conditions = FilterTable(config, ports.disk, ports.offload, ports.clock)
     marked = config.enable_consume_queue_ext and config.enable_calc_filter_bit_map
     async with AsyncExitStack() as stack:
