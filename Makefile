@@ -12,7 +12,7 @@ WARM := $(VENV)/.warm
 CODE := src tests bench demo setup.py
 SPARK_TESTS := tests/spark tests/unit/spark tests/unit/pipelines
 
-.PHONY: setup run test spark-long check raft-check bench interop demo clean tools
+.PHONY: setup run test spark-long check sim raft-check bench interop demo clean tools
 
 setup: $(CORE) $(KERNEL)
 
@@ -74,6 +74,12 @@ check: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/unit/test_tidy.py
+
+# Random stories: a thousand of each kind, other ones with SEEDS=1000:2000, one with SEED=17.
+SEEDS ?= 0:1000
+sim: $(DEV)
+	@GANTRY_SEEDS=$(if $(SEED),$(SEED):$(shell expr 0$(SEED) + 1),$(SEEDS)) \
+	  $(BIN)/pytest tests/simulation $(if $(SEED),-k seed-$(SEED),)
 
 # Every interleaving of a small raft group, as far as three minutes go.
 raft-check: $(CORE)
