@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from gantrymq.kernel import ENTRY, walk_records
+from gantrymq import kernel  # a layout of bytes can be sent to workers only by its module
 from gantrymq.protocol import record
 from gantrymq.protocol.ids import encode_host, offset_msg_id
 from gantrymq.spark.options.columns import COLUMNS, ddl
@@ -62,7 +62,7 @@ def _records(store: Path, topic: str, queue_id: int) -> Iterator[bytes]:
             for position, size in _runs(path.read_bytes(), file_bytes):
                 base = position // file_bytes * file_bytes
                 data = os.pread(files[base], size, position - base)
-                walk = walk_records(data, position, size + record.BLANK_BYTES, False)
+                walk = kernel.walk_records(data, position, size + record.BLANK_BYTES, False)
                 for _, _, _, at, length, *_ in walk.records:
                     yield data[at - position : at - position + length]
     finally:
@@ -73,7 +73,7 @@ def _records(store: Path, topic: str, queue_id: int) -> Iterator[bytes]:
 def _runs(entries: bytes, file_bytes: int) -> Iterator[tuple[int, int]]:
     """Stretches of neighbours within one file of the log: where each begins, and its size."""
     start = end = 0
-    for position, size, _ in ENTRY.iter_unpack(entries):
+    for position, size, _ in kernel.ENTRY.iter_unpack(entries):
         if size == 0:
             break
         if position != end or position % file_bytes == 0 or end - start >= RUN_BYTES_MAX:
