@@ -1,6 +1,7 @@
 """A slave of RocketMQ's follows our master, and ours follows theirs."""
 
 import pytest
+from clients import Client, GoClient, JavaClient, NodeClient
 from master_slave import OURS, SLAVE_NOT_AVAILABLE, BrokerPair, until
 
 pytestmark = pytest.mark.timeout(300)
@@ -80,3 +81,33 @@ def _send_until(pair: BrokerPair, sent: list[str], code: int) -> None:
         return got == code
 
     until(answered)
+
+
+@pytest.mark.parametrize(
+    "client", [JavaClient("4.9.8"), JavaClient("5.3.3"), GoClient(), NodeClient()], ids=repr
+)
+def test_consumers_go_on_with_our_slave(client: Client) -> None:
+    """
+    A consumer that is up reads on when the master is back; one that starts while it is away gets
+    everything from the slave. The Go client asks only masters for offsets, so it waits with that.
+    """
+    with BrokerPair(OURS, OURS) as pair:
+        pair.create(TOPIC)
+        sent = numbered("before", 20)
+        pair.send(TOPIC, sent)
+        _until_in_sync(pair, sent)
+        until(lambda: pair.found("slave", TOPIC) == sent)
+        ask = {"namesrv": pair.namesrv, "topic": TOPIC, "from": "first", "timeout": 120}
+        both = len(sent) + 20
+        with client.start("consume-concurrently", group="stays", expected=both, **ask) as stays:
+            for _ in sent:
+                stays.until("message")
+            pair.kill("master")
+            if client.name != "go":
+                late = client.run("consume-concurrently", group="late", expected=len(sent), **ask)
+                assert {body.strip() for body in late.bodies} == set(sent)
+            pair.start("master")
+            after = numbered("after", 20)
+            pair.send(TOPIC, after)
+            got = {body.strip() for body in stays.finish().bodies}
+        assert got == {*sent, *after}
