@@ -201,6 +201,31 @@ def test_delayed_messages_wait_on_the_slave_too() -> None:
     simulate(story)
 
 
+def test_a_slave_deletes_expired_files_itself() -> None:
+    """It keeps nothing for timers or epochs, which its master looks after."""
+
+    async def story() -> None:
+        settings = {
+            "mapped_file_size_commit_log": 16 * 1024,
+            "max_message_size": 4_096,
+            "file_reserved_time": 0,
+            "ha_copy_whole_log": True,
+        }
+        async with Cluster(memory=True, slaves=1, **settings) as cluster:
+            await cluster.create_topic("orders")
+            await send(cluster, *(str(number).ljust(3_000) for number in range(30)))
+            await copied(cluster)
+            slave = cluster.broker(SLAVE).store
+            before = slave.log_min
+            await asyncio.sleep(30)
+            await slave.upkeep.delete_expired()
+            assert slave.log_min > before
+            await send(cluster, "new")
+            await copied(cluster)
+
+    simulate(story)
+
+
 def test_nothing_acknowledged_is_lost_with_the_master() -> None:
     """SYNC_MASTER: the disk of the master is gone, and the slave has every SEND_OK."""
 

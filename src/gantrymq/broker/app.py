@@ -123,6 +123,8 @@ async def run_broker(
             for listener in parts.feature.on_lost:
                 listener(connection)
 
+        for ask in parts.feature.before_delete:
+            store.upkeep.ask_before_delete(ask)
         stack.push_async_callback(policy.close)
         for prepare in parts.feature.opening:
             await prepare()

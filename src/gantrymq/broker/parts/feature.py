@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields, replace
 
 from gantrymq.remoting.connection import Connection
+from gantrymq.store.retention import MayDelete
 
 Step = Callable[[], Awaitable[None]]
 
@@ -25,6 +26,8 @@ class Feature:
     closing: tuple[Step, ...] = ()
     """Called once nobody is served any more, while the store still takes messages; the last
     feature first."""
+    before_delete: tuple[MayDelete, ...] = ()
+    """Asked before retention deletes log files, to save what waits in them."""
     on_settings: tuple[Callable[[], None], ...] = ()
     """Called when settings changed, by those who keep copies of them."""
 
@@ -38,5 +41,8 @@ def joined(*features: Feature) -> Feature:
 
 
 def without_work(feature: Feature) -> Feature:
-    """The hooks of a feature on a slave: it answers, but stores no messages of its own."""
-    return replace(feature, opening=(), background=(), saves=(), closing=())
+    """The hooks of a feature on a slave: it answers, but stores no messages of its own.
+
+    What waits in old log files its master copies forward, and the slave gets the copies.
+    """
+    return replace(feature, opening=(), background=(), saves=(), closing=(), before_delete=())

@@ -59,12 +59,12 @@ def build_publishing(shared: Shared, redirect: SystemTopicRedirect) -> Publishin
         clock=ports.clock,
         is_disk_full=is_disk_full,
     )
-    store.upkeep.ask_before_delete(publisher.may_delete)
     handler = PublishHandler(config, store, shared.registry, writers, journal, publisher)
     feature = Feature(
         opening=(lambda: _open(topics, journal, publisher),),
         saves=((SAVE_SECONDS, journal.save),),
         closing=(lambda: _close(journal, publisher),),
+        before_delete=(publisher.may_delete,),
     )
     return PublishingParts(handler, feature)
 

@@ -55,8 +55,12 @@ def build_waiting(shared: Shared, redirect: SystemTopicRedirect) -> WaitingParts
 
 def _run_timers(shared: Shared, delays: DelayService, timers: TimerService) -> Feature:
     store, precision_ms = shared.store, shared.config.timer_precision_ms
-    store.upkeep.ask_before_delete(LevelMover(delays, store, precision_ms).may_delete)
-    store.upkeep.ask_before_delete(Roller(timers, store, precision_ms).may_delete)
     return Feature(
-        background=(timers.run,), saves=((SAVE_SECONDS, timers.save),), closing=(timers.close,)
+        background=(timers.run,),
+        saves=((SAVE_SECONDS, timers.save),),
+        closing=(timers.close,),
+        before_delete=(
+            LevelMover(delays, store, precision_ms).may_delete,
+            Roller(timers, store, precision_ms).may_delete,
+        ),
     )
