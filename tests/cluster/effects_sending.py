@@ -337,7 +337,7 @@ async def _questions(trial: Trial, count: int) -> Sequence[float]:
     began, asked = loop.time(), []
     trial.peer.pushed.clear()
     while len(asked) < count:
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.01)
         found = [push for push in trial.peer.pushed if push.code == CHECK_STATE]
         asked += [round(loop.time() - began, 1)] * (len(found) - len(asked))
     return asked
