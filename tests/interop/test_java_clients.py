@@ -1,11 +1,15 @@
 """Apache's Java clients of two releases, unchanged, against the cluster."""
 
+import re
 import time
 from collections.abc import Callable
 
 import pytest
 from clients import JAVA_CLIENTS, JavaClient
 from expect import assert_offsets_are_consecutive, bodies, by_shard
+from wire import Connection
+
+SHARED_SECONDS_MAX = 40.0
 
 pytestmark = [
     pytest.mark.parametrize("java", JAVA_CLIENTS, ids=repr),
@@ -269,7 +273,8 @@ class TestConsuming:
         ):
             one.until("ready")
             other.until("ready")
-            _wait_for_members(java, namesrv, group, 2)
+            members = _wait_for_members(java, namesrv, group, 2)
+            _wait_until_shared(namesrv, group, topic, members, each=2)
             java.run("send-sync", namesrv=namesrv, topic=topic, count=40, shards=4)
             received = one.finish().bodies + other.finish().bodies
 
@@ -355,10 +360,31 @@ class TestPulling:
         assert sorted(got.bodies) == sorted(bodies(20) * times)
 
 
-def _wait_for_members(java: JavaClient, namesrv: str, group: str, count: int) -> None:
+def _wait_until_shared(
+    namesrv: str, group: str, topic: str, members: list[str], *, each: int
+) -> None:
+    """Until every member holds so many queues: what comes before may go to one of them alone."""
+    with Connection(namesrv) as connection:
+        found = re.search(rb'"brokerAddrs":\{"?0"?:"([^"]+)"', connection.ask(106).body)
+    assert found is not None
+    held = re.compile(rf'"queueId":\d+,"topic":"{topic}"'.encode())
+    end = time.monotonic() + SHARED_SECONDS_MAX
+    while time.monotonic() < end:
+        with Connection(found[1].decode()) as connection:
+            said = [
+                connection.ask(307, {"consumerGroup": group, "clientId": member}).body
+                for member in members
+            ]
+        if all(len(set(held.findall(body))) == each for body in said):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"the queues of {topic} were never shared: {said}")
+
+
+def _wait_for_members(java: JavaClient, namesrv: str, group: str, count: int) -> list[str]:
     """Until the broker knows this many members; each look takes as long as a JVM's start."""
     for _ in range(20):
         found = java.run("consumer-connection", namesrv=namesrv, group=group).value
         if len(found["clients"]) == count:
-            return
+            return [client["clientId"] for client in found["clients"]]
     raise AssertionError(f"{group} never had {count} members")
