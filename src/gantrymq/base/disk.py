@@ -14,6 +14,7 @@ from typing import Protocol
 from gantrymq.base.errors import GantryError
 
 Bytes = bytes | bytearray | memoryview
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class LockedError(GantryError):
@@ -70,6 +71,9 @@ class Disk(Protocol):
 
     def open_read(self, path: str) -> File:
         """Open for reading only, for code that does not own the store."""
+
+    def boot_id(self) -> str:
+        """Changes whenever the machine loses what was written and not synced."""
 
     def list(self, directory: str) -> Sequence[str]:
         """Sorted names in a directory; nothing when it does not exist."""
@@ -252,6 +256,12 @@ class OsDisk:
 
     def open_read(self, path: str) -> OsFile:
         return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
+
+    def boot_id(self) -> str:
+        try:
+            return BOOT_ID.read_text().strip()
+        except OSError:
+            return "unknown"  # macOS, where the broker runs for development only
 
     def list(self, directory: str) -> Sequence[str]:
         try:

@@ -18,7 +18,7 @@ def save_text(disk: Disk, path: str, text: str) -> None:
         disk.sync_dir(parent_of(directory))
     _write(disk, f"{path}.tmp", text.encode())
     if disk.exists(path):
-        _write(disk, f"{path}.bak.tmp", _read(disk, path))
+        _write(disk, f"{path}.bak.tmp", read_file(disk, path))
         disk.rename(f"{path}.bak.tmp", f"{path}.bak")
     disk.rename(f"{path}.tmp", path)
     disk.sync_dir(directory)
@@ -35,7 +35,7 @@ def load_text(
         if not disk.exists(name):
             continue
         try:
-            text = _read(disk, name).decode()
+            text = read_file(disk, name).decode()
         except UnicodeDecodeError:
             continue
         if text.strip() and usable(text):
@@ -43,7 +43,8 @@ def load_text(
     return None
 
 
-def _read(disk: Disk, path: str) -> bytes:
+def read_file(disk: Disk, path: str) -> bytes:
+    """The bytes of a small file."""
     file = disk.open_read(path)
     try:
         return file.pread(file.size(), 0)

@@ -1,4 +1,4 @@
-"""A watermark: a number that only grows, on which requests wait (flushed, replicated, ...)."""
+"""A watermark: a number that grows, on which requests wait (flushed, replicated, ...)."""
 
 import asyncio
 import heapq
@@ -27,7 +27,7 @@ class Parked:
 
 
 class Watermark:
-    """An offset that only rises, and that callbacks and tasks can wait for."""
+    """An offset that rises, and that callbacks and tasks can wait for."""
 
     __slots__ = ("_serial", "_waiting", "_withdrawn", "value")
 
@@ -50,6 +50,14 @@ class Watermark:
                 callback()
             else:
                 self._withdrawn -= 1
+
+    def lower(self, value: int) -> None:
+        """Set the mark back, because what it stood for is no longer there (a log was cut).
+
+        Callbacks that wait keep waiting for their targets.
+        """
+        assert value <= self.value, f"lowered from {self.value} to {value}"
+        self.value = value
 
     def park(self, target: int, callback: Callable[[], None]) -> Parked:
         """Call back as soon as the mark reaches `target`; at once if it already has."""

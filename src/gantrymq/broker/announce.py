@@ -195,6 +195,11 @@ class Announcer:
         self._connections[server] = connection
         return connection
 
+    def close(self) -> None:
+        """Close the connections; name servers keep what they know for a while."""
+        for connection in self._connections.values():
+            connection.close()
+
     async def unregister(self) -> None:
         """Unregister from every name server, so that clients stop using this broker at once."""
         identity = BrokerIdentity(

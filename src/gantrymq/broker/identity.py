@@ -10,7 +10,8 @@ import asyncio
 from typing import Final
 
 from gantrymq.base.config import parse_properties
-from gantrymq.base.errors import GantryError
+from gantrymq.base.disk import Disk
+from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.network import Network, split_address
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.protocol import calls as c
@@ -18,12 +19,35 @@ from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import ClusterInfo
 from gantrymq.protocol.command import Command
 from gantrymq.remoting.connection import Connection
+from gantrymq.replication.group.files import MemberFiles
 
 ASK_SECONDS_MAX: Final = 1.0
+DLEDGER_FOLDER: Final = "dledger-"
+"""RocketMQ's raft groups keep their log in a folder of that name, in a format of its own."""
 
 
 class IdentityTaken(GantryError):
     """Another broker runs under this name and id."""
+
+
+def check_kind_of_store(config: BrokerConfig, disk: Disk) -> None:
+    """Raise ConfigError if the store is a raft group's and the settings are not, or the reverse.
+
+    A single broker that wrote to a member's log would make it another one than the group's.
+    """
+    root = config.store_path_root_dir
+    state = MemberFiles(disk, root).load_state()
+    if state is not None and not config.enable_d_leger_commit_log:
+        raise ConfigError(
+            f"the store in {root} is that of {state.me} of raft group {state.group}: start it with "
+            f"enableDLegerCommitLog=true, dLegerGroup={state.group}, dLegerSelfId={state.me} and "
+            "dLegerPeers. To take it out of the group for good, delete the folder raft below it"
+        )
+    if any(name.startswith(DLEDGER_FOLDER) for name in disk.list(root)):
+        raise ConfigError(
+            f"the store in {root} is one of RocketMQ's DLedger, whose log has another format: "
+            "start the group with empty stores, and send or replay the messages to it"
+        )
 
 
 async def check_identity(config: BrokerConfig, address: str, network: Network) -> None:

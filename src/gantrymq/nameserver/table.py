@@ -72,6 +72,9 @@ class RouteTable:
             broker = BrokerData(broker_addrs={}, broker_name=new.name, cluster=new.cluster)
             self._brokers[new.name] = broker
         broker.enable_acting_master = new.acting_master
+        if self._is_outdated(new, broker.broker_addrs.get(str(new.broker_id))):
+            self._alive.pop(new.address, None)
+            return None, None
         first = str(new.broker_id) not in broker.broker_addrs
         for other, address in list(broker.broker_addrs.items()):
             if address == new.address and other != str(new.broker_id):
@@ -83,6 +86,13 @@ class RouteTable:
                 self._offer(new.name, topic)
         self._alive[new.address] = Alive(new, now_ms, connection)
         return self._master_of(broker) if new.broker_id != 0 else (None, None)
+
+    def _is_outdated(self, new: Registration, holder: str | None) -> bool:
+        """Whether another address has this id with a later state: a raft leader of a later term."""
+        other = self._alive.get(holder) if holder not in (None, new.address) else None
+        if other is None:
+            return False
+        return other.registration.version.state_version > new.version.state_version
 
     def _offer(self, broker: str, topic: TopicConfig) -> None:
         self._queues.setdefault(topic.topic_name, {})[broker] = QueueData(

@@ -47,6 +47,10 @@ class StoreConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     is_copy: bool = False
     """Whether the log is the copy of a master's: then nothing else is appended to it."""
 
+    in_group: bool = False
+    """Whether the log is a raft group's: a record is dispatched when a majority has it, and the
+    group's leader alone appends to it."""
+
     flush: Literal["ASYNC_FLUSH", "SYNC_FLUSH"] = "ASYNC_FLUSH"
     flush_interval_ms: int = 500
     """Asynchronous flush: how often dirty pages are looked at."""

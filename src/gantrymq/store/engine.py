@@ -6,6 +6,7 @@ One event loop owns it; all its methods are called there. What is read is reache
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Self
 
 from gantrymq.base.disk import Lock
@@ -21,12 +22,14 @@ from gantrymq.store.shared import StorePorts
 from gantrymq.store.upkeep import StoreUpkeep
 from gantrymq.store.writing.copies import Copies
 from gantrymq.store.writing.dispatch import Marker
+from gantrymq.store.writing.group_log import GroupLog
 from gantrymq.store.writing.log_copy import LogCopy
 from gantrymq.store.writing.writer import Writer
 
 log = logging.getLogger(__name__)
 
 CLOSED = "the store is closed"
+JOINING = "this member of a raft group knows no leader yet, try again"
 COPY = "this broker is a slave: it takes messages from its master only, send to the master"
 
 
@@ -62,9 +65,17 @@ class Store:
         self.log_copy = LogCopy(files.log, recovered.dispatcher, self._flusher, ports.offload)
         """What a slave writes to."""
         self.log_copy.sync_flush = config.flush == "SYNC_FLUSH"
+        self.group_log = GroupLog(
+            files, self.log_copy, recovered.dispatcher, self._flusher, ports.clock, store_host
+        )
+        """What a member of a raft group does with the log."""
         self.reads = Reads(files, recovered.dispatcher.dispatched, ports.offload)
         self.upkeep = StoreUpkeep(config, ports, recovered, self._flusher)
         self._closing = False
+        self.leading: Callable[[], str | None] | None = None
+        """Of a member of a raft group: why it takes no messages now; None if it does."""
+        if config.in_group:
+            self.leading = lambda: JOINING
 
     @classmethod
     async def open(
@@ -87,7 +98,7 @@ class Store:
             lock.release()
             raise
         store = cls(config, ports, recovered, lock, store_host)
-        if not config.is_copy:
+        if not (config.is_copy or config.in_group):
             store._writer.make_spare()
         store.upkeep.start()
         return store
@@ -150,6 +161,8 @@ class Store:
     def _refusal(self) -> str | None:
         if self.config.is_copy:
             return COPY
+        if self.leading is not None and (reason := self.leading()) is not None:
+            return reason
         upkeep = self.upkeep
         return self._flusher.failure or upkeep.failure or upkeep.cleaner.refusal or None
 
@@ -161,6 +174,7 @@ class Store:
         failure = self._flusher.failure
         log.critical("%s; the store is read-only now", failure)
         self._writer.pending.refuse(failure)
+        self._writer.on_failure(failure)
         try:
             Fence(self._disk, self.config.directory).raise_at(self.flushed.value)
         except OSError as error:
@@ -169,6 +183,24 @@ class Store:
     def wait_for(self, copies: Copies) -> None:
         """Answer sends and show records only when `copies` lets them through."""
         self._writer.pending.wait_for(copies)
+
+    def begin_to_lead(self, copies: Copies) -> None:
+        """Take messages as the leader of a raft group: all that is in the log is dispatched."""
+        self.wait_for(copies)
+        self._writer.resume()
+
+    async def end_to_lead(self, reason: str) -> None:
+        """Refuse the messages that wait; the next leader writes this log."""
+        await self._writer.suspend(reason)
+
+    def tell_of_failures(self, tell: Callable[[str], None]) -> None:
+        """Call back with the reason when the disk refuses a write, a file or a sync."""
+        self._writer.on_failure = tell
+
+    def has_room_for_a_file(self) -> bool:
+        """Whether the disk could take the next log file, and no sync has failed."""
+        free = self._disk.free_bytes(self.config.directory)
+        return not self._flusher.failure and free > 2 * self.config.segment_bytes
 
     def request_flush(self) -> None:
         """Request a flush of everything put so far; the mark `flushed` says when it is durable."""

@@ -7,6 +7,7 @@ where it need not.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from gantrymq.base.background import Background
@@ -116,9 +117,13 @@ class StoreUpkeep:
         """Delete expired files now, at any hour; returns how many."""
         return await self.cleaner.run(now=True)
 
-    def ask_before_delete(self, ask: MayDelete) -> None:
-        """Add a callback that saves what it needs before log files are deleted; see Cleaner."""
+    def ask_before_delete(self, ask: MayDelete) -> Callable[[], None]:
+        """Add a callback that saves what it needs before log files are deleted; see Cleaner.
+
+        Returns what removes it again.
+        """
         self.cleaner.asked_before.append(ask)
+        return lambda: self.cleaner.asked_before.remove(ask)
 
     def _checkpointed(self) -> int:
         return self.checkpointer.last.dispatched or 0

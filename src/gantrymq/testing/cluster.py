@@ -28,6 +28,7 @@ from gantrymq.testing.loop import VirtualLoop
 from gantrymq.testing.network import MemoryNetwork
 
 HOST = "127.0.0.1"
+GROUP = "RaftNode00"
 SMALL = {
     "store_profile": "dev",
     "mapped_file_size_commit_log": 4 * 1024 * 1024,
@@ -43,7 +44,8 @@ class Cluster:
     """Name servers and brokers that run as long as the `async with` block.
 
     `memory=True` puts network and disks in memory; in a `VirtualLoop` time is virtual as well. With
-    `slaves` each broker has so many slaves: `broker-a-s1` is the first one of `broker-a`.
+    `slaves` each broker has so many slaves: `broker-a-s1` is the first one of `broker-a`. With
+    `members` there is one broker instead, a raft group of so many members: `n0`, `n1`, ...
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Cluster:
         *,
         brokers: int = 1,
         slaves: int = 0,
+        members: int = 0,
         nameservers: int = 1,
         memory: bool = False,
         clock: WallClock | None = None,
@@ -60,7 +63,8 @@ class Cluster:
         disk: Disk | None = None,
         **settings: Any,
     ) -> None:
-        self._counts = (nameservers, brokers, slaves)
+        self._counts = (nameservers, 0 if members else brokers, slaves)
+        self._members = [f"n{number}" for number in range(members)]
         self._memory, self._settings, self._syncer = memory, settings, syncer
         self._offload = offload or InlineOffload()
         self.rng = random.Random(seed)
@@ -76,6 +80,8 @@ class Cluster:
         self._disks: dict[str, Disk] = {}
         """A broker's own disk in memory, so that killing one leaves the others alone."""
         self._own_disks = memory and disk is None
+        self._taken: list[int] = []
+        """Raft ports: all are chosen before the first one is opened."""
 
     # life
 
@@ -95,6 +101,9 @@ class Cluster:
                 await self._add_broker(f"broker-{chr(ord('a') + number)}")
                 for slave in range(1, self._counts[2] + 1):
                     await self._add_broker(f"broker-{chr(ord('a') + number)}", slave)
+            peers = ";".join(f"{name}-{HOST}:{self._raft_port()}" for name in self._members)
+            for name in self._members:
+                await self._add_member(name, peers)
         except BaseException:
             await self._stack.aclose()
             raise
@@ -121,6 +130,25 @@ class Cluster:
     async def _add_broker(self, broker_name: str, slave: int = 0) -> None:
         name = f"{broker_name}-s{slave}" if slave else broker_name
         role: dict[str, Any] = {"broker_role": "SLAVE", "broker_id": slave} if slave else {}
+        await self._add(name, broker_name, role)
+
+    async def _add_member(self, name: str, peers: str) -> None:
+        role = {
+            "enable_d_leger_commit_log": True,
+            "d_leger_group": GROUP,
+            "d_leger_peers": peers,
+            "d_leger_self_id": name,
+        }
+        await self._add(name, GROUP, role)
+
+    def _raft_port(self) -> int:
+        port = self.network.free_port(HOST)
+        while port in self._taken:
+            port = self.network.free_port(HOST)
+        self._taken.append(port)
+        return port
+
+    async def _add(self, name: str, broker_name: str, role: dict[str, Any]) -> None:
         self._configs[name] = BrokerConfig(
             **{
                 **SMALL,
@@ -184,11 +212,34 @@ class Cluster:
         self._disks[name] = left
         disk.fault = lambda operation, path: OSError(f"{operation} of a killed broker")
         config = broker.config
-        for port in (config.listen_port, config.fast_listen_port, config.ha_listen_port):
+        ports = [config.listen_port, config.fast_listen_port, config.ha_listen_port]
+        if config.enable_d_leger_commit_log:
+            ports.append(config.group_identity.addresses[config.d_leger_self_id][1])
+        for port in ports:
             network.stop_listening(HOST, port)
             network.cut_port(port)
         with suppress(OSError):
             await stack.aclose()
+
+    @property
+    def leader(self) -> str | None:
+        """The member of the raft group that serves as its leader, the latest if two think so."""
+        led = [
+            (broker.node.position.term, name)
+            for name, (_, broker) in self._running.items()
+            if broker.node is not None and broker.node.position.leads
+        ]
+        return max(led)[1] if led else None
+
+    async def wait_for_leader(self, *, other_than: str | None = None) -> str:
+        """The leader of the raft group, once there is one that name servers know."""
+        while True:
+            name = self.leader
+            if name is not None and name != other_than:
+                broker = self.broker(name)
+                if not broker.config.is_slave and broker.announced.is_set():
+                    return name
+            await asyncio.sleep(0.01)
 
     @property
     def running(self) -> list[str]:

@@ -197,6 +197,7 @@ class MemoryDisk:
 
     def __init__(self, capacity: int | None = None) -> None:
         self.capacity = capacity
+        self._boots = 0
         self.locked: set[str] = set()
         self.fault: Fault | None = None
         self.after_each: Callable[[], None] | None = None
@@ -253,6 +254,9 @@ class MemoryDisk:
 
     def open_read(self, path: str) -> MemoryFile:
         return self.open(path)
+
+    def boot_id(self) -> str:
+        return f"boot {self._boots}"
 
     def list(self, directory: str) -> Sequence[str]:
         prefix = f"{directory}/"
@@ -334,7 +338,9 @@ class MemoryDisk:
             if id(inode) not in left:
                 left[id(inode)] = inode.after_power_cut(random)
             names.files[path] = left[id(inode)]
-        return self._from(names)
+        disk = self._from(names)
+        disk._boots = self._boots + 1
+        return disk
 
     def after_kill(self) -> "MemoryDisk":
         """The disk as the next process finds it when this one is killed: nothing is lost."""
@@ -347,7 +353,7 @@ class MemoryDisk:
 
     def _from(self, names: Names) -> "MemoryDisk":
         disk = MemoryDisk(self.capacity)
-        disk._names, disk._durable = names, names.copy()
+        disk._names, disk._durable, disk._boots = names, names.copy(), self._boots
         return disk
 
     def contents(self) -> dict[str, bytes]:

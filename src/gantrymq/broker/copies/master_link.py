@@ -1,6 +1,7 @@
 """A slave's connection to the remoting port of its master."""
 
 import zlib
+from collections.abc import Callable
 from typing import Final
 
 from gantrymq.base.errors import GantryError
@@ -26,8 +27,16 @@ class MasterRefused(GantryError):
 class MasterLink:
     """Asks the master; connects when it has to."""
 
-    def __init__(self, config: BrokerConfig, announcer: Announcer, network: Network) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        announcer: Announcer,
+        network: Network,
+        leader: Callable[[], str | None] | None = None,
+    ) -> None:
+        """`leader` of a raft group's follower: it knows its master better than name servers do."""
         self._config, self._announcer, self._network = config, announcer, network
+        self._leader = leader
         self._connection: Connection | None = None
         self._address = ""
 
@@ -48,6 +57,8 @@ class MasterLink:
     @property
     def address(self) -> str | None:
         """The master's port for clients; None while no name server knows it."""
+        if self._leader is not None:
+            return self._leader()
         master = self._announcer.master
         return master.master_addr if master is not None else None
 

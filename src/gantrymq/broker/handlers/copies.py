@@ -18,6 +18,7 @@ from gantrymq.protocol.bodies import HaClientInfo, HaConnectionInfo, HaStatus
 from gantrymq.protocol.command import Command, response
 from gantrymq.protocol.headers.copies import IntroduceSlaveRequest
 from gantrymq.remoting.connection import Connection
+from gantrymq.replication.group.node import RaftNode
 from gantrymq.replication.ha.in_sync import InSyncSlaves
 from gantrymq.replication.ha.master import HaMaster
 from gantrymq.replication.ha.slave import HaSlave
@@ -35,7 +36,7 @@ class CopyHandler:
         disk: Disk,
         clock: WallClock,
         slaves: InSyncSlaves,
-        role: HaMaster | HaSlave,
+        role: HaMaster | HaSlave | RaftNode,
     ) -> None:
         self._config, self._store, self._registry = config, store, registry
         self._disk, self._clock, self._slaves, self._role = disk, clock, slaves, role
@@ -44,6 +45,11 @@ class CopyHandler:
         """INTRODUCE_SLAVE (40105): take an HA connection as that of a slave of this broker."""
         h = c.INTRODUCE_SLAVE.request.parse(command.ext)
         role = self._role
+        if isinstance(role, RaftNode):
+            raise BadRequest(
+                f"{self._config.broker_name} is a raft group: it takes no slaves but its members. "
+                "Give this broker enableDLegerCommitLog, dLegerGroup, dLegerPeers and dLegerSelfId"
+            )
         if isinstance(role, HaSlave):
             raise BadRequest(
                 f"{self._config.broker_name} at this address is a slave itself "
@@ -124,6 +130,8 @@ class CopyHandler:
         """GET_BROKER_HA_STATUS (907): how far each slave is, or how far this slave is."""
         role = self._role
         end = self._store.log_max
+        if isinstance(role, RaftNode):
+            return response(command, body=fastjson.dumps(_member_status(role, end)))
         if isinstance(role, HaSlave):
             return response(command, body=fastjson.dumps(self._slave_status(role, end)))
         in_sync = self._slaves.in_sync(end, connection.loop.time())
@@ -155,3 +163,32 @@ class CopyHandler:
             activated=connected is not None,
         )
         return HaStatus(master=False, master_commit_log_max_offset=end, ha_client_runtime_info=info)
+
+
+def _member_status(node: RaftNode, end: int) -> HaStatus:
+    """A raft group in RocketMQ's words: the leader is the master, followers are slaves."""
+    leadership = node.core.leadership
+    if leadership is None:
+        info = HaClientInfo(
+            master_addr=node.leader_address or "",
+            max_offset=end,
+            activated=node.core.leader is not None,
+        )
+        return HaStatus(master=False, master_commit_log_max_offset=end, ha_client_runtime_info=info)
+    rows = [
+        HaConnectionInfo(
+            addr=node.address_of(name),
+            slave_ack_offset=follower.match,
+            diff=end - follower.match,
+            in_sync=follower.match >= node.core.commit,
+            transferred_byte_in_second=0,
+            transfer_from_where=follower.next,
+        )
+        for name, follower in leadership.followers.items()
+    ]
+    return HaStatus(
+        master=True,
+        master_commit_log_max_offset=end,
+        in_sync_slave_nums=sum(row.in_sync for row in rows),
+        ha_connection_info=rows,
+    )

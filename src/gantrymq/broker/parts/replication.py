@@ -1,5 +1,6 @@
 """The parts of the copy: a master's HA port, or what makes a broker a slave."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from gantrymq.base import upkeep
@@ -10,6 +11,7 @@ from gantrymq.broker.handlers.copies import CopyHandler
 from gantrymq.broker.parts.feature import Feature
 from gantrymq.broker.parts.shared import Shared
 from gantrymq.broker.tables.request_modes import ModeTable
+from gantrymq.replication.group.node import RaftNode
 from gantrymq.replication.ha.in_sync import InSyncSlaves
 from gantrymq.replication.ha.master import HaMaster
 from gantrymq.replication.ha.slave import HaSlave
@@ -25,6 +27,8 @@ class ReplicationParts:
 def build_replication(shared: Shared, modes: ModeTable) -> ReplicationParts:
     """Build the parts of this broker's role."""
     slaves = InSyncSlaves(shared.config.ha_max_gap_not_in_sync)
+    if shared.node is not None:
+        return _build_member(shared, shared.node, modes, slaves)
     if shared.config.is_slave:
         slave = _build_slave(shared, modes)
         return ReplicationParts(_handler(shared, slaves, slave.role), slave.feature)
@@ -61,22 +65,48 @@ def _build_slave(shared: Shared, modes: ModeTable) -> _Slave:
         await link.introduce(copy, ha_client, file_bytes)
 
     slave = HaSlave(copy, ports.network, lambda: link.ha_address, introduce)
-    timer_path = f"{config.store_path_root_dir}/config/timercheck"
-    tables = TableCopy(
-        link, shared.registry, shared.store.queues, modes, ports.disk, ports.offload, timer_path
-    )
-    shared.registry.offsets.committed_here = {}
-
-    async def copy_tables() -> None:
-        while True:
-            await tables.run(follows=slave.connection is not None)
-            await upkeep.pause(COPY_SECONDS)
-
+    copy_tables = _table_copies(shared, link, modes, lambda: slave.connection is not None)
     feature = Feature(background=(slave.run, copy_tables), on_stop=(link.close,))
     return _Slave(slave, feature)
 
 
-def _handler(shared: Shared, slaves: InSyncSlaves, role: HaMaster | HaSlave) -> CopyHandler:
+def _build_member(
+    shared: Shared, node: RaftNode, modes: ModeTable, slaves: InSyncSlaves
+) -> ReplicationParts:
+    """A member of a raft group copies the log by itself; followers copy the leader's tables."""
+    handler = _handler(shared, slaves, node)
+    if not shared.config.is_slave:
+        return ReplicationParts(handler, Feature())
+    ports = shared.ports
+    link = MasterLink(shared.config, shared.announcer, ports.network, lambda: node.leader_address)
+    copy_tables = _table_copies(shared, link, modes, lambda: node.leader_address is not None)
+    feature = Feature(background=(copy_tables,), on_stop=(link.close,))
+    return ReplicationParts(handler, feature)
+
+
+def _table_copies(
+    shared: Shared, link: MasterLink, modes: ModeTable, follows: Callable[[], bool]
+) -> Callable[[], Awaitable[None]]:
+    """The work of copying the master's tables, for as long as the broker is a slave."""
+    config, ports, registry = shared.config, shared.ports, shared.registry
+    timer_path = f"{config.store_path_root_dir}/config/timercheck"
+    tables = TableCopy(
+        link, registry, shared.store.queues, modes, ports.disk, ports.offload, timer_path
+    )
+    if registry.offsets.committed_here is None:
+        registry.offsets.committed_here = {}
+
+    async def copy_tables() -> None:
+        while True:
+            await tables.run(follows=follows())
+            await upkeep.pause(COPY_SECONDS)
+
+    return copy_tables
+
+
+def _handler(
+    shared: Shared, slaves: InSyncSlaves, role: HaMaster | HaSlave | RaftNode
+) -> CopyHandler:
     return CopyHandler(
         shared.config,
         shared.store,

@@ -13,6 +13,7 @@ from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.subscriptions.consumer_filters import FilterTable
 from gantrymq.broker.tables.registry import Registry
+from gantrymq.replication.group.node import RaftNode
 from gantrymq.store.engine import Store
 from gantrymq.store.log.syncer import Syncer
 
@@ -43,3 +44,5 @@ class Shared:
     conditions: FilterTable
     host: bytes
     """This broker's address as records carry it."""
+    node: RaftNode | None = None
+    """The member of a raft group that this broker is."""

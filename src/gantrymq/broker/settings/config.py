@@ -12,6 +12,7 @@ from gantrymq.base.config import WrittenSettings, settings
 from gantrymq.base.errors import ConfigError
 from gantrymq.broker.settings.limits import check_address, check_hours, check_limits
 from gantrymq.broker.settings.rocketmq_keys import IGNORED_KEYS
+from gantrymq.replication.group.identity import GroupIdentity, group_identity
 from gantrymq.store.config import StoreConfig
 
 _HOME = os.path.expanduser("~")
@@ -22,14 +23,12 @@ _OLD_NAMES = {
     "haSlaveFallbehindMax": "haMaxGapNotInSync",
 }
 QUEUE_ENTRY_BYTES = 20
-_NO_RAFT = "raft groups are not built; remove the line and run a single master"
 _NO_CONTROLLER = "brokers that a controller elects are not built; remove the line, run a master"
 _NO_CONTAINER = "one process runs one broker: start mqbroker -c for each of these files"
 _NO_ACCESS_CONTROL = "access control is not built; remove the line, and keep strangers out"
 _NO_LIGHT_QUEUES = "light queues (LMQ) are not built; remove the line"
 _NOT_BUILT: dict[str, tuple[Callable[[str], bool], str]] = {
     "enableControllerMode": (lambda value: value == "true", _NO_CONTROLLER),
-    "enableDLegerCommitLog": (lambda value: value == "true", _NO_RAFT),
     "brokerConfigPaths": (bool, _NO_CONTAINER),
     "aclEnable": (lambda value: value == "true", _NO_ACCESS_CONTROL),
     "authenticationEnabled": (lambda value: value == "true", _NO_ACCESS_CONTROL),
@@ -312,6 +311,22 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     access_message_in_memory_max_ratio: int = 40
     """The percentage of this machine's memory that a consumer is behind when it is far behind."""
 
+    # --- Raft group ---
+
+    enable_d_leger_commit_log: bool = False
+    """The broker is a member of a raft group, which elects its master by itself: role and brokerId
+    follow from that."""
+    d_leger_group: str = ""
+    """The name of the raft group; the same on all members, as brokerName is."""
+    d_leger_peers: str = ""
+    """The members with the ports of their raft links, as `n0-host:port;n1-host:port;n2-host:port`;
+    the same on all members."""
+    d_leger_self_id: str = ""
+    """Which of them this broker is: n0, n1, ..."""
+    raft_election_timeout: int = 600
+    """Milliseconds without a word of the leader after which a member wants an election; each waits
+    one to two times as long."""
+
     # --- Retention ---
 
     file_reserved_time: int = 72
@@ -333,6 +348,8 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     def __post_init__(self) -> None:
         check_limits(self)
         check_hours("deleteWhen", self.delete_when)
+        if self.enable_d_leger_commit_log:
+            self.group_identity  # noqa: B018 (raises if the members are not well written)
         if self.is_slave and self.broker_id < 1:
             raise ConfigError("brokerRole=SLAVE: give it a brokerId of 1 or more; 0 is the master")
         if not self.is_slave and self.broker_id != 0:
@@ -348,6 +365,11 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     @property
     def is_slave(self) -> bool:
         return self.broker_role == "SLAVE"
+
+    @property
+    def group_identity(self) -> GroupIdentity:
+        """The raft group of a broker that is a member of one."""
+        return group_identity(self.d_leger_group, self.d_leger_peers, self.d_leger_self_id)
 
     @property
     def delay_levels_ms(self) -> tuple[int, ...]:
@@ -374,7 +396,8 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
             index_slots=self.max_hash_slot_num or profile.index_slots,
             index_entries=self.max_index_num or profile.index_entries,
             index_enabled=self.message_index_enable,
-            is_copy=self.is_slave,
+            is_copy=self.is_slave and not self.enable_d_leger_commit_log,
+            in_group=self.enable_d_leger_commit_log,
             flush=self.flush_disk_type,
             flush_interval_ms=self.flush_interval_commit_log,
             flush_least_pages=self.flush_commit_log_least_pages,

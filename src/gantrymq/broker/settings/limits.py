@@ -34,7 +34,7 @@ LIMITS: Final = {
     "diskSpaceCleanForciblyRatio": PERCENT, "diskSpaceWarningLevelRatio": PERCENT,
     "cleanResourceInterval": MILLISECONDS, "maxMessageSize": COUNT,
     "slaveTimeout": MILLISECONDS, "haMaxGapNotInSync": COUNT, "brokerId": (0, NO_END),
-    "accessMessageInMemoryMaxRatio": PERCENT,
+    "accessMessageInMemoryMaxRatio": PERCENT, "raftElectionTimeout": (50, NO_END),
 }  # fmt: skip
 
 STEPS: Final = {

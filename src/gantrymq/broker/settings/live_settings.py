@@ -31,7 +31,7 @@ FIXED: Final = frozenset(
         "brokerId", "brokerRole", "brokerIP1", "brokerIP2", "bindAddress", "listenPort",
         "fastListenPort", "haListenPort", "storePathRootDir", "storePathCommitLog", "storeProfile",
         "mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue", "maxHashSlotNum", "maxIndexNum",
-        "logDirectory",
+        "logDirectory", "enableDLegerCommitLog", "dLegerGroup", "dLegerPeers", "dLegerSelfId",
     }
 )  # fmt: skip
 """Who and where a broker is, and how its store is laid out: for its own file, not for a call."""

@@ -26,7 +26,7 @@ IGNORED_KEYS = frozenset(
     consumerFallbehindThreshold consumerManageThreadPoolNums
     consumerManagerThreadPoolQueueCapacity consumerOffsetUpdateVersionStep controllerAddr
     controllerHeartBeatTimeoutMills correctLogicMinOffsetForceInterval
-    correctLogicMinOffsetSleepInterval dLegerGroup dLegerPeers dLegerSelfId dataReadAheadEnable
+    correctLogicMinOffsetSleepInterval dataReadAheadEnable
     debugLockEnable delayOffsetUpdateVersionStep deleteCommitLogFilesInterval
     deleteConsumeQueueFilesInterval destroyMapedFileIntervalForcibly
     disableCallbackExecutor disableConsumeIfConsumerReadSlowly disableNettyWorkerGroup
@@ -34,7 +34,7 @@ IGNORED_KEYS = frozenset(
     dispatchCqCacheNum dispatchCqThreads dispatchFromSenderThread
     duplicationEnable enableAsyncReput enableAutoInSyncReplicas enableBatchPush
     enableBroadcastOffsetStore enableBuildConsumeQueueConcurrently enableCleanExpiredOffset
-    enableCompaction enableControllerMode enableCreateSysGroup enableDLegerCommitLog
+    enableCompaction enableControllerMode enableCreateSysGroup
     enableDetailStat enableFastChannelEventProcess enableLmq enableLmqStats
     enableMultiDispatch enableNetWorkFlowControl enableNotifyAfterPopOrderLockRelease
     enableNotifyBeforePopCalculateLag enablePopBatchAck enablePopBufferMerge enablePopLog

@@ -17,6 +17,9 @@ class SyncCopies:
     and the answer SLAVE_NOT_AVAILABLE says so.
     """
 
+    counts_flush = False
+    """A slave is asked once the master's own flush is over."""
+
     def __init__(self, slaves: InSyncSlaves, written: Watermark, timeout_ms: int) -> None:
         self._slaves, self._written = slaves, written
         self.mark = Watermark(written.value)
@@ -39,6 +42,10 @@ class SyncCopies:
         """PUT_OK if a slave has it, SLAVE_NOT_AVAILABLE if there was none to wait for."""
         is_copied = self._slaves.copied >= end
         return PutStatus.PUT_OK if is_copied else PutStatus.SLAVE_NOT_AVAILABLE
+
+    def late(self) -> tuple[PutStatus, str]:
+        """FLUSH_SLAVE_TIMEOUT: the record is stored here, and no slave had it in time."""
+        return PutStatus.FLUSH_SLAVE_TIMEOUT, f"not copied to a slave within {self.timeout_ms} ms"
 
     def _has_slave(self, end: int) -> bool:
         has_slave = bool(self._slaves.in_sync(end, asyncio.get_running_loop().time()))

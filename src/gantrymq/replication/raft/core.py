@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from gantrymq.replication.raft.election_rules import ElectionRules
 from gantrymq.replication.raft.errors import LogConflict, NotServing
 from gantrymq.replication.raft.follower_rules import FollowerRules
@@ -75,6 +77,19 @@ class RaftCore(ElectionRules, FollowerRules):
         leadership.transferee, self._elapsed = to, 0
         self._send_appends(leadership, (to,))
         self._hand_over(leadership)
+
+    def begin_group(self) -> None:
+        """Take the vote in the first election of a new group.
+
+        For a member without a log, when it knows that a majority is as empty as it is: then nothing
+        can have been committed that it might have lost.
+        """
+        if self.term == 0 and self.log.end == 0:
+            self.stored = msgspec.structs.replace(self.stored, may_vote=True)
+
+    def may_lead_again(self) -> None:
+        """The disk of a leader that resigned takes writes again, and no sync had failed."""
+        self._resigned = False
 
     def resign(self) -> None:
         """Lead no more: the disk fails. The follower that holds most takes over."""

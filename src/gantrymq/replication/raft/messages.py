@@ -58,7 +58,7 @@ class AppendRequest(RaftMessage, frozen=True, kw_only=True):
     epochs: tuple[EpochStart, ...]
     """The rows of the epoch table for these bytes."""
     commit: int
-    payload: bytes | memoryview = b""
+    payload: bytes = b""
 
     @property
     def end(self) -> int:

@@ -33,7 +33,7 @@ class LogAppend(msgspec.Struct, frozen=True):
     offset: int
     size: int
     epochs: tuple[EpochStart, ...]
-    payload: bytes | memoryview
+    payload: bytes
 
 
 class LogTruncation(msgspec.Struct, frozen=True):

@@ -209,6 +209,8 @@ class CommitLog:
 
         Otherwise a later, shorter write could be followed by old bytes that look like records.
         """
+        if self.bases and end < self.bases[-1]:
+            self._drop_spare()
         for base in [base for base in self.bases if base > end]:
             self._delete(base)
         self.bases = [base for base in self.bases if base <= end]
@@ -218,6 +220,36 @@ class CommitLog:
             assert end <= self.limit, "the log ends in its last file"
             self._zero_behind(end)
         self.end = end
+
+    def cut_back(self, end: int) -> None:
+        """The same as `cut` for a log that is in use, where only written bytes are not zero.
+
+        A cut reads the rest of the file to find out; here it is known where the written part ends.
+        """
+        written = self.end + self._scrub
+        if end < self.bases[-1]:
+            self.cut(end)
+            return
+        base, file = self.bases[-1], self.file(self.bases[-1])
+        for at in range(end, written, 1 << 20):
+            file.pwrite(bytes(min(1 << 20, written - at)), at - base)
+        file.sync()
+        self.end, self._scrub = end, 0
+
+    def begin_anew(self, start: int) -> None:
+        """Delete all files, the oldest first; the next one will begin at `start`."""
+        self._drop_spare()
+        while self.bases:
+            self._delete(self.bases.pop(0))
+        self._disk.sync_dir(self.directory)
+        self.end, self._scrub = start, 0
+
+    def _drop_spare(self) -> None:
+        """Delete the file that was made to follow the last one, which is about to go."""
+        if self.spare is not None:
+            self.spare.close()
+            self._disk.delete(self.path(self.limit))
+            self.spare = None
 
     def _zero_behind(self, end: int) -> None:
         base = self.bases[-1]

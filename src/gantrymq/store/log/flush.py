@@ -72,6 +72,19 @@ class Flusher:
             self._start()
         self.flushed.advance(done)
 
+    def cut(self, end: int) -> None:
+        """Note that the log was cut back: what is written behind `end` now is not flushed."""
+        self.flushed.lower(min(end, self.flushed.value))
+        self._wanted = min(self._wanted, end)
+        if self._target is not None:
+            self._target = min(self._target, end)
+
+    def begin_anew(self, start: int) -> None:
+        """Note that the log was deleted and begins at `start`, behind everything it had."""
+        self._wanted = max(self._wanted, start)
+        if self.flushed.value < start:
+            self.flushed.advance(start)
+
     async def reach(self, upto: int) -> None:
         """Wait until the log is durable up to an offset; OSError if a sync failed."""
         self.request(upto)

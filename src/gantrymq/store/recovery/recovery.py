@@ -17,6 +17,9 @@ In which order, and why:
    later crash cannot find old bytes behind new ones.
 6. A new checkpoint records what was found, and a fence that a failed flush had set is lifted.
 
+In a raft group nothing is dispatched in step 4: which of these records are committed is known when
+a leader says so. Everything below the checkpoint is.
+
 Progress of groups, delay levels, timers and POP that points beyond the recovered end is pulled
 back by whoever keeps it: a queue offset that was lost will be given to another message.
 """
@@ -186,7 +189,10 @@ async def _bring_in_line(
 ) -> None:
     (log_, queues, index), dispatcher = recovered.files, recovered.dispatcher
     check = config.check_crc_on_recover
-    if plan.derived_below is not None:
+    if config.in_group:
+        await offload.run(_load_derived, recovered, plan, plan.derived_below or log_.min)
+        end = await scan(log_, plan.scan_from, None, check=check, offload=offload)
+    elif plan.derived_below is not None:
         await offload.run(_load_derived, recovered, plan, plan.derived_below)
         end = await scan(log_, plan.scan_from, dispatcher, check=check, offload=offload)
     else:
@@ -197,7 +203,7 @@ async def _bring_in_line(
         await scan(log_, start, dispatcher, check=False, offload=offload)
     found_more = end > plan.scan_from or not plan.clean
     await offload.run(_settle_log, log_, plan.scan_from, end, fence)
-    if dispatcher.dispatched.value < end:
+    if dispatcher.dispatched.value < end and not config.in_group:
         dispatcher.dispatched.advance(end)
     await queues.write_tails()
     await offload.run(queues.trim, log_.min)

@@ -1,8 +1,9 @@
 """Writes that nobody may see and nobody is answered for yet: not flushed, or not copied.
 
 With SYNC_FLUSH a write waits for the flushed mark, with copies for a slave, with both for one after
-the other. Then it is dispatched and its appends are answered; appends whose time is up are answered
-before, and dispatched later all the same.
+the other; in a raft group it waits for the committed mark, which counts flushes on all members.
+Then it is dispatched and its appends are answered; appends whose time is up are answered before,
+and dispatched later all the same.
 
 What always holds: writes are dispatched in the order in which they were written, also when the
 settings change between two of them. So a write never overtakes one that waits for the flush.
@@ -63,13 +64,27 @@ class PendingWrites:
 
     def take_settings(self) -> None:
         """Decide whether the next write has to wait; called again when settings change."""
-        must_wait = self._config.flush == "SYNC_FLUSH" or self._copies is not None
+        must_wait = self._waits_for_flush or self._copies is not None
         self.wait = must_wait or self._undispatched > 0
+
+    @property
+    def _waits_for_flush(self) -> bool:
+        counted = self._copies is not None and self._copies.counts_flush
+        return self._config.flush == "SYNC_FLUSH" and not counted
 
     def wait_for(self, copies: Copies) -> None:
         """Answer and dispatch from now on only what `copies` has let through."""
         self._copies = copies
         self.take_settings()
+
+    def abandon(self, reason: str) -> None:
+        """Dispatch nothing of what waits, and refuse its appends.
+
+        For a member of a raft group that does not lead any more: whether its last writes stay in
+        the log is for the next leader to decide. Their callbacks wait for a mark that nobody moves.
+        """
+        self._undispatched = self._unflushed = 0
+        self.refuse(reason)
 
     def add(self, appends: list[Append], data: bytes, base: int, began: float) -> None:
         """Dispatch and answer when the records are flushed and copied, as the settings ask."""
@@ -78,7 +93,7 @@ class PendingWrites:
         self._undispatched += 1
         if patient:
             self._unanswered[write] = None
-        if self._config.flush == "SYNC_FLUSH" or self._unflushed:
+        if self._waits_for_flush or self._unflushed:
             self._unflushed += 1
             self._set_timeout(write, self._config.sync_flush_timeout_ms)
             # Readers must not see what a power cut could take back.
@@ -123,8 +138,7 @@ class PendingWrites:
     def _expire(self, write: PendingWrite) -> None:
         del self._unanswered[write]
         if write.is_flushed and self._copies is not None:
-            text = f"not copied to a slave within {self._copies.timeout_ms} ms"
-            self._answer(write.appends, PutStatus.FLUSH_SLAVE_TIMEOUT, text)
+            self._answer(write.appends, *self._copies.late())
         else:
             text = f"not flushed within {self._config.sync_flush_timeout_ms} ms"
             self._answer(write.appends, PutStatus.FLUSH_DISK_TIMEOUT, text)

@@ -99,6 +99,8 @@ class Writer:
         self._stall, self._shed_until = "", 0.0
         self._background = Background("the writer of the log")
         self._making: asyncio.Task[None] | None = None
+        self.on_failure: Callable[[str], None] = _nothing
+        """Called with the reason when the disk refuses a write or a file."""
         self._loop = asyncio.get_running_loop()
 
     def take_settings(self) -> None:
@@ -212,6 +214,7 @@ class Writer:
         except OSError as error:
             self._take_back(appends)
             self._answer(appends, _status_of(error), f"the log cannot be written: {error}")
+            self.on_failure(f"the log cannot be written: {error}")
             return
         if (self._loop.time() - began) * 1000 >= self._config.append_busy_ms:
             self._shed(self._loop.time() - began)
@@ -353,6 +356,22 @@ class Writer:
             self._answer(refused, PutStatus.PAGECACHE_BUSY, text)
         self._loop.call_later(LOOK_SECONDS, self._look_at_held)
 
+    def resume(self) -> None:
+        """Begin to write behind a log that others have written: a new leader of a raft group.
+
+        Everything in the log is dispatched, so each queue goes on behind its last entry.
+        """
+        self._last_ms = max(self._last_ms, self._dispatcher.last_store_ms)
+        for queue in self._queues.by_name.values():
+            queue.next = queue.stop
+        self.make_spare()
+
+    async def suspend(self, reason: str) -> None:
+        """Write no more, and let nobody wait: this broker does not lead its raft group any more."""
+        self.pending.abandon(reason)
+        if self._making is not None:
+            await asyncio.wait([self._making])
+
     def make_spare(self) -> None:
         """Start making the next file before it is needed."""
         if self._making is None and self._log.spare is None:
@@ -365,6 +384,7 @@ class Writer:
         except OSError as error:
             log.warning("the next log file cannot be made: %s", error)
             failure = error
+            self.on_failure(f"the next log file cannot be made: {error}")
         self._making = None
         if self._held:
             self._held = False
@@ -395,6 +415,10 @@ class Writer:
                 await asyncio.wait([self._making])
             else:
                 self._turn()
+
+
+def _nothing(reason: str) -> None:
+    """A broker without a raft group: nobody could go on in its place."""
 
 
 def _status_of(error: OSError) -> PutStatus:

@@ -1,0 +1,563 @@
+"""The driver of a raft member: calls the core, and does what it says in the order it says.
+
+One task takes ticks and messages to the core and carries out each `Ready`. The leader's writer
+calls `_wrote` outside of that task: the core learns of new bytes in the moment in which they are in
+the log, so both always agree where it ends.
+
+What always holds:
+
+- Term and vote are on disk before a message of that term leaves, rows of the epoch table before the
+  bytes they speak of, a cut before what is written behind it.
+- With SYNC_FLUSH nothing is acknowledged before it is synced. With ASYNC_FLUSH the page cache will
+  do, and a member that finds another boot id than its files have has lost its vote for a while.
+- Only a leader that serves takes messages (`refusal`), and it begins when all before its leader
+  record is dispatched. One whose leadership ends answers what waits as not stored; it may be stored
+  all the same, as the client's next try has to expect.
+- A disk that refuses a follower's bytes makes it silent until it takes them. A leader whose disk
+  refuses anything hands leadership on.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, NamedTuple, TypeVarTuple
+
+import msgspec
+
+from gantrymq.base.background import Background
+from gantrymq.base.disk import Disk
+from gantrymq.base.errors import ConfigError
+from gantrymq.base.network import Network
+from gantrymq.base.offload import Offload
+from gantrymq.replication.group.commit_gate import CommitGate
+from gantrymq.replication.group.files import MemberFiles, MemberState, stored_state
+from gantrymq.replication.group.identity import GroupIdentity
+from gantrymq.replication.group.links import MemberLinks
+from gantrymq.replication.group.wire import Greeting
+from gantrymq.replication.raft import LogConflict, NotServing, RaftConfig, RaftCore
+from gantrymq.replication.raft.leadership import Leadership
+from gantrymq.replication.raft.log_view import EpochStart, LogView
+from gantrymq.replication.raft.messages import AppendRequest, RaftMessage
+from gantrymq.replication.raft.quorum import majority
+from gantrymq.replication.raft.ready import LogAppend, LogRestart, LogTruncation, LogWrite, Ready
+from gantrymq.store.engine import Store
+from gantrymq.store.errors import StoreError
+
+log = logging.getLogger(__name__)
+
+AGAIN_SECONDS: Final = 1.0
+"""How soon a write that the disk refused is tried again."""
+SUCCESSION_SECONDS_MAX: Final = 0.15
+"""A member that sees its leader's connection end wants an election after a part of this."""
+LOOK_SECONDS: Final = 5.0
+HAND_OVER_SECONDS_MAX: Final = 2.0
+
+Ts = TypeVarTuple("Ts")
+
+
+class Position(NamedTuple):
+    """What a member is to clients."""
+
+    leads: bool
+    """It serves as the leader: its leader record is committed and everything is dispatched."""
+    term: int
+    leader: str | None
+
+
+class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node is told by its broker."""
+
+    tick_seconds: float
+    commit_timeout_ms: int
+    bind_address: str
+    client_address: str
+    """The broker's port for clients, which other members are told."""
+
+
+class RaftNode:
+    """One member, running from `start` to `stop`."""
+
+    def __init__(
+        self,
+        identity: GroupIdentity,
+        settings: NodeSettings,
+        core: RaftCore,
+        store: Store,
+        files: MemberFiles,
+        *,
+        network: Network,
+        offload: Offload,
+        boot_id: str,
+        draw: Callable[[int], int],
+    ) -> None:
+        self.identity, self.core = identity, core
+        self._settings, self._store, self._files = settings, store, files
+        self._log, self._offload, self._boot_id, self._draw = (
+            store.group_log,
+            offload,
+            boot_id,
+            draw,
+        )
+        self._links = MemberLinks(
+            identity,
+            network,
+            greeting=self._greeting,
+            on_message=self._receive,
+            on_greeting=self._meet,
+            on_lost=self._lost,
+        )
+        self._loop = asyncio.get_running_loop()
+        self._background = Background(f"raft member {identity.me}")
+        self._wake = asyncio.Event()
+        self._inbox: list[RaftMessage] = []
+        self._ticked = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._empty_members: dict[str, bool] = {}
+        self._client_addresses: dict[str, str] = {}
+        self._saved_state: MemberState | None = None
+        self._written = core.log
+        """The log as it is on disk; the core's is as it will be when a `Ready` is carried out."""
+        self._saved_epochs = core.log.epochs
+        self._led: Leadership | None = None
+        """The leadership that the gate belongs to, or will."""
+        self._gate: CommitGate | None = None
+        self._resigned = ""
+        self._failure = ""
+        self._problem = ""
+        self._read: tuple[int, int, bytes] = (0, 0, b"")
+        self.position = Position(False, core.term, None)
+        self._moved = asyncio.Event()
+
+    # Life
+
+    async def start(self) -> None:
+        """Open the raft port and take part."""
+        self._store.leading = self.refusal
+        self._store.tell_of_failures(self._disk_failed)
+        self._store.upkeep.ask_before_delete(self._may_delete)
+        await self._save_state()
+        await self._links.start(self._settings.bind_address)
+        self._background.keep_up(self._run)
+        self._background.every(LOOK_SECONDS, self._look_at_disk)
+        self._timer = self._loop.call_later(self._settings.tick_seconds, self._tick)
+        if len(self.identity.members) == 1:
+            self.core.begin_group()
+        self._wake.set()
+
+    async def stop(self) -> None:
+        """Take part no more; a leader had better call `hand_over` before."""
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._background.close()
+        await self._links.stop()
+        self._store.leading = lambda: "this member of a raft group stops"
+        await self._store.end_to_lead("this member of a raft group stops")
+        try:
+            await self._store.sync()
+            await self._save_state(stopped=True)
+        except OSError as error:
+            log.error("%s could not save that it stopped cleanly: %s", self.identity.me, error)
+
+    async def hand_over(self) -> None:
+        """Let a follower lead before this member stops: the group need not wait for a time-out."""
+        if self._gate is None or len(self.identity.members) == 1:
+            return
+        try:
+            self.transfer(None)
+            async with asyncio.timeout(HAND_OVER_SECONDS_MAX):
+                while self._gate is not None:
+                    await self.wait_moved()
+        except (TimeoutError, NotServing) as error:
+            log.warning("%s stops as the leader: %s", self.identity.me, error or "nobody took over")
+
+    # What the broker asks
+
+    def refusal(self) -> str | None:
+        """Why no message is taken now; None while this member leads."""
+        if self._failure:
+            return self._failure
+        if self._gate is not None and self.core.accepts_writes:
+            return None
+        if self.core.leadership is not None:
+            return "the leader of this raft group is changing, try again"
+        leader = self.core.leader
+        if leader is None:
+            return "this raft group has no leader now, try again"
+        where = self._client_addresses.get(leader, "an address not known yet")
+        return f"this member follows {leader}: send to the leader at {where}"
+
+    @property
+    def leader_address(self) -> str | None:
+        """The leader's port for clients, if another member leads."""
+        leader = self.core.leader
+        if leader is None or leader == self.identity.me:
+            return None
+        return self._client_addresses.get(leader)
+
+    def address_of(self, name: str) -> str:
+        """A member's port for clients, or its raft port if that is all that is known."""
+        host, port = self.identity.addresses[name]
+        return self._client_addresses.get(name, f"{host}:{port}")
+
+    async def wait_moved(self) -> None:
+        """Wait for the next change of the position, or for `interrupt`."""
+        self._moved.clear()
+        await self._moved.wait()
+
+    def interrupt(self) -> None:
+        """End all waits for a change of the position."""
+        self._moved.set()
+
+    def transfer(self, to: str | None) -> None:
+        """Hand leadership to a member, by default to the one that holds most; NotServing if not."""
+        leadership = self.core.leadership
+        if self._gate is None or leadership is None:
+            raise NotServing(f"{self.identity.me} does not lead; ask {self.core.leader or 'later'}")
+        connected = [name for name in leadership.able() if name in self._links.connected]
+        target = to or max(connected, key=lambda name: leadership.followers[name].match, default="")
+        if target not in connected:
+            raise NotServing(
+                f"leadership cannot be handed to {target or 'anybody'}: connected and able are "
+                f"{', '.join(connected) or 'none'}"
+            )
+        self._note_growth()
+        self.core.transfer(target)
+        self._wake.set()
+
+    # Inputs
+
+    def _tick(self) -> None:
+        self._ticked = True
+        self._wake.set()
+        self._timer = self._loop.call_later(self._settings.tick_seconds, self._tick)
+
+    def _receive(self, message: RaftMessage) -> None:
+        self._inbox.append(message)
+        self._wake.set()
+
+    def _meet(self, greeting: Greeting) -> None:
+        self._client_addresses[greeting.sender] = greeting.address
+        self._empty_members[greeting.sender] = greeting.is_empty
+        empty = 1 + sum(self._empty_members.values())
+        if not self.core.stored.may_vote and empty >= majority(len(self.identity.members)):
+            self.core.begin_group()
+            self._wake.set()
+
+    def _lost(self, name: str) -> None:
+        """A member's connection ended; if it was the leader, it may be gone."""
+        if name == self.core.leader:
+            self.core.forget_leader()
+            part = self._draw(1000) / 1000
+            self._loop.call_later(SUCCESSION_SECONDS_MAX * part, self._succeed)
+
+    def _succeed(self) -> None:
+        if self.core.leader is None and not self._failure:
+            self.core.campaign()
+            self._wake.set()
+
+    def _wrote(self) -> None:
+        """The writer has written as the leader."""
+        self._note_growth()
+        self._note_own_sync()
+        self._wake.set()
+
+    def _note_growth(self) -> None:
+        size = self._log.end - self.core.log.end
+        if size > 0 and self.core.leadership is not None:
+            self.core.grow(size)
+            self._written = self.core.log
+
+    def _note_own_sync(self) -> None:
+        """Count this member's own copy when it is as durable as it promises."""
+        core = self.core
+        self._when_synced(partial(core.note_synced, core.log.end, core.cuts))
+
+    def _when_synced(self, act: Callable[[], None]) -> None:
+        if not self._is_sync_flush:
+            act()
+            return
+
+        def synced() -> None:
+            act()
+            self._wake.set()
+
+        flusher, end = self._log.flusher, self.core.log.end
+        flusher.request(end)
+        flusher.flushed.park(end, synced)
+
+    @property
+    def _is_sync_flush(self) -> bool:
+        return self._store.config.flush == "SYNC_FLUSH"
+
+    def _disk_failed(self, reason: str) -> None:
+        if self.core.leadership is not None:
+            log.error("%s hands leadership on: %s", self.identity.me, reason)
+            self._note_growth()
+            self._resigned = reason
+            self.core.resign()
+            self._wake.set()
+
+    async def _look_at_disk(self) -> None:
+        """Let a leader that resigned lead again when its disk has room, unless a sync failed."""
+        if self._resigned and self._store.has_room_for_a_file():
+            log.info("%s may lead again: its disk has room", self.identity.me)
+            self._resigned = ""
+            self.core.may_lead_again()
+
+    async def _may_delete(self, upto: int) -> bool:
+        return upto <= self.core.commit
+
+    # The task
+
+    async def _run(self) -> None:
+        while not self._failure:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._turn()
+            except (LogConflict, StoreError) as error:
+                await self._fail(str(error))
+
+    async def _fail(self, reason: str) -> None:
+        """Take part no more: this member's log and the group's contradict each other."""
+        self._failure = f"this member left its raft group: {reason}"
+        log.critical("%s; move its store away and start it empty", self._failure)
+        await self._links.stop()
+        await self._stop_leading()
+
+    async def _turn(self) -> None:
+        core = self.core
+        self._note_growth()
+        inbox, self._inbox = self._inbox, []
+        for message in inbox:
+            core.step(message)
+        if self._ticked:
+            self._ticked = False
+            core.tick()
+        if core.log.first < self._log.first <= core.commit:
+            core.note_first(self._log.first)
+        await self._settle()
+        await self._dispatch()
+
+    async def _settle(self) -> None:
+        """Carry out everything that the core wants."""
+        core = self.core
+        while True:
+            if self._led is not None and core.leadership is not self._led:
+                await self._stop_leading()
+            ready = core.take_ready()
+            if not ready:
+                break
+            await self._carry_out(ready)
+        self._note_position()
+
+    async def _carry_out(self, ready: Ready) -> None:
+        await self._save_state()
+        for message in ready.messages:
+            self._send(message)
+        for write in ready.writes:
+            await self._write(write)
+        if ready.after_sync:
+            cuts = self.core.cuts
+            self._when_synced(partial(self._answer, ready.after_sync, cuts, self.core.log.end))
+        elif ready.writes:
+            self._note_own_sync()
+        if ready.leader_record:
+            await self._begin_leading()
+        if ready.commit is not None and self._gate is not None:
+            self._gate.mark.advance(ready.commit)
+
+    def _answer(self, messages: tuple[RaftMessage, ...], cuts: int, end: int) -> None:
+        """Send what waited for a sync, unless the log was cut since: then it is not true."""
+        if cuts == self.core.cuts:
+            for message in messages:
+                self._send(message)
+            self.core.note_synced(end, cuts)
+            self._wake.set()
+
+    def _send(self, message: RaftMessage) -> None:
+        payload = b""
+        if isinstance(message, AppendRequest) and message.size:
+            try:
+                payload = self._bytes(message.start, message.size)
+            except StoreError:
+                return  # retention was quicker; the core learns of it in the next turn
+        self._links.send(message, payload)
+
+    def _bytes(self, start: int, size: int) -> bytes:
+        """Bytes of the log; the last ones are kept, as all followers are sent the same."""
+        if self._read[:2] != (start, size):
+            self._read = (start, size, self._log.read(start, size))
+        return self._read[2]
+
+    async def _write(self, write: LogWrite) -> None:
+        self._read = (0, 0, b"")
+        if isinstance(write, LogAppend):
+            self._written = self._written.append(write.epochs, write.offset + write.size)
+            await self._save_epochs(self._written.epochs)
+            at, data = write.offset, write.payload
+            while not await self._try(self._log.write, at, data):
+                written = self._log.end - at
+                at, data = at + written, data[written:]
+        elif isinstance(write, LogTruncation):
+            log.warning("%s cuts its log at %d: uncommitted", self.identity.me, write.end)
+            self._log.cut(write.end)
+            self._written = self._written.truncate(write.end)
+            await self._save_epochs(self._written.epochs)
+        else:
+            await self._restart(write)
+
+    async def _restart(self, restart: LogRestart) -> None:
+        log.warning(
+            "%s is older than what the group keeps: its log begins anew at %d",
+            self.identity.me,
+            restart.first,
+        )
+        self._store.upkeep.delete_folders(self._log.begin_anew(restart.first))
+        self._written = LogView(restart.first, restart.first, restart.first, restart.epochs)
+        await self._save_epochs(self._written.epochs)
+
+    async def _try(self, write: Callable[[*Ts], Awaitable[None]], *args: *Ts) -> bool:
+        """Write; False if the disk refused it and the time has come to try again."""
+        try:
+            await write(*args)
+        except OSError as error:
+            if str(error) != self._problem:
+                self._problem = str(error)
+                log.error("%s waits for its disk: %s", self.identity.me, error)
+            await asyncio.sleep(AGAIN_SECONDS)
+            return False
+        self._problem = ""
+        return True
+
+    # Files
+
+    async def _save_state(self, *, stopped: bool = False) -> None:
+        """Save term and vote if they changed; everything else waits until they are on disk."""
+        stored = self.core.stored
+        state = MemberState(
+            group=self.identity.group,
+            me=self.identity.me,
+            term=stored.term,
+            vote=stored.vote,
+            may_vote=stored.may_vote,
+            boot_id=self._boot_id,
+            is_synced=stopped or self._is_sync_flush,
+        )
+        while state != self._saved_state:
+            if await self._try(self._offload.run, self._files.save_state, state):
+                self._saved_state = state
+
+    async def _save_epochs(self, epochs: tuple[EpochStart, ...]) -> None:
+        while epochs != self._saved_epochs:
+            if await self._try(self._offload.run, self._files.save_epochs, epochs):
+                self._saved_epochs = epochs
+
+    # Leading
+
+    async def _begin_leading(self) -> None:
+        """Write the leader record; clients are served once it is committed."""
+        core = self.core
+        leadership = self._led = core.leadership
+        assert leadership is not None
+        await self._save_epochs(core.log.grow(core.term, 1).epochs)
+        while core.leadership is leadership and self._log.end == core.log.end:
+            await self._try(self._log.write_leader_record, core.term)
+        if core.leadership is leadership:
+            self._note_growth()
+            self._note_own_sync()
+
+    async def _stop_leading(self) -> None:
+        self._led = None
+        if self._gate is not None:
+            self._gate = None
+            self._note_position()
+            await self._store.end_to_lead("this member does not lead its raft group any more")
+
+    async def _dispatch(self) -> None:
+        """Show what is committed; a leader's own writes are shown by the store itself."""
+        core = self.core
+        if self._gate is not None:
+            return
+        while self._log.dispatch(core.commit):
+            await asyncio.sleep(0)
+            if self._inbox or self._ticked:
+                self._wake.set()
+                return
+        if core.serving and self._led is core.leadership:
+            self._gate = CommitGate(core.commit, self._settings.commit_timeout_ms, self._wrote)
+            self._store.begin_to_lead(self._gate)
+            self._note_position()
+
+    def _note_position(self) -> None:
+        position = Position(self._gate is not None, self.core.term, self.core.leader)
+        if position != self.position:
+            if position.leads:
+                log.info(
+                    "%s leads %s in term %d", self.identity.me, self.identity.group, position[1]
+                )
+            elif position.leader != self.position.leader and position.leader is not None:
+                log.info("%s follows %s in term %d", self.identity.me, position[2], position[1])
+            self.position = position
+            self._moved.set()
+
+    def _greeting(self, receiver: str) -> Greeting:
+        core = self.core
+        return Greeting(
+            group=self.identity.group,
+            sender=self.identity.me,
+            receiver=receiver,
+            members=self.identity.members,
+            file_bytes=self._store.config.segment_bytes,
+            address=self._settings.client_address,
+            is_empty=core.term == 0 and core.log.end == 0,
+        )
+
+
+def open_node(
+    identity: GroupIdentity,
+    settings: NodeSettings,
+    store: Store,
+    *,
+    disk: Disk,
+    network: Network,
+    offload: Offload,
+    draw: Callable[[int], int],
+) -> RaftNode:
+    """The member as its files left it; ConfigError if they are not those of this member."""
+    files = MemberFiles(disk, store.config.directory)
+    state = files.load_state()
+    if state is not None and (state.group, state.me) != (identity.group, identity.me):
+        raise ConfigError(
+            f"the store in {store.config.directory} is that of {state.me} of raft group "
+            f"{state.group}, the settings say {identity.me} of {identity.group}: name its own "
+            "folder in storePathRootDir, or move this one away"
+        )
+    view = store.group_log
+    if state is None and view.end > 0:
+        raise ConfigError(
+            f"the store in {store.config.directory} has messages and belongs to no raft group: "
+            "start the group with empty stores and send the messages to it, or run this broker "
+            "without enableDLegerCommitLog"
+        )
+    boot_id = disk.boot_id()
+    config = RaftConfig(group=identity.group, me=identity.me, members=identity.members)
+    core = RaftCore(
+        config,
+        stored_state(state, boot_id),
+        files.load_log(view.first, view.end),
+        draw,
+        view.boundary,
+    )
+    return RaftNode(
+        identity,
+        settings,
+        core,
+        store,
+        files,
+        network=network,
+        offload=offload,
+        boot_id=boot_id,
+        draw=draw,
+    )
