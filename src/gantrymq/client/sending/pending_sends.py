@@ -6,9 +6,11 @@ a list, in order.
 """
 
 import asyncio
+from contextlib import suppress
 from typing import Final
 
 from gantrymq.base.errors import GantryError
+from gantrymq.base.network import ConnectFailed
 from gantrymq.client.core.errors import TRANSPORT_ERRORS, BrokerRefused, BrokerUnknown
 from gantrymq.client.core.instance import Instance
 from gantrymq.client.core.options import ProducerOptions
@@ -26,6 +28,8 @@ from gantrymq.protocol.calls import SEND_BATCH_MESSAGE, SEND_MESSAGE_V2, SEND_RE
 from gantrymq.protocol.command import Command, encode
 from gantrymq.remoting.connection import CallTimeout, Connection
 
+LOOK_AGAIN_SECONDS: Final = 0.1
+"""How often name servers are asked for a new master while sends wait for one."""
 RETRYABLE: Final = (*TRANSPORT_ERRORS, BrokerUnknown)
 _REPLY_MARK: Final = "MSG_TYPE\x01reply\x02"
 
@@ -54,6 +58,8 @@ class PendingSends:
         self._by_topic = self._publications.by_topic
         self._for_route: Waitlist[PendingSend] = Waitlist(self.post, self._fail)
         self._for_connection: Waitlist[PendingSend] = Waitlist(self._transmit_again, self._fail)
+        self._for_master: Waitlist[PendingSend] = Waitlist(self.post, self._fail)
+        """Sends that reached no broker: each had no master, or it was gone."""
         self.window = SendWindow(options.window_messages, options.window_bytes)
 
     def add(self, pending: PendingSend) -> None:
@@ -84,7 +90,8 @@ class PendingSends:
     @property
     def _plain(self) -> bool:
         """Whether the fast path is allowed: no latency faults, no hooks, no waiting sends."""
-        return not (self._faults or self._instance.hooks or self._for_route or self._for_connection)
+        waiting = self._for_route or self._for_connection or self._for_master
+        return not (self._faults or self._instance.hooks or waiting)
 
     def post(self, pending: PendingSend) -> None:
         """Choose a queue and transmit; wait for the route first if the topic is unknown."""
@@ -213,6 +220,11 @@ class PendingSends:
             worth_it = error.code in pending.retry_codes
         else:
             worth_it = isinstance(error, RETRYABLE)
+        if self._waits_for_master(pending, error):
+            topic = pending.prepared.topic
+            pending.tried = tuple(dict.fromkeys(pending.tried))
+            self._for_master.add(topic, pending, lambda: self._look_again(topic))
+            return
         if worth_it and self._may_retry(pending):
             self.post(pending)
             return
@@ -225,6 +237,31 @@ class PendingSends:
             future.set_result(pending.stored)
         else:
             future.set_exception(failure_of(pending, error))
+
+    def _waits_for_master(self, pending: PendingSend, error: GantryError) -> bool:
+        """Whether a send that reached nobody waits for a master: there is no other broker to try.
+
+        It was not sent, so the wait costs no try and breaks no order; its deadline ends it.
+        """
+        if not isinstance(error, ConnectFailed | BrokerUnknown) or pending.future.done():
+            return False
+        if pending.deadline <= self._loop.time() + LOOK_AGAIN_SECONDS:
+            return False
+        publication = self._by_topic.get(pending.prepared.topic)
+        if publication is None or pending.target is None:
+            return False
+        untried = (
+            target
+            for target in publication.targets
+            if target.queue.broker_name not in pending.tried
+        )
+        return pending.tries_left <= 1 or next(untried, None) is None
+
+    async def _look_again(self, topic: str) -> None:
+        """Ask name servers who the master is by now."""
+        await asyncio.sleep(LOOK_AGAIN_SECONDS)
+        with suppress(GantryError):
+            await self._routes.refresh(topic)
 
     def _may_retry(self, pending: PendingSend) -> bool:
         if pending.tries_left <= 1 or pending.deadline <= self._loop.time():
@@ -258,3 +295,4 @@ class PendingSends:
         await self.window.idle()
         await self._for_route.close()
         await self._for_connection.close()
+        await self._for_master.close()
