@@ -15,6 +15,7 @@ from gantrymq.base.clock import SystemClock
 from gantrymq.base.disk import OsDisk
 from gantrymq.base.network import Network, TcpNetwork
 from gantrymq.base.offload import ThreadOffload
+from gantrymq.broker.copies.group_changes import GroupChanges
 from gantrymq.broker.identity import check_identity, check_kind_of_store
 from gantrymq.broker.leadership import serve_by_leadership
 from gantrymq.broker.parts.shared import Ports
@@ -133,9 +134,9 @@ async def run_broker(
         registry = Registry(ports.disk, ports.offload, ports.clock, config.store_path_root_dir)
         stack.push_async_callback(registry.save)
         node = _open_node(config, address, store, ports)
-        broker = Broker(
-            address, opened := OpenBroker(ports, store, registry, conditions, address, host, node)
-        )
+        changes = _changes_of(node, store, registry)
+        opened = OpenBroker(ports, store, registry, conditions, address, host, node, changes)
+        broker = Broker(address, opened)
         if node is None:
             broker.serves(await stack.enter_async_context(serve(opened, config)))
         else:
@@ -147,6 +148,14 @@ async def run_broker(
         if node is not None:
             stack.push_async_callback(node.hand_over)
         yield broker
+
+
+def _changes_of(node: RaftNode | None, store: Store, registry: Registry) -> GroupChanges | None:
+    if node is None:
+        return None
+    changes = GroupChanges(store, registry, lambda: node.position.leads)
+    changes.begin()
+    return changes
 
 
 def _open_node(config: BrokerConfig, address: str, store: Store, ports: Ports) -> RaftNode | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from gantrymq.base.background import Background
 from gantrymq.broker.announce import Announcer
+from gantrymq.broker.copies.group_changes import GroupChanges
 from gantrymq.broker.parts.broker import BrokerParts, build_broker
 from gantrymq.broker.parts.shared import Ports, Shared
 from gantrymq.broker.policy import SYSTEM_GROUPS, Policy, boot_topics
@@ -45,6 +46,8 @@ class OpenBroker:
     host: bytes
     """The address as records carry it."""
     node: RaftNode | None = None
+    changes: GroupChanges | None = None
+    """Of a raft group's member."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,9 @@ async def serve(opened: OpenBroker, config: BrokerConfig) -> AsyncIterator[Servi
     ports, store, registry = opened.ports, opened.store, opened.registry
     _prepare_tables(registry, store, config)
     async with AsyncExitStack() as stack:
+        if opened.changes is not None and not config.is_slave:
+            opened.changes.lead()
+            stack.callback(opened.changes.follow)
         ha_address = f"{config.broker_ip2 or config.broker_ip1}:{config.ha_listen_port}"
         announcer = Announcer(config, opened.address, ha_address, registry.topics, ports.network)
         policy = Policy(config, registry, announcer)

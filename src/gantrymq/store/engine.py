@@ -23,12 +23,15 @@ from gantrymq.store.upkeep import StoreUpkeep
 from gantrymq.store.writing.copies import Copies
 from gantrymq.store.writing.dispatch import Marker
 from gantrymq.store.writing.group_log import GroupLog
+from gantrymq.store.writing.kept_mark import KeptMark
 from gantrymq.store.writing.log_copy import LogCopy
 from gantrymq.store.writing.writer import Writer
 
 log = logging.getLogger(__name__)
 
 CLOSED = "the store is closed"
+COMMIT_LOOK_SECONDS = 0.005
+"""How often `sync` looks whether a raft group has committed."""
 JOINING = "this member of a raft group knows no leader yet, try again"
 COPY = "this broker is a slave: it takes messages from its master only, send to the master"
 
@@ -69,6 +72,10 @@ class Store:
             files, self.log_copy, recovered.dispatcher, self._flusher, ports.clock, store_host
         )
         """What a member of a raft group does with the log."""
+        self.kept = KeptMark(
+            self._flusher.flushed, recovered.dispatcher.dispatched, in_group=config.in_group
+        )
+        """Up to where the log will not be taken back."""
         self.reads = Reads(files, recovered.dispatcher.dispatched, ports.offload)
         self.upkeep = StoreUpkeep(config, ports, recovered, self._flusher)
         self._closing = False
@@ -135,7 +142,7 @@ class Store:
             self._lock.release()
 
     async def _close_cleanly(self) -> None:
-        await self.sync()
+        await self.flush()
         await self.upkeep.checkpointer.take(self._flusher.reach, final=True)
         await self._offload.run(self._remove_abort)
 
@@ -193,6 +200,10 @@ class Store:
         """Refuse the messages that wait; the next leader writes this log."""
         await self._writer.suspend(reason)
 
+    def apply_changes(self, apply: Callable[[bytes], None]) -> None:
+        """Call `apply` with each record of a change of the tables, where it stands in the log."""
+        self._dispatcher.apply_change = lambda at, size: apply(self._log.read(size, at))
+
     def tell_of_failures(self, tell: Callable[[str], None]) -> None:
         """Call back with the reason when the disk refuses a write, a file or a sync."""
         self._writer.on_failure = tell
@@ -206,9 +217,21 @@ class Store:
         """Request a flush of everything put so far; the mark `flushed` says when it is durable."""
         self._flusher.request(self._log.end)
 
-    async def sync(self) -> None:
-        """Make everything durable that was stored before; OSError if the store is fenced."""
+    async def flush(self) -> None:
+        """Make the log durable on this disk; OSError if the store is fenced."""
         await self._flusher.reach(self._log.end)
+
+    async def sync(self) -> None:
+        """Make everything kept that was stored before: durable, and in a raft group committed.
+
+        OSError if the store is fenced, or if the group does not commit it.
+        """
+        end = self._log.end
+        await self._flusher.reach(end)
+        while self.leading is not None and self.dispatched.value < end:
+            if (reason := self.leading()) is not None:
+                raise OSError(f"what was stored last is not committed: {reason}")
+            await asyncio.sleep(COMMIT_LOOK_SECONDS)
 
     def delete_topic(self, topic: str) -> None:
         """Delete a topic's queues.

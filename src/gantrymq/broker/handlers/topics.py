@@ -129,7 +129,9 @@ class TopicHandler:
             raise BadRequest(f"The topic[{h.topic}] is conflict with system topic.")
         await self._registry.topics.change(h.topic, None)
         self._registry.offsets.delete_topic(h.topic)
-        self._store.delete_topic(h.topic)
+        if not self._config.enable_d_leger_commit_log:
+            # A raft group deletes the queues where the change stands in its log.
+            self._store.delete_topic(h.topic)
         self._windows.forget_topic(h.topic)
         await self._registry.offsets.save()
         return response(command)

@@ -16,7 +16,7 @@ NEVER = 1 << 62
 
 
 class Move:
-    """One step of progress; it may be saved once the log is flushed up to `log_end`."""
+    """One step of progress; it may be saved once the log is kept up to `log_end`."""
 
     __slots__ = ("before", "key", "log_end", "queue_id")
 
@@ -53,8 +53,8 @@ class SafeProgress:
         move.safe_behind(0)
 
     def _drop_safe(self) -> None:
-        flushed, moves = self._store.flushed.value, self._moves
-        while moves and moves[0].log_end <= flushed:
+        kept, moves = self._store.kept.value, self._moves
+        while moves and moves[0].log_end <= kept:
             moves.popleft()
 
     def hurry(self) -> None:
@@ -67,9 +67,9 @@ class SafeProgress:
         """The highest offset that may be saved, for queues where the table is ahead of it."""
         self._drop_safe()
         found: dict[tuple[str, int], int] = {}
-        flushed = self._store.flushed.value
+        kept = self._store.kept.value
         for move in self._moves:
-            if move.log_end > flushed:
+            if move.log_end > kept:
                 place = move.key, move.queue_id
                 found[place] = min(move.before, found.get(place, move.before))
         return found

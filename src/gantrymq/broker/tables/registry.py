@@ -5,7 +5,7 @@ derived from the commit log.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 import msgspec
@@ -84,14 +84,24 @@ class SavedTable(Generic[C]):
     ) -> None:
         self._file, self._clock, self._member = file, clock, member
         self.table, self.version = table, version
+        self.journal: Callable[[str, C | None], Awaitable[None]] | None = None
+        """Of a raft group's leader: writes a change into the log; done when it is committed."""
 
     def get(self, name: str) -> C | None:
         return self.table.get(name)
 
     def put(self, name: str, config: C) -> None:
         """Add or replace in memory; `save` writes it to disk."""
-        self.table[name] = config
-        self.renew_version()
+        self._set(name, config)
+        if self.journal is not None:
+            self.journal(name, config)  # before the first message that needs it
+
+    def apply(self, name: str, config: C | None) -> None:
+        """Take a change that another member of the raft group made; its version comes later."""
+        if config is None:
+            self.table.pop(name, None)
+        else:
+            self.table[name] = config
 
     def renew_version(self) -> None:
         """Raise the version without a change in the table, so that name servers take it again."""
@@ -101,18 +111,18 @@ class SavedTable(Generic[C]):
         """Replace, or with None delete, in memory and on disk; if that fails, change nothing."""
         before = self.table.get(name)
         self._set(name, config)
+        agreed = self.journal(name, config) if self.journal is not None else None
         try:
             await self.save()
         except OSError as error:
             self._set(name, before)
             raise NotSaved(f"{name} not changed, its table cannot be saved: {error}") from error
+        if agreed is not None:
+            await agreed
 
     def _set(self, name: str, config: C | None) -> None:
-        if config is None:
-            self.table.pop(name, None)
-            self.renew_version()
-        else:
-            self.put(name, config)
+        self.apply(name, config)
+        self.renew_version()
 
     async def take_over(self, table: dict[str, C], version: DataVersion) -> None:
         """Take a master's table with its version, in place: parts hold on to the dictionary."""

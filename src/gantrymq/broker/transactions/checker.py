@@ -149,7 +149,7 @@ class Checker:
 
     def _remember(self, half: int, op: int, log_end: int) -> None:
         """Commit progress once the log is durable up to it: it must never be ahead of the log."""
-        if self._seen is not None and self._store.flushed.value >= self._seen[2]:
+        if self._seen is not None and self._store.kept.value >= self._seen[2]:
             self._offsets.commit(GROUP, HALF_TOPIC, HALF_QUEUE, self._seen[0])
             self._offsets.commit(GROUP, OP_HALF_TOPIC, OP_QUEUE, self._seen[1])
             self._seen = None

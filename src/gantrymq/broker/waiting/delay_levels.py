@@ -138,7 +138,7 @@ class DelayService:
     async def save(self) -> None:
         """Save progress once the delivered copies are durable."""
         reached, end = dict(self._progress.table), self._store.log_max
-        await self._store.flushed.reach(end)
+        await self._store.kept.reach(end)
         await self._progress.save(reached)
 
     async def close(self) -> None:

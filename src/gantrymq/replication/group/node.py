@@ -154,7 +154,7 @@ class RaftNode:
         self._store.leading = lambda: "this member of a raft group stops"
         await self._store.end_to_lead("this member of a raft group stops")
         try:
-            await self._store.sync()
+            await self._store.flush()
             await self._save_state(stopped=True)
         except OSError as error:
             log.error("%s could not save that it stopped cleanly: %s", self.identity.me, error)

@@ -24,6 +24,8 @@ class Checkpointer:
         self._queues, self._index, self._dispatcher = files.queues, files.key_index, dispatcher
         self.last = last
         self._derived_failed = False
+        self.before: Callable[[], Awaitable[None]] = _nothing
+        """Saves what records up to the checkpoint have changed elsewhere."""
 
     async def take(self, flush_log: Callable[[int], Awaitable[None]], *, final: bool) -> None:
         """Make everything durable that was dispatched when this began, then write the checkpoint.
@@ -33,6 +35,7 @@ class Checkpointer:
         """
         fresh = self._capture()
         assert fresh.dispatched is not None
+        await self.before()
         if self._index is not None:
             self._index.write(slots=final)
         await self._queues.write_tails()
@@ -79,3 +82,7 @@ class Checkpointer:
             self._index.sync()
         self._disk.sync_all(self._config.directory)
         self._derived_failed = False
+
+
+async def _nothing() -> None:
+    """Records change queues and index only."""

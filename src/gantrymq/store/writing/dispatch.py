@@ -21,6 +21,9 @@ UNKNOWN_LEVEL_MS = 1000
 """What RocketMQ waits for a delay level that its table does not have."""
 
 
+CHANGES_TOPIC = b"RMQ_SYS_RAFT_CHANGES"
+"""The topic of a raft group's changes of topics and groups: rollback records, in no queue."""
+
 Marker = Callable[[bytes, bytes], bytes | None]
 """Topic and properties to the bitmap of the conditions that match; None if there are none."""
 
@@ -49,11 +52,25 @@ class Dispatcher:
         self.last_store_ms = 0
         self.marker: Marker | None = None
         """Called for every message, if conditions are evaluated while messages are stored."""
+        self.apply_change: Callable[[int, int], None] | None = None
+        """Of a raft group's member: called with the log offset and size of each record that changes
+        topics or groups, when all before it is dispatched and nothing behind it."""
         self.index_from = -1
         """Records up to this log offset are in the index already."""
 
     def feed(self, records: list[Walked], end: int) -> None:
         """Add entries for the records up to log offset `end`, then make them visible."""
+        if self.apply_change is not None:
+            done = 0
+            for number, record in enumerate(records):
+                if record[0] == CHANGES_TOPIC:
+                    self._feed(records[done : number + 1], record[3] + record[4])
+                    self.apply_change(record[3], record[4])
+                    done = number + 1
+            records = records[done:]
+        self._feed(records, end)
+
+    def _feed(self, records: list[Walked], end: int) -> None:
         queues, pack = self._queues.by_bytes, ENTRY.pack
         index, index_from, marker = self._index, self.index_from, self.marker
         touched: dict[ConsumeQueue, None] = {}

@@ -63,7 +63,7 @@ class TimerProgress:
         reached, end = self._reached(), self._store.log_max
         self.has_changed = False
         try:
-            await self._store.flushed.reach(end)
+            await self._store.kept.reach(end)
             await self._write(reached)
         except BaseException:
             self.has_changed = True
