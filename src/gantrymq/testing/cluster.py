@@ -101,7 +101,9 @@ class Cluster:
                 await self._add_broker(f"broker-{chr(ord('a') + number)}")
                 for slave in range(1, self._counts[2] + 1):
                     await self._add_broker(f"broker-{chr(ord('a') + number)}", slave)
-            peers = ";".join(f"{name}-{HOST}:{self._raft_port()}" for name in self._members)
+            peers = ";".join(
+                f"{name}-{self.host_of(name)}:{self._raft_port()}" for name in self._members
+            )
             for name in self._members:
                 await self._add_member(name, peers)
         except BaseException:
@@ -138,8 +140,21 @@ class Cluster:
             "d_leger_group": GROUP,
             "d_leger_peers": peers,
             "d_leger_self_id": name,
+            "broker_ip1": self.host_of(name),
+            "bind_address": self.host_of(name),
         }
         await self._add(name, GROUP, role)
+
+    def host_of(self, name: str) -> str:
+        """The host of a broker: members of a raft group in memory have one each."""
+        return f"10.0.0.{1 + int(name[1:])}" if self._memory and name in self._members else HOST
+
+    def _network_of(self, name: str) -> Network:
+        host = self.host_of(name)
+        if host == HOST or not isinstance(self.network, MemoryNetwork):
+            return self.network
+        self.network.bring_up(host)
+        return self.network.at(host)
 
     def _raft_port(self) -> int:
         port = self.network.free_port(HOST)
@@ -170,7 +185,7 @@ class Cluster:
         assert self._clock is not None
         stack = AsyncExitStack()
         ports = Ports(
-            self.network,
+            self._network_of(name),
             self._disks[name],
             self._clock,
             self._offload,
@@ -212,10 +227,9 @@ class Cluster:
         self._disks[name] = left
         disk.fault = lambda operation, path: OSError(f"{operation} of a killed broker")
         config = broker.config
-        ports = [config.listen_port, config.fast_listen_port, config.ha_listen_port]
-        if config.enable_d_leger_commit_log:
-            ports.append(config.group_identity.addresses[config.d_leger_self_id][1])
-        for port in ports:
+        if self.host_of(name) != HOST:
+            network.take_down(self.host_of(name))
+        for port in (config.listen_port, config.fast_listen_port, config.ha_listen_port):
             network.stop_listening(HOST, port)
             network.cut_port(port)
         with suppress(OSError):

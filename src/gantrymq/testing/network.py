@@ -12,6 +12,7 @@ from gantrymq.base.network import ConnectFailed, Listener
 P = TypeVar("P", bound=asyncio.Protocol)
 
 FIRST_PORT = 20_000
+LOCALHOST = "127.0.0.1"
 WINDOW_BYTES = 1024 * 1024
 """What is under way to a peer that does not read before the sender is told to pause."""
 
@@ -134,7 +135,9 @@ class MemoryNetwork:
         self._ports: dict[tuple[str, int], Callable[[], asyncio.Protocol]] = {}
         self._next_port = FIRST_PORT
         self._open: dict[MemoryTransport, None] = {}
-        self._parted: dict[frozenset[str], None] = {}
+        self._parted: dict[tuple[str, str], None] = {}
+        """From which host to which nothing arrives."""
+        self._down: dict[str, None] = {}
         self._deaf: dict[int, None] = {}
 
     # the port
@@ -149,15 +152,23 @@ class MemoryNetwork:
         return _MemoryListener(self, host, port)
 
     async def connect(self, host: str, port: int, factory: Callable[[], P], timeout: float) -> P:
+        return await self.connect_from(LOCALHOST, host, port, factory, timeout)
+
+    async def connect_from(
+        self, source: str, host: str, port: int, factory: Callable[[], P], timeout: float
+    ) -> P:
+        """Connect as the host `source`."""
         await asyncio.sleep(self.delay())
         accept = self._ports.get((host, port))
-        if self.parted("127.0.0.1", host):
+        if source in self._down:
+            raise ConnectFailed(f"connect to {host}:{port} failed: this host is down")
+        if self.parted(source, host) or self.parted(host, source):
             await asyncio.sleep(timeout)
             raise ConnectFailed(f"connect to {host}:{port} took over {timeout:g} s")
         if accept is None:
             raise ConnectFailed(f"connect to {host}:{port} failed: connection refused")
         protocol, accepted = factory(), accept()
-        here = ("127.0.0.1", self.free_port("127.0.0.1"))
+        here = (source, self.free_port(source))
         near = MemoryTransport(self, here, (host, port))
         far = MemoryTransport(self, (host, port), here)
         near.other, far.other = far, near
@@ -190,7 +201,8 @@ class MemoryNetwork:
         return to in self._deaf or self.parted(sender.host, sender.other.host)
 
     def parted(self, one: str, other: str) -> bool:
-        return frozenset((one, other)) in self._parted
+        """Whether what one host sends does not arrive at the other."""
+        return (one, other) in self._parted
 
     # faults
 
@@ -212,7 +224,28 @@ class MemoryNetwork:
 
     def part(self, one: str, other: str) -> None:
         """Partition two hosts: bytes between them are lost until `join`."""
-        self._parted[frozenset((one, other))] = None
+        self.part_one_way(one, other)
+        self.part_one_way(other, one)
+
+    def part_one_way(self, sender: str, receiver: str) -> None:
+        """Lose what one host sends to another until `join`; the other way is open."""
+        self._parted[sender, receiver] = None
+
+    def take_down(self, host: str) -> None:
+        """Let a host vanish: its ports and connections are gone, and it can make no new ones."""
+        self._down[host] = None
+        for address in [address for address in self._ports if address[0] == host]:
+            del self._ports[address]
+        for transport in list(self._open):
+            if transport.host == host:
+                transport.cut(ConnectionResetError("the host is down"))
+
+    def bring_up(self, host: str) -> None:
+        self._down.pop(host, None)
+
+    def at(self, host: str) -> "HostNetwork":
+        """The network as one host uses it."""
+        return HostNetwork(self, host)
 
     def deafen(self, port: int) -> None:
         """Lose all bytes towards one listening port until `hear`; its answers still arrive."""
@@ -222,4 +255,23 @@ class MemoryNetwork:
         self._deaf.pop(port, None)
 
     def join(self, one: str, other: str) -> None:
-        self._parted.pop(frozenset((one, other)), None)
+        self._parted.pop((one, other), None)
+        self._parted.pop((other, one), None)
+
+
+class HostNetwork:
+    """The network port of one host: its connections come from its address."""
+
+    def __init__(self, network: MemoryNetwork, host: str) -> None:
+        self._network, self._host = network, host
+
+    async def listen(
+        self, host: str, port: int, factory: Callable[[], asyncio.Protocol]
+    ) -> Listener:
+        return await self._network.listen(host, port, factory)
+
+    async def connect(self, host: str, port: int, factory: Callable[[], P], timeout: float) -> P:
+        return await self._network.connect_from(self._host, host, port, factory, timeout)
+
+    def free_port(self, host: str, beside: Sequence[int] = ()) -> int:
+        return self._network.free_port(host, beside)

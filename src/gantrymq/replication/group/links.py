@@ -57,6 +57,8 @@ class MemberLinks:
         self._incoming: dict[str, IncomingLink] = {}
         self._guests: dict[IncomingLink, None] = {}
         """Connections that have not greeted yet."""
+        self._seen: dict[str, asyncio.Event] = {}
+        """Set when a member connects: it is there, so it can be connected to."""
         self._listener: Listener | None = None
         self._background = Background(f"raft member {identity.me}")
         self._said: dict[str, str] = {}
@@ -104,8 +106,17 @@ class MemberLinks:
                 why = str(error)
             self._outgoing.pop(name, None)
             self.say(name, why)
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, AGAIN_SECONDS_MAX)
+            pause = await self._pause(name, pause)
+
+    async def _pause(self, name: str, seconds: float) -> float:
+        """Wait before the next try, or until the member itself connects; returns the next wait."""
+        wake = self._seen[name] = asyncio.Event()
+        try:
+            async with asyncio.timeout(seconds):
+                await wake.wait()
+        except TimeoutError:
+            return min(2 * seconds, AGAIN_SECONDS_MAX)
+        return AGAIN_SECONDS
 
     def accepted(self, link: "OutgoingLink", theirs: Greeting) -> None:
         """The other side has answered the greeting with its own."""
@@ -132,6 +143,8 @@ class MemberLinks:
             log.error("a connection to raft group %s is refused: %s", self.identity.group, fault)
             return fault
         self._guests.pop(link, None)
+        if theirs.sender in self._seen:
+            self._seen[theirs.sender].set()
         before = self._incoming.get(theirs.sender)
         self._incoming[theirs.sender] = link
         if before is not None:

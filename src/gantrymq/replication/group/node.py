@@ -155,7 +155,7 @@ class RaftNode:
         await self._store.end_to_lead("this member of a raft group stops")
         try:
             await self._store.flush()
-            await self._save_state(stopped=True)
+            self._files.save_state(self._member_state(stopped=True))
         except OSError as error:
             log.error("%s could not save that it stopped cleanly: %s", self.identity.me, error)
 
@@ -433,10 +433,16 @@ class RaftNode:
 
     # Files
 
-    async def _save_state(self, *, stopped: bool = False) -> None:
+    async def _save_state(self) -> None:
         """Save term and vote if they changed; everything else waits until they are on disk."""
+        state = self._member_state()
+        while state != self._saved_state:
+            if await self._try(self._offload.run, self._files.save_state, state):
+                self._saved_state = state
+
+    def _member_state(self, *, stopped: bool = False) -> MemberState:
         stored = self.core.stored
-        state = MemberState(
+        return MemberState(
             group=self.identity.group,
             me=self.identity.me,
             term=stored.term,
@@ -445,9 +451,6 @@ class RaftNode:
             boot_id=self._boot_id,
             is_synced=stopped or self._is_sync_flush,
         )
-        while state != self._saved_state:
-            if await self._try(self._offload.run, self._files.save_state, state):
-                self._saved_state = state
 
     async def _save_epochs(self, epochs: tuple[EpochStart, ...]) -> None:
         while epochs != self._saved_epochs:

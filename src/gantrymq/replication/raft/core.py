@@ -40,7 +40,7 @@ class RaftCore(ElectionRules, FollowerRules):
         if self.leadership is not None:
             return
         self._restart_timer()
-        if self._may_lead():
+        if not self._resigned:
             if self.config.pre_vote:
                 self._ask_before()
             else:

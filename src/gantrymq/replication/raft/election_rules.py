@@ -10,7 +10,7 @@ from gantrymq.replication.raft.messages import (
     VoteAnswer,
     VoteRequest,
 )
-from gantrymq.replication.raft.quorum import VoteResult, count_votes
+from gantrymq.replication.raft.quorum import Vote, VoteResult, count_votes
 from gantrymq.replication.raft.ready import (
     RaftRole,
 )
@@ -20,7 +20,7 @@ class ElectionRules(LeaderRules):
     """How a leader is elected: pre-votes, votes, and the order to take over."""
 
     def _ask_before(self) -> None:
-        self.role, self.leader, self._votes = RaftRole.PRE_CANDIDATE, None, {self.config.me: True}
+        self.role, self.leader, self._votes = RaftRole.PRE_CANDIDATE, None, self._own_vote()
         if count_votes(self.config.members, self._votes) is VoteResult.WON:
             self._ask(transfer=False)
             return
@@ -29,18 +29,23 @@ class ElectionRules(LeaderRules):
 
     def _answer_before(self, request: PreVoteRequest) -> None:
         granted = (
-            self.stored.may_vote
-            and not self._hears_leader()
+            not self._hears_leader()
             and request.term >= self.term
             and not self.log.is_newer_than(request.end, request.last_term)
         )
-        answer = self._to(request.sender, PreVoteAnswer, asked_in=request.term, granted=granted)
+        answer = self._to(
+            request.sender,
+            PreVoteAnswer,
+            asked_in=request.term,
+            granted=granted,
+            may_vote=self.stored.may_vote,
+        )
         self._messages.append(answer)
 
     def _count_before(self, answer: PreVoteAnswer) -> None:
         if self.role is not RaftRole.PRE_CANDIDATE or answer.asked_in != self.term:
             return
-        self._votes[answer.sender] = answer.granted
+        self._votes[answer.sender] = Vote(answer.granted, answer.may_vote)
         result = count_votes(self.config.members, self._votes)
         if result is VoteResult.WON:
             self._ask(transfer=False)
@@ -50,7 +55,7 @@ class ElectionRules(LeaderRules):
     def _ask(self, *, transfer: bool) -> None:
         """Become a candidate. Its own vote counts at once: others are asked when it is stored."""
         self._enter_term(self.term + 1, vote=self.config.me)
-        self.role, self.leader, self._votes = RaftRole.CANDIDATE, None, {self.config.me: True}
+        self.role, self.leader, self._votes = RaftRole.CANDIDATE, None, self._own_vote()
         log = self.log
         for name in self._others:
             request = self._to(
@@ -60,15 +65,18 @@ class ElectionRules(LeaderRules):
         self._decide()
 
     def _answer_vote(self, request: VoteRequest) -> None:
-        granted = (
-            self.stored.may_vote
-            and self._vote_is_free(request.sender)
-            and not self.log.is_newer_than(request.end, request.last_term)
+        granted = self._vote_is_free(request.sender) and not self.log.is_newer_than(
+            request.end, request.last_term
         )
         if granted:
             self.stored = msgspec.structs.replace(self.stored, vote=request.sender)
             self._restart_timer()
-        self._after_sync.append(self._to(request.sender, VoteAnswer, granted=granted))
+        may_vote = self.stored.may_vote
+        answer = self._to(request.sender, VoteAnswer, granted=granted, may_vote=may_vote)
+        self._after_sync.append(answer)
+
+    def _own_vote(self) -> dict[str, Vote]:
+        return {self.config.me: Vote(True, self.stored.may_vote)}
 
     def _vote_is_free(self, candidate: str) -> bool:
         """Whether this term's vote is not given to another."""
@@ -76,7 +84,7 @@ class ElectionRules(LeaderRules):
 
     def _count_vote(self, answer: VoteAnswer) -> None:
         if self.role is RaftRole.CANDIDATE:
-            self._votes[answer.sender] = answer.granted
+            self._votes[answer.sender] = Vote(answer.granted, answer.may_vote)
             self._decide()
 
     def _decide(self) -> None:
@@ -87,8 +95,5 @@ class ElectionRules(LeaderRules):
             self.role = RaftRole.FOLLOWER
 
     def _take_over(self, message: TimeoutNow) -> None:
-        if self._may_lead():
+        if self.stored.may_vote and not self._resigned:
             self._ask(transfer=True)
-
-    def _may_lead(self) -> bool:
-        return self.stored.may_vote and not self._resigned

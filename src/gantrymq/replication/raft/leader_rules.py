@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+import msgspec
+
 from gantrymq.replication.raft.leadership import Leadership
 from gantrymq.replication.raft.member import RaftMember
 from gantrymq.replication.raft.messages import (
@@ -19,6 +21,8 @@ class LeaderRules(RaftMember):
     def _lead(self) -> None:
         config = self.config
         self.role, self.leader = RaftRole.LEADER, config.me
+        # One whose vote does not count leads when all agreed: its log is all that is left.
+        self.stored = msgspec.structs.replace(self.stored, may_vote=True)
         self.leadership = Leadership(config.group, self.term, config.me, self._others, self.log)
         self._elapsed = self._heartbeat_elapsed = 0
         self._leader_record = True

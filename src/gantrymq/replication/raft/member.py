@@ -11,6 +11,7 @@ from gantrymq.replication.raft.log_view import LogView
 from gantrymq.replication.raft.messages import (
     RaftMessage,
 )
+from gantrymq.replication.raft.quorum import Vote
 from gantrymq.replication.raft.ready import (
     LogWrite,
     RaftRole,
@@ -46,7 +47,7 @@ class RaftMember:
         self._agreed = log.first
         """Up to here the log is known to be that of this term's leader."""
         self._leader_commit: int | None = None
-        self._votes: dict[str, bool] = {}
+        self._votes: dict[str, Vote] = {}
         self._elapsed = self._heartbeat_elapsed = 0
         self._patience = self._draw_patience()
         self._resigned = False

@@ -31,6 +31,7 @@ class PreVoteAnswer(RaftMessage, frozen=True, kw_only=True):
 
     asked_in: int
     granted: bool
+    may_vote: bool = True
 
 
 class VoteRequest(RaftMessage, frozen=True, kw_only=True):
@@ -46,6 +47,8 @@ class VoteAnswer(RaftMessage, frozen=True, kw_only=True):
     """A vote, given or refused."""
 
     granted: bool
+    may_vote: bool = True
+    """False of one whose vote counts only if all agree."""
 
 
 class AppendRequest(RaftMessage, frozen=True, kw_only=True):

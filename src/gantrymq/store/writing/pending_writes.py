@@ -110,7 +110,8 @@ class PendingWrites:
     def _copy(self, write: PendingWrite) -> None:
         """The records may be copied; go on when they are, if anybody asks for that."""
         write.is_flushed = True
-        self.copyable.advance(write.end)
+        if self._copies is None or not self._copies.counts_flush:
+            self.copyable.advance(write.end)
         if self._copies is None:
             self._finish(write)
             return

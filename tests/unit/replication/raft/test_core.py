@@ -10,10 +10,14 @@ from gantrymq.replication.raft import (
     NotServing,
     RaftConfig,
     RaftCore,
-    RaftRole,
     StoredState,
 )
-from gantrymq.replication.raft.messages import AppendRequest, HeartbeatRequest, VoteRequest
+from gantrymq.replication.raft.messages import (
+    AppendRequest,
+    HeartbeatRequest,
+    PreVoteAnswer,
+    VoteRequest,
+)
 from gantrymq.replication.raft.ready import LogAppend, LogTruncation
 
 CONFIG = RaftConfig(group="g", me="a", members=("a", "b", "c"))
@@ -167,14 +171,17 @@ def test_confirmations_of_one_ready_are_one_message() -> None:
     assert 6 == answer.offset  # type: ignore[attr-defined]
 
 
-def test_a_member_without_a_vote_does_not_stand() -> None:
+@pytest.mark.parametrize("agreed, role", [("b", "pre-candidate"), ("bc", "candidate")])
+def test_a_member_without_a_vote_needs_the_consent_of_all(agreed: str, role: str) -> None:
     """
-    Its patience ends, and nothing happens.
+    A majority will do for others; its own vote does not count.
     """
     core = build(stored=StoredState(3, None, may_vote=False))
+    core.campaign()
 
-    for _ in range(50):
-        core.tick()
+    for name in agreed:
+        core.step(
+            PreVoteAnswer(group="g", term=3, sender=name, receiver="a", asked_in=3, granted=True)
+        )
 
-    assert RaftRole.FOLLOWER is core.role
-    assert not core.take_ready()
+    assert role == core.role.value
