@@ -23,6 +23,10 @@ OWN_KEYS: Final = (
     "fastListenPort",
     "haMasterAddress",
     "storePathCommitLog",
+    "enableDLegerCommitLog",
+    "dLegerGroup",
+    "dLegerPeers",
+    "dLegerSelfId",
 )
 """Settings that differ from broker to broker, so that no file for all may have them."""
 
@@ -42,6 +46,11 @@ class BrokerSetup:
     @property
     def is_slave(self) -> bool:
         return self.identity.get("brokerRole") == "SLAVE"
+
+    @property
+    def member_id(self) -> str | None:
+        """Of a member of a raft group: n0, n1, ..."""
+        return self.identity.get("dLegerSelfId")
 
     @property
     def broker_name(self) -> str:
@@ -66,8 +75,28 @@ def _two_masters(role: str, *, slaves: bool) -> list[BrokerSetup]:
     return [_mode_setup(letter, role) for role in roles for letter in "ab"]
 
 
+def _raft_group(name: str, count: int) -> list[BrokerSetup]:
+    """One broker of several members; the ports of their links are chosen at the start."""
+    peers = ";".join(f"n{at}-127.0.0.1:{40_911 + at}" for at in range(count))
+    return [
+        BrokerSetup(
+            f"broker-n{at}",
+            {
+                "brokerName": name,
+                "enableDLegerCommitLog": "true",
+                "dLegerGroup": name,
+                "dLegerPeers": peers,
+                "dLegerSelfId": f"n{at}",
+            },
+            OF_ALL_MODES | {"brokerClusterName": "RaftCluster"} | TRACE,
+        )
+        for at in range(count)
+    ]
+
+
 MODES: Final = {
     "2m-noslave": _two_masters("ASYNC_MASTER", slaves=False),
     "2m-2s-async": _two_masters("ASYNC_MASTER", slaves=True),
     "2m-2s-sync": _two_masters("SYNC_MASTER", slaves=True),
+    "dledger": _raft_group("RaftNode00", 3),
 }

@@ -20,7 +20,11 @@ STOP_SECONDS_MAX = 20.0
 COPIES_SECONDS_MAX = 15.0
 """How long the ready line waits for slaves that are not in sync."""
 COPIES_LOOK_SECONDS = 0.1
+LEADER_SECONDS_MAX = 20.0
+"""How long the ready line waits for a raft group to elect."""
 PORTS_BETWEEN_BROKERS = 20
+RAFT_PORT = 3
+"""How far the port of the raft links is from the port for clients."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +77,9 @@ async def supervise(deployment: Deployment) -> int:
     namesrv = f"{host}:{namesrv_port}"
     try:
         servers.append(await _start_namesrv(deployment.root, host, namesrv_port))
+        peers = _raft_peers(deployment)
         for number, setup in enumerate(setups):
-            servers.append(await _start_broker(deployment, number, setup, namesrv))
+            servers.append(await _start_broker(deployment, number, setup, namesrv, peers))
         if await _first(_serve(deployment, servers, namesrv), stop, READY_SECONDS_MAX):
             addresses = ",".join(f"{host}:{server.port}" for server in servers[1:])
             print(f"gantrymq ready namesrv={namesrv} broker={addresses} console=-", flush=True)
@@ -132,8 +137,24 @@ async def _start_namesrv(root: Path, host: str, port: int) -> ServerProcess:
     )
 
 
+def _raft_peers(deployment: Deployment) -> str:
+    """The members of the raft group with the ports of their links; empty without one."""
+    host, first = deployment.host, deployment.broker_port
+    ports: list[int] = []
+    for number, _ in enumerate(deployment.setups):
+        port = first + PORTS_BETWEEN_BROKERS * number + RAFT_PORT if first else free_port(host)
+        while port in ports:
+            port = free_port(host)
+        ports.append(port)
+    return ";".join(
+        f"{setup.member_id}-{host}:{port}"
+        for setup, port in zip(deployment.setups, ports, strict=True)
+        if setup.member_id is not None
+    )
+
+
 async def _start_broker(
-    deployment: Deployment, number: int, setup: BrokerSetup, namesrv: str
+    deployment: Deployment, number: int, setup: BrokerSetup, namesrv: str, peers: str
 ) -> ServerProcess:
     root, host, first = deployment.root, deployment.host, deployment.broker_port
     port = first + PORTS_BETWEEN_BROKERS * number if first else 0
@@ -143,6 +164,7 @@ async def _start_broker(
     if not own.exists():
         own.write_text(format_properties(setup.defaults))
     given = [argument for file in deployment.files for argument in ("-c", file)]
+    identity = setup.identity | ({"dLegerPeers": peers} if setup.member_id else {})
     return await _start(
         "mqbroker",
         f"mqbroker {setup.folder}",
@@ -151,7 +173,7 @@ async def _start_broker(
         "-c",
         str(own),
         *given,
-        *(f"-D{key}={value}" for key, value in setup.identity.items()),
+        *(f"-D{key}={value}" for key, value in identity.items()),
         f"-DbrokerIP1={host}",
         f"-DbindAddress={host}",
         f"-DlistenPort={port}",
@@ -162,8 +184,10 @@ async def _start_broker(
 
 
 async def _serve(deployment: Deployment, servers: list[ServerProcess], namesrv: str) -> None:
-    """Wait until all serve, and for a while until slaves are in sync."""
+    """Wait until all serve, and for a while until slaves are in sync and leaders elected."""
     await asyncio.gather(*(_await_port(server) for server in servers))
+    groups = {setup.broker_name for setup in deployment.setups if setup.member_id is not None}
+    await _await_leaders(groups, namesrv, deployment.root)
     brokers = list(zip(deployment.setups, servers[1:], strict=True))
     copied = {setup.broker_name for setup, _ in brokers if setup.is_slave}
     await _await_copies(
@@ -188,6 +212,23 @@ async def _await_port(server: ServerProcess) -> None:
         print(text, flush=True)
     await server.process.wait()
     raise ServerDied(f"{server.end} before it served")
+
+
+async def _await_leaders(groups: set[str], namesrv: str, root: Path) -> None:
+    """Wait until name servers know the leader of each raft group."""
+    if not groups:
+        return
+    from gantrymq.client.admin.admin import Admin
+
+    left = set(groups)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LEADER_SECONDS_MAX), Admin(namesrv) as admin:
+            while left:
+                with suppress(GantryError):
+                    left -= {name for name, ids in (await admin.members()).items() if 0 in ids}
+                await asyncio.sleep(COPIES_LOOK_SECONDS if left else 0)
+    for name in left:
+        print(f"{name} has no leader yet; logs below {root}/logs say why", file=sys.stderr)
 
 
 async def _await_copies(masters: dict[str, str], namesrv: str, root: Path) -> None:

@@ -11,6 +11,8 @@ from gantrymq.cli.main import main
 from gantrymq.cli.up.modes import MODES, OWN_KEYS, TRACE, masters
 
 CONF = Path(__file__).parents[4] / "conf"
+PLACES = ("listenPort", "namesrvAddr", "storePathRootDir")
+"""What `gantry up` chooses."""
 
 
 def test_conf_has_a_folder_for_each_mode() -> None:
@@ -20,17 +22,19 @@ def test_conf_has_a_folder_for_each_mode() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_mode_is_what_its_files_say(mode: str) -> None:
-    """A file a broker, with the same settings; only the trace topic is on besides."""
+    """A file a broker, with the same settings but for where things are; only the trace topic is on
+    besides."""
+
+    def same(found: dict[str, str]) -> dict[str, str]:
+        return {key: value for key, value in found.items() if key not in (*TRACE, *PLACES)}
+
     files = {path.stem: parse_properties(path.read_text()) for path in (CONF / mode).iterdir()}
 
-    assert files == {
-        setup.folder: {
-            key: value
-            for key, value in (setup.defaults | setup.identity).items()
-            if key not in TRACE
-        }
-        for setup in MODES[mode]
+    assert {name: same(found) for name, found in files.items()} == {
+        setup.folder: same(setup.defaults | setup.identity) for setup in MODES[mode]
     }
+    for found in files.values():
+        broker_config(WrittenSettings(found))
 
 
 @pytest.mark.parametrize("mode", MODES)
