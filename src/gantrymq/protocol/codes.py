@@ -144,6 +144,8 @@ class RequestCode(IntEnum):
     DECIDE_EPOCH = 40103
     PUBLISH_EPOCH = 40104
     INTRODUCE_SLAVE = 40105
+    GET_RAFT_STATUS = 40106
+    TRANSFER_RAFT_LEADERSHIP = 40107
 
 
 class ResponseCode(IntEnum):

@@ -53,6 +53,7 @@ from gantrymq.protocol.bodies import (
     KvTable,
     OffsetWrapper,
     ProducerConnections,
+    RaftStatus,
     SubscriptionConflict,
     TopicList,
     TopicOffset,
@@ -62,6 +63,7 @@ from gantrymq.protocol.codes import NO_REMARK, ResponseCode
 from gantrymq.protocol.headers import clients as c
 from gantrymq.protocol.headers import topics as t
 from gantrymq.protocol.headers.base import Nothing
+from gantrymq.protocol.headers.copies import TransferLeadershipRequest
 from gantrymq.protocol.waiting import WaitingTable
 
 log = logging.getLogger(__name__)
@@ -140,6 +142,19 @@ class Admin(Lifecycle[RunningPart]):
         """How far the slaves of a master are, or how far a slave is."""
         _, answer = await self.instance.call(address, calls.GET_BROKER_HA_STATUS, Nothing())
         return fastjson.load_as(answer.body, HaStatus)
+
+    async def raft_status(self, address: str) -> RaftStatus:
+        """What a member of a raft group says of it."""
+        _, answer = await self.instance.call(address, calls.GET_RAFT_STATUS, Nothing())
+        return fastjson.load_as(answer.body, RaftStatus)
+
+    async def transfer_raft_leadership(self, address: str, to: str | None = None) -> None:
+        """Ask the leader of a raft group to hand leadership to a member; the best one by default.
+
+        It returns when that has begun: `raft_status` says who leads.
+        """
+        header = TransferLeadershipRequest(to=to or "")
+        await self.instance.call(address, calls.TRANSFER_RAFT_LEADERSHIP, header)
 
     async def broker_config(self, address: str) -> dict[str, str]:
         """A broker's settings, by RocketMQ's names."""
