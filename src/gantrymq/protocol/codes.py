@@ -213,5 +213,8 @@ VERSION_3_4_9 = 121
 VERSION_4_9_4 = 401
 """From here on route data is plain JSON."""
 
+NOT_LEADER = "[NOT_LEADER]"
+"""How the remark of a raft group's member begins that takes no messages now; its code is
+SERVICE_NOT_AVAILABLE, after which RocketMQ's clients try again."""
 NO_REMARK = "not set any response code"
 """What RocketMQ's servers leave in a remark that they did not fill, even beside a success."""

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 CLOSED = "the store is closed"
 COMMIT_LOOK_SECONDS = 0.005
 """How often `sync` looks whether a raft group has committed."""
-JOINING = "this member of a raft group knows no leader yet, try again"
+JOINING = "[NOT_LEADER]this member of a raft group knows no leader yet, try again"
 COPY = "this broker is a slave: it takes messages from its master only, send to the master"
 
 

@@ -28,6 +28,7 @@ import msgspec
 from gantrymq.base.background import Background
 from gantrymq.base.network import Network
 from gantrymq.base.offload import Offload
+from gantrymq.protocol.codes import NOT_LEADER
 from gantrymq.replication.group.commit_gate import CommitGate
 from gantrymq.replication.group.files import MemberFiles, MemberState
 from gantrymq.replication.group.identity import GroupIdentity
@@ -104,7 +105,7 @@ class RaftNode:
         self._ticked = False
         self._timer: asyncio.TimerHandle | None = None
         self._empty_members: dict[str, bool] = {}
-        self._client_addresses: dict[str, str] = {}
+        self._client_addresses = {identity.me: settings.client_address}
         self._led: Leadership | None = None
         """The leadership that the gate belongs to, or will."""
         self._gate: CommitGate | None = None
@@ -164,12 +165,12 @@ class RaftNode:
         if self._gate is not None and self.core.accepts_writes:
             return None
         if self.core.leadership is not None:
-            return "the leader of this raft group is changing, try again"
+            return f"{NOT_LEADER}the leader of this raft group is changing, try again"
         leader = self.core.leader
         if leader is None:
-            return "this raft group has no leader now, try again"
+            return f"{NOT_LEADER}this raft group has no leader now, try again"
         where = self._client_addresses.get(leader, "an address not known yet")
-        return f"this member follows {leader}: send to the leader at {where}"
+        return f"{NOT_LEADER}this member follows {leader}: send to the leader at {where}"
 
     @property
     def connected(self) -> list[str]:
