@@ -29,6 +29,17 @@ COPIES: list[Step] = [
         },
         better={"codes": [1], "why": "RocketMQ does not ask who follows it"},
     ),
+    broker(
+        "the raft group of a broker that is in none",
+        40106,
+        better={"codes": [1], "why": "RocketMQ has no such request"},
+    ),
+    broker(
+        "leadership of a broker that is in none",
+        40107,
+        {"to": "n1"},
+        better={"codes": [1], "why": "RocketMQ has no such request"},
+    ),
 ]
 
 AREAS = {"broker-copies": COPIES}
