@@ -180,9 +180,9 @@ class TestRaftGroup:
             other = gantry("raft", "transfer", "nobody", "-n", up.namesrv)
             found = raft(up.namesrv)
 
-        assert f"{chosen} leads RaftNode00 now\n" == moved.stdout
-        assert "n9 is no member of RaftNode00, which has n0, n1, n2" in wrong.stderr
-        assert "there is no raft group nobody; name servers know RaftNode00" in other.stderr
+        assert f"{chosen} leads RaftNode00 now\n" == moved.stdout.decode()
+        assert b"n9 is no member of RaftNode00, which has n0, n1, n2" in wrong.stderr
+        assert b"there is no raft group nobody; name servers know RaftNode00" in other.stderr
         assert found[chosen]["serves"]
 
 
