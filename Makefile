@@ -75,11 +75,22 @@ check: $(DEV)
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/unit/test_tidy.py
 
-# Random stories: a thousand of each kind, other ones with SEEDS=1000:2000, one with SEED=17.
-SEEDS ?= 0:1000
+# Random stories: a thousand about raft groups and some hundreds of the other kinds, in two halves side by side;
+# other ones with SEEDS=1000:2000, one of each kind with SEED=17.
+STORIES = GANTRY_SEEDS=$(1) $(BIN)/pytest -q
+GROUPS = tests/simulation/test_groups.py
+OTHER_STORIES = tests/simulation --ignore=$(GROUPS)
 sim: $(DEV)
-	@GANTRY_SEEDS=$(if $(SEED),$(SEED):$(shell expr 0$(SEED) + 1),$(SEEDS)) \
-	  $(BIN)/pytest tests/simulation $(if $(SEED),-k seed-$(SEED),)
+ifdef SEED
+	@$(call STORIES,$(SEED):$(shell expr 0$(SEED) + 1)) tests/simulation -k seed-$(SEED)
+else ifdef SEEDS
+	@$(call STORIES,$(SEEDS)) tests/simulation
+else
+	@echo "stories: two halves side by side; the other one's report comes at the end"
+	@$(call STORIES,0:500) $(GROUPS) >$(VENV)/other-stories.log 2>&1 & other=$$!; trap "kill $$other" INT TERM; \
+	$(call STORIES,500:1000) $(GROUPS) && $(call STORIES,0:400) $(OTHER_STORIES); \
+	one=$$?; wait $$other; other=$$?; cat $(VENV)/other-stories.log; exit $$((one | other))
+endif
 
 # Every interleaving of a small raft group, as far as three minutes go.
 raft-check: $(CORE)
