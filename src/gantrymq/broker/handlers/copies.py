@@ -4,6 +4,8 @@ import zlib
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
+from msgspec import UNSET
+
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk
 from gantrymq.base.network import split_address
@@ -135,6 +137,7 @@ class CopyHandler:
                 in_sync=slave.progress in in_sync,
                 transferred_byte_in_second=slave.bytes_per_second,
                 transfer_from_where=slave.progress.sent,
+                broker_id=UNSET if (known := role.broker_id_of(slave)) is None else known,
             )
             for slave in role.connections
             if slave.progress is not None
