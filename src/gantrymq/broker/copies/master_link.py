@@ -8,6 +8,8 @@ from gantrymq.base.network import Network, split_address
 from gantrymq.broker.announce import Announcer
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.protocol import calls as c
+from gantrymq.protocol import fastjson
+from gantrymq.protocol.bodies import KvTable
 from gantrymq.protocol.codes import RequestCode, ResponseCode
 from gantrymq.protocol.command import Command
 from gantrymq.protocol.headers.copies import IntroduceSlaveRequest
@@ -58,6 +60,15 @@ class MasterLink:
         if answer.code != ResponseCode.SUCCESS:
             raise MasterRefused(f"{code.name} was refused with {answer.code}: {answer.remark}")
         return answer
+
+    async def log_min(self) -> int:
+        """The first offset of the master's log; 0 if the master cannot be asked."""
+        try:
+            answer = await self.call(RequestCode.GET_BROKER_RUNTIME_INFO)
+            figures = fastjson.load_as(answer.body, KvTable).table
+            return int(figures.get("commitLogMinOffset", 0))
+        except (GantryError, OSError, ValueError):
+            return 0
 
     async def introduce(self, copy: LogCopy, ha_client: tuple[str, int], file_bytes: int) -> None:
         """Tell a master of ours which HA connection is this slave's.

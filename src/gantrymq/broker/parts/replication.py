@@ -72,6 +72,11 @@ def _build_slave(shared: Shared, modes: ModeTable) -> _Slave:
             await tables.run(follows=slave.connection is not None)
             await upkeep.pause(COPY_SECONDS)
 
+    async def masters_first() -> int:
+        """What a slave may delete its master has deleted: what waits in there was copied on."""
+        return await link.log_min() if slave.connection is not None else 0
+
+    shared.store.upkeep.cleaner.keeps_from = masters_first
     feature = Feature(background=(slave.run, copy_tables), on_stop=(link.close,))
     return _Slave(slave, feature)
 
