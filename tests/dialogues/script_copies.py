@@ -29,6 +29,12 @@ COPIES: list[Step] = [
         },
         better={"codes": [1], "why": "RocketMQ does not ask who follows it"},
     ),
+    broker(
+        "a slave compares its log",
+        40110,
+        {"position": 0, "size": 1 << 30},
+        better={"codes": [1], "why": "RocketMQ's slaves cannot compare logs"},
+    ),
 ]
 
 AREAS = {"broker-copies": COPIES}

@@ -146,6 +146,7 @@ def _of_tools(to: Handlers) -> dict[int, Slow]:
         Code.GET_BROKER_RUNTIME_INFO: to.admin.runtime,
         Code.VIEW_BROKER_STATS_DATA: to.stats.view,
         Code.INTRODUCE_SLAVE: to.copies.introduce,
+        Code.COMPARE_LOG: to.copies.compare,
         Code.GET_ALL_CONSUMER_OFFSET: to.copies.offsets,
         Code.GET_ALL_DELAY_OFFSET: to.copies.delay_offsets,
         Code.GET_TIMER_CHECK_POINT: to.copies.timer_check,

@@ -144,6 +144,7 @@ class RequestCode(IntEnum):
     DECIDE_EPOCH = 40103
     PUBLISH_EPOCH = 40104
     INTRODUCE_SLAVE = 40105
+    COMPARE_LOG = 40110
 
 
 class ResponseCode(IntEnum):
@@ -192,6 +193,8 @@ class ResponseCode(IntEnum):
     GO_AWAY = 1500
     USER_NOT_EXIST = 3001
     POLICY_NOT_EXIST = 3002
+    # GantryMQ's own, only between its brokers.
+    LOG_DIFFERS = 40110
 
 
 LANGUAGES = (

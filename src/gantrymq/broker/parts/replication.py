@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from gantrymq.base import upkeep
 from gantrymq.broker.copies.known_slaves import watch_slaves
-from gantrymq.broker.copies.master_link import MasterLink
+from gantrymq.broker.copies.log_comparison import LogComparison
+from gantrymq.broker.copies.master_link import LogRefused, MasterLink, MasterRefused
 from gantrymq.broker.copies.table_copy import COPY_SECONDS, TableCopy
 from gantrymq.broker.handlers.copies import CopyHandler
 from gantrymq.broker.parts.feature import Feature
@@ -57,8 +58,13 @@ def _build_slave(shared: Shared, modes: ModeTable) -> _Slave:
     link = MasterLink(config, shared.announcer, ports.network)
     file_bytes = shared.store.log_bytes.file_bytes
 
+    comparison = LogComparison(config, link, shared.store.log_records)
+
     async def introduce(ha_client: tuple[str, int]) -> None:
-        await link.introduce(copy, ha_client, file_bytes)
+        try:
+            await link.introduce(copy, ha_client, file_bytes)
+        except LogRefused as error:
+            raise MasterRefused(f"{error}. {await comparison.advice()}") from error
 
     slave = HaSlave(copy, ports.network, lambda: link.ha_address, introduce)
     timer_path = f"{config.store_path_root_dir}/config/timercheck"
