@@ -15,6 +15,7 @@ IDS = [
     *(f"C{number}" for number in range(1, 17)),
     "G1",
     "A1",
+    "A4",
     *(f"D{number}" for number in range(1, 9)),
 ]
 ROWS = {
