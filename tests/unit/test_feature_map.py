@@ -16,6 +16,7 @@ IDS = [
     "G1",
     "A1",
     "A4",
+    "A5",
     *(f"D{number}" for number in range(1, 9)),
 ]
 ROWS = {
