@@ -192,6 +192,24 @@ def test_the_end_itself_changes_nothing() -> None:
     run(work)
 
 
+def test_the_log_may_lie_elsewhere() -> None:
+    """storePathCommitLog: the log is found and cut there, what is saved lies beside the store."""
+
+    async def work() -> None:
+        disk, config = MemoryDisk(), tiny(flush="ASYNC_FLUSH", log_directory="fast/log")
+        store = await open_store(disk, config)
+        (_, last) = [(await put(store, message(body=body)))[0] for body in (b"a", b"b")]
+        await store.close()
+        at, offload = last.physical_offset, InlineOffload()
+        cut = await order_cut("store", at, disk=disk, offload=offload, log_directory="fast/log")
+        assert (1, True) == (cut.messages, cut.saved.startswith("store/cut/"))
+        store = await open_store(disk, config)
+        assert [b"a"] == [record.body for record in read_log(store)]
+        await store.close()
+
+    run(work)
+
+
 def test_a_running_broker_is_not_cut() -> None:
     """It has to be stopped first."""
 
