@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -241,6 +242,16 @@ class Hand:
             if members(self.namesrv)["broker-a/0"]["slavesInSync"]:
                 return
         raise AssertionError("no slave in sync")
+
+    def await_order(self) -> tuple[str, str]:
+        """The folder and the offset of the cut that the log of broker-a's slave names."""
+        for _ in range(300):
+            for file in (self._root / "logs" / "broker-a-s").glob("*.log"):
+                found = re.search(r"run `gantry store cut (\S+) --at (\d+)`", file.read_text())
+                if found:
+                    return found[1], found[2]
+            time.sleep(0.1)
+        raise AssertionError("the slave was not refused")
 
     def stop(self) -> None:
         for process in reversed(self._processes):

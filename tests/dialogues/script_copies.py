@@ -40,6 +40,12 @@ COPIES: list[Step] = [
         {"to": "n1"},
         better={"codes": [1], "why": "RocketMQ has no such request"},
     ),
+    broker(
+        "a slave compares its log",
+        40110,
+        {"position": 0, "size": 1 << 30},
+        better={"codes": [1], "why": "RocketMQ's slaves cannot compare logs"},
+    ),
 ]
 
 AREAS = {"broker-copies": COPIES}

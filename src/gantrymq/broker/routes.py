@@ -150,6 +150,7 @@ def _of_tools(to: Handlers) -> dict[int, Slow]:
         Code.INTRODUCE_SLAVE: to.copies.introduce,
         Code.GET_RAFT_STATUS: to.raft_group.status,
         Code.TRANSFER_RAFT_LEADERSHIP: to.raft_group.transfer,
+        Code.COMPARE_LOG: to.copies.compare,
         Code.GET_ALL_CONSUMER_OFFSET: to.copies.offsets,
         Code.GET_ALL_DELAY_OFFSET: to.copies.delay_offsets,
         Code.GET_TIMER_CHECK_POINT: to.copies.timer_check,

@@ -22,6 +22,7 @@ COMMANDS = {
     "reset": "gantrymq.cli.reset:reset",
     "dlq": "gantrymq.cli.dlq:dlq",
     "nsaddr": "gantrymq.cli.nsaddr:nsaddr",
+    "store": "gantrymq.cli.store:store",
     "pipeline": "gantrymq.cli.pipeline.group:pipeline",
     "bench": "gantrymq.cli.bench:bench",
 }
@@ -43,6 +44,7 @@ HELP = {
     "reset": "Reset the progress of a group, with a preview.",
     "dlq": "List, show, resend and export dead letters.",
     "nsaddr": "Serve the addresses of name servers over HTTP.",
+    "store": "Cut the log of a slave whose master lost messages.",
     "pipeline": "Archive, replay, report and audit with Spark.",
     "bench": "Measure sending or consuming.",
 }

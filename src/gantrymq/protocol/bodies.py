@@ -204,6 +204,8 @@ class HaConnectionInfo(msgspec.Struct, kw_only=True, rename="camel"):
     in_sync: bool
     transferred_byte_in_second: int = 0
     transfer_from_where: int = 0
+    broker_id: int | msgspec.UnsetType = msgspec.UNSET
+    """Which slave it is, if it has introduced itself; RocketMQ's tools pass over the key."""
 
 
 class HaClientInfo(msgspec.Struct, kw_only=True, rename="camel"):

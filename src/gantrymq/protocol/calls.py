@@ -139,3 +139,4 @@ GET_RAFT_STATUS = Call(_C.GET_RAFT_STATUS, Nothing, Nothing)
 TRANSFER_RAFT_LEADERSHIP = Call(
     _C.TRANSFER_RAFT_LEADERSHIP, copies.TransferLeadershipRequest, Nothing
 )
+COMPARE_LOG = Call(_C.COMPARE_LOG, copies.CompareLogRequest, copies.CompareLogResponse)

@@ -146,6 +146,7 @@ class RequestCode(IntEnum):
     INTRODUCE_SLAVE = 40105
     GET_RAFT_STATUS = 40106
     TRANSFER_RAFT_LEADERSHIP = 40107
+    COMPARE_LOG = 40110
 
 
 class ResponseCode(IntEnum):
@@ -194,6 +195,8 @@ class ResponseCode(IntEnum):
     GO_AWAY = 1500
     USER_NOT_EXIST = 3001
     POLICY_NOT_EXIST = 3002
+    # GantryMQ's own, only between its brokers.
+    LOG_DIFFERS = 40110
 
 
 LANGUAGES = (

@@ -241,14 +241,31 @@ class Admin(Lifecycle[RunningPart]):
         route = await self._route_at(namesrv, wanted.topic)
         if route is None:
             return False
-        datas = [queue_data_of(route, name) for name in masters]
-        return all(
-            data is not None
-            and data.perm == wanted.perm
-            and data.read_queue_nums == wanted.read_queue_nums
-            and data.write_queue_nums == wanted.write_queue_nums
-            for data in datas
-        )
+        for name, address in masters.items():
+            data = queue_data_of(route, name)
+            if (
+                data is None
+                or data.read_queue_nums != wanted.read_queue_nums
+                or data.write_queue_nums != wanted.write_queue_nums
+            ):
+                return False
+            if data.perm != wanted.perm:
+                if data.perm != wanted.perm & await self._permission(address):
+                    return False
+                log.warning(
+                    "%s on %s: listed with permission %d instead of %d until brokerPermission "
+                    "allows more",
+                    wanted.topic,
+                    name,
+                    data.perm,
+                    wanted.perm,
+                )
+        return True
+
+    async def _permission(self, address: str) -> int:
+        """A broker's brokerPermission, beyond which name servers list none of its topics."""
+        config = await self.broker_config(address)
+        return int(config.get("brokerPermission", READ | WRITE))
 
     async def _route_at(self, namesrv: str, topic: str) -> Route | None:
         _, answer = await self.instance.call(

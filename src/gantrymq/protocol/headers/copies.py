@@ -26,3 +26,22 @@ class TransferLeadershipRequest(Header, frozen=True, kw_only=True):
 
     to: str = ""
     """The id of the next leader; empty for the member that holds most."""
+
+
+class CompareLogRequest(Header, frozen=True, kw_only=True):
+    """COMPARE_LOG: which bytes of the master's log a slave compares with its own."""
+
+    position: int
+    size: int
+    """At most COMPARED_BYTES_MAX, within one file; 0 asks for the ends only."""
+
+
+class CompareLogResponse(Header, frozen=True, kw_only=True):
+    """What the master has there."""
+
+    size: int
+    """How many of these bytes its log has."""
+    crc: int
+    """Their CRC32."""
+    log_min: int
+    """Where its log begins."""
