@@ -1,0 +1,150 @@
+"""The servers and clients of one mode, and what faults do to them."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, TypeVar
+
+from chaos.clients import HOST, ClientFailed, Clients
+from chaos.faults import Harm, Scene
+from chaos.modes import (
+    BROKER_NAME,
+    BROKER_PORT,
+    NAMESRV,
+    NAMESRV_PORT,
+    Addresses,
+    Member,
+    Mode,
+    leader_of,
+)
+from chaos.network import Network
+from chaos.nodes import Node
+
+SETTLE_SECONDS_MAX: Final = 40.0
+LOOK_SECONDS: Final = 0.1
+
+T = TypeVar("T")
+MakeNetwork = Callable[[Sequence[str]], Network]
+
+
+class NotSettled(Exception):
+    """The cluster did not come back to order in time."""
+
+
+class Cluster:
+    """A running mode."""
+
+    def __init__(
+        self, mode: Mode, make_network: MakeNetwork, folder: Path, java: Sequence[str] | None
+    ) -> None:
+        self.mode = mode
+        folder.mkdir(parents=True)
+        with ExitStack() as stack:
+            self.network = make_network([*mode.nodes, HOST])
+            stack.callback(self.network.close)
+            addresses = self.network.addresses
+            self._namesrv = f"{addresses[NAMESRV]}:{NAMESRV_PORT}"
+            self.nodes = {NAMESRV: self._make_namesrv(folder, addresses)}
+            for member in mode.members:
+                self.nodes[member.name] = self._make_broker(member, folder, addresses)
+            for node in self.nodes.values():
+                stack.callback(node.stop)
+            self.start(*self.nodes)
+            self.clients = Clients(self.network, self._namesrv, folder, java)
+            stack.callback(self.clients.close)
+            self._stack = stack.pop_all()
+
+    def _make_namesrv(self, folder: Path, addresses: Addresses) -> Node:
+        home = folder / NAMESRV
+        settings = {
+            "bindAddress": addresses[NAMESRV],
+            "listenPort": str(NAMESRV_PORT),
+            "kvConfigPath": str(home / "kv.json"),
+            "logDirectory": str(home / "logs"),
+        }
+        return Node(NAMESRV, self.network, home, "mqnamesrv", settings)
+
+    def _make_broker(self, member: Member, folder: Path, addresses: Addresses) -> Node:
+        home = folder / member.name
+        settings = {
+            "namesrvAddr": self._namesrv,
+            "brokerIP1": addresses[member.name],
+            "bindAddress": addresses[member.name],
+            "listenPort": str(BROKER_PORT),
+            "storeProfile": "dev",
+            "storePathRootDir": str(home / "store"),
+            "logDirectory": str(home / "logs"),
+            **member.settings(addresses),
+        }
+        return Node(member.name, self.network, home, "mqbroker", settings)
+
+    def start(self, *names: str) -> None:
+        """Start servers that do not run, the name server first, and wait until they serve."""
+        down = [node for name, node in self.nodes.items() if name in names and not node.running]
+        for node in down:
+            node.start()
+            if node.name == NAMESRV:
+                node.await_ready()
+        for node in down:
+            node.await_ready()
+
+    def leader(self) -> str | None:
+        """The member that takes messages, as the name server knows it."""
+        try:
+            brokers = self.clients.ours.ask("brokers", name=BROKER_NAME)
+        except ClientFailed:
+            return None
+        return leader_of(brokers, self.network.addresses)
+
+    def scene(self) -> Scene:
+        return Scene(self.mode.nodes, self.await_leader(), self.mode.fixed, (HOST,))
+
+    def await_leader(self) -> str:
+        """Wait until the name server knows who leads."""
+        return _await(self.leader, "nobody leads")
+
+    def await_order(self) -> None:
+        """Wait until all serve and the copies are in sync."""
+        copies = len(self.mode.members) - 1
+        _await(lambda: self._copies_in_sync() == copies or None, "not every copy is in sync")
+
+    def _copies_in_sync(self) -> int:
+        leader = self.leader()
+        if leader is None:
+            return -1
+        address = f"{self.network.addresses[leader]}:{BROKER_PORT}"
+        try:
+            return int(self.clients.ours.ask("in_sync", address=address))
+        except ClientFailed:
+            return -1
+
+    def begin(self, harm: Harm) -> None:
+        for name in harm.nodes:
+            if harm.action == "kill":
+                self.nodes[name].kill()
+            elif harm.action == "suspend":
+                self.nodes[name].suspend()
+        if harm.links:
+            self.network.set_links(harm.links)
+
+    def undo(self, harm: Harm) -> None:
+        if harm.links:
+            self.network.set_links({})
+        if harm.action == "suspend":
+            for name in harm.nodes:
+                self.nodes[name].resume()
+        self.start(*harm.nodes)
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+def _await(look: Callable[[], T | None], otherwise: str) -> T:
+    """What `look` finds, as soon as it does."""
+    end = time.monotonic() + SETTLE_SECONDS_MAX
+    while (found := look()) is None:
+        if time.monotonic() > end:
+            raise NotSettled(f"{otherwise} after {SETTLE_SECONDS_MAX:.0f} s")
+        time.sleep(LOOK_SECONDS)
+    return found

@@ -1,0 +1,152 @@
+"""Hosts as network namespaces, and the switch between them.
+
+A host is a process that only waits, in a network and a mount namespace of its own; servers and
+clients enter them. So nothing is left behind, whatever ends this program: when its pipe closes the
+process ends, and with it the namespaces, their devices and their mounts.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, Protocol
+
+from chaos.links import Links
+
+MTU_BYTES: Final = 9_000
+TOOLS: Final = ("unshare", "nsenter", "ip")
+
+
+class Missing(Exception):
+    """This machine lacks something that is needed; the text says what."""
+
+
+class Network(Protocol):
+    """Hosts that reach each other, until they are told not to."""
+
+    addresses: dict[str, str]
+    """The address of each host."""
+
+    def command(self, host: str, command: Sequence[str]) -> list[str]:
+        """The command line that runs a command on a host; it has the process id of the command."""
+
+    def set_links(self, links: Links) -> None:
+        """Which links lose packets from now on; all others lose none."""
+
+    def close(self) -> None: ...
+
+
+def end(process: "subprocess.Popen[str]", seconds: float = 10.0) -> None:
+    """Close the input of a process that ends then; one that does not is killed."""
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def run(*command: str) -> None:
+    """Run a tool; what it complains about is the error."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Missing(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()}")
+
+
+def why_no_namespaces() -> str | None:
+    """What this machine lacks, or None."""
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+    if missing:
+        return f"{', '.join(missing)} missing"
+    if not Path("/dev/net/tun").exists():
+        return "/dev/net/tun missing"
+    tried = subprocess.run(
+        ["unshare", "--net", "--mount", "true"], capture_output=True, check=False
+    )
+    return None if tried.returncode == 0 else "no right to make network namespaces"
+
+
+class Namespaces:
+    """The real thing."""
+
+    def __init__(self, hosts: Sequence[str], seed: int) -> None:
+        self.addresses = {host: f"10.91.0.{at + 1}" for at, host in enumerate(hosts)}
+        self._holders: dict[str, subprocess.Popen[str]] = {}
+        with ExitStack() as stack:
+            for host in hosts:
+                self._holders[host] = self._hold()
+                stack.callback(end, self._holders[host])
+            self._switch = self._start_switch(seed)
+            stack.callback(end, self._switch)
+            for at, host in enumerate(hosts):
+                self._plug_in(host, self._device(at))
+            self._stack = stack.pop_all()
+
+    def _device(self, at: int) -> str:
+        """Devices are made in our own namespace: their names have to differ from other runs'."""
+        return f"c{next(iter(self._holders.values())).pid}n{at}"
+
+    @staticmethod
+    def _hold() -> "subprocess.Popen[str]":
+        process = subprocess.Popen(
+            ["unshare", "--net", "--mount", "--propagation", "private", "cat"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for the program that started it
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("ready\n")  # `cat` says it when the namespaces are there
+        process.stdin.flush()
+        if not process.stdout.readline():
+            end(process)
+            raise Missing("unshare could not make namespaces")
+        return process
+
+    def _start_switch(self, seed: int) -> "subprocess.Popen[str]":
+        specs = [
+            f"{host}={self.addresses[host]}={self._device(at)}"
+            for at, host in enumerate(self._holders)
+        ]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "chaos.switch", str(seed), *specs],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        if process.stdout.readline() != "ok\n":
+            end(process)
+            raise Missing("the switch could not make tun devices")
+        return process
+
+    def _plug_in(self, host: str, device: str) -> None:
+        run("ip", "link", "set", device, "netns", str(self._holders[host].pid))
+        inside = self.command(host, ["ip"])
+        run(*inside, "address", "add", f"{self.addresses[host]}/24", "dev", device)
+        run(*inside, "link", "set", device, "mtu", str(MTU_BYTES), "up")
+        run(*inside, "link", "set", "lo", "up")
+
+    def command(self, host: str, command: Sequence[str]) -> list[str]:
+        pid = str(self._holders[host].pid)
+        return ["nsenter", "--net", "--mount", "--target", pid, "--", *command]
+
+    def set_links(self, links: Links) -> None:
+        assert self._switch.stdin is not None
+        assert self._switch.stdout is not None
+        rows = [[a, b, share] for (a, b), share in links.items()]
+        self._switch.stdin.write(json.dumps(rows) + "\n")
+        self._switch.stdin.flush()
+        if self._switch.stdout.readline() != "ok\n":
+            raise Missing("the switch has ended")
+
+    def close(self) -> None:
+        self._stack.close()

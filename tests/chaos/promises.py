@@ -1,0 +1,58 @@
+"""What a mode promises of a window, and which promises were broken. Pure.
+
+`kill -9` of a process takes nothing that was acknowledged, in any mode, since what it wrote is in
+the operating system's memory. So with all brokers back nothing acknowledged is missing, whatever
+the fault was. Without the leader's machine SEND_OK holds where copies are waited for; elsewhere the
+loss is counted and told. Writers try each message once, so nothing may be there twice.
+"""
+
+from dataclasses import dataclass
+
+from chaos.checker import Verdict
+from chaos.modes import Mode
+
+
+@dataclass(frozen=True)
+class Window:
+    """What happened in the time of one fault."""
+
+    mode: str
+    fault: str
+    hit: str
+    """Who was hit, in words."""
+    verdict: Verdict
+    came_back: bool
+    """Whether every queue took messages again after the fault."""
+    copied: bool
+    """Whether the messages were also read without the leader."""
+
+
+def broken_promises(mode: Mode, window: Window) -> list[str]:
+    """One sentence for each promise that does not hold."""
+    verdict = window.verdict
+    broken = [
+        f"{len(names)} {what}: {', '.join(names[:3])}"
+        for what, names in _always_empty(verdict).items()
+        if names
+    ]
+    if mode.survives_master and verdict.lost_with_master:
+        names = verdict.lost_with_master
+        broken.append(f"{len(names)} lost with the master's machine: {', '.join(names[:3])}")
+    if not window.came_back:
+        broken.append("not every queue took messages again after the fault")
+    elif not window.copied:
+        broken.append("nothing could be read without the master")
+    if not verdict.acknowledged:
+        broken.append("no message was acknowledged, so nothing is shown")
+    return broken
+
+
+def _always_empty(verdict: Verdict) -> dict[str, list[str]]:
+    return {
+        "lost": verdict.lost,
+        "duplicated": verdict.duplicated,
+        "out of order": verdict.out_of_order,
+        "never sent": verdict.phantom,
+        "stored though refused": verdict.unexpected,
+        "different on the slave": verdict.disagreeing,
+    }

@@ -1,0 +1,179 @@
+"""The command: takes modes through faults, prints a line for each window and the broken promises.
+
+Exit codes are 0, 1 (a promise was broken) and 2 (something that is needed is missing).
+"""
+
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from chaos import table
+from chaos.clients import ClientFailed
+from chaos.cluster import Cluster, NotSettled
+from chaos.faults import FAULTS
+from chaos.modes import MODES, Mode
+from chaos.network import Missing, Namespaces, Network, why_no_namespaces
+from chaos.nodes import NodeFailed
+from chaos.promises import Window, broken_promises
+from chaos.window import Story
+
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+TROUBLE = (ClientFailed, NodeFailed, NotSettled)
+
+
+class Interrupted(Exception):
+    """The run is to end."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked for."""
+
+    modes: Sequence[str]
+    faults: Sequence[str]
+    seconds: float
+    seed: int
+    jobs: int
+    java: Sequence[str] | None
+    keep: bool
+
+
+class Run:
+    """All modes, some of them side by side."""
+
+    def __init__(self, plan: Plan, root: Path) -> None:
+        self._plan, self._root = plan, root
+        self._stop = threading.Event()
+        self._print_lock = threading.Lock()
+        self.windows: list[Window] = []
+        self.broken: list[str] = []
+
+    def stop(self, _signum: int = 0, _frame: FrameType | None = None) -> None:
+        self._stop.set()
+
+    @property
+    def interrupted(self) -> bool:
+        return self._stop.is_set()
+
+    def _pause(self, seconds: float) -> None:
+        if self._stop.wait(seconds):
+            raise Interrupted
+
+    def _say(self, text: str) -> None:
+        with self._print_lock:
+            click.echo(text)
+
+    def run(self) -> None:
+        self._say(table.heading())
+        with ThreadPoolExecutor(self._plan.jobs) as pool:
+            for done in [pool.submit(self._run_mode, MODES[name]) for name in self._plan.modes]:
+                done.result()
+
+    def _run_mode(self, mode: Mode) -> None:
+        """One fault after the other on one cluster; after trouble on a new one."""
+        cluster: Cluster | None = None
+        try:
+            for at, fault in enumerate(self._plan.faults):
+                self._pause(0)
+                try:
+                    cluster = cluster or self._build(mode, at)
+                    self._judge(mode, self._story(cluster, fault))
+                except TROUBLE as error:
+                    self._accuse(mode.name, fault, f"{type(error).__name__}: {error}")
+                    if cluster is not None:
+                        cluster.close()
+                        cluster = None
+        except Interrupted:
+            return
+        except Exception:
+            self._accuse(mode.name, "-", traceback.format_exc())
+            self.stop()
+        finally:
+            if cluster is not None:
+                cluster.close()
+
+    def _build(self, mode: Mode, at: int) -> Cluster:
+        rng = random.Random(f"{self._plan.seed}/{mode.name}/{at}")
+
+        def make_network(hosts: Sequence[str]) -> Network:
+            return Namespaces(hosts, rng.getrandbits(32))
+
+        return Cluster(mode, make_network, self._root / f"{mode.name}-{at}", self._plan.java)
+
+    def _story(self, cluster: Cluster, fault: str) -> Window:
+        story = Story(cluster, FAULTS[fault], self._plan.seed, self._pause)
+        return story.run(self._plan.seconds)
+
+    def _judge(self, mode: Mode, window: Window) -> None:
+        self.windows.append(window)
+        self._say(table.line(window))
+        for text in broken_promises(mode, window):
+            self._accuse(mode.name, window.fault, text)
+
+    def _accuse(self, mode: str, fault: str, text: str) -> None:
+        self.broken.append(f"{mode}, {fault}: {text}")
+        self._say(f"BROKEN {self.broken[-1]}")
+
+
+@click.command()
+@click.option(
+    "--mode", "modes", multiple=True, type=click.Choice(list(MODES)), help="Default: all."
+)
+@click.option("--fault", "faults", multiple=True, type=click.Choice(list(FAULTS)))
+@click.option("--seconds", default=3.0, show_default=True, help="How long each fault lasts.")
+@click.option("--seed", default=1, show_default=True, help="Chooses the nodes that are hit.")
+@click.option("--jobs", default=4, show_default=True, help="Modes at once.")
+@click.option("--keep", is_flag=True, help="Keep stores and logs, and say where.")
+@click.option("--write-page", is_flag=True, help="Write the tables into docs/reliability.md.")
+def main(
+    modes: tuple[str, ...],
+    faults: tuple[str, ...],
+    seconds: float,
+    seed: int,
+    jobs: int,
+    keep: bool,
+    write_page: bool,
+) -> None:
+    """Take modes through faults and judge what was kept."""
+    missing = why_no_namespaces()
+    if missing is not None:
+        click.echo(f"chaos: {missing}", err=True)
+        sys.exit(2)
+    plan = Plan(modes or list(MODES), faults or list(FAULTS), seconds, seed, jobs, None, keep)
+    sys.exit(carry_out(plan, write_page=write_page))
+
+
+def carry_out(plan: Plan, *, write_page: bool) -> int:
+    """Run a plan; returns the exit code."""
+    root = Path(tempfile.mkdtemp(prefix="gantrymq-chaos-"))
+    run = Run(plan, root)
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signum, run.stop)
+    try:
+        run.run()
+    except Missing as error:
+        click.echo(f"chaos: {error}", err=True)
+        return 2
+    finally:
+        if plan.keep:
+            click.echo(f"stores and logs are in {root}", err=True)
+        else:
+            shutil.rmtree(root, ignore_errors=True)
+    if run.interrupted:
+        click.echo("chaos: ended before its time", err=True)
+        return 1
+    if write_page:
+        PAGE.write_text(table.with_tables(PAGE.read_text(), table.page_tables(run.windows)))
+    click.echo(f"{len(run.windows)} windows, {len(run.broken)} broken promises")
+    return 1 if run.broken else 0
