@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from chaos.clients import HOST, ClientFailed, Clients
-from chaos.faults import Harm, Scene
+from chaos.disk import LoopDisk
+from chaos.faults import Action, Harm, Scene
 from chaos.modes import (
     BROKER_NAME,
     BROKER_PORT,
@@ -23,6 +24,8 @@ from chaos.nodes import Node
 
 SETTLE_SECONDS_MAX: Final = 40.0
 LOOK_SECONDS: Final = 0.1
+LOG_FILE_BYTES: Final = 256 * 1024
+"""Small, so that a window needs several files of the log: a full disk is felt at the next one."""
 
 T = TypeVar("T")
 MakeNetwork = Callable[[Sequence[str]], Network]
@@ -36,7 +39,13 @@ class Cluster:
     """A running mode."""
 
     def __init__(
-        self, mode: Mode, make_network: MakeNetwork, folder: Path, java: Sequence[str] | None
+        self,
+        mode: Mode,
+        make_network: MakeNetwork,
+        folder: Path,
+        *,
+        java: Sequence[str] | None,
+        own_disks: bool,
     ) -> None:
         self.mode = mode
         folder.mkdir(parents=True)
@@ -46,6 +55,9 @@ class Cluster:
             addresses = self.network.addresses
             self._namesrv = f"{addresses[NAMESRV]}:{NAMESRV_PORT}"
             self.nodes = {NAMESRV: self._make_namesrv(folder, addresses)}
+            self._disks = self._make_disks(folder) if own_disks else {}
+            for member in mode.members:
+                stack.callback(self._end_limit, member.name)
             for member in mode.members:
                 self.nodes[member.name] = self._make_broker(member, folder, addresses)
             for node in self.nodes.values():
@@ -54,6 +66,22 @@ class Cluster:
             self.clients = Clients(self.network, self._namesrv, folder, java)
             stack.callback(self.clients.close)
             self._stack = stack.pop_all()
+
+    def _make_disks(self, folder: Path) -> dict[str, LoopDisk]:
+        return {
+            member.name: LoopDisk(
+                self.network,
+                member.name,
+                folder / f"{member.name}.image",
+                folder / member.name / "disk",
+            )
+            for member in self.mode.members
+        }
+
+    def _end_limit(self, name: str) -> None:
+        """A control group stays when its process ends: it has to be removed."""
+        if name in self._disks and self.nodes[name].started:
+            self._disks[name].speed_up(self.nodes[name].pid)
 
     def _make_namesrv(self, folder: Path, addresses: Addresses) -> Node:
         home = folder / NAMESRV
@@ -73,7 +101,8 @@ class Cluster:
             "bindAddress": addresses[member.name],
             "listenPort": str(BROKER_PORT),
             "storeProfile": "dev",
-            "storePathRootDir": str(home / "store"),
+            "mappedFileSizeCommitLog": str(LOG_FILE_BYTES),
+            "storePathRootDir": str(home / "disk" / "store"),
             "logDirectory": str(home / "logs"),
             **member.settings(addresses),
         }
@@ -120,21 +149,40 @@ class Cluster:
             return -1
 
     def begin(self, harm: Harm) -> None:
-        for name in harm.nodes:
-            if harm.action == "kill":
-                self.nodes[name].kill()
-            elif harm.action == "suspend":
-                self.nodes[name].suspend()
         if harm.links:
             self.network.set_links(harm.links)
+        for name in harm.nodes:
+            self._hit(harm.action, self.nodes[name])
+
+    def _hit(self, action: Action, node: Node) -> None:
+        if action == "kill":
+            node.kill()
+        elif action == "suspend":
+            node.suspend()
+        elif action == "disk-full":
+            self._disks[node.name].fill()
+        elif action == "disk-read-only":
+            self._disks[node.name].make_read_only()
+        elif action == "disk-slow":
+            self._disks[node.name].slow_down(node.pid)
 
     def undo(self, harm: Harm) -> None:
         if harm.links:
             self.network.set_links({})
-        if harm.action == "suspend":
-            for name in harm.nodes:
-                self.nodes[name].resume()
+        for name in harm.nodes:
+            self._help(harm.action, self.nodes[name])
         self.start(*harm.nodes)
+
+    def _help(self, action: Action, node: Node) -> None:
+        if action == "suspend":
+            node.resume()
+        elif action == "disk-full":
+            self._disks[node.name].make_room()
+        elif action == "disk-read-only":  # nobody can unmount a disk that is in use
+            node.kill()
+            self._disks[node.name].mount_again()
+        elif action == "disk-slow":
+            self._disks[node.name].speed_up(node.pid)
 
     def close(self) -> None:
         self._stack.close()

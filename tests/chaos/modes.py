@@ -37,6 +37,8 @@ class Mode:
     """The nodes of faults with fixed nodes."""
     survives_master: bool
     """Whether SEND_OK means that the message outlives the leader's machine."""
+    flushes: bool
+    """Whether SEND_OK means that the message is on a disk."""
     elects: bool = False
     """Whether another member takes over by itself when the leader is away."""
 
@@ -67,7 +69,7 @@ def _member(name: str, broker_id: int, role: str, flush: str) -> Member:
 
 def _pair(name: str, meaning: str, role: str, flush: str) -> Mode:
     members = (_member("master", 0, role, flush), _member("slave", 1, "SLAVE", flush))
-    return Mode(name, meaning, members, ("slave",), survives_master=role == "SYNC_MASTER")
+    return Mode(name, meaning, members, ("slave",), role == "SYNC_MASTER", flush == "SYNC_FLUSH")
 
 
 MODES: Final = {

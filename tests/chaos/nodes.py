@@ -40,6 +40,11 @@ class Node:
         return self._process.pid
 
     @property
+    def started(self) -> bool:
+        """Whether it was started once."""
+        return self._process is not None
+
+    @property
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 

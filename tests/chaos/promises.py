@@ -1,9 +1,10 @@
 """What a mode promises of a window, and which promises were broken. Pure.
 
 `kill -9` of a process takes nothing that was acknowledged, in any mode, since what it wrote is in
-the operating system's memory. So with all brokers back nothing acknowledged is missing, whatever
-the fault was. Without the leader's machine SEND_OK holds where copies are waited for; elsewhere the
-loss is counted and told. Writers try each message once, so nothing may be there twice.
+the operating system's memory. So with all brokers back nothing acknowledged is missing. The one
+exception is a disk that turns read-only, with ASYNC_FLUSH: the unflushed tail is gone. Without the
+leader's machine SEND_OK holds where copies are waited for; elsewhere the loss is counted and told.
+Writers try each message once, so nothing may be there twice.
 """
 
 from dataclasses import dataclass
@@ -30,10 +31,12 @@ class Window:
 def broken_promises(mode: Mode, window: Window) -> list[str]:
     """One sentence for each promise that does not hold."""
     verdict = window.verdict
+    promised = _always_empty(verdict)
+    if window.fault == "disk-read-only" and not mode.flushes:
+        # What the disk had not taken yet is lost to it, and the master goes on without.
+        del promised["lost"], promised["different on the slave"]
     broken = [
-        f"{len(names)} {what}: {', '.join(names[:3])}"
-        for what, names in _always_empty(verdict).items()
-        if names
+        f"{len(names)} {what}: {', '.join(names[:3])}" for what, names in promised.items() if names
     ]
     if mode.survives_master and verdict.lost_with_master:
         names = verdict.lost_with_master

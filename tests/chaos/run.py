@@ -21,7 +21,8 @@ import click
 from chaos import table
 from chaos.clients import ClientFailed
 from chaos.cluster import Cluster, NotSettled
-from chaos.faults import FAULTS
+from chaos.disk import why_no_disks
+from chaos.faults import DISK, FAULTS
 from chaos.modes import MODES, Mode
 from chaos.network import Missing, Namespaces, Network, why_no_namespaces
 from chaos.nodes import NodeFailed
@@ -30,6 +31,11 @@ from chaos.window import Story
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 TROUBLE = (ClientFailed, NodeFailed, NotSettled)
+
+
+NEEDS_REPAIR = ("disk-read-only",)
+"""Faults after which a master may lack what its slave has: an operator has to choose one of them,
+so the next fault gets a new cluster."""
 
 
 class Interrupted(Exception):
@@ -47,6 +53,10 @@ class Plan:
     jobs: int
     java: Sequence[str] | None
     keep: bool
+
+    @property
+    def needs_disks(self) -> bool:
+        return any(fault.name in self.faults for fault in DISK)
 
 
 class Run:
@@ -89,6 +99,9 @@ class Run:
                 try:
                     cluster = cluster or self._build(mode, at)
                     self._judge(mode, self._story(cluster, fault))
+                    if fault in NEEDS_REPAIR:
+                        cluster.close()
+                        cluster = None
                 except TROUBLE as error:
                     self._accuse(mode.name, fault, f"{type(error).__name__}: {error}")
                     if cluster is not None:
@@ -109,7 +122,13 @@ class Run:
         def make_network(hosts: Sequence[str]) -> Network:
             return Namespaces(hosts, rng.getrandbits(32))
 
-        return Cluster(mode, make_network, self._root / f"{mode.name}-{at}", self._plan.java)
+        return Cluster(
+            mode,
+            make_network,
+            self._root / f"{mode.name}-{at}",
+            java=self._plan.java,
+            own_disks=self._plan.needs_disks,
+        )
 
     def _story(self, cluster: Cluster, fault: str) -> Window:
         story = Story(cluster, FAULTS[fault], self._plan.seed, self._pause)
@@ -146,11 +165,11 @@ def main(
     write_page: bool,
 ) -> None:
     """Take modes through faults and judge what was kept."""
-    missing = why_no_namespaces()
+    plan = Plan(modes or list(MODES), faults or list(FAULTS), seconds, seed, jobs, None, keep)
+    missing = why_no_namespaces() or (why_no_disks() if plan.needs_disks else None)
     if missing is not None:
         click.echo(f"chaos: {missing}", err=True)
         sys.exit(2)
-    plan = Plan(modes or list(MODES), faults or list(FAULTS), seconds, seed, jobs, None, keep)
     sys.exit(carry_out(plan, write_page=write_page))
 
 

@@ -49,3 +49,12 @@ def test_only_copies_that_are_waited_for_are_promised() -> None:
 def test_a_window_has_to_show_something(bad: Window) -> None:
     """Queues that stay away, a slave that cannot be read, and a window without messages fail."""
     assert 1 == len(broken_promises(SYNC, bad))
+
+
+def test_a_broken_disk_may_cost_the_unflushed_tail() -> None:
+    """With ASYNC_FLUSH; with SYNC_FLUSH, and after every other fault, it may not."""
+    bad = replace(GOOD, fault="disk-read-only", verdict=replace(GOOD.verdict, lost=["w/0/1"]))
+
+    assert [] == broken_promises(SYNC, bad)
+    assert 1 == len(broken_promises(MODES["sync-master-sync-flush"], bad))
+    assert 1 == len(broken_promises(SYNC, replace(bad, fault="disk-full")))

@@ -30,7 +30,7 @@ class Story:
 
     def __init__(self, cluster: Cluster, fault: Fault, seed: int, pause: Pause) -> None:
         self._cluster, self._fault, self._pause = cluster, fault, pause
-        self._rng = random.Random(f"{seed}/{fault.name}")
+        self._rng = random.Random(f"{seed}/{cluster.mode.name}/{fault.name}")
         self._topic = f"{fault.name}-{seed}"
 
     def run(self, seconds: float) -> Window:

@@ -1,0 +1,117 @@
+"""A disk of a broker that can be filled, turned read-only and slowed down.
+
+It is a file with an ext4 file system, mounted in the mount namespace of the broker's host, so it
+goes away with it. Full is a file that takes all room. Read-only is what ext4 does by itself after
+an error of the device; what was written and not flushed is lost then, as on a real one. Slow is the
+limit of write operations that a control group has for one device, of either version.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from chaos.network import Missing, Network, run
+
+SIZE_BYTES: Final = 256 * 1024 * 1024
+WRITES_PER_SECOND: Final = 10
+TOOLS: Final = ("mkfs.ext4", "mount", "umount", "findmnt", "sh", "dd")
+CGROUPS: Final = Path("/sys/fs/cgroup")
+
+
+def why_no_disks() -> str | None:
+    """What this machine lacks for disk faults, or None."""
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+    if missing:
+        return f"{', '.join(missing)} missing"
+    if not Path("/dev/loop-control").exists():
+        return "/dev/loop-control missing"
+    if _write_limits() is None:
+        return "no control group that limits writes"
+    return None
+
+
+class WriteLimit:
+    """A control group whose processes write slowly to one device."""
+
+    def __init__(self, parent: Path, key: str, rule: Callable[[str], str]) -> None:
+        self._parent, self._key, self._rule = parent, key, rule
+        self._group = parent / f"gantrymq-chaos-{os.getpid()}-{id(self)}"
+
+    def begin(self, pid: int, device: str) -> None:
+        self._group.mkdir()
+        (self._group / self._key).write_text(self._rule(device))
+        (self._group / "cgroup.procs").write_text(str(pid))
+
+    def end(self, pid: int) -> None:
+        """Give the process back; one that has died is in no group any more."""
+        if not self._group.exists():
+            return
+        if str(pid) in (self._group / "cgroup.procs").read_text().split():
+            (self._parent / "cgroup.procs").write_text(str(pid))
+        self._group.rmdir()
+
+
+def _write_limits() -> WriteLimit | None:
+    """The limit that this machine's control groups offer."""
+    first = CGROUPS / "blkio"
+    if (first / "blkio.throttle.write_iops_device").exists():
+        key = "blkio.throttle.write_iops_device"
+        return WriteLimit(first, key, lambda device: f"{device} {WRITES_PER_SECOND}")
+    control = CGROUPS / "cgroup.subtree_control"
+    if control.exists() and "io" in control.read_text().split():
+        return WriteLimit(CGROUPS, "io.max", lambda device: f"{device} wiops={WRITES_PER_SECOND}")
+    return None
+
+
+class LoopDisk:
+    """The disk of one host."""
+
+    def __init__(self, network: Network, host: str, image: Path, folder: Path) -> None:
+        self._network, self._host, self._image, self._folder = network, host, image, folder
+        self._limit: WriteLimit | None = None
+        folder.mkdir(parents=True)
+        with image.open("wb") as file:
+            file.truncate(SIZE_BYTES)
+        run("mkfs.ext4", "-q", "-F", str(image))
+        self.mount()
+
+    def _inside(self, *command: str) -> list[str]:
+        return self._network.command(self._host, command)
+
+    def mount(self) -> None:
+        image, folder = str(self._image), str(self._folder)
+        run(*self._inside("mount", "-o", "loop,errors=remount-ro", image, folder))
+
+    def mount_again(self) -> None:
+        """As after a repair: what the old mount had in memory is gone."""
+        run(*self._inside("umount", str(self._folder)))
+        self.mount()
+
+    def _device(self) -> str:
+        command = self._inside("findmnt", "-n", "-o", "SOURCE", str(self._folder))
+        return Path(subprocess.check_output(command, text=True).strip()).name
+
+    def fill(self) -> None:
+        """Take all the room that is left; `dd` ends with an error when it is done."""
+        script = f"dd if=/dev/zero of={self._folder}/ballast bs=64k; sync {self._folder}/ballast"
+        subprocess.run(self._inside("sh", "-c", script), capture_output=True, check=False)
+
+    def make_room(self) -> None:
+        run(*self._inside("rm", f"{self._folder}/ballast"))
+
+    def make_read_only(self) -> None:
+        Path(f"/sys/fs/ext4/{self._device()}/trigger_fs_error").write_text("1")
+
+    def slow_down(self, pid: int) -> None:
+        self._limit = _write_limits()
+        if self._limit is None:
+            raise Missing("no control group that limits writes")
+        self._limit.begin(pid, Path(f"/sys/block/{self._device()}/dev").read_text().strip())
+
+    def speed_up(self, pid: int) -> None:
+        if self._limit is not None:
+            self._limit.end(pid)
+            self._limit = None
