@@ -78,6 +78,13 @@ class Program:
         async with Admin(self._namesrv) as admin:
             return (await admin.ha_status(address)).in_sync_slave_nums
 
+    async def holders(self, name: str, topic: str) -> int:
+        """How many members of a broker name are known to the name server and have the topic."""
+        async with Admin(self._namesrv) as admin:
+            table = (await admin.cluster()).broker_addr_table
+            addresses = table[name].broker_addrs.values()
+            return sum([topic in await admin.topic_configs(address) for address in addresses])
+
     async def write(
         self, writer: str, topic: str, broker: str, queues: list[int], log: str, stop: str
     ) -> None:

@@ -16,6 +16,7 @@ from chaos.network import Network, end
 
 HOST: Final = "clients"
 ANSWER_SECONDS_MAX: Final = 60.0
+END_SECONDS_MAX: Final = 1.0
 
 
 class ClientFailed(Exception):
@@ -61,7 +62,8 @@ class Child:
         return line
 
     def close(self) -> None:
-        end(self._process)
+        """A writer may still be at work: nothing is gained by waiting for it."""
+        end(self._process, END_SECONDS_MAX)
 
 
 class OurClient:
@@ -164,7 +166,7 @@ class Clients:
         )  # fmt: skip
         if self._java is not None:
             self._java.submit(
-                writer="java", topic=topic, broker=broker, queues=",".join(map(str, theirs)),
+                writer="java", topic=topic, broker=broker, queues=[str(queue) for queue in theirs],
                 log=str(logs[1]), stop=str(stop),
             )  # fmt: skip
         return Writing(logs, stop, asked)

@@ -61,7 +61,7 @@ class Cluster:
             for member in mode.members:
                 self.nodes[member.name] = self._make_broker(member, folder, addresses)
             for node in self.nodes.values():
-                stack.callback(node.stop)
+                stack.callback(node.kill)
             self.start(*self.nodes)
             self.clients = Clients(self.network, self._namesrv, folder, java)
             stack.callback(self.clients.close)
@@ -133,10 +133,23 @@ class Cluster:
         """Wait until the name server knows who leads."""
         return _await(self.leader, "nobody leads")
 
-    def await_order(self) -> None:
+    def await_order(self, seconds: float = SETTLE_SECONDS_MAX) -> None:
         """Wait until all serve and the copies are in sync."""
         copies = len(self.mode.members) - 1
-        _await(lambda: self._copies_in_sync() == copies or None, "not every copy is in sync")
+        whole = "not every copy is in sync"
+        _await(lambda: self._copies_in_sync() == copies or None, whole, seconds)
+
+    def await_topic(self, topic: str) -> None:
+        """Wait until every member has the topic, and the name server knows it of all."""
+        count = len(self.mode.members)
+        _await(lambda: self._holders(topic) == count or None, f"not every member has {topic}")
+
+    def _holders(self, topic: str) -> int:
+        """How many members would still be readable without the others."""
+        try:
+            return int(self.clients.ours.ask("holders", name=BROKER_NAME, topic=topic))
+        except ClientFailed:
+            return 0
 
     def _copies_in_sync(self) -> int:
         leader = self.leader()
@@ -188,11 +201,11 @@ class Cluster:
         self._stack.close()
 
 
-def _await(look: Callable[[], T | None], otherwise: str) -> T:
+def _await(look: Callable[[], T | None], otherwise: str, seconds: float = SETTLE_SECONDS_MAX) -> T:
     """What `look` finds, as soon as it does."""
-    end = time.monotonic() + SETTLE_SECONDS_MAX
+    end = time.monotonic() + seconds
     while (found := look()) is None:
         if time.monotonic() > end:
-            raise NotSettled(f"{otherwise} after {SETTLE_SECONDS_MAX:.0f} s")
+            raise NotSettled(f"{otherwise} after {seconds:.0f} s")
         time.sleep(LOOK_SECONDS)
     return found

@@ -12,7 +12,6 @@ from typing import Final
 from chaos.network import Network
 
 START_SECONDS_MAX: Final = 30.0
-STOP_SECONDS_MAX: Final = 20.0
 LOOK_SECONDS: Final = 0.02
 
 
@@ -73,9 +72,10 @@ class Node:
 
     def kill(self) -> None:
         """`kill -9`."""
-        if self._process is not None:
+        if self._process is not None and self._process.stdin is not None:
             self._process.kill()
-            self._close()
+            self._process.stdin.close()
+            self._process.wait()
 
     def suspend(self) -> None:
         os.kill(self.pid, signal.SIGSTOP)
@@ -83,21 +83,3 @@ class Node:
     def resume(self) -> None:
         if self.running:
             os.kill(self.pid, signal.SIGCONT)
-
-    def stop(self) -> None:
-        """As an operator does; one that does not end is killed."""
-        if self._process is None:
-            return
-        self.resume()
-        self._process.terminate()
-        try:
-            self._process.wait(STOP_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-        self._close()
-
-    def _close(self) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()

@@ -23,6 +23,7 @@ from chaos.clients import ClientFailed
 from chaos.cluster import Cluster, NotSettled
 from chaos.disk import why_no_disks
 from chaos.faults import DISK, FAULTS
+from chaos.java import build_writer
 from chaos.modes import MODES, Mode
 from chaos.network import Missing, Namespaces, Network, why_no_namespaces
 from chaos.nodes import NodeFailed
@@ -51,7 +52,7 @@ class Plan:
     seconds: float
     seed: int
     jobs: int
-    java: Sequence[str] | None
+    java: bool
     keep: bool
 
     @property
@@ -64,6 +65,7 @@ class Run:
 
     def __init__(self, plan: Plan, root: Path) -> None:
         self._plan, self._root = plan, root
+        self._java = build_writer(root) if plan.java else None
         self._stop = threading.Event()
         self._print_lock = threading.Lock()
         self.windows: list[Window] = []
@@ -126,7 +128,7 @@ class Run:
             mode,
             make_network,
             self._root / f"{mode.name}-{at}",
-            java=self._plan.java,
+            java=self._java,
             own_disks=self._plan.needs_disks,
         )
 
@@ -153,6 +155,7 @@ class Run:
 @click.option("--seconds", default=3.0, show_default=True, help="How long each fault lasts.")
 @click.option("--seed", default=1, show_default=True, help="Chooses the nodes that are hit.")
 @click.option("--jobs", default=4, show_default=True, help="Modes at once.")
+@click.option("--java/--no-java", default=True, help="Whether a Java client writes as well.")
 @click.option("--keep", is_flag=True, help="Keep stores and logs, and say where.")
 @click.option("--write-page", is_flag=True, help="Write the tables into docs/reliability.md.")
 def main(
@@ -161,11 +164,12 @@ def main(
     seconds: float,
     seed: int,
     jobs: int,
+    java: bool,
     keep: bool,
     write_page: bool,
 ) -> None:
     """Take modes through faults and judge what was kept."""
-    plan = Plan(modes or list(MODES), faults or list(FAULTS), seconds, seed, jobs, None, keep)
+    plan = Plan(modes or list(MODES), faults or list(FAULTS), seconds, seed, jobs, java, keep)
     missing = why_no_namespaces() or (why_no_disks() if plan.needs_disks else None)
     if missing is not None:
         click.echo(f"chaos: {missing}", err=True)
@@ -176,10 +180,10 @@ def main(
 def carry_out(plan: Plan, *, write_page: bool) -> int:
     """Run a plan; returns the exit code."""
     root = Path(tempfile.mkdtemp(prefix="gantrymq-chaos-"))
-    run = Run(plan, root)
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signum, run.stop)
     try:
+        run = Run(plan, root)
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signum, run.stop)
         run.run()
     except Missing as error:
         click.echo(f"chaos: {error}", err=True)

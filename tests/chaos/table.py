@@ -30,7 +30,7 @@ def line(window: Window) -> str:
         len(verdict.duplicated),
         len(verdict.out_of_order),
         len(verdict.phantom) + len(verdict.unexpected),
-        len(verdict.lost_with_master) if window.copied else "-",
+        len(verdict.lost_with_master),
         f"{verdict.downtime.longest:.1f} s",
         f"{verdict.downtime.total:.1f} s",
         window.hit,

@@ -3,12 +3,13 @@
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from chaos.checker import check
 from chaos.clients import Writing
-from chaos.cluster import Cluster
-from chaos.faults import Fault
+from chaos.cluster import Cluster, NotSettled
+from chaos.faults import Fault, Harm
 from chaos.history import Send
 from chaos.modes import BROKER_NAME
 from chaos.promises import Window
@@ -19,6 +20,8 @@ RETURN_SECONDS_MAX: Final = 40.0
 """How long after the fault every queue has to take messages again."""
 LAST_SECONDS: Final = 0.3
 """How long writers go on after the leader is lost for good."""
+REFUSED_SECONDS: Final = 8.0
+"""Slaves try again every five seconds; one that is not in sync by then is refused."""
 LOOK_SECONDS: Final = 0.1
 
 Pause = Callable[[float], None]
@@ -37,43 +40,51 @@ class Story:
         cluster, clients = self._cluster, self._cluster.clients
         cluster.await_order()
         clients.ours.ask("create", topic=self._topic, queues=QUEUES)
+        cluster.await_topic(self._topic)
         harm = self._fault.harm(cluster.scene(), self._rng)
         writing = clients.write(self._topic, BROKER_NAME, QUEUES)
+        if not self._await_writers(writing, 0.0):
+            raise NotSettled("no messages are taken before the fault")
         self._pause(CALM_SECONDS)
         cluster.begin(harm)
         self._pause(seconds)
         cluster.undo(harm)
         came_back = self._await_writers(writing, time.monotonic())
+        if came_back:
+            self._await_copies(harm)
         lost_at = time.monotonic()
-        copy = self._lose_leader(writing) if came_back else None
+        if came_back:
+            cluster.nodes[cluster.await_leader()].kill()
+            self._pause(LAST_SECONDS)
         sends = clients.finish(writing)
-        copied = clients.ours.read(self._topic, BROKER_NAME, QUEUES) if copy else None
+        copied = clients.ours.read(self._topic, BROKER_NAME, QUEUES) if came_back else None
         cluster.start(*cluster.nodes)
         cluster.await_leader()
         read = clients.ours.read(self._topic, BROKER_NAME, QUEUES)
         verdict = check(sends, read, copied, until=lost_at)
-        return Window(
-            cluster.mode.name, self._fault.name, harm.text, verdict, came_back, copied is not None
-        )
+        return Window(cluster.mode.name, self._fault.name, harm.text, verdict, came_back)
 
     def _await_writers(self, writing: Writing, since: float) -> bool:
-        """Wait until every queue has taken a message that was sent after the fault."""
-        end = since + RETURN_SECONDS_MAX
+        """Wait until every queue has taken a message that was sent after this time."""
+        end = time.monotonic() + RETURN_SECONDS_MAX
         while not returned(writing.sends(), since):
             if time.monotonic() > end:
                 return False
             self._pause(LOOK_SECONDS)
-        self._pause(CALM_SECONDS)
         return True
 
-    def _lose_leader(self, writing: Writing) -> bool:
-        """Kill the leader while writers write; False when nobody leads."""
-        leader = self._cluster.leader()
-        if leader is None:
-            return False
-        self._cluster.nodes[leader].kill()
-        self._pause(LAST_SECONDS)
-        return True
+    def _await_copies(self, harm: Harm) -> None:
+        """A copy is promised of members that are in sync.
+
+        After its disk broke a master may lack what its slave has, and then it refuses the slave.
+        """
+        if harm.action == "disk-read-only":
+            with suppress(NotSettled):
+                self._cluster.await_order(REFUSED_SECONDS)
+        else:
+            self._cluster.await_order()
+            self._cluster.await_topic(self._topic)
+        self._pause(CALM_SECONDS)
 
 
 def returned(sends: list[Send], since: float) -> bool:
