@@ -1,7 +1,6 @@
 """The clients of a cluster: the program with our client, and the Java writer if there is one."""
 
 import json
-import os
 import queue
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from chaos.history import Send, parse_send
-from chaos.network import Network, end
+from chaos.network import Network, end, environment
 
 HOST: Final = "clients"
 ANSWER_SECONDS_MAX: Final = 60.0
@@ -33,7 +32,7 @@ class Child:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
-                env=os.environ,
+                env=environment(),
                 text=True,
                 start_new_session=True,
             )

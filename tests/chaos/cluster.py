@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from chaos.clients import HOST, ClientFailed, Clients
-from chaos.disk import LoopDisk
+from chaos.disk import Disk
 from chaos.faults import Action, Harm, Scene
 from chaos.modes import (
     BROKER_NAME,
@@ -24,11 +24,13 @@ from chaos.nodes import Node
 
 SETTLE_SECONDS_MAX: Final = 40.0
 LOOK_SECONDS: Final = 0.1
-LOG_FILE_BYTES: Final = 256 * 1024
+LOG_FILE_BYTES: Final = 64 * 1024
 """Small, so that a window needs several files of the log: a full disk is felt at the next one."""
 
 T = TypeVar("T")
 MakeNetwork = Callable[[Sequence[str]], Network]
+MakeDisk = Callable[[Network, str, Path], Disk]
+"""Makes a disk, given the network, the host and the folder."""
 
 
 class NotSettled(Exception):
@@ -45,9 +47,10 @@ class Cluster:
         folder: Path,
         *,
         java: Sequence[str] | None,
-        own_disks: bool,
+        make_disk: MakeDisk | None,
     ) -> None:
         self.mode = mode
+        self._disks: dict[str, Disk] = {}
         folder.mkdir(parents=True)
         with ExitStack() as stack:
             self.network = make_network([*mode.nodes, HOST])
@@ -55,9 +58,10 @@ class Cluster:
             addresses = self.network.addresses
             self._namesrv = f"{addresses[NAMESRV]}:{NAMESRV_PORT}"
             self.nodes = {NAMESRV: self._make_namesrv(folder, addresses)}
-            self._disks = self._make_disks(folder) if own_disks else {}
-            for member in mode.members:
-                stack.callback(self._end_limit, member.name)
+            if make_disk is not None:
+                for name in mode.nodes[1:]:
+                    self._disks[name] = make_disk(self.network, name, folder / name / "disk")
+                    stack.callback(self._disks[name].close)
             for member in mode.members:
                 self.nodes[member.name] = self._make_broker(member, folder, addresses)
             for node in self.nodes.values():
@@ -67,26 +71,10 @@ class Cluster:
             stack.callback(self.clients.close)
             self._stack = stack.pop_all()
 
-    def _make_disks(self, folder: Path) -> dict[str, LoopDisk]:
-        return {
-            member.name: LoopDisk(
-                self.network,
-                member.name,
-                folder / f"{member.name}.image",
-                folder / member.name / "disk",
-            )
-            for member in self.mode.members
-        }
-
-    def _end_limit(self, name: str) -> None:
-        """A control group stays when its process ends: it has to be removed."""
-        if name in self._disks and self.nodes[name].started:
-            self._disks[name].speed_up(self.nodes[name].pid)
-
     def _make_namesrv(self, folder: Path, addresses: Addresses) -> Node:
         home = folder / NAMESRV
         settings = {
-            "bindAddress": addresses[NAMESRV],
+            "bindAddress": self.network.bound[NAMESRV],
             "listenPort": str(NAMESRV_PORT),
             "kvConfigPath": str(home / "kv.json"),
             "logDirectory": str(home / "logs"),
@@ -98,7 +86,8 @@ class Cluster:
         settings = {
             "namesrvAddr": self._namesrv,
             "brokerIP1": addresses[member.name],
-            "bindAddress": addresses[member.name],
+            "brokerIP2": addresses[member.name],
+            "bindAddress": self.network.bound[member.name],
             "listenPort": str(BROKER_PORT),
             "storeProfile": "dev",
             "mappedFileSizeCommitLog": str(LOG_FILE_BYTES),
@@ -106,7 +95,11 @@ class Cluster:
             "logDirectory": str(home / "logs"),
             **member.settings(addresses),
         }
-        return Node(member.name, self.network, home, "mqbroker", settings)
+        disk = self._disks.get(member.name)
+        node = Node(member.name, self.network, home, "mqbroker", settings)
+        if disk is not None:
+            node.module, node.environment = disk.program, disk.environment
+        return node
 
     def start(self, *names: str) -> None:
         """Start servers that do not run, the name server first, and wait until they serve."""
@@ -172,12 +165,8 @@ class Cluster:
             node.kill()
         elif action == "suspend":
             node.suspend()
-        elif action == "disk-full":
-            self._disks[node.name].fill()
-        elif action == "disk-read-only":
-            self._disks[node.name].make_read_only()
-        elif action == "disk-slow":
-            self._disks[node.name].slow_down(node.pid)
+        elif action != "network":
+            self._disks[node.name].begin(action, node.pid)
 
     def undo(self, harm: Harm) -> None:
         if harm.links:
@@ -189,13 +178,10 @@ class Cluster:
     def _help(self, action: Action, node: Node) -> None:
         if action == "suspend":
             node.resume()
-        elif action == "disk-full":
-            self._disks[node.name].make_room()
-        elif action == "disk-read-only":  # nobody can unmount a disk that is in use
+        elif action == "disk-read-only":  # nobody can repair a disk that is in use
             node.kill()
-            self._disks[node.name].mount_again()
-        elif action == "disk-slow":
-            self._disks[node.name].speed_up(node.pid)
+        if node.name in self._disks and action not in ("kill", "suspend", "network"):
+            self._disks[node.name].undo(action, node.pid)
 
     def close(self) -> None:
         self._stack.close()

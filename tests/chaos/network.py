@@ -6,6 +6,7 @@ process ends, and with it the namespaces, their devices and their mounts.
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,8 +16,11 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from chaos.links import Links
+from chaos.modes import BROKER_PORT, NAMESRV_PORT
 
 MTU_BYTES: Final = 9_000
+PORTS: Final = (NAMESRV_PORT, BROKER_PORT - 2, BROKER_PORT, BROKER_PORT + 1)
+"""All ports of servers: those of clients, and the one of slaves."""
 TOOLS: Final = ("unshare", "nsenter", "ip")
 
 
@@ -28,7 +32,9 @@ class Network(Protocol):
     """Hosts that reach each other, until they are told not to."""
 
     addresses: dict[str, str]
-    """The address of each host."""
+    """The address of each host, as others are told."""
+    bound: dict[str, str]
+    """The address that a server on each host binds."""
 
     def command(self, host: str, command: Sequence[str]) -> list[str]:
         """The command line that runs a command on a host; it has the process id of the command."""
@@ -37,6 +43,13 @@ class Network(Protocol):
         """Which links lose packets from now on; all others lose none."""
 
     def close(self) -> None: ...
+
+
+def environment(**more: str) -> dict[str, str]:
+    """That of a child process: it finds this package wherever its parent was started."""
+    here = str(Path(__file__).parents[1])
+    paths = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH", "")]))
+    return {**os.environ, "PYTHONPATH": paths, **more}
 
 
 def end(process: "subprocess.Popen[str]", seconds: float = 10.0) -> None:
@@ -72,18 +85,54 @@ def why_no_namespaces() -> str | None:
     return None if tried.returncode == 0 else "no right to make network namespaces"
 
 
+class LinkProcess:
+    """The process between hosts: it is told which links lose packets, and ends with its input."""
+
+    def __init__(self, module: str, arguments: Sequence[str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment(),
+            text=True,
+            start_new_session=True,
+        )
+        self._module = module
+        try:
+            self._hear()
+        except Missing:
+            self.close()
+            raise
+
+    def _hear(self) -> None:
+        assert self._process.stdout is not None
+        if self._process.stdout.readline() != "ok\n":
+            raise Missing(f"{self._module} has ended; what it wrote says why")
+
+    def set_links(self, links: Links) -> None:
+        assert self._process.stdin is not None
+        rows = [[a, b, share] for (a, b), share in links.items()]
+        self._process.stdin.write(json.dumps(rows) + "\n")
+        self._process.stdin.flush()
+        self._hear()
+
+    def close(self) -> None:
+        end(self._process)
+
+
 class Namespaces:
     """The real thing."""
 
     def __init__(self, hosts: Sequence[str], seed: int) -> None:
         self.addresses = {host: f"10.91.0.{at + 1}" for at, host in enumerate(hosts)}
+        self.bound = self.addresses
         self._holders: dict[str, subprocess.Popen[str]] = {}
         with ExitStack() as stack:
             for host in hosts:
                 self._holders[host] = self._hold()
                 stack.callback(end, self._holders[host])
             self._switch = self._start_switch(seed)
-            stack.callback(end, self._switch)
+            stack.callback(self._switch.close)
             for at, host in enumerate(hosts):
                 self._plug_in(host, self._device(at))
             self._stack = stack.pop_all()
@@ -110,23 +159,12 @@ class Namespaces:
             raise Missing("unshare could not make namespaces")
         return process
 
-    def _start_switch(self, seed: int) -> "subprocess.Popen[str]":
+    def _start_switch(self, seed: int) -> LinkProcess:
         specs = [
             f"{host}={self.addresses[host]}={self._device(at)}"
             for at, host in enumerate(self._holders)
         ]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "chaos.switch", str(seed), *specs],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        assert process.stdout is not None
-        if process.stdout.readline() != "ok\n":
-            end(process)
-            raise Missing("the switch could not make tun devices")
-        return process
+        return LinkProcess("chaos.switch", [str(seed), *specs])
 
     def _plug_in(self, host: str, device: str) -> None:
         run("ip", "link", "set", device, "netns", str(self._holders[host].pid))
@@ -140,13 +178,7 @@ class Namespaces:
         return ["nsenter", "--net", "--mount", "--target", pid, "--", *command]
 
     def set_links(self, links: Links) -> None:
-        assert self._switch.stdin is not None
-        assert self._switch.stdout is not None
-        rows = [[a, b, share] for (a, b), share in links.items()]
-        self._switch.stdin.write(json.dumps(rows) + "\n")
-        self._switch.stdin.flush()
-        if self._switch.stdout.readline() != "ok\n":
-            raise Missing("the switch has ended")
+        self._switch.set_links(links)
 
     def close(self) -> None:
         self._stack.close()

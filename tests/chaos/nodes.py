@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from chaos.network import Network
+from chaos.network import Network, environment
 
 START_SECONDS_MAX: Final = 30.0
 LOOK_SECONDS: Final = 0.02
@@ -27,6 +27,9 @@ class Node:
     ) -> None:
         self.name, self._network, self._folder = name, network, folder
         self._program = program
+        self.module = "gantrymq.cli.servers"
+        """The module that has the program."""
+        self.environment: dict[str, str] = {}
         folder.mkdir(parents=True, exist_ok=True)
         self._file = folder / "server.conf"
         self._file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
@@ -39,18 +42,13 @@ class Node:
         return self._process.pid
 
     @property
-    def started(self) -> bool:
-        """Whether it was started once."""
-        return self._process is not None
-
-    @property
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
         """Start the process; `await_ready` waits until it serves."""
         assert not self.running
-        code = f"from gantrymq.cli.servers import {self._program}; {self._program}()"
+        code = f"from {self.module} import {self._program}; {self._program}()"
         command = [sys.executable, "-c", code, "-c", str(self._file)]
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
@@ -58,7 +56,7 @@ class Node:
                 stdin=subprocess.PIPE,  # when this program ends, however it does, so do servers
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=os.environ | {"GANTRY_SUPERVISED": "1"},
+                env=environment(**self.environment, GANTRY_SUPERVISED="1"),
                 start_new_session=True,
             )
 

@@ -10,9 +10,10 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from types import FrameType
 
@@ -20,10 +21,11 @@ import click
 
 from chaos import table
 from chaos.clients import ClientFailed
-from chaos.cluster import Cluster, NotSettled
-from chaos.disk import why_no_disks
+from chaos.cluster import Cluster, MakeDisk, NotSettled
+from chaos.disk import InjectedDisk, LoopDisk, why_no_loop_disks
 from chaos.faults import DISK, FAULTS
 from chaos.java import build_writer
+from chaos.loopback import Loopback
 from chaos.modes import MODES, Mode
 from chaos.network import Missing, Namespaces, Network, why_no_namespaces
 from chaos.nodes import NodeFailed
@@ -39,6 +41,9 @@ NEEDS_REPAIR = ("disk-read-only",)
 so the next fault gets a new cluster."""
 
 
+MakeHosts = Callable[[Sequence[str], int], Network]
+
+
 class Interrupted(Exception):
     """The run is to end."""
 
@@ -50,8 +55,12 @@ class Plan:
     modes: Sequence[str]
     faults: Sequence[str]
     seconds: float
-    seed: int
+    seeds: Sequence[int]
+    """One round of all faults for each."""
     jobs: int
+    network: MakeHosts
+    """Makes hosts, given their names and a seed."""
+    disk: MakeDisk
     java: bool
     keep: bool
 
@@ -96,11 +105,12 @@ class Run:
         """One fault after the other on one cluster; after trouble on a new one."""
         cluster: Cluster | None = None
         try:
-            for at, fault in enumerate(self._plan.faults):
+            for at, (seed, fault) in enumerate(product(self._plan.seeds, self._plan.faults)):
                 self._pause(0)
                 try:
                     cluster = cluster or self._build(mode, at)
-                    self._judge(mode, self._story(cluster, fault))
+                    story = Story(cluster, FAULTS[fault], seed, self._pause)
+                    self._judge(mode, story.run(self._plan.seconds))
                     if fault in NEEDS_REPAIR:
                         cluster.close()
                         cluster = None
@@ -119,22 +129,18 @@ class Run:
                 cluster.close()
 
     def _build(self, mode: Mode, at: int) -> Cluster:
-        rng = random.Random(f"{self._plan.seed}/{mode.name}/{at}")
+        rng = random.Random(f"{self._plan.seeds[0]}/{mode.name}/{at}")
 
         def make_network(hosts: Sequence[str]) -> Network:
-            return Namespaces(hosts, rng.getrandbits(32))
+            return self._plan.network(hosts, rng.getrandbits(32))
 
         return Cluster(
             mode,
             make_network,
             self._root / f"{mode.name}-{at}",
             java=self._java,
-            own_disks=self._plan.needs_disks,
+            make_disk=self._plan.disk if self._plan.needs_disks else None,
         )
-
-    def _story(self, cluster: Cluster, fault: str) -> Window:
-        story = Story(cluster, FAULTS[fault], self._plan.seed, self._pause)
-        return story.run(self._plan.seconds)
 
     def _judge(self, mode: Mode, window: Window) -> None:
         self.windows.append(window)
@@ -152,9 +158,11 @@ class Run:
     "--mode", "modes", multiple=True, type=click.Choice(list(MODES)), help="Default: all."
 )
 @click.option("--fault", "faults", multiple=True, type=click.Choice(list(FAULTS)))
-@click.option("--seconds", default=3.0, show_default=True, help="How long each fault lasts.")
+@click.option("--seconds", default=4.0, show_default=True, help="How long each fault lasts.")
 @click.option("--seed", default=1, show_default=True, help="Chooses the nodes that are hit.")
+@click.option("--rounds", default=1, show_default=True, help="All faults again, by the next seeds.")
 @click.option("--jobs", default=4, show_default=True, help="Modes at once.")
+@click.option("--hosts", default="auto", type=click.Choice(["auto", "namespaces", "loopback"]))
 @click.option("--java/--no-java", default=True, help="Whether a Java client writes as well.")
 @click.option("--keep", is_flag=True, help="Keep stores and logs, and say where.")
 @click.option("--write-page", is_flag=True, help="Write the tables into docs/reliability.md.")
@@ -163,18 +171,42 @@ def main(
     faults: tuple[str, ...],
     seconds: float,
     seed: int,
+    rounds: int,
     jobs: int,
+    hosts: str,
     java: bool,
     keep: bool,
     write_page: bool,
 ) -> None:
     """Take modes through faults and judge what was kept."""
-    plan = Plan(modes or list(MODES), faults or list(FAULTS), seconds, seed, jobs, java, keep)
-    missing = why_no_namespaces() or (why_no_disks() if plan.needs_disks else None)
-    if missing is not None:
-        click.echo(f"chaos: {missing}", err=True)
-        sys.exit(2)
+    seeds = range(seed, seed + rounds)
+    plan = Plan(
+        modes or list(MODES),
+        faults or list(FAULTS),
+        seconds,
+        seeds,
+        jobs,
+        *_hosts_and_disks(hosts),
+        java,
+        keep,
+    )
     sys.exit(carry_out(plan, write_page=write_page))
+
+
+def _hosts_and_disks(hosts: str) -> tuple[MakeHosts, MakeDisk]:
+    """The real ones where they can be had; it is said what is not real, and why."""
+    missing = why_no_namespaces()
+    if hosts == "namespaces" and missing is not None:
+        raise click.UsageError(missing)
+    if hosts == "loopback" or missing is not None:
+        why = missing or "as asked for"
+        click.echo(f"hosts are loopback addresses, disks fail at the disk port: {why}")
+        return Loopback, InjectedDisk
+    missing = why_no_loop_disks()
+    if missing is not None:
+        click.echo(f"disks fail at the disk port: {missing}")
+        return Namespaces, InjectedDisk
+    return Namespaces, LoopDisk
 
 
 def carry_out(plan: Plan, *, write_page: bool) -> int:

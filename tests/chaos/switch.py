@@ -34,6 +34,11 @@ def open_tun(device: str) -> int:
     return descriptor
 
 
+def parse_links(line: str) -> dict[Link, float]:
+    """The links of a line: a JSON list of [from, to, share]."""
+    return {(a, b): share for a, b, share in json.loads(line)}
+
+
 class Switch:
     """Forwards between hosts by the destination address of each packet."""
 
@@ -47,7 +52,7 @@ class Switch:
         self._links: dict[Link, float] = {}
 
     def set_links(self, line: str) -> None:
-        self._links = {(a, b): share for a, b, share in json.loads(line)}
+        self._links = parse_links(line)
 
     def forward(self, source: int) -> None:
         """Take packets of one host until there are none, or others are due."""

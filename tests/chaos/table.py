@@ -7,9 +7,9 @@ from chaos.modes import MODES
 from chaos.promises import Window
 
 BEGIN, END = "<!-- chaos: begin -->", "<!-- chaos: end -->"
-LINE = "{:<24} {:<17} {:>6} {:>7} {:>5} {:>5} {:>6} {:>8} {:>11} {:>8} {:>8}  {}"
+LINE = "{:<24} {:<17} {:>6} {:>7} {:>7} {:>5} {:>5} {:>6} {:>8} {:>11} {:>8} {:>8}  {}"
 HEADINGS = (
-    "mode", "fault", "acked", "unknown", "lost", "twice", "disord", "phantom",
+    "mode", "fault", "acked", "refused", "unknown", "lost", "twice", "disord", "phantom",
     "with-master", "longest", "total", "hit",
 )  # fmt: skip
 
@@ -25,6 +25,7 @@ def line(window: Window) -> str:
         window.mode,
         window.fault,
         verdict.acknowledged,
+        verdict.failed,
         f"{verdict.unknown_stored}/{verdict.unknown}",
         len(verdict.lost),
         len(verdict.duplicated),
