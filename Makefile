@@ -72,6 +72,7 @@ check: $(DEV)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
+	MYPYPATH=src:tests $(BIN)/mypy --explicit-package-bases -p chaos
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/unit/test_tidy.py
 

@@ -9,7 +9,7 @@ host is a network namespace; the switch between them is a process of ours, which
 loses packets as it is told, because kernels without `netem` and `nft` are common. Where no
 namespaces can be made, hosts are loopback addresses with a relay before each server.
 
-A *window* is the time of one fault. It has a topic of its own:
+A *trial* is the time of one fault. It has a topic of its own:
 
 1. writers send numbered messages to their queues, one at a time each, and log every send: when it
    began and ended, and whether it was `ok`, `stored` less safely than asked for, `failed` for
@@ -26,5 +26,5 @@ of these stay zero; one that does not is a broken promise and the run ends with 
 Decisions are pure and have tests in this folder: `faults` (what a fault does to whom, from a seed),
 `links` (which packets pass), `modes`, `history`, `checker`, `promises`, `table`. The rest acts:
 `network` and `switch`, `loopback` and `relay`, `nodes`, `disk`, `clients` and `client_program`,
-`cluster` and `window`, `run`.
+`cluster` and `trial`, `run`.
 """

@@ -28,7 +28,7 @@ class Downtime:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of the messages of one window. Each list names the messages concerned."""
+    """What became of the messages of one trial. Each list names the messages concerned."""
 
     sent: int = 0
     acknowledged: int = 0
@@ -38,6 +38,8 @@ class Verdict:
     """Of unknown outcome, and found."""
     lost: list[str] = field(default_factory=list)
     """Acknowledged, and not found when all brokers were back."""
+    lost_later: list[str] = field(default_factory=list)
+    """Those of the lost that were begun after the fault was over: no fault excuses them."""
     lost_with_master: list[str] = field(default_factory=list)
     """Answered with SEND_OK, and not on the slave when the master was gone."""
     duplicated: list[str] = field(default_factory=list)
@@ -52,23 +54,31 @@ class Verdict:
 
 
 def check(
-    sends: Sequence[Send], read: Read, copy: Read | None = None, until: float = float("inf")
+    sends: Sequence[Send],
+    read: Read,
+    copy: Read | None = None,
+    *,
+    healed: float = float("inf"),
+    until: float = float("inf"),
 ) -> Verdict:
     """Compare what was sent with what was read from all, and from the slave alone (`copy`).
 
-    Downtime is counted up to `until`: what ends the window is no part of its fault.
+    The fault was over at `healed`. Downtime is counted up to `until`: what ends the trial is no
+    part of its fault.
     """
     outcomes = Counter(send.outcome for send in sends)
     found = {queue: list(map(Name.parse, _known(bodies))) for queue, bodies in read.items()}
     stored = {name for names in found.values() for name in names}
     known = {send.name: send for send in sends}
+    lost = [send for send in sends if send.acknowledged and send.name not in stored]
     return Verdict(
         sent=len(sends),
         acknowledged=outcomes["ok"] + outcomes["stored"],
         failed=outcomes["failed"],
         unknown=outcomes["unknown"],
         unknown_stored=sum(s.outcome == "unknown" and s.name in stored for s in sends),
-        lost=[str(s.name) for s in sends if s.acknowledged and s.name not in stored],
+        lost=[str(send.name) for send in lost],
+        lost_later=[str(send.name) for send in lost if send.began > healed],
         lost_with_master=_lost_with_master(sends, copy),
         duplicated=_duplicated(found),
         out_of_order=_out_of_order(found, known),

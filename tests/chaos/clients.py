@@ -101,7 +101,7 @@ class OurClient:
 
 
 class JavaClient:
-    """RocketMQ's Java client; its machine stays up from one window to the next."""
+    """RocketMQ's Java client; its machine stays up from one trial to the next."""
 
     def __init__(
         self, network: Network, command: Sequence[str], namesrv: str, folder: Path

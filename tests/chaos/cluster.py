@@ -25,7 +25,7 @@ from chaos.nodes import Node
 SETTLE_SECONDS_MAX: Final = 40.0
 LOOK_SECONDS: Final = 0.1
 LOG_FILE_BYTES: Final = 64 * 1024
-"""Small, so that a window needs several files of the log: a full disk is felt at the next one."""
+"""Small, so that a trial needs several files of the log: a full disk is felt at the next one."""
 
 T = TypeVar("T")
 MakeNetwork = Callable[[Sequence[str]], Network]

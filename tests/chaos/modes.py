@@ -39,8 +39,6 @@ class Mode:
     """Whether SEND_OK means that the message outlives the leader's machine."""
     flushes: bool
     """Whether SEND_OK means that the message is on a disk."""
-    elects: bool = False
-    """Whether another member takes over by itself when the leader is away."""
 
     @property
     def nodes(self) -> tuple[str, ...]:

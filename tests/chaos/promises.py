@@ -1,8 +1,9 @@
-"""What a mode promises of a window, and which promises were broken. Pure.
+"""What a mode promises of a trial, and which promises were broken. Pure.
 
 `kill -9` of a process takes nothing that was acknowledged, in any mode, since what it wrote is in
 the operating system's memory. So with all brokers back nothing acknowledged is missing. The one
-exception is a disk that turns read-only, with ASYNC_FLUSH: the unflushed tail is gone. Without the
+exception is a disk that turns read-only, with ASYNC_FLUSH: the unflushed tail is gone, but nothing
+that was sent after the repair. Without the
 leader's machine SEND_OK holds where copies are waited for; elsewhere the loss is counted and told.
 Writers try each message once, so nothing may be there twice.
 """
@@ -14,7 +15,7 @@ from chaos.modes import Mode
 
 
 @dataclass(frozen=True)
-class Window:
+class TrialResult:
     """What happened in the time of one fault."""
 
     mode: str
@@ -26,11 +27,11 @@ class Window:
     """Whether every queue took messages again after the fault."""
 
 
-def broken_promises(mode: Mode, window: Window) -> list[str]:
+def broken_promises(mode: Mode, result: TrialResult) -> list[str]:
     """One sentence for each promise that does not hold."""
-    verdict = window.verdict
+    verdict = result.verdict
     promised = _always_empty(verdict)
-    if window.fault == "disk-read-only" and not mode.flushes:
+    if result.fault == "disk-read-only" and not mode.flushes:
         # What the disk had not taken yet is lost to it, and the master goes on without.
         del promised["lost"], promised["different on the slave"]
     broken = [
@@ -39,7 +40,7 @@ def broken_promises(mode: Mode, window: Window) -> list[str]:
     if mode.survives_master and verdict.lost_with_master:
         names = verdict.lost_with_master
         broken.append(f"{len(names)} lost with the master's machine: {', '.join(names[:3])}")
-    if not window.came_back:
+    if not result.came_back:
         broken.append("not every queue took messages again after the fault")
     if not verdict.acknowledged:
         broken.append("no message was acknowledged, so nothing is shown")
@@ -49,6 +50,7 @@ def broken_promises(mode: Mode, window: Window) -> list[str]:
 def _always_empty(verdict: Verdict) -> dict[str, list[str]]:
     return {
         "lost": verdict.lost,
+        "lost that were sent after the fault": verdict.lost_later,
         "duplicated": verdict.duplicated,
         "out of order": verdict.out_of_order,
         "never sent": verdict.phantom,

@@ -1,4 +1,4 @@
-"""The command: takes modes through faults, prints a line for each window and the broken promises.
+"""The command: takes modes through faults, prints a line for each trial and the broken promises.
 
 Exit codes are 0, 1 (a promise was broken) and 2 (something that is needed is missing).
 """
@@ -29,8 +29,8 @@ from chaos.loopback import Loopback
 from chaos.modes import MODES, Mode
 from chaos.network import Missing, Namespaces, Network, why_no_namespaces
 from chaos.nodes import NodeFailed
-from chaos.promises import Window, broken_promises
-from chaos.window import Story
+from chaos.promises import TrialResult, broken_promises
+from chaos.trial import Trial
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 TROUBLE = (ClientFailed, NodeFailed, NotSettled)
@@ -77,7 +77,7 @@ class Run:
         self._java = build_writer(root) if plan.java else None
         self._stop = threading.Event()
         self._print_lock = threading.Lock()
-        self.windows: list[Window] = []
+        self.results: list[TrialResult] = []
         self.broken: list[str] = []
 
     def stop(self, _signum: int = 0, _frame: FrameType | None = None) -> None:
@@ -109,8 +109,8 @@ class Run:
                 self._pause(0)
                 try:
                     cluster = cluster or self._build(mode, at)
-                    story = Story(cluster, FAULTS[fault], seed, self._pause)
-                    self._judge(mode, story.run(self._plan.seconds))
+                    trial = Trial(cluster, FAULTS[fault], seed, self._pause)
+                    self._judge(mode, trial.run(self._plan.seconds))
                     if fault in NEEDS_REPAIR:
                         cluster.close()
                         cluster = None
@@ -121,6 +121,9 @@ class Run:
                         cluster = None
         except Interrupted:
             return
+        except Missing:
+            self.stop()
+            raise
         except Exception:
             self._accuse(mode.name, "-", traceback.format_exc())
             self.stop()
@@ -142,11 +145,11 @@ class Run:
             make_disk=self._plan.disk if self._plan.needs_disks else None,
         )
 
-    def _judge(self, mode: Mode, window: Window) -> None:
-        self.windows.append(window)
-        self._say(table.line(window))
-        for text in broken_promises(mode, window):
-            self._accuse(mode.name, window.fault, text)
+    def _judge(self, mode: Mode, result: TrialResult) -> None:
+        self.results.append(result)
+        self._say(table.line(result))
+        for text in broken_promises(mode, result):
+            self._accuse(mode.name, result.fault, text)
 
     def _accuse(self, mode: str, fault: str, text: str) -> None:
         self.broken.append(f"{mode}, {fault}: {text}")
@@ -229,6 +232,6 @@ def carry_out(plan: Plan, *, write_page: bool) -> int:
         click.echo("chaos: ended before its time", err=True)
         return 1
     if write_page:
-        PAGE.write_text(table.with_tables(PAGE.read_text(), table.page_tables(run.windows)))
-    click.echo(f"{len(run.windows)} windows, {len(run.broken)} broken promises")
+        PAGE.write_text(table.with_tables(PAGE.read_text(), table.page_tables(run.results)))
+    click.echo(f"{len(run.results)} trials, {len(run.broken)} broken promises")
     return 1 if run.broken else 0

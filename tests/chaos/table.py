@@ -1,10 +1,10 @@
-"""Windows as text: lines for who runs it, tables for the page. Pure."""
+"""Results as text: lines for who runs it, tables for the page. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from chaos.faults import FAULTS
 from chaos.modes import MODES
-from chaos.promises import Window
+from chaos.promises import TrialResult
 
 BEGIN, END = "<!-- chaos: begin -->", "<!-- chaos: end -->"
 LINE = "{:<24} {:<17} {:>6} {:>7} {:>7} {:>5} {:>5} {:>6} {:>8} {:>11} {:>8} {:>8}  {}"
@@ -18,12 +18,12 @@ def heading() -> str:
     return LINE.format(*HEADINGS)
 
 
-def line(window: Window) -> str:
-    """One window on one line."""
-    verdict = window.verdict
+def line(result: TrialResult) -> str:
+    """One trial on one line."""
+    verdict = result.verdict
     return LINE.format(
-        window.mode,
-        window.fault,
+        result.mode,
+        result.fault,
         verdict.acknowledged,
         verdict.failed,
         f"{verdict.unknown_stored}/{verdict.unknown}",
@@ -34,14 +34,14 @@ def line(window: Window) -> str:
         len(verdict.lost_with_master),
         f"{verdict.downtime.longest:.1f} s",
         f"{verdict.downtime.total:.1f} s",
-        window.hit,
+        result.hit,
     )
 
 
-def page_tables(windows: Sequence[Window]) -> str:
+def page_tables(results: Sequence[TrialResult]) -> str:
     """The tables of docs/reliability.md."""
-    modes = [name for name in MODES if any(window.mode == name for window in windows)]
-    return "\n".join([*_faults_table(windows, modes), "", *_modes_table(windows, modes)])
+    modes = [name for name in MODES if any(result.mode == name for result in results)]
+    return "\n".join([*_faults_table(results, modes), "", *_modes_table(results, modes)])
 
 
 def _rows(cells: Sequence[Sequence[str]]) -> list[str]:
@@ -49,32 +49,37 @@ def _rows(cells: Sequence[Sequence[str]]) -> list[str]:
     return [first, "|" + "---|" * len(cells[0]), *others]
 
 
-def _faults_table(windows: Sequence[Window], modes: Sequence[str]) -> list[str]:
+def _faults_table(results: Sequence[TrialResult], modes: Sequence[str]) -> list[str]:
     heads = ["fault", "what happens", "lost", "twice", "out of order", "phantom"]
     rows = [[*heads, *(f"no answer, {mode}" for mode in modes)]]
     for name, fault in FAULTS.items():
-        hit = {window.mode: window for window in windows if window.fault == name}
-        if not hit:
+        own = [result for result in results if result.fault == name]
+        if not own:
             continue
+        verdicts = [result.verdict for result in own]
         counts = [
-            sum(len(window.verdict.lost) for window in hit.values()),
-            sum(len(window.verdict.duplicated) for window in hit.values()),
-            sum(len(window.verdict.out_of_order) for window in hit.values()),
-            sum(len(w.verdict.phantom) + len(w.verdict.unexpected) for w in hit.values()),
+            sum(len(verdict.lost) for verdict in verdicts),
+            sum(len(verdict.duplicated) for verdict in verdicts),
+            sum(len(verdict.out_of_order) for verdict in verdicts),
+            sum(len(verdict.phantom) + len(verdict.unexpected) for verdict in verdicts),
         ]
-        rows.append([name, fault.meaning, *map(str, counts), *_downtimes(hit, modes)])
+        rows.append([name, fault.meaning, *map(str, counts), *_downtimes(own, modes)])
     return _rows(rows)
 
 
-def _downtimes(hit: Mapping[str, Window], modes: Sequence[str]) -> list[str]:
-    return [f"{hit[mode].verdict.downtime.longest:.1f} s" if mode in hit else "-" for mode in modes]
+def _downtimes(results: Sequence[TrialResult], modes: Sequence[str]) -> list[str]:
+    """The longest time of each mode, of all rounds."""
+    longest = dict.fromkeys(modes, 0.0)
+    for result in results:
+        longest[result.mode] = max(longest[result.mode], result.verdict.downtime.longest)
+    return [f"{longest[mode]:.1f} s" for mode in modes]
 
 
-def _modes_table(windows: Sequence[Window], modes: Sequence[str]) -> list[str]:
+def _modes_table(results: Sequence[TrialResult], modes: Sequence[str]) -> list[str]:
     heads = ["mode", "what it is", "faults", "acknowledged", "lost", "lost with the master"]
     rows = [heads]
     for mode in modes:
-        own = [window.verdict for window in windows if window.mode == mode]
+        own = [result.verdict for result in results if result.mode == mode]
         rows.append(
             [
                 mode,

@@ -19,7 +19,7 @@ def bodies(*numbers: int, queue: int = 0) -> list[str]:
 def troubles(verdict: Verdict) -> dict[str, list[str]]:
     """Everything that is not as it should be."""
     names = (
-        "lost", "lost_with_master", "duplicated", "out_of_order",
+        "lost", "lost_later", "lost_with_master", "duplicated", "out_of_order",
         "phantom", "unexpected", "disagreeing",
     )  # fmt: skip
     return {name: getattr(verdict, name) for name in names if getattr(verdict, name)}
@@ -43,6 +43,14 @@ def test_an_acknowledged_message_is_missing(outcome: Outcome) -> None:
     verdict = check([send(0), send(1, outcome), send(2)], {0: bodies(0, 2)})
 
     assert {"lost": bodies(1)} == troubles(verdict)
+
+
+def test_a_message_is_lost_after_the_fault() -> None:
+    """Those that were begun when the fault was over are told apart."""
+    verdict = check([send(0), send(1), send(2)], {0: []}, healed=1.5)
+
+    assert bodies(0, 1, 2) == verdict.lost
+    assert bodies(2) == verdict.lost_later
 
 
 def test_a_message_is_there_twice() -> None:
@@ -132,7 +140,7 @@ def test_a_queue_that_never_answers_is_down_all_the_time() -> None:
     assert Downtime(4.5, 4.5) == downtime([send(0, "failed"), send(4, "unknown")])
 
 
-def test_what_ends_a_window_is_no_downtime() -> None:
+def test_what_ends_a_trial_is_no_downtime() -> None:
     """Sends that end after it are judged, but not as a pause."""
     sends = [send(0), send(1), send(9, "unknown")]
 

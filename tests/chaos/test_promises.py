@@ -1,4 +1,4 @@
-"""Every promise can be broken: a window that breaks it is found."""
+"""Every promise can be broken: a trial that breaks it is found."""
 
 from dataclasses import replace
 
@@ -6,19 +6,20 @@ import pytest
 
 from chaos.checker import Verdict
 from chaos.modes import MODES
-from chaos.promises import Window, broken_promises
+from chaos.promises import TrialResult, broken_promises
 
-GOOD = Window("sync-master", "leader-kill", "master", Verdict(sent=1, acknowledged=1), True)
+GOOD = TrialResult("sync-master", "leader-kill", "master", Verdict(sent=1, acknowledged=1), True)
 SYNC, ASYNC = MODES["sync-master"], MODES["async-master"]
 
 
-def test_a_good_window_breaks_none() -> None:
-    """Nothing is said about a window in which all promises hold."""
+def test_a_good_trial_breaks_none() -> None:
+    """Nothing is said about a trial in which all promises hold."""
     assert [] == broken_promises(SYNC, GOOD)
 
 
 @pytest.mark.parametrize(
-    "kind", ["lost", "duplicated", "out_of_order", "phantom", "unexpected", "disagreeing"]
+    "kind",
+    ["lost", "lost_later", "duplicated", "out_of_order", "phantom", "unexpected", "disagreeing"],
 )
 @pytest.mark.parametrize("mode", MODES)
 def test_no_mode_may_do_this(kind: str, mode: str) -> None:
@@ -45,8 +46,8 @@ def test_only_copies_that_are_waited_for_are_promised() -> None:
         replace(GOOD, verdict=Verdict()),
     ],
 )
-def test_a_window_has_to_show_something(bad: Window) -> None:
-    """Queues that stay away and a window without messages fail."""
+def test_a_trial_has_to_show_something(bad: TrialResult) -> None:
+    """Queues that stay away and a trial without messages fail."""
     assert 1 == len(broken_promises(SYNC, bad))
 
 
@@ -57,3 +58,10 @@ def test_a_broken_disk_may_cost_the_unflushed_tail() -> None:
     assert [] == broken_promises(SYNC, bad)
     assert 1 == len(broken_promises(MODES["sync-master-sync-flush"], bad))
     assert 1 == len(broken_promises(SYNC, replace(bad, fault="disk-full")))
+
+
+def test_no_disk_excuses_what_was_sent_after_its_repair() -> None:
+    """The unflushed tail ends where the fault does."""
+    lost = replace(GOOD.verdict, lost=["w/0/1"], lost_later=["w/0/1"])
+
+    assert 1 == len(broken_promises(SYNC, replace(GOOD, fault="disk-read-only", verdict=lost)))

@@ -1,4 +1,4 @@
-"""Windows as text."""
+"""Results as text."""
 
 import pytest
 
@@ -6,11 +6,11 @@ from chaos import table
 from chaos.checker import Downtime, Verdict
 from chaos.faults import FAULTS
 from chaos.modes import MODES
-from chaos.promises import Window
+from chaos.promises import TrialResult
 
-WINDOWS = [
-    Window("sync-master", "leader-kill", "master", Verdict(acknowledged=7, lost=["a"]), True),
-    Window(
+RESULTS = [
+    TrialResult("sync-master", "leader-kill", "master", Verdict(acknowledged=7, lost=["a"]), True),
+    TrialResult(
         "async-master",
         "leader-kill",
         "master",
@@ -22,7 +22,7 @@ WINDOWS = [
 
 def test_a_line_has_a_cell_for_each_heading() -> None:
     """The columns stand below their headings."""
-    line = table.line(WINDOWS[1])
+    line = table.line(RESULTS[1])
 
     assert table.heading().index("hit") == line.index("master", 10)
     assert line.split()[:3] == ["async-master", "leader-kill", "5"]
@@ -30,7 +30,7 @@ def test_a_line_has_a_cell_for_each_heading() -> None:
 
 def test_the_page_has_a_row_for_each_fault_and_each_mode() -> None:
     """Counts are added up over modes, the time without an answer is each mode's own."""
-    tables = table.page_tables(WINDOWS)
+    tables = table.page_tables(RESULTS)
 
     assert "| leader-kill | kill -9 of the master | 1 | 0 | 0 | 0 | 4.3 s | 0.0 s |" in tables
     assert "| async-master | ASYNC_MASTER, ASYNC_FLUSH | 1 | 5 | 0 | 2 |" in tables

@@ -1,4 +1,4 @@
-"""A whole window with real processes, on loopback addresses: a good one, and one with sabotage."""
+"""A whole trial with real processes, on loopback addresses: a good one, and one with sabotage."""
 
 import shutil
 import time
@@ -13,7 +13,7 @@ from chaos.faults import FAULTS, Harm
 from chaos.loopback import Loopback
 from chaos.modes import MODES
 from chaos.promises import broken_promises
-from chaos.window import Story
+from chaos.trial import Trial
 
 MODE = MODES["sync-master"]
 
@@ -34,12 +34,12 @@ def cluster(folder: Path) -> Iterator[Cluster]:
 
 def test_a_killed_master_takes_nothing(cluster: Cluster) -> None:
     """Messages were sent, some failed, and none that was acknowledged is missing."""
-    window = Story(cluster, FAULTS["leader-kill"], 1, time.sleep).run(1.0)
+    result = Trial(cluster, FAULTS["leader-kill"], 1, time.sleep).run(1.0)
 
-    assert [] == broken_promises(MODE, window)
-    assert window.verdict.acknowledged > 50
-    assert window.verdict.failed + window.verdict.unknown > 0
-    assert window.verdict.downtime.longest > 1.0
+    assert [] == broken_promises(MODE, result)
+    assert result.verdict.acknowledged > 50
+    assert result.verdict.failed + result.verdict.unknown > 0
+    assert result.verdict.downtime.longest > 1.0
 
 
 def test_a_master_that_forgets_is_found_out(
@@ -57,9 +57,9 @@ def test_a_master_that_forgets_is_found_out(
 
     monkeypatch.setattr(cluster, "undo", undo_and_forget)
 
-    window = Story(cluster, FAULTS["leader-kill"], 1, time.sleep).run(1.0)
+    result = Trial(cluster, FAULTS["leader-kill"], 1, time.sleep).run(1.0)
 
-    broken = " ".join(broken_promises(MODE, window))
-    assert len(window.verdict.lost) > 20
+    broken = " ".join(broken_promises(MODE, result))
+    assert len(result.verdict.lost) > 20
     assert " lost: " in broken
     assert "lost with the master's machine" in broken

@@ -12,7 +12,7 @@ from chaos.cluster import Cluster, NotSettled
 from chaos.faults import Fault, Harm
 from chaos.history import Send
 from chaos.modes import BROKER_NAME
-from chaos.promises import Window
+from chaos.promises import TrialResult
 
 QUEUES: Final = 4
 CALM_SECONDS: Final = 1.0
@@ -28,7 +28,7 @@ Pause = Callable[[float], None]
 """Sleeps; raises when the whole run is to end."""
 
 
-class Story:
+class Trial:
     """One fault on a running cluster."""
 
     def __init__(self, cluster: Cluster, fault: Fault, seed: int, pause: Pause) -> None:
@@ -36,7 +36,7 @@ class Story:
         self._rng = random.Random(f"{seed}/{cluster.mode.name}/{fault.name}")
         self._topic = f"{fault.name}-{seed}"
 
-    def run(self, seconds: float) -> Window:
+    def run(self, seconds: float) -> TrialResult:
         cluster, clients = self._cluster, self._cluster.clients
         cluster.await_order()
         clients.ours.ask("create", topic=self._topic, queues=QUEUES)
@@ -49,7 +49,8 @@ class Story:
         cluster.begin(harm)
         self._pause(seconds)
         cluster.undo(harm)
-        came_back = self._await_writers(writing, time.monotonic())
+        healed = time.monotonic()
+        came_back = self._await_writers(writing, healed)
         if came_back:
             self._await_copies(harm)
         lost_at = time.monotonic()
@@ -61,8 +62,8 @@ class Story:
         cluster.start(*cluster.nodes)
         cluster.await_leader()
         read = clients.ours.read(self._topic, BROKER_NAME, QUEUES)
-        verdict = check(sends, read, copied, until=lost_at)
-        return Window(cluster.mode.name, self._fault.name, harm.text, verdict, came_back)
+        verdict = check(sends, read, copied, healed=healed, until=lost_at)
+        return TrialResult(cluster.mode.name, self._fault.name, harm.text, verdict, came_back)
 
     def _await_writers(self, writing: Writing, since: float) -> bool:
         """Wait until every queue has taken a message that was sent after this time."""
