@@ -160,8 +160,13 @@ async def main(namesrv: str) -> None:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
         program = Program(stack, namesrv)
+        under_way: set[asyncio.Task[None]] = set()
         while line := await reader.readline():
-            tasks.create_task(_answer(program, json.loads(line)))
+            task = tasks.create_task(_answer(program, json.loads(line)))
+            under_way.add(task)
+            task.add_done_callback(under_way.discard)
+        for task in under_way:  # nobody is there any more who would end the writers
+            task.cancel()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Hosts as network namespaces, and the switch between them.
 
 A host is a process that only waits, in a network and a mount namespace of its own; servers and
-clients enter them. So nothing is left behind, whatever ends this program: when its pipe closes the
-process ends, and with it the namespaces, their devices and their mounts.
+clients enter them. When its pipe closes the process ends, and with the last process in them the
+namespaces, their devices and their mounts: also after `kill -9` of this program, which leaves only
+its temporary folder and the control group of a slow disk.
 """
 
 import json
