@@ -83,10 +83,15 @@ def check(
         duplicated=_duplicated(found),
         out_of_order=_out_of_order(found, known),
         phantom=_phantom(read, known),
-        unexpected=[str(s.name) for s in sends if s.outcome == "failed" and s.name in stored],
+        unexpected=[_told(s) for s in sends if s.outcome == "failed" and s.name in stored],
         disagreeing=_disagreeing(read, copy),
         downtime=downtime([send for send in sends if send.ended <= until]),
     )
+
+
+def _told(send: Send) -> str:
+    """The message, and what its sender was told."""
+    return f"{send.name} ({send.why})" if send.why else str(send.name)
 
 
 def _is_name(body: str) -> bool:
