@@ -25,6 +25,6 @@ of these stay zero; one that does not is a broken promise and the run ends with 
 
 Decisions are pure and have tests in this folder: `faults` (what a fault does to whom, from a seed),
 `links` (which packets pass), `modes`, `history`, `checker`, `promises`, `table`. The rest acts:
-`network` and `switch`, `loopback` and `relay`, `nodes`, `disk`, `clients` and `client_program`,
-`cluster` and `trial`, `run`.
+`network` and `switch`, `loopback` and `relay`, `nodes`, `disk` and `faulty_broker`, `clients`,
+`client_program` and `java`, `cluster`, `trial` and `run`.
 """
