@@ -12,7 +12,7 @@ WARM := $(VENV)/.warm
 CODE := src tests bench demo setup.py
 SPARK_TESTS := tests/spark tests/unit/spark tests/unit/pipelines
 
-.PHONY: setup run test spark-long check sim raft-check bench interop demo clean tools
+.PHONY: setup run test spark-long check sim raft-check chaos bench interop demo clean tools
 
 setup: $(CORE) $(KERNEL)
 
@@ -72,6 +72,7 @@ check: $(DEV)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
+	MYPYPATH=src:tests $(BIN)/mypy --explicit-package-bases -p chaos
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/unit/test_tidy.py
 
@@ -95,6 +96,11 @@ endif
 # Every interleaving of a small raft group, as far as three minutes go.
 raft-check: $(CORE)
 	$(BIN)/python tests/raft/explore.py --seconds 180
+
+# Servers and clients as processes on hosts of their own, under faults of processes, networks and
+# disks; LONG=1 for longer faults, three times.
+chaos: setup
+	@PYTHONPATH=tests:$$PYTHONPATH $(BIN)/python -m chaos $(if $(LONG),--seconds 10 --rounds 3,)
 
 tools:
 	@for tool in java mvn go node npm; do \
