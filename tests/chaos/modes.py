@@ -11,6 +11,7 @@ from typing import Final
 NAMESRV: Final = "namesrv"
 NAMESRV_PORT: Final = 9876
 BROKER_PORT: Final = 10911
+RAFT_PORT: Final = BROKER_PORT + 3
 BROKER_NAME: Final = "broker-a"
 
 Addresses = Mapping[str, str]
@@ -70,6 +71,23 @@ def _pair(name: str, meaning: str, role: str, flush: str) -> Mode:
     return Mode(name, meaning, members, ("slave",), role == "SYNC_MASTER", flush == "SYNC_FLUSH")
 
 
+def _group(name: str, meaning: str, flush: str) -> Mode:
+    names = ("n0", "n1", "n2")
+
+    def settings_of(me: str) -> Callable[[Addresses], Mapping[str, str]]:
+        return lambda addresses: {
+            "brokerName": BROKER_NAME,
+            "flushDiskType": flush,
+            "enableDLegerCommitLog": "true",
+            "dLegerGroup": BROKER_NAME,
+            "dLegerPeers": ";".join(f"{name}-{addresses[name]}:{RAFT_PORT}" for name in names),
+            "dLegerSelfId": me,
+        }
+
+    members = tuple(Member(member, settings_of(member)) for member in names)
+    return Mode(name, meaning, members, ("n0",), True, flush == "SYNC_FLUSH")
+
+
 MODES: Final = {
     mode.name: mode
     for mode in (
@@ -77,5 +95,7 @@ MODES: Final = {
         _pair("async-master-sync-flush", "ASYNC_MASTER, SYNC_FLUSH", "ASYNC_MASTER", "SYNC_FLUSH"),
         _pair("sync-master", "SYNC_MASTER, ASYNC_FLUSH", "SYNC_MASTER", "ASYNC_FLUSH"),
         _pair("sync-master-sync-flush", "SYNC_MASTER, SYNC_FLUSH", "SYNC_MASTER", "SYNC_FLUSH"),
+        _group("raft", "raft group of three, ASYNC_FLUSH", "ASYNC_FLUSH"),
+        _group("raft-sync-flush", "raft group of three, SYNC_FLUSH", "SYNC_FLUSH"),
     )
 }

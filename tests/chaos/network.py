@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from chaos.links import Links
-from chaos.modes import BROKER_PORT, NAMESRV_PORT
+from chaos.modes import BROKER_PORT, NAMESRV_PORT, RAFT_PORT
 
 MTU_BYTES: Final = 9_000
-PORTS: Final = (NAMESRV_PORT, BROKER_PORT - 2, BROKER_PORT, BROKER_PORT + 1)
-"""All ports of servers: those of clients, and the one of slaves."""
+PORTS: Final = (NAMESRV_PORT, BROKER_PORT - 2, BROKER_PORT, BROKER_PORT + 1, RAFT_PORT)
+"""All ports of servers: those of clients, of slaves and of the members of a raft group."""
 TOOLS: Final = ("unshare", "nsenter", "ip")
 
 

@@ -32,6 +32,7 @@ MODES: dict[str, dict[str, Any]] = {
     "SYNC_FLUSH": {"flush_disk_type": "SYNC_FLUSH"},
     "ASYNC_MASTER and a slave": {"slaves": 1},
     "SYNC_MASTER and a slave in sync": {"slaves": 1, "broker_role": "SYNC_MASTER"},
+    "raft group of three": {"members": 3},
 }
 COUNT, PAUSE_SECONDS = 300, 0.1
 UNFLUSHED_SECONDS_MAX = 10.5
@@ -47,35 +48,35 @@ class Outcome(NamedTuple):
     found: list[str]
 
 
-async def clean_stop(cluster: Cluster) -> None:
-    await cluster.stop_broker()
-    await cluster.start_broker()
+async def clean_stop(cluster: Cluster, name: str) -> None:
+    await cluster.stop_broker(name)
+    await cluster.start_broker(name)
 
 
-async def process_crash(cluster: Cluster) -> None:
-    await cluster.kill_broker()
-    await cluster.start_broker()
+async def process_crash(cluster: Cluster, name: str) -> None:
+    await cluster.kill_broker(name)
+    await cluster.start_broker(name)
 
 
-async def power_cut(cluster: Cluster) -> None:
+async def power_cut(cluster: Cluster, name: str) -> None:
     """The same for a crash of the operating system: what was not synced is lost."""
-    await cluster.kill_broker(power_cut=True)
-    await cluster.start_broker()
+    await cluster.kill_broker(name, power_cut=True)
+    await cluster.start_broker(name)
 
 
-async def machine_lost(cluster: Cluster) -> None:
-    await cluster.kill_broker()
-    cluster.empty_disk("broker-a")
+async def machine_lost(cluster: Cluster, name: str) -> None:
+    await cluster.kill_broker(name)
+    cluster.empty_disk(name)
 
 
-async def disk_lost(cluster: Cluster) -> None:
+async def disk_lost(cluster: Cluster, name: str) -> None:
     """The machine comes back with an empty disk; its slave does not follow it into that."""
-    await machine_lost(cluster)
-    await cluster.start_broker()
+    await machine_lost(cluster, name)
+    await cluster.start_broker(name)
     await asyncio.sleep(60)
 
 
-ACCIDENTS: dict[str, Callable[[Cluster], Awaitable[None]]] = {
+ACCIDENTS: dict[str, Callable[[Cluster, str], Awaitable[None]]] = {
     "clean stop": clean_stop,
     "process crash (`kill -9`)": process_crash,
     "crash of the operating system": power_cut,
@@ -91,8 +92,9 @@ def happens(accident: str, mode: str, seed: int, *, on_slave: bool) -> Outcome:
     async def story() -> Outcome:
         async with Cluster(memory=True, seed=seed, **MODES[mode]) as cluster:
             loop = asyncio.get_running_loop()
+            master = await cluster.wait_for_leader() if "members" in MODES[mode] else "broker-a"
             await cluster.create_topic("orders", queues=1)
-            peer = await Peer.to(cluster)
+            peer = await Peer.at(cluster, master)
             await peer.send("orders", b"first")
             if "slaves" in MODES[mode]:
                 await copied(cluster)
@@ -103,19 +105,21 @@ def happens(accident: str, mode: str, seed: int, *, on_slave: bool) -> Outcome:
                     answered[str(number)] = loop.time()
                 await asyncio.sleep(PAUSE_SECONDS if number < COUNT - 1 else 0)
             end = loop.time()
-            await ACCIDENTS[accident](cluster)
+            await ACCIDENTS[accident](cluster, master)
             acknowledged = {body: end - at for body, at in answered.items()}
-            return Outcome(acknowledged, await stored(cluster, on_slave=on_slave))
+            reader = SLAVE if on_slave else master
+            if "members" in MODES[mode]:
+                reader = await cluster.wait_for_leader()
+            return Outcome(acknowledged, await stored(cluster, reader))
 
     return simulate(story)
 
 
-async def stored(cluster: Cluster, *, on_slave: bool) -> list[str]:
-    """The bodies that the master has, or its slave; nothing if it is gone."""
-    name = SLAVE if on_slave else "broker-a"
+async def stored(cluster: Cluster, name: str) -> list[str]:
+    """The bodies that a broker has; nothing if it is gone."""
     if name not in cluster.running:
         return []
-    reader = await Peer.to(cluster, cluster.broker(name).config.listen_port)
+    reader = await Peer.at(cluster, name)
     found: list[bytes] = []
     while (answer := await reader.pull("orders", len(found), count=COUNT)).code == 0:
         found += bodies(answer)

@@ -8,6 +8,7 @@ that another one shows at the same place with other bytes.
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ from gantrymq import GantryError, Message, Producer
 from gantrymq.protocol.record import decode_records
 from gantrymq.store.append import ReadResult
 from gantrymq.store.engine import Store
+from gantrymq.store.log.syncer import InlineSyncer
 from gantrymq.testing.cluster import HOST, Cluster
 from gantrymq.testing.loop import simulate
 from gantrymq.testing.network import MemoryNetwork
@@ -122,16 +124,25 @@ class GroupStory:
         """Something happens every few seconds."""
         loop = asyncio.get_running_loop()
         end = loop.time() + TROUBLE_SECONDS
-        while loop.time() < end:
-            await asyncio.sleep(self.rng.uniform(0.5, 4))
-            accident = self.rng.choice(
-                (self.leader_dies, self.member_dies, self.member_restarts, self.two_die,
-                 self.network_breaks, self.network_is_slow, self.leader_is_cut_off,
-                 self.member_is_cut_off, self.one_way, self.leadership_moves, self.disk_is_lost,
-                 self.disk_is_full, self.syncs_fail)
-            )  # fmt: skip
-            self.counts[accident.__name__] += 1
-            await accident()
+        async with asyncio.TaskGroup() as beside:
+            while loop.time() < end:
+                await asyncio.sleep(self.rng.uniform(0.1, 4))
+                accident = self.accident()
+                if self.rng.random() < 0.3:
+                    beside.create_task(accident())
+                else:
+                    await accident()
+
+    def accident(self) -> Callable[[], Awaitable[None]]:
+        """The next one."""
+        chosen: Callable[[], Awaitable[None]] = self.rng.choice(
+            (self.leader_dies, self.member_dies, self.member_restarts, self.two_die,
+             self.network_breaks, self.network_is_slow, self.leader_is_cut_off,
+             self.member_is_cut_off, self.one_way, self.leadership_moves, self.disk_is_lost,
+             self.disk_is_full, self.syncs_fail)
+        )  # fmt: skip
+        self.counts[chosen.__name__] += 1
+        return chosen
 
     def someone(self) -> str:
         return self.rng.choice(self.members)
@@ -299,7 +310,14 @@ async def tell(seed: int) -> GroupStory:
     rng = random.Random(seed)
     count = rng.choice((3, 3, 5))
     flush = rng.choice(("ASYNC_FLUSH", "SYNC_FLUSH"))
-    cluster = Cluster(memory=True, seed=seed, members=count, flush_disk_type=flush, **SETTINGS)
+    cluster = Cluster(
+        memory=True,
+        seed=seed,
+        members=count,
+        flush_disk_type=flush,
+        syncer=InlineSyncer(rng.choice((0.0, 0.001, 0.05))),
+        **SETTINGS,
+    )
     async with cluster:
         members = [f"n{number}" for number in range(count)]
         story = GroupStory(cluster, rng, members, synced=flush == "SYNC_FLUSH")

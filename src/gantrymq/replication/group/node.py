@@ -49,6 +49,9 @@ SUCCESSION_SECONDS_MAX: Final = 0.15
 """A member that sees its leader's connection end wants an election after a part of this."""
 LOOK_SECONDS: Final = 5.0
 HAND_OVER_SECONDS_MAX: Final = 2.0
+LEADERSHIP_LOST: Final = (
+    "this member does not lead its raft group any more; the message may be stored all the same"
+)
 
 
 class Position(NamedTuple):
@@ -415,7 +418,7 @@ class RaftNode:
         if self._gate is not None:
             self._gate = None
             self._note_position()
-            await self._store.end_to_lead("this member does not lead its raft group any more")
+            await self._store.end_to_lead(LEADERSHIP_LOST)
 
     async def _dispatch(self) -> None:
         """Show what is committed; a leader's own writes are shown by the store itself."""
