@@ -9,6 +9,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -54,8 +55,8 @@ class RaftGroup:
             settings = {"listenPort": port, "kvConfigPath": str(self.directory / "kvConfig.json")}
             name_server = self._boot("namesrv", self._name_server, settings)
             self._stack.enter_context(name_server)
-            for member in MEMBERS:
-                self.start(member)
+            with ThreadPoolExecutor(len(MEMBERS)) as pool:
+                list(pool.map(self.start, MEMBERS))
             until(self.is_complete)
         except BaseException as error:
             self.__exit__(type(error), error, None)
