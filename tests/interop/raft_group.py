@@ -118,6 +118,10 @@ class RaftGroup:
     def pid(self, member: str) -> int:
         return self._running[member].pid
 
+    def pids(self) -> list[int]:
+        """The processes of all members that run."""
+        return [process.pid for process in self._running.values()]
+
     def store(self, member: str) -> Path:
         return self.directory / member / "store"
 
