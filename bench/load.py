@@ -22,11 +22,11 @@ WINDOW_FRAMES = 4096
 CODECS = {"json": JSON_CODEC, "binary": BINARY_CODEC}
 
 
-def make_block(number: int, codec: int, size: int, queues: int) -> bytes:
+def make_block(number: int, codec: int, size: int, queues: int, count: int = BLOCK_FRAMES) -> bytes:
     """The frames that one write sends."""
     frames = []
-    for index in range(BLOCK_FRAMES):
-        serial = number * BLOCK_FRAMES + index
+    for index in range(count):
+        serial = number * count + index
         header = SendRequestV2(
             producer_group="bench", topic=BENCHMARK_TOPIC, queue_id=serial % queues,
             born_timestamp=int(time.time() * 1000), unit_mode=False, batch=False,

@@ -42,6 +42,11 @@ def load(*arguments: object) -> Figures:
     return run([sys.executable, "-m", "bench.load", *map(str, arguments)])
 
 
+def connections(*arguments: object) -> Figures:
+    """The same over several connections."""
+    return run([sys.executable, "-m", "bench.connections", *map(str, arguments)])
+
+
 def drain(*arguments: object, pure: bool = False) -> Figures:
     """The raw reader."""
     return run([sys.executable, "-m", "bench.drain", *map(str, arguments)], pure=pure)

@@ -106,7 +106,7 @@ class Ours:
 
     def cpu_seconds(self) -> float:
         """Processor time over all processes so far."""
-        return sum(_cpu_seconds(pid) for pid in self.pids())
+        return sum(cpu_seconds(pid) for pid in self.pids())
 
 
 class Slave:
@@ -172,16 +172,16 @@ def _rss_anon_kib(pid: int) -> int:
     return 0
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
+    """Processor time of one process so far, with all its threads."""
     with contextlib.suppress(OSError):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
     return 0.0
 
 
-@contextlib.contextmanager
-def real(version: str) -> Iterator[str]:
-    """RocketMQ's own servers; gives the name server's address."""
+def prepare_real() -> None:
+    """Build what RocketMQ's own servers need; modules of the interop suite can be imported then."""
     sys.path.insert(0, str(ROOT / "tests" / "interop"))
     import real as launcher
     import toolchain
@@ -195,5 +195,13 @@ def real(version: str) -> Iterator[str]:
         "--add-opens=java.base/java.nio=ALL-UNNAMED",
         "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
     )  # fmt: skip
+
+
+@contextlib.contextmanager
+def real(version: str) -> Iterator[str]:
+    """RocketMQ's own servers; gives the name server's address."""
+    prepare_real()
+    import real as launcher
+
     with launcher.RealCluster(version) as cluster:
         yield cluster.namesrv

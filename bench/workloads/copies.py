@@ -1,16 +1,25 @@
 """What a copy costs the master, and how quickly a slave that was away catches up."""
 
+import statistics
 import time
 
 from bench import programs
 from bench.rows import Row
-from bench.servers import Ours, Slave
+from bench.servers import Ours, Slave, prepare_real
 from bench.workloads import Run
 from gantrymq import sync
 
 ALONE = {"brokerRole": "ASYNC_MASTER"}
 WITH_SLAVE = {"brokerRole": "SYNC_MASTER"}
-RATIO_MAX, CATCH_UP_MIN = 1.3, 150.0
+THEIR_VERSION = "5.3.3"
+THEIR_SETTINGS = {
+    "mappedFileSizeCommitLog": str(1 << 30),
+    # Without these a master of RocketMQ 5 waits for no slave, whatever its role is.
+    "inSyncReplicas": "2",
+    "enableAutoInSyncReplicas": "true",
+}
+WARM_UP, ROUNDS = 150_000, 3
+RATIO_MAX, CATCH_UP_MIN, PEER_RATIO_MIN = 1.3, 150.0, 1.2
 SECONDS_MAX = 120.0
 
 
@@ -24,6 +33,7 @@ def copies(run: Run) -> list[Row]:
     with Ours(settings=WITH_SLAVE, profile=run.profile) as cluster, Slave(cluster):
         _catch_up(cluster)
         copied, copied_tps = _cost(cluster, count)
+        beside = _beside_theirs(cluster, run)
     return [
         Row("copies", "processor time without a copy", alone, "us/message"),
         Row("copies", "processor time with SYNC_MASTER and a slave", copied, "us/message"),
@@ -31,7 +41,33 @@ def copies(run: Run) -> list[Row]:
         Row("copies", "messages without a copy", alone_tps, "1/s"),
         Row("copies", "messages with SYNC_MASTER and a slave", copied_tps, "1/s"),
         Row("copies", "a slave catches up", speed / 1e6, "MB/s", CATCH_UP_MIN),
+        *beside,
     ]
+
+
+def _beside_theirs(cluster: Ours, run: Run) -> list[Row]:
+    """A master of RocketMQ's that waits for its slave, in turns with ours."""
+    prepare_real()
+    from master_slave import BrokerPair
+
+    rates: dict[str, list[float]] = {"GantryMQ": [], f"RocketMQ {THEIR_VERSION}": []}
+    with BrokerPair(THEIR_VERSION, THEIR_VERSION, **THEIR_SETTINGS) as pair:
+        addresses = dict(zip(rates, (cluster.broker, pair.address("master")), strict=True))
+        programs.connections(pair.address("master"), "--count", run.scaled(WARM_UP))
+        for _ in range(ROUNDS):
+            for name, address in addresses.items():
+                found = programs.connections(address, "--count", run.scaled(100_000))
+                rates[name].append(found["tps"])
+    ours, theirs = (statistics.median(found) for found in rates.values())
+    rows = []
+    for name, found in rates.items():
+        measure = f"8 connections, SYNC_MASTER and a slave, {name}"
+        rows += [
+            Row("copies", f"{measure}, median of {ROUNDS}", statistics.median(found), "1/s"),
+            Row("copies", f"{measure}, slowest round", min(found), "1/s"),
+            Row("copies", f"{measure}, fastest round", max(found), "1/s"),
+        ]
+    return [*rows, Row("copies", "the same as a ratio", ours / theirs, "x", PEER_RATIO_MIN)]
 
 
 def _cost(cluster: Ours, count: int) -> tuple[float, float]:

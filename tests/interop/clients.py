@@ -69,6 +69,11 @@ class Running:
             raise self._process.failure(f"ended with exit code {status}")
         return _parsed(self._process.seen)
 
+    def kill(self) -> None:
+        """End it at once, whatever it is doing."""
+        self._process.kill()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
     def __enter__(self) -> Self:
         return self
 

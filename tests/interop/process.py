@@ -55,6 +55,10 @@ class Process:
             self._lines.put(line.rstrip("\n"))
         self._lines.put(None)
 
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
     def say(self, line: str) -> None:
         """A line for a program that listens."""
         assert self._child.stdin is not None

@@ -31,6 +31,13 @@ class NoRoute(ClientError):
         self.topic = topic
 
 
+class NoMaster(NoRoute):
+    """Brokers have writable queues of a topic, but each of them is without its master."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(topic, "it has queues to write to, but no broker with a master")
+
+
 class BrokerUnknown(ClientError):
     """No route names this broker, or no longer."""
 

@@ -32,6 +32,13 @@ def publish_queues(route: Route, topic: str) -> list[Queue]:
     ]
 
 
+def lacks_masters(route: Route) -> bool:
+    """Whether a topic has writable queues, but only of brokers that are without a master."""
+    writable = {data.broker_name for data in route.queue_datas if data.perm & WRITE}
+    masters = {data.broker_name for data in route.broker_datas if data.master is not None}
+    return bool(writable) and not writable & masters
+
+
 def subscribe_queues(route: Route, topic: str) -> list[Queue]:
     """The queues a consumer may read, sorted."""
     return [

@@ -11,7 +11,7 @@ from typing import Final
 
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import ConnectFailed
-from gantrymq.client.core.errors import TRANSPORT_ERRORS, BrokerRefused, BrokerUnknown
+from gantrymq.client.core.errors import TRANSPORT_ERRORS, BrokerRefused, BrokerUnknown, NoMaster
 from gantrymq.client.core.instance import Instance
 from gantrymq.client.core.options import ProducerOptions
 from gantrymq.client.sending.latency_fault import TABLES, FaultTable
@@ -31,6 +31,7 @@ from gantrymq.remoting.connection import CallTimeout, Connection
 
 LOOK_AGAIN_SECONDS: Final = 0.1
 """How often name servers are asked for a new master while sends wait for one."""
+REACHED_NOBODY: Final = (ConnectFailed, BrokerUnknown, NoMaster)
 RETRYABLE: Final = (*TRANSPORT_ERRORS, BrokerUnknown)
 _REPLY_MARK: Final = "MSG_TYPE\x01reply\x02"
 
@@ -247,11 +248,13 @@ class PendingSends:
         if isinstance(error, BrokerRefused):
             missed = (error.remark or "").startswith(NOT_LEADER)
         else:
-            missed = isinstance(error, ConnectFailed | BrokerUnknown)
+            missed = isinstance(error, REACHED_NOBODY)
         if not missed or pending.future.done():
             return False
         if pending.deadline <= self._loop.time() + LOOK_AGAIN_SECONDS:
             return False
+        if isinstance(error, NoMaster):
+            return True
         publication = self._by_topic.get(pending.prepared.topic)
         if publication is None or pending.target is None:
             return False

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from gantrymq.client.core.errors import BrokerUnknown, MessageRefused, NoRoute
+from gantrymq.client.core.errors import BrokerUnknown, MessageRefused, NoMaster, NoRoute
 from gantrymq.client.core.instance import Instance
 from gantrymq.client.core.options import ProducerOptions
-from gantrymq.client.core.routes import publish_queues
+from gantrymq.client.core.routes import lacks_masters, publish_queues
 from gantrymq.client.sending.latency_fault import FaultTable
 from gantrymq.client.sending.pending_send import PendingSend, Selector, SendTarget
 from gantrymq.client.sending.send_policy import next_index, sharded_index
@@ -55,6 +55,8 @@ class Publications:
         if not publish_queues(route, topic):
             route = await self._routes.refresh(topic)
             if not publish_queues(route, topic):
+                if lacks_masters(route):
+                    raise NoMaster(topic)
                 raise NoRoute(topic, "it has brokers, but none with a queue to write to")
 
     def _publish(self, topic: str) -> Publication | None:

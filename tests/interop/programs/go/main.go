@@ -38,6 +38,8 @@ type arguments struct {
 	MaxRetries int32    `json:"maxReconsumeTimes"`
 	RetryLevel int      `json:"retryLevel"`
 	LingerMs   int      `json:"lingerMs"`
+	PauseMs    int      `json:"pauseMs"`
+	AgainMs    int      `json:"againMs"`
 	Timeout    int      `json:"timeout"`
 }
 

@@ -93,15 +93,28 @@ func sendSync(a arguments) error {
 		return err
 	}
 	for i, m := range messages(a) {
-		result, err := p.SendSync(context.Background(), m)
+		result, err := sendAgain(a, p, i, m)
 		if err != nil {
 			return err
 		}
 		saySent(i, result)
+		time.Sleep(time.Duration(a.PauseMs) * time.Millisecond)
 	}
 	say("done", map[string]any{"count": a.Count})
 	time.Sleep(time.Duration(a.LingerMs) * time.Millisecond)
 	return p.Shutdown()
+}
+
+// sendAgain does as an application that has to get its message through: againMs later once more, until time is up.
+func sendAgain(a arguments, p rocketmq.Producer, index int, m *primitive.Message) (*primitive.SendResult, error) {
+	for end := time.Now().Add(a.limit()); ; {
+		result, err := p.SendSync(context.Background(), m)
+		if err == nil || a.AgainMs == 0 || time.Now().After(end) {
+			return result, err
+		}
+		say("unsent", map[string]any{"index": index})
+		time.Sleep(time.Duration(a.AgainMs) * time.Millisecond)
+	}
 }
 
 func sendAsync(a arguments) error {

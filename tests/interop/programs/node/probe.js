@@ -43,6 +43,22 @@ function sayMessage(event, message) {
   });
 }
 
+const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
+
+// As an application does that has to get its message through: againMs later once more, until time is up.
+async function sendAgain(args, producer, index, message) {
+  const end = Date.now() + args.timeout * 1000;
+  for (;;) {
+    try {
+      return await producer.send(message);
+    } catch (error) {
+      if (!args.againMs || Date.now() > end) throw error;
+      say('unsent', { index });
+      await sleep(args.againMs);
+    }
+  }
+}
+
 async function sendSync(args) {
   const producer = new Producer({ httpclient, logger, nameSrv: args.namesrv, producerGroup: args.producer });
   await producer.ready();
@@ -52,7 +68,7 @@ async function sendSync(args) {
     const message = new Message(args.topic, tags, body.padEnd(args.size || 0, '.'));
     if (args.keys) message.keys = [ `${args.keys}${i}` ];
     if (args.delayLevel) message.delayTimeLevel = args.delayLevel;
-    const result = await producer.send(message);
+    const result = await sendAgain(args, producer, i, message);
     say('sent', {
       index: i,
       status: result.sendStatus,
@@ -60,6 +76,7 @@ async function sendSync(args) {
       queueId: result.messageQueue.queueId,
       queueOffset: result.queueOffset,
     });
+    await sleep(args.pauseMs || 0);
   }
   say('done', { count: args.count });
   await producer.close();
@@ -93,7 +110,7 @@ async function consume(args, isBroadcast) {
   await consumer.ready();
   say('ready', {});
   await all;
-  await new Promise(resolve => setTimeout(resolve, args.lingerMs || 0));
+  await sleep(args.lingerMs || 0);
   await consumer.close();
   say('done', { count });
 }

@@ -3,14 +3,17 @@ package probe;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.remoting.exception.RemotingException;
 
 /** The verbs that send. */
 final class Sends {
@@ -32,16 +35,34 @@ final class Sends {
         int shards = args.number("shards", 0);
         List<Message> messages = Messages.of(args);
         for (int i = 0; i < messages.size(); i++) {
-            SendResult result = shards == 0
-                ? producer.send(messages.get(i))
-                : producer.send(messages.get(i), (queues, message, key) ->
-                    queues.get((Integer) key % queues.size()), i % shards);
-            Lines.sent(i, result);
+            int index = i;
+            Lines.sent(i, again(args, i, () -> shards == 0
+                ? producer.send(messages.get(index))
+                : producer.send(messages.get(index), (queues, message, key) ->
+                    queues.get((Integer) key % queues.size()), index % shards)));
+            Thread.sleep(args.number("pauseMs", 0));
         }
         Lines.done(messages.size());
         // What a producer traces leaves later, on another thread, and is lost by an early shutdown.
         Thread.sleep(args.number("lingerMs", 0));
         producer.shutdown();
+    }
+
+    /** As an application does that has to get its message through: {@code againMs} later once more, until time is up. */
+    private static SendResult again(Args args, int index, Callable<SendResult> send) throws Exception {
+        int againMs = args.number("againMs", 0);
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(args.timeoutSeconds());
+        while (true) {
+            try {
+                return send.call();
+            } catch (MQClientException | MQBrokerException | RemotingException failure) {
+                if (againMs == 0 || System.nanoTime() > end) {
+                    throw failure;
+                }
+                Lines.print("unsent", Map.of("index", index));
+                Thread.sleep(againMs);
+            }
+        }
     }
 
     private static void async(Args args) throws Exception {
