@@ -20,10 +20,6 @@ CERTAIN_REFUSALS: Final = frozenset({2, 13, 14, 16, 17})
 """Codes that a broker answers before it writes: SYSTEM_BUSY, MESSAGE_ILLEGAL,
 SERVICE_NOT_AVAILABLE, NO_PERMISSION, TOPIC_NOT_EXIST. Any other code may come after a write."""
 
-FLUSH_FAILED: Final = "could not be synced"
-"""In the remark of a broker that has written a message and could not flush it. It refuses these
-sends with SERVICE_NOT_AVAILABLE, too, and its next start keeps what the disk has of them."""
-
 
 @dataclass(frozen=True, order=True)
 class Name:
@@ -71,8 +67,7 @@ def parse_send(line: str) -> Send:
     row = json.loads(line)
     outcome = STATUS_OUTCOMES.get(row["status"])
     if outcome is None:
-        certain = row["status"] == "failed" and FLUSH_FAILED not in row.get("why", "")
-        outcome = "failed" if certain else "unknown"
+        outcome = "failed" if row["status"] == "failed" else "unknown"
     name = Name(row["writer"], row["queue"], row["number"])
     return Send(name, row["began"], row["ended"], outcome, row.get("why", ""))
 

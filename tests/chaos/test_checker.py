@@ -164,14 +164,6 @@ def test_a_log_line_is_read_as_it_was_written() -> None:
         assert Send(name, 1.0, 2.0, outcome, "why") == found  # type: ignore[arg-type]
 
 
-def test_a_failed_flush_says_nothing_about_the_message() -> None:
-    """The broker refuses it after it was written, and may have it when it is started again."""
-    why = "code 14: the log could not be synced behind offset 620: [Errno 5] Input/output error"
-    refused = format_send(Name("w", 0, 0), 1.0, 2.0, "failed", why)
-
-    assert "unknown" == parse_send(refused).outcome
-
-
 def test_only_refusals_before_a_write_are_certain() -> None:
     """SYSTEM_ERROR may come after it."""
     assert ("failed", "unknown") == (refusal_outcome(14), refusal_outcome(1))
