@@ -24,6 +24,7 @@ from gantrymq.testing.network import MemoryNetwork
 TOPIC, QUEUES, SENDERS, MESSAGES = "agreed", 2, 2, 40
 KINDS = ("plain", "plain", "level", "timer", "transaction", "ordered")
 TROUBLE_SECONDS = 40.0
+STORY_SECONDS_MAX = 400.0
 QUIET_SECONDS_MAX = 120.0
 """How long a group may take to agree again when nothing happens to it any more."""
 SETTINGS = {
@@ -190,10 +191,9 @@ class GroupStory:
     async def disk_is_full(self) -> None:
         """The leader cannot make its next file, and hands leadership on."""
         name = self.cluster.leader or self.someone()
-        disk = self.cluster.disk_of(name)
-        disk.capacity = 1
+        self.cluster.disk_of(name).capacity = 1
         await asyncio.sleep(self.rng.uniform(0.1, 8))
-        disk.capacity = None
+        self.cluster.disk_of(name).capacity = None  # perhaps after a restart
 
     async def syncs_fail(self) -> None:
         """The disk of a member takes no syncs: it is out until it is started again."""
@@ -328,7 +328,7 @@ async def tell(seed: int) -> GroupStory:
         others += [asyncio.create_task(story.consume()) for _ in range(2)]
         async with cluster.producer("senders") as producer:
             producer.check(lambda message: "commit")
-            async with asyncio.TaskGroup() as tasks:
+            async with asyncio.timeout(STORY_SECONDS_MAX), asyncio.TaskGroup() as tasks:
                 tasks.create_task(story.trouble())
                 for sender in range(SENDERS):
                     tasks.create_task(story.send(producer, sender))

@@ -15,6 +15,7 @@ IDS = [
     *(f"C{number}" for number in range(1, 17)),
     "G1",
     "A1",
+    "A2",
     "A4",
     "A5",
     *(f"D{number}" for number in range(1, 9)),
