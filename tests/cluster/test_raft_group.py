@@ -15,6 +15,7 @@ from groups import (
     send,
     until,
 )
+from peer import Run
 
 from gantrymq import SendFailed
 from gantrymq.base.errors import ConfigError
@@ -35,6 +36,23 @@ def test_what_was_acknowledged_survives_the_leader() -> None:
         assert sorted(await read(cluster, 8)) == list("abcdefgh")
 
     in_group(work)
+
+
+def test_a_leader_that_stops_hands_leadership_on(run: Run) -> None:
+    """At once, in memory and over real sockets; the next leader has everything."""
+
+    async def work(cluster: Cluster) -> None:
+        old = await cluster.wait_for_leader()
+        await cluster.create_topic("orders")
+        assert await send(cluster, *"abcd") == ["SEND_OK"] * 4
+        began = asyncio.get_running_loop().time()
+        await cluster.stop_broker(old)
+        await cluster.wait_for_leader(other_than=old)
+        assert asyncio.get_running_loop().time() - began < 5
+        assert await send(cluster, *"efgh") == ["SEND_OK"] * 4
+        assert sorted(await read(cluster, 8)) == list("abcdefgh")
+
+    run(work, members=3)
 
 
 def test_a_producer_and_a_consumer_go_on() -> None:

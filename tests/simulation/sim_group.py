@@ -16,6 +16,7 @@ from gantrymq import GantryError, Message, Producer
 from gantrymq.protocol.record import decode_records
 from gantrymq.store.append import ReadResult
 from gantrymq.store.engine import Store
+from gantrymq.store.errors import StoreError
 from gantrymq.store.log.syncer import InlineSyncer
 from gantrymq.testing.cluster import HOST, Cluster
 from gantrymq.testing.loop import simulate
@@ -170,7 +171,18 @@ class GroupStory:
         self.counts["recoveries"] += 1
         await self.cluster.kill_broker(name, power_cut=power_cut)
         await asyncio.sleep(self.rng.uniform(0.1, 6))
-        await self.cluster.start_broker(name)
+        await self.start(name)
+
+    async def start(self, name: str) -> None:
+        """Start a member again; one whose disk is full does not start before there is room."""
+        while True:
+            try:
+                await self.cluster.start_broker(name)
+            except (OSError, StoreError):
+                self.counts["starts refused"] += 1
+                await asyncio.sleep(1)
+            else:
+                return
 
     def all_vote(self) -> bool:
         """Whether the group can lose what one member has not synced, or its disk."""
@@ -186,7 +198,7 @@ class GroupStory:
             return
         await self.cluster.kill_broker(name)
         self.cluster.empty_disk(name)
-        await self.cluster.start_broker(name)
+        await self.start(name)
 
     async def disk_is_full(self) -> None:
         """The leader cannot make its next file, and hands leadership on."""
@@ -210,9 +222,10 @@ class GroupStory:
     async def member_restarts(self) -> None:
         name = self.someone()
         if name in self.cluster.running:
-            await self.cluster.stop_broker(name)
+            with suppress(OSError):  # its disk may be full
+                await self.cluster.stop_broker(name)
             await asyncio.sleep(self.rng.uniform(0, 3))
-            await self.cluster.start_broker(name)
+            await self.start(name)
 
     async def network_breaks(self) -> None:
         self.network.cut_all()
