@@ -119,7 +119,7 @@ class Senders:
         self.failed = 0
 
     def ask(self) -> tuple[float, int]:
-        """The longest pause that ended since the last question, and how many sends were heard of."""
+        """The longest pause that ended since the last question, and the number of answers."""
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         self._child.stdin.write("\n")
