@@ -218,6 +218,7 @@ class GroupStory:
         )
         await asyncio.sleep(self.rng.uniform(0.1, 4))
         await self.die(name, power_cut=False)
+        self.cluster.disk_of(name).fault = None  # it may have been down already
 
     async def member_restarts(self) -> None:
         name = self.someone()
