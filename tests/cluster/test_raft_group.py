@@ -311,6 +311,27 @@ class TestDisks:
 
         in_group(work, flush_disk_type="SYNC_FLUSH")
 
+    def test_a_follower_whose_syncs_fail_acknowledges_nothing(self) -> None:
+        """Also with ASYNC_FLUSH: what it holds in memory may be gone any moment."""
+
+        async def work(cluster: Cluster) -> None:
+            await cluster.create_topic("orders")
+            broken, other = followers(cluster)
+            cluster.disk_of(broken).fault = lambda what, path: (
+                OSError(errno.EIO, "no sync") if what == "sync" and "commitlog" in path else None
+            )
+            assert await send(cluster, "a") == ["SEND_OK"]
+            await until(lambda: bool(cluster.broker(broken).store.writable))
+            await asyncio.sleep(20)
+            await cluster.kill_broker(other)
+            with pytest.raises(SendFailed):
+                await send(cluster, "b")
+            await cluster.start_broker(other)
+            assert await send(cluster, "c") == ["SEND_OK"]
+            cluster.disk_of(broken).fault = None
+
+        in_group(work)
+
     def test_a_leader_with_a_full_disk_leads_again_when_it_has_room(self) -> None:
         """The others go on meanwhile."""
 

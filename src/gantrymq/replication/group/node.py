@@ -272,6 +272,12 @@ class RaftNode:
         self._when_synced(partial(core.note_synced, core.log.end, core.cuts))
 
     def _when_synced(self, act: Callable[[], None]) -> None:
+        """Do something when the log is as durable as its acknowledgement promises.
+
+        After a failed sync that is never: even what is in memory may be dropped by the system.
+        """
+        if self._log.flusher.failure:
+            return
         if not self._is_sync_flush:
             act()
             return
