@@ -13,7 +13,7 @@ CODE := src tests bench demo setup.py
 SPARK_TESTS := tests/spark tests/unit/spark tests/unit/pipelines
 OTHER_HALF := $(SPARK_TESTS) tests/simulation tests/raft tests/dialogues
 
-.PHONY: setup run test spark-long check sim raft-check chaos bench interop demo clean tools
+.PHONY: setup run test spark-long check sim mutants raft-check chaos bench interop demo clean tools
 
 setup: $(CORE) $(KERNEL)
 
@@ -93,6 +93,10 @@ else
 	$(call STORIES,500:1000) $(GROUPS) && $(call STORIES,0:400) $(OTHER_STORIES); \
 	one=$$?; wait $$other; other=$$?; cat $(VENV)/other-stories.log; exit $$((one | other))
 endif
+
+# Classic faults in copies of the product: which story finds each. One with MUTANT=votes_twice.
+mutants: $(DEV)
+	$(BIN)/python tests/mutants/try_mutants.py $(MUTANT)
 
 # Every interleaving of a small raft group, as far as three minutes go.
 raft-check: $(CORE)

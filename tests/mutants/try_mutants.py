@@ -1,8 +1,8 @@
 """Applies classic faults to a copy of the product, and looks which story finds each.
 
-    python tests/mutants/run.py                 # all, until each is found or the seeds are over
-    python tests/mutants/run.py votes_twice     # one
-    python tests/mutants/run.py --seeds 500
+    python tests/mutants/try_mutants.py                 # all, until each is found or the seeds are over
+    python tests/mutants/try_mutants.py votes_twice     # one
+    python tests/mutants/try_mutants.py --seeds 500
 
 Each patch in this folder is one fault, named after what it does wrong. Prints a table of how many
 seeds each took; the exit code is 1 when one was not found.
@@ -36,12 +36,29 @@ for seed in range(int(sys.argv[1])):
 
 
 def copy_with(patch: Path, folder: Path) -> Path:
-    """The product with a fault; raises CalledProcessError if the patch does not fit."""
+    """The product with a fault."""
     source = folder / "src"
     shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__", "*.c"))
-    command = ["patch", "--quiet", "--fuzz=0", "-p1", "-i", str(patch)]
-    subprocess.run(command, cwd=folder, check=True, stdout=sys.stderr)
+    name, changed = applied(patch, ROOT)
+    (folder / name).write_text(changed)
     return source
+
+
+def applied(patch: Path, root: Path) -> tuple[str, str]:
+    """The file that a patch changes, and its text with the change.
+
+    Each patch has one hunk. It is found by its text, wherever that has moved to; ValueError if the
+    file does not have it exactly once.
+    """
+    lines = patch.read_text().splitlines()
+    name = lines[1].removeprefix("+++ b/")
+    hunk = lines[3:]
+    before = "\n".join(line[1:] for line in hunk if line[:1] != "+")
+    after = "\n".join(line[1:] for line in hunk if line[:1] != "-")
+    text = (root / name).read_text()
+    if text.count(before) != 1:
+        raise ValueError(f"{patch.stem} does not fit {name}: change the patch with the product")
+    return name, text.replace(before, after)
 
 
 def seeds_until_found(patch: Path, seeds: int) -> tuple[int, str] | None:
