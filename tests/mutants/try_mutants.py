@@ -1,7 +1,7 @@
 """Applies classic faults to a copy of the product, and looks which story finds each.
 
-    python tests/mutants/try_mutants.py                 # all, until each is found or the seeds are over
-    python tests/mutants/try_mutants.py votes_twice     # one
+    python tests/mutants/try_mutants.py               # all, until found or out of seeds
+    python tests/mutants/try_mutants.py votes_twice   # one
     python tests/mutants/try_mutants.py --seeds 500
 
 Each patch in this folder is one fault, named after what it does wrong. Prints a table of how many
