@@ -11,8 +11,9 @@ SPARK := $(VENV)/.spark
 WARM := $(VENV)/.warm
 CODE := src tests bench demo setup.py
 SPARK_TESTS := tests/spark tests/unit/spark tests/unit/pipelines
+OTHER_HALF := $(SPARK_TESTS) tests/simulation tests/raft tests/dialogues
 
-.PHONY: setup run test spark-long check sim raft-check bench interop demo clean tools
+.PHONY: setup run test spark-long check sim raft-check chaos bench interop demo clean tools
 
 setup: $(CORE) $(KERNEL)
 
@@ -56,12 +57,12 @@ $(WARM): $(SPARK)
 run: setup
 	@exec $(BIN)/gantry up --data ./data
 
-# Spark uses both cores in turns with everything else, and waits for it: the other half is the
-# longer one, and has tests with a clock in their hand.
+# Spark uses both cores in turns with everything else, and waits for it: the first half is the
+# longer one, and has tests with a clock in their hand. Stories in virtual time can wait, too.
 test: $(SPARK)
 	@echo "tests: two halves side by side; the other one's report comes at the end"
-	@nice -n 5 $(BIN)/pytest $(SPARK_TESTS) >$(VENV)/other-half.log 2>&1 & other=$$!; trap "kill $$other" INT TERM; \
-	$(BIN)/pytest tests --ignore=tests/interop --ignore=tests/sparklong $(SPARK_TESTS:%=--ignore=%); \
+	@nice -n 5 $(BIN)/pytest $(OTHER_HALF) >$(VENV)/other-half.log 2>&1 & other=$$!; trap "kill $$other" INT TERM; \
+	$(BIN)/pytest tests --ignore=tests/interop --ignore=tests/sparklong $(OTHER_HALF:%=--ignore=%); \
 	one=$$?; wait $$other; other=$$?; cat $(VENV)/other-half.log; exit $$((one | other))
 
 # What takes a Spark of its own: clusters, remote sessions, drivers that are killed.
@@ -72,18 +73,35 @@ check: $(DEV)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
+	MYPYPATH=src:tests $(BIN)/mypy --explicit-package-bases -p chaos
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/unit/test_tidy.py
 
-# Random stories: a thousand of each kind, other ones with SEEDS=1000:2000, one with SEED=17.
-SEEDS ?= 0:1000
+# Random stories: a thousand about raft groups and some hundreds of the other kinds, in two halves side by side;
+# other ones with SEEDS=1000:2000, one of each kind with SEED=17.
+STORIES = GANTRY_SEEDS=$(1) $(BIN)/pytest -q
+GROUPS = tests/simulation/test_groups.py
+OTHER_STORIES = tests/simulation --ignore=$(GROUPS)
 sim: $(DEV)
-	@GANTRY_SEEDS=$(if $(SEED),$(SEED):$(shell expr 0$(SEED) + 1),$(SEEDS)) \
-	  $(BIN)/pytest tests/simulation $(if $(SEED),-k seed-$(SEED),)
+ifdef SEED
+	@$(call STORIES,$(SEED):$(shell expr 0$(SEED) + 1)) tests/simulation -k seed-$(SEED)
+else ifdef SEEDS
+	@$(call STORIES,$(SEEDS)) tests/simulation
+else
+	@echo "stories: two halves side by side; the other one's report comes at the end"
+	@$(call STORIES,0:500) $(GROUPS) >$(VENV)/other-stories.log 2>&1 & other=$$!; trap "kill $$other" INT TERM; \
+	$(call STORIES,500:1000) $(GROUPS) && $(call STORIES,0:400) $(OTHER_STORIES); \
+	one=$$?; wait $$other; other=$$?; cat $(VENV)/other-stories.log; exit $$((one | other))
+endif
 
 # Every interleaving of a small raft group, as far as three minutes go.
 raft-check: $(CORE)
 	$(BIN)/python tests/raft/explore.py --seconds 180
+
+# Servers and clients as processes on hosts of their own, under faults of processes, networks and
+# disks; LONG=1 for longer faults, three times.
+chaos: setup
+	@PYTHONPATH=tests:$$PYTHONPATH $(BIN)/python -m chaos $(if $(LONG),--seconds 10 --rounds 3,)
 
 tools:
 	@for tool in java mvn go node npm; do \

@@ -30,10 +30,12 @@ async def write(
         return await epoch.publish()
 
 
-def stored(cluster: Cluster, topic: str = TOPIC) -> list[StoredMessage]:
-    """Every message of a topic on all brokers that run."""
+def stored(
+    cluster: Cluster, topic: str = TOPIC, names: Sequence[str] | None = None
+) -> list[StoredMessage]:
+    """Every message of a topic on all brokers that run, or on some of them."""
     found: list[StoredMessage] = []
-    for name in cluster.running:
+    for name in names or cluster.running:
         store = cluster.broker(name).store
         for queue_id in store.queues.ids(topic):
             at = store.queues.min_offset(topic, queue_id)

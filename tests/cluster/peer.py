@@ -24,10 +24,19 @@ class Peer:
     @classmethod
     async def to(cls, cluster: Cluster, port: int | None = None) -> "Peer":
         """Connect to a broker (the first unless a port says otherwise)."""
+        return await cls._to(cluster, HOST, port or cluster.broker().config.listen_port)
+
+    @classmethod
+    async def at(cls, cluster: Cluster, name: str) -> "Peer":
+        """Connect to a broker by its name in the cluster."""
+        port = cluster.broker(name).config.listen_port
+        return await cls._to(cluster, cluster.host_of(name), port)
+
+    @classmethod
+    async def _to(cls, cluster: Cluster, host: str, port: int) -> "Peer":
         pushed: list[Command] = []
-        port = port or cluster.broker().config.listen_port
         connection = await cluster.network.connect(
-            HOST, port, lambda: Connection(lambda _, command: pushed.append(command)), 3
+            host, port, lambda: Connection(lambda _, command: pushed.append(command)), 3
         )
         return cls(connection, pushed)
 

@@ -11,8 +11,10 @@ from peer import Peer, Run
 from gantrymq.base.config import parse_properties
 from gantrymq.base.files import load_text, save_text
 from gantrymq.base.offload import InlineOffload
+from gantrymq.model import Route
 from gantrymq.nameserver.app import run_nameserver
 from gantrymq.nameserver.config import NameServerConfig
+from gantrymq.protocol import fastjson
 from gantrymq.protocol.command import Command
 from gantrymq.remoting.connection import Connection
 from gantrymq.testing.cluster import HOST, Cluster
@@ -142,6 +144,27 @@ class TestBroker:
                 await asyncio.sleep(0.02)
 
         run(work)
+
+    def test_a_topic_is_created_where_a_broker_may_not_be_written_to(
+        self, run: Run, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """
+        During a rolling restart one master has brokerPermission=4: the topic is there, and listed
+        with what the broker allows.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            async with cluster.admin() as admin:
+                address = cluster.broker("broker-b").address
+                await admin.update_broker_config(address, {"brokerPermission": "4"})
+                await admin.create_topic("orders")
+            namesrv = await Peer.to_namesrv(cluster)
+            route = fastjson.load_as((await namesrv.call(105, topic="orders")).body, Route)
+            perms = {data.broker_name: data.perm for data in route.queue_datas}
+            assert {"broker-a": 6, "broker-b": 4} == perms
+            assert "orders on broker-b: listed with permission 4 instead of 6" in caplog.text
+
+        run(work, brokers=2)
 
     def test_without_write_permission_ordered_topics_take_nothing(self, run: Run) -> None:
         """

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -143,6 +144,54 @@ class TestUp:
         assert {"shop"} == {row["cluster"] for row in found.values()}
 
 
+class TestRaftGroup:
+    """`--mode dledger`."""
+
+    @pytest.mark.timeout(120)
+    def test_a_lost_leader_loses_nothing(self, tmp_path: Path) -> None:
+        """It is killed while others send; another one serves, and a new start has all of them."""
+        with Up(tmp_path, "--mode", "dledger") as up:
+            assert 0 == gantry("topic", "create", "orders", "-n", up.namesrv).returncode
+            bodies = [str(number) for number in range(8)]
+            assert ["SEND_OK"] * 4 == send(up.namesrv, *bodies[:4])
+            before = raft(up.namesrv)
+            (leader,) = (name for name, row in before.items() if row["serves"])
+            kill(tmp_path, f"broker-{leader}")
+            assert f"mqbroker broker-{leader} ended with -9; the others go on" == stderr_line(up)
+            assert ["SEND_OK"] * 4 == send(up.namesrv, *bodies[4:])
+            assert sorted(bodies) == sorted(map(str, stored(up.namesrv)))
+            after = raft(up.namesrv, code=1)
+            assert 0 == up.stop()
+        with Up(tmp_path, "--mode", "dledger") as again:
+            assert sorted(bodies) == sorted(map(str, stored(again.namesrv)))
+            found = raft(again.namesrv)
+
+        assert {"n0", "n1", "n2"} == before.keys() == after.keys() == found.keys()
+        assert after[leader]["trouble"] == "down"
+        assert 1 == sum(bool(row["serves"]) for row in after.values())
+        assert {0} == {row["behindBytes"] for row in found.values()}
+
+    def test_leadership_is_handed_on(self, tmp_path: Path) -> None:
+        """To a member of the operator's choice; a wrong one is refused."""
+        with Up(tmp_path, "--mode", "dledger") as up:
+            members_of = raft(up.namesrv)
+            chosen = next(name for name, row in members_of.items() if not row["serves"])
+            moved = gantry("raft", "transfer", "RaftNode00", "--to", chosen, "-n", up.namesrv)
+            wrong = gantry("raft", "transfer", "RaftNode00", "--to", "n9", "-n", up.namesrv)
+            other = gantry("raft", "transfer", "nobody", "-n", up.namesrv)
+            found = raft(up.namesrv)
+
+        assert f"{chosen} leads RaftNode00 now\n" == moved.stdout.decode()
+        assert b"n9 is no member of RaftNode00, which has n0, n1, n2" in wrong.stderr
+        assert b"there is no raft group nobody; name servers know RaftNode00" in other.stderr
+        assert found[chosen]["serves"]
+
+
+def raft(namesrv: str, code: int = 0) -> dict[str, dict[str, object]]:
+    """The rows of `gantry raft status` by member."""
+    return {str(row["id"]): row for row in rows("raft", "status", "-n", namesrv, code=code)}
+
+
 class Hand:
     """A name server and brokers, each started as an operator does."""
 
@@ -193,6 +242,16 @@ class Hand:
             if members(self.namesrv)["broker-a/0"]["slavesInSync"]:
                 return
         raise AssertionError("no slave in sync")
+
+    def await_order(self) -> tuple[str, str]:
+        """The folder and the offset of the cut that the log of broker-a's slave names."""
+        for _ in range(300):
+            for file in (self._root / "logs" / "broker-a-s").glob("*.log"):
+                found = re.search(r"run `gantry store cut (\S+) --at (\d+)`", file.read_text())
+                if found:
+                    return found[1], found[2]
+            time.sleep(0.1)
+        raise AssertionError("the slave was not refused")
 
     def stop(self) -> None:
         for process in reversed(self._processes):

@@ -29,6 +29,23 @@ COPIES: list[Step] = [
         },
         better={"codes": [1], "why": "RocketMQ does not ask who follows it"},
     ),
+    broker(
+        "the raft group of a broker that is in none",
+        40106,
+        better={"codes": [1], "why": "RocketMQ has no such request"},
+    ),
+    broker(
+        "leadership of a broker that is in none",
+        40107,
+        {"to": "n1"},
+        better={"codes": [1], "why": "RocketMQ has no such request"},
+    ),
+    broker(
+        "a slave compares its log",
+        40110,
+        {"position": 0, "size": 1 << 30},
+        better={"codes": [1], "why": "RocketMQ's slaves cannot compare logs"},
+    ),
 ]
 
 AREAS = {"broker-copies": COPIES}

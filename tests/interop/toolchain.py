@@ -49,11 +49,17 @@ def build_all() -> None:
     """Build what is not built yet."""
     require_tools()
     CACHE.mkdir(exist_ok=True)
-    _once("java", _build_java)
+    build_java()
     _once("go", _build_go)
     _once("node", _build_node)
     for name in PYTHON_PROGRAMS:
         _once(name, lambda name=name: _build_python(name))
+
+
+def build_java() -> None:
+    """Build the Java programs alone, if they are not built yet."""
+    CACHE.mkdir(exist_ok=True)
+    _once("java", _build_java)
 
 
 def java_class_path(module: str) -> str:

@@ -3,17 +3,27 @@
 The machine of the master goes with its disk. The slave with the longest log becomes the master, as
 an operator would do it. What was answered with SEND_OK has to be there, once or more, and nothing
 that was never sent; what was answered otherwise may be missing.
+
+A master may lose what it has not flushed, in a power cut. Then its slaves are ahead and refuse to
+follow; the operator of the story does what their logs say, and cuts them. Every SEND_OK that this
+takes away has to be in a folder that the cut has saved.
 """
 
 import asyncio
+import logging
 import random
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 
 from gantrymq import GantryError, Message, Producer
+from gantrymq.base.disk import Disk
+from gantrymq.base.offload import InlineOffload
+from gantrymq.kernel import walk_records
 from gantrymq.protocol.record import decode_records
 from gantrymq.store.append import ReadResult
 from gantrymq.store.engine import Store
+from gantrymq.store.recovery.log_cut import order_cut
 from gantrymq.testing.cluster import HOST, Cluster
 from gantrymq.testing.loop import simulate
 from gantrymq.testing.network import MemoryNetwork
@@ -36,7 +46,12 @@ class CopyStory:
     cluster: Cluster
     rng: random.Random
     slaves: list[str]
+    orders: "Orders"
     acknowledged: set[str] = field(default_factory=set)
+    saved: set[str] = field(default_factory=set)
+    """What cuts have taken away and saved."""
+    one_hand: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by whoever stops and starts a slave."""
     tried: set[str] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
     """How often each accident and each answer happened."""
@@ -66,13 +81,64 @@ class CopyStory:
             await asyncio.sleep(self.rng.uniform(0.5, 5))
             accident = self.rng.choice(
                 (self.slave_dies, self.slave_restarts, self.master_dies, self.network_breaks,
-                 self.network_is_slow, self.network_parts, self.master_is_deaf)
+                 self.network_is_slow, self.network_parts, self.master_is_deaf,
+                 self.master_loses_power)
             )  # fmt: skip
             self.counts[accident.__name__] += 1
             await accident()
 
     async def slave_dies(self) -> None:
-        await self.die(self.rng.choice(self.slaves))
+        async with self.one_hand:
+            await self.die(self.rng.choice(self.slaves))
+
+    async def master_loses_power(self) -> None:
+        """What it has not flushed is gone; its slaves may be ahead of it then."""
+        await self.cluster.kill_broker("broker-a", power_cut=True)
+        await asyncio.sleep(self.rng.uniform(0.1, 6))
+        await self.cluster.start_broker("broker-a")
+
+    async def operate(self) -> None:
+        """Do what the logs of refused slaves say."""
+        while True:
+            name, folder, at = await self.orders.get()
+            async with self.one_hand:
+                if at is None:
+                    await self.empty(name, folder)
+                else:
+                    await self.cut(name, folder, at)
+
+    async def empty(self, name: str, folder: str) -> None:
+        """The master lost its whole log: put the slave's aside."""
+        if self.cluster.broker(name).store.log_max == 0:
+            return  # an earlier order did it
+        await self.cluster.stop_broker(name)
+        self.saved |= _bodies_in(self.cluster._disks[name], f"{folder}/commitlog")
+        self.counts["emptied"] += 1
+        self.cluster.empty_disk(name)
+        await self.cluster.start_broker(name)
+
+    async def cut(self, name: str, folder: str, at: int) -> None:
+        if self.cluster.broker(name).store.log_max <= at:
+            return  # an earlier order did it
+        await self.cluster.stop_broker(name)
+        disk = self.cluster._disks[name]
+        cut = await order_cut(folder, at, disk=disk, offload=InlineOffload())
+        self.saved |= _bodies_in(disk, f"{cut.saved}/commitlog")
+        self.counts["cut"] += 1
+        self.counts["messages cut off"] += cut.messages
+        # Somebody may look into it later; here the next cut may be at the same place.
+        disk.rename(cut.saved, f"{cut.saved}.{self.counts['cut']}")
+        await self.cluster.start_broker(name)
+
+    async def followed(self) -> None:
+        """Wait until all slaves follow the master."""
+        async with asyncio.timeout(600):
+            while len(self.cluster.running) <= len(self.slaves) or any(
+                self.cluster.broker(name).store.log_max
+                != self.cluster.broker("broker-a").store.log_max
+                for name in self.slaves
+            ):
+                await asyncio.sleep(1)
 
     async def master_dies(self) -> None:
         await self.die("broker-a")
@@ -87,8 +153,8 @@ class CopyStory:
         await self.cluster.start_broker(name)
 
     async def slave_restarts(self) -> None:
-        name = self.rng.choice(self.slaves)
-        if name in self.cluster.running:
+        async with self.one_hand:
+            name = self.rng.choice(self.slaves)
             await self.cluster.stop_broker(name)
             await asyncio.sleep(self.rng.uniform(0, 3))
             await self.cluster.start_broker(name)
@@ -130,7 +196,7 @@ class CopyStory:
 
     async def judge(self, store: Store) -> None:
         found = await _bodies(store)
-        lost = self.acknowledged - found
+        lost = self.acknowledged - found - self.saved
         if lost:
             self.faults.append(f"acknowledged and lost: {sorted(lost)}")
         phantoms = found - self.tried
@@ -152,6 +218,40 @@ async def _bodies(store: Store) -> set[str]:
     return found
 
 
+def _bodies_in(disk: Disk, folder: str) -> set[str]:
+    """The bodies in the log files of a folder."""
+    found: set[str] = set()
+    for name in disk.list(folder):
+        data = disk.open_read(f"{folder}/{name}").pread(1 << 20, 0)
+        _, end, _ = walk_records(data, int(name), len(data), True)
+        records = decode_records(data[: end - int(name)])
+        found |= {each.body.decode().strip() for each in records if each.topic == TOPIC}
+    return found
+
+
+class Orders(logging.Handler):
+    """The cuts that slaves name in their logs."""
+
+    ORDERS = (
+        re.compile(r"run `gantry store cut (\S+/(\S+)) --at (\d+)`"),
+        re.compile(r"no record in common. .*move its store (\S+/(\S+)) away()"),
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._queue: asyncio.Queue[tuple[str, str, int | None]] = asyncio.Queue()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        for order in self.ORDERS:
+            if found := order.search(record.getMessage()):
+                at = int(found[3]) if found[3] else None
+                self._queue.put_nowait((found[2], found[1], at))
+
+    async def get(self) -> tuple[str, str, int | None]:
+        """The name of a slave, its folder and the offset; None if nothing is common."""
+        return await self._queue.get()
+
+
 async def tell(seed: int) -> CopyStory:
     """Run one story to its end."""
     rng = random.Random(seed)
@@ -167,12 +267,24 @@ async def tell(seed: int) -> CopyStory:
         **SETTINGS,
     )
     async with cluster:
-        story = CopyStory(cluster, rng, [f"broker-a-s{n}" for n in range(1, count + 1)])
-        await cluster.create_topic(TOPIC, queues=QUEUES)
-        async with cluster.producer("senders") as producer, asyncio.TaskGroup() as tasks:
-            tasks.create_task(story.trouble())
-            for sender in range(SENDERS):
-                tasks.create_task(story.send(producer, sender))
+        orders, logger = Orders(), logging.getLogger("gantrymq.replication.ha.slave")
+        story = CopyStory(cluster, rng, [f"broker-a-s{n}" for n in range(1, count + 1)], orders)
+        logger.addHandler(orders)
+        operator = asyncio.create_task(story.operate())
+        try:
+            await cluster.create_topic(TOPIC, queues=QUEUES)
+            async with cluster.producer("senders") as producer, asyncio.TaskGroup() as tasks:
+                tasks.create_task(story.trouble())
+                for sender in range(SENDERS):
+                    tasks.create_task(story.send(producer, sender))
+            if story.counts["master_loses_power"]:
+                await story.followed()
+        finally:
+            logger.removeHandler(orders)
+            operator.cancel()
+            await asyncio.wait([operator])
+        if not operator.cancelled():
+            operator.result()
         heir = await story.lose_the_master()
         await story.judge(cluster.broker(heir).store)
     return story

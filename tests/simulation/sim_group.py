@@ -8,18 +8,24 @@ that another one shows at the same place with other bytes.
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from gantrymq import GantryError, Message, Producer
 from gantrymq.protocol.record import decode_records
 from gantrymq.store.append import ReadResult
 from gantrymq.store.engine import Store
+from gantrymq.store.errors import StoreError
+from gantrymq.store.log.syncer import InlineSyncer
 from gantrymq.testing.cluster import HOST, Cluster
 from gantrymq.testing.loop import simulate
 from gantrymq.testing.network import MemoryNetwork
 
 TOPIC, QUEUES, SENDERS, MESSAGES = "agreed", 2, 2, 40
+KINDS = ("plain", "plain", "level", "timer", "transaction", "ordered")
 TROUBLE_SECONDS = 40.0
+STORY_SECONDS_MAX = 400.0
 QUIET_SECONDS_MAX = 120.0
 """How long a group may take to agree again when nothing happens to it any more."""
 SETTINGS = {
@@ -28,6 +34,9 @@ SETTINGS = {
     "max_hash_slot_num": 500,
     "max_index_num": 2_000,
     "max_message_size": 4 * 1024,
+    "transaction_time_out": 2_000,
+    "transaction_check_interval": 3_000,
+    "transaction_check_max": 1_000,
 }
 
 
@@ -40,6 +49,7 @@ class GroupStory:
     members: list[str]
     synced: bool
     acknowledged: set[str] = field(default_factory=set)
+    consumed: set[str] = field(default_factory=set)
     tried: set[str] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
     """How often each accident and each answer happened."""
@@ -59,27 +69,51 @@ class GroupStory:
     # the work
 
     async def send(self, producer: Producer, sender: int) -> None:
-        """Send messages of different sizes; note what each answer promises."""
+        """Send messages of all kinds and sizes; note what each answer promises."""
         for number in range(MESSAGES):
             name = f"{sender}-{number}"
             self.tried.add(name)
             body = name.ljust(self.rng.choice((10, 200, 3_000)))
+            kind = self.rng.choice(KINDS)
             try:
-                sent = await producer.send(Message(TOPIC, body.encode()))
+                status = await self._send(producer, kind, body.encode())
             except GantryError as error:
                 self.counts[type(error).__name__] += 1
             else:
-                self.counts[sent.status] += 1
-                if sent.status == "SEND_OK":
+                self.counts[status] += 1
+                self.counts[kind] += 1
+                if status == "SEND_OK":
                     self.acknowledged.add(name)
             await asyncio.sleep(self.rng.uniform(0, 2 * TROUBLE_SECONDS / MESSAGES))
 
+    async def _send(self, producer: Producer, kind: str, body: bytes) -> str:
+        if kind == "transaction":
+            async with producer.transaction(Message(TOPIC, body)) as transaction:
+                if self.rng.random() < 0.3:
+                    transaction.unknown()
+            return "SEND_OK"
+        wait = {"level": {"delay_level": 2}, "timer": {"delay": 7.5}}.get(kind, {})
+        key = {"sharding_key": "one"} if kind == "ordered" else {}
+        return (await producer.send(Message(TOPIC, body, **wait, **key))).status  # type: ignore[arg-type]
+
+    async def consume(self) -> None:
+        """One of two members of a group; messages may come twice."""
+        async with self.cluster.consumer("readers") as consumer:
+            consumer.subscribe(TOPIC)
+            async for message in consumer:
+                self.consumed.add(message.body.decode().strip())
+                with suppress(GantryError):
+                    await message.ack()
+
     async def watch(self) -> None:
         """No term has two leaders."""
+        cuts: dict[int, int] = {}
         while True:
             for name in self.cluster.running:
                 node = self.cluster.broker(name).node
                 assert node is not None
+                self.counts["cuts"] += node.core.cuts - cuts.get(id(node.core), 0)
+                cuts[id(node.core)] = node.core.cuts
                 if node.core.leadership is not None:
                     other = self.leaders.setdefault(node.core.term, name)
                     if other != name:
@@ -92,15 +126,25 @@ class GroupStory:
         """Something happens every few seconds."""
         loop = asyncio.get_running_loop()
         end = loop.time() + TROUBLE_SECONDS
-        while loop.time() < end:
-            await asyncio.sleep(self.rng.uniform(0.5, 4))
-            accident = self.rng.choice(
-                (self.leader_dies, self.member_dies, self.member_restarts, self.two_die,
-                 self.network_breaks, self.network_is_slow, self.leader_is_cut_off,
-                 self.member_is_cut_off, self.one_way, self.leadership_moves)
-            )  # fmt: skip
-            self.counts[accident.__name__] += 1
-            await accident()
+        async with asyncio.TaskGroup() as beside:
+            while loop.time() < end:
+                await asyncio.sleep(self.rng.uniform(0.1, 4))
+                accident = self.accident()
+                if self.rng.random() < 0.3:
+                    beside.create_task(accident())
+                else:
+                    await accident()
+
+    def accident(self) -> Callable[[], Awaitable[None]]:
+        """The next one."""
+        chosen: Callable[[], Awaitable[None]] = self.rng.choice(
+            (self.leader_dies, self.member_dies, self.member_restarts, self.two_die,
+             self.network_breaks, self.network_is_slow, self.leader_is_cut_off,
+             self.member_is_cut_off, self.one_way, self.leadership_moves, self.disk_is_lost,
+             self.disk_is_full, self.syncs_fail)
+        )  # fmt: skip
+        self.counts[chosen.__name__] += 1
+        return chosen
 
     def someone(self) -> str:
         return self.rng.choice(self.members)
@@ -122,18 +166,67 @@ class GroupStory:
         if name not in self.cluster.running:
             return
         if power_cut is None:
-            power_cut = self.rng.random() < 0.5
+            power_cut = self.rng.random() < 0.5 and self.all_vote()
         self.counts["power_cut" if power_cut else "kill"] += 1
+        self.counts["recoveries"] += 1
         await self.cluster.kill_broker(name, power_cut=power_cut)
         await asyncio.sleep(self.rng.uniform(0.1, 6))
-        await self.cluster.start_broker(name)
+        await self.start(name)
+
+    async def start(self, name: str) -> None:
+        """Start a member again; one whose disk is full does not start before there is room."""
+        while True:
+            try:
+                await self.cluster.start_broker(name)
+            except (OSError, StoreError):
+                self.counts["starts refused"] += 1
+                await asyncio.sleep(1)
+            else:
+                return
+
+    def all_vote(self) -> bool:
+        """Whether the group can lose what one member has not synced, or its disk."""
+        nodes = [self.cluster.broker(name).node for name in self.cluster.running]
+        return len(nodes) == len(self.members) and all(
+            node is not None and node.core.stored.may_vote for node in nodes
+        )
+
+    async def disk_is_lost(self) -> None:
+        """A member comes back empty, and gets everything from the others."""
+        name = self.someone()
+        if not self.all_vote():
+            return
+        await self.cluster.kill_broker(name)
+        self.cluster.empty_disk(name)
+        await self.start(name)
+
+    async def disk_is_full(self) -> None:
+        """The leader cannot make its next file, and hands leadership on."""
+        name = self.cluster.leader or self.someone()
+        self.cluster.disk_of(name).capacity = 1
+        await asyncio.sleep(self.rng.uniform(0.1, 8))
+        self.cluster.disk_of(name).capacity = None  # perhaps after a restart
+
+    async def syncs_fail(self) -> None:
+        """The disk of a member takes no syncs: it is out until it is started again."""
+        name = self.cluster.leader or self.someone()
+        if name not in self.cluster.running or not self.all_vote():
+            return
+        disk = self.cluster.disk_of(name)
+        disk.fault = lambda operation, path: (
+            OSError("no sync") if operation == "sync" and "commitlog" in path else None
+        )
+        await asyncio.sleep(self.rng.uniform(0.1, 4))
+        await self.die(name, power_cut=False)
+        self.cluster.disk_of(name).fault = None  # it may have been down already
 
     async def member_restarts(self) -> None:
         name = self.someone()
         if name in self.cluster.running:
-            await self.cluster.stop_broker(name)
+            with suppress(OSError):  # its disk may be full
+                await self.cluster.stop_broker(name)
             await asyncio.sleep(self.rng.uniform(0, 3))
-            await self.cluster.start_broker(name)
+            await self.start(name)
 
     async def network_breaks(self) -> None:
         self.network.cut_all()
@@ -180,6 +273,8 @@ class GroupStory:
         """All members hold the same log, and show all of it."""
         self.network.set_delay(0.0001, 0.0005)
         async with asyncio.timeout(QUIET_SECONDS_MAX):
+            while self.acknowledged - self.consumed:
+                await asyncio.sleep(0.1)
             leader = await self.cluster.wait_for_leader()
             while len({self._shown(name) for name in self.members}) > 1:
                 await asyncio.sleep(0.1)
@@ -229,21 +324,34 @@ async def tell(seed: int) -> GroupStory:
     rng = random.Random(seed)
     count = rng.choice((3, 3, 5))
     flush = rng.choice(("ASYNC_FLUSH", "SYNC_FLUSH"))
-    cluster = Cluster(memory=True, seed=seed, members=count, flush_disk_type=flush, **SETTINGS)
+    cluster = Cluster(
+        memory=True,
+        seed=seed,
+        members=count,
+        flush_disk_type=flush,
+        syncer=InlineSyncer(rng.choice((0.0, 0.001, 0.05))),
+        **SETTINGS,
+    )
     async with cluster:
         members = [f"n{number}" for number in range(count)]
         story = GroupStory(cluster, rng, members, synced=flush == "SYNC_FLUSH")
         asyncio.get_running_loop().set_exception_handler(story.note_error)
         await cluster.wait_for_leader()
         await cluster.create_topic(TOPIC, queues=QUEUES)
-        watch = asyncio.create_task(story.watch())
-        async with cluster.producer("senders") as producer, asyncio.TaskGroup() as tasks:
-            tasks.create_task(story.trouble())
-            for sender in range(SENDERS):
-                tasks.create_task(story.send(producer, sender))
-        await story.settle()
-        watch.cancel()
+        others = [asyncio.create_task(story.watch())]
+        others += [asyncio.create_task(story.consume()) for _ in range(2)]
+        async with cluster.producer("senders") as producer:
+            producer.check(lambda message: "commit")
+            async with asyncio.timeout(STORY_SECONDS_MAX), asyncio.TaskGroup() as tasks:
+                tasks.create_task(story.trouble())
+                for sender in range(SENDERS):
+                    tasks.create_task(story.send(producer, sender))
+            await story.settle()
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
         story.counts["leader changes"] = len(story.leaders) - 1
+        story.counts["events"] = story.network.deliveries
     return story
 
 

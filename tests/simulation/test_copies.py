@@ -14,7 +14,8 @@ SEEDS = range(int(FIRST), int(STOP))
 HAPPENED: Counter[str] = Counter()
 EXPECTED = {
     "slave_dies", "slave_restarts", "master_dies", "network_breaks", "network_is_slow",
-    "network_parts", "master_is_deaf", "SEND_OK", "SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT",
+    "network_parts", "master_is_deaf", "master_loses_power", "cut",
+    "messages cut off", "SEND_OK", "SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT",
 }  # fmt: skip
 
 

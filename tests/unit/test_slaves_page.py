@@ -34,3 +34,15 @@ def test_refusals_are_quoted_as_they_are_said() -> None:
 
     assert 6 == len(quoted)
     assert [] == [text for text in quoted if not any(each.fullmatch(text) for each in said)]
+
+
+def test_the_advice_is_quoted_as_it_is_said() -> None:
+    """
+    What a slave's log says when its master lost messages.
+    """
+    section = PAGE.partition("## When the master lost what the slave has")[2].partition("\n## ")[0]
+    quoted = " ".join(re.findall(r"^    (.*)$", section, re.MULTILINE))
+    advice = quoted.partition("still has. ")[2]
+    said = patterns("broker/copies/log_comparison.py")
+
+    assert any(each.fullmatch(advice) for each in said), advice

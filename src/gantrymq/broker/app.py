@@ -27,7 +27,8 @@ from gantrymq.broker.tables.registry import Registry
 from gantrymq.broker.waiting.delay_levels import DelayService
 from gantrymq.broker.waiting.timer.service import TimerService
 from gantrymq.protocol.ids import encode_host
-from gantrymq.replication.group.node import NodeSettings, RaftNode, open_node
+from gantrymq.replication.group.node import NodeSettings, RaftNode
+from gantrymq.replication.group.opening import open_node
 from gantrymq.store.engine import Store
 from gantrymq.store.log.syncer import best_syncer
 from gantrymq.store.shared import StorePorts

@@ -48,6 +48,12 @@ class BadRequest(GantryError):
     """Code 1, as 4.9 answers a wrong parameter."""
 
 
+class LogDiffers(GantryError):
+    """A slave's log does not continue in its master's."""
+
+    code = ResponseCode.LOG_DIFFERS
+
+
 class InvalidParameter(GantryError):
     code = ResponseCode.INVALID_PARAMETER
 

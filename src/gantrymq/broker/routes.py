@@ -13,6 +13,7 @@ from gantrymq.broker.handlers.pop import PopHandler
 from gantrymq.broker.handlers.publishing import PublishHandler
 from gantrymq.broker.handlers.pull import PullHandler
 from gantrymq.broker.handlers.query import QueryHandler
+from gantrymq.broker.handlers.raft_group import RaftGroupHandler
 from gantrymq.broker.handlers.relays import RelayHandler
 from gantrymq.broker.handlers.reply import ReplyHandler
 from gantrymq.broker.handlers.resets import ResetHandler
@@ -59,6 +60,7 @@ class Handlers:
     publishing: PublishHandler
     stats: StatsHandler
     copies: CopyHandler
+    raft_group: RaftGroupHandler
     admin: AdminHandler
 
 
@@ -146,6 +148,9 @@ def _of_tools(to: Handlers) -> dict[int, Slow]:
         Code.GET_BROKER_RUNTIME_INFO: to.admin.runtime,
         Code.VIEW_BROKER_STATS_DATA: to.stats.view,
         Code.INTRODUCE_SLAVE: to.copies.introduce,
+        Code.GET_RAFT_STATUS: to.raft_group.status,
+        Code.TRANSFER_RAFT_LEADERSHIP: to.raft_group.transfer,
+        Code.COMPARE_LOG: to.copies.compare,
         Code.GET_ALL_CONSUMER_OFFSET: to.copies.offsets,
         Code.GET_ALL_DELAY_OFFSET: to.copies.delay_offsets,
         Code.GET_TIMER_CHECK_POINT: to.copies.timer_check,

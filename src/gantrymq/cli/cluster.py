@@ -5,14 +5,16 @@ import sys
 from dataclasses import dataclass
 
 import click
+from msgspec import UNSET
 
 from gantrymq.base.errors import GantryError
+from gantrymq.base.network import split_address
 from gantrymq.base.plurals import counted
 from gantrymq.cli.common.guard import describe
 from gantrymq.cli.common.output import Row, namesrv_option, output_option, print_rows
 from gantrymq.cli.common.times import shown_or_ms
 from gantrymq.client.admin.admin import Admin
-from gantrymq.protocol.bodies import HaStatus
+from gantrymq.protocol.bodies import HaConnectionInfo, HaStatus
 
 MASTER_ID = 0
 
@@ -74,7 +76,7 @@ async def _rows(admin: Admin, members: dict[int, str], people: bool) -> list[Row
             "id": number,
             "role": "slave" if number else "master",
             "address": members[number],
-            **_copy_state(number, answers),
+            **_copy_state(number, members, answers),
             **_state(answers[number], people),
         }
         for number in sorted(members)
@@ -93,8 +95,9 @@ async def _ask(admin: Admin, address: str) -> MemberAnswer:
         return MemberAnswer(figures, config, None)
 
 
-def _copy_state(number: int, answers: dict[int, MemberAnswer]) -> Row:
-    """Of a master how many slaves are in sync; of a slave whether it is, and how far behind."""
+def _copy_state(number: int, members: dict[int, str], answers: dict[int, MemberAnswer]) -> Row:
+    """Of a master how many slaves are in sync; of a slave whether its master counts it as one,
+    and how far it is behind. None if nobody knows."""
     own = answers[number].copies
     state: Row = {"slavesInSync": None, "inSync": None, "behindBytes": None}
     if own is None:
@@ -105,9 +108,34 @@ def _copy_state(number: int, answers: dict[int, MemberAnswer]) -> Row:
     if link.activated is not True or head is None or head.copies is None:
         return state | {"inSync": False}
     behind = max(0, head.copies.master_commit_log_max_offset - link.max_offset)
-    is_near = behind <= int(head.config.get("haMaxGapNotInSync", behind))
-    in_sync = is_near and head.copies.in_sync_slave_nums > 0
-    return state | {"inSync": in_sync, "behindBytes": behind}
+    seen = _seen_by_master(number, members, head.copies.ha_connection_info)
+    return state | {"inSync": seen.in_sync if seen else None, "behindBytes": behind}
+
+
+def _seen_by_master(
+    number: int, members: dict[int, str], rows: list[HaConnectionInfo]
+) -> HaConnectionInfo | None:
+    """What the master says of one slave.
+
+    Our masters name the slaves that have introduced themselves. Of another one they know the host
+    only, so it is found if it is the only slave there.
+    """
+    for row in rows:
+        if row.broker_id == number:
+            return row
+    named = {row.broker_id for row in rows}
+    host = split_address(members[number])[0]
+    there = [
+        each
+        for each, address in members.items()
+        if each and each not in named and split_address(address)[0] == host
+    ]
+    found = [
+        row
+        for row in rows
+        if row.broker_id is UNSET and split_address(row.addr.lstrip("/"))[0] == host
+    ]
+    return found[0] if len(there) == len(found) == 1 else None
 
 
 def _state(answer: MemberAnswer, people: bool) -> Row:

@@ -117,6 +117,7 @@ class RouteTable:
         for known, value in list(broker.broker_addrs.items()):
             if value == address and (broker_id is None or known == str(broker_id)):
                 del broker.broker_addrs[known]
+                self._list_other(broker, known)
         if not broker.broker_addrs:
             del self._brokers[name]
             self._forget_queues(name)
@@ -124,6 +125,13 @@ class RouteTable:
                 names.pop(name, None)
                 if not names:
                     del self._clusters[cluster]
+
+    def _list_other(self, broker: BrokerData, broker_id: str) -> None:
+        """List another live broker with the same name and id, whose place the removed one took."""
+        for alive in self._alive.values():
+            other = alive.registration
+            if (other.name, str(other.broker_id)) == (broker.broker_name, broker_id):
+                broker.broker_addrs[broker_id] = other.address
 
     def _forget_queues(self, broker: str) -> None:
         for topic, queues in list(self._queues.items()):

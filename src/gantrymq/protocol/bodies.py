@@ -204,6 +204,8 @@ class HaConnectionInfo(msgspec.Struct, kw_only=True, rename="camel"):
     in_sync: bool
     transferred_byte_in_second: int = 0
     transfer_from_where: int = 0
+    broker_id: int | msgspec.UnsetType = msgspec.UNSET
+    """Which slave it is, if it has introduced itself; RocketMQ's tools pass over the key."""
 
 
 class HaClientInfo(msgspec.Struct, kw_only=True, rename="camel"):
@@ -226,3 +228,32 @@ class HaStatus(msgspec.Struct, kw_only=True, rename="camel"):
     in_sync_slave_nums: int = 0
     ha_connection_info: list[HaConnectionInfo] = []
     ha_client_runtime_info: HaClientInfo = msgspec.field(default_factory=HaClientInfo)
+
+
+class RaftMemberInfo(msgspec.Struct, kw_only=True, rename="camel"):
+    """A member of a raft group, as another one sees it."""
+
+    id: str
+    address: str
+    """Its port for clients, or the one of its raft links if only that is known."""
+    is_connected: bool
+    holds: int | None = None
+    """Up to which log offset it confirmed the log; only the leader knows."""
+
+
+class RaftStatus(msgspec.Struct, kw_only=True, rename="camel"):
+    """GET_RAFT_STATUS: one member's view of its raft group."""
+
+    group: str
+    me: str
+    role: str
+    serves: bool
+    """It leads, and takes messages."""
+    term: int
+    leader: str | None
+    may_vote: bool
+    log_first: int
+    log_end: int
+    committed: int
+    trouble: str = ""
+    members: list[RaftMemberInfo] = []

@@ -135,3 +135,8 @@ PREPARE_EPOCH = Call(_C.PREPARE_EPOCH, publishing.EpochRequest, Nothing)
 DECIDE_EPOCH = Call(_C.DECIDE_EPOCH, publishing.EpochRequest, Nothing)
 PUBLISH_EPOCH = Call(_C.PUBLISH_EPOCH, publishing.EpochRequest, Nothing)
 INTRODUCE_SLAVE = Call(_C.INTRODUCE_SLAVE, copies.IntroduceSlaveRequest, Nothing)
+GET_RAFT_STATUS = Call(_C.GET_RAFT_STATUS, Nothing, Nothing)
+TRANSFER_RAFT_LEADERSHIP = Call(
+    _C.TRANSFER_RAFT_LEADERSHIP, copies.TransferLeadershipRequest, Nothing
+)
+COMPARE_LOG = Call(_C.COMPARE_LOG, copies.CompareLogRequest, copies.CompareLogResponse)

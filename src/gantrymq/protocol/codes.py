@@ -144,6 +144,9 @@ class RequestCode(IntEnum):
     DECIDE_EPOCH = 40103
     PUBLISH_EPOCH = 40104
     INTRODUCE_SLAVE = 40105
+    GET_RAFT_STATUS = 40106
+    TRANSFER_RAFT_LEADERSHIP = 40107
+    COMPARE_LOG = 40110
 
 
 class ResponseCode(IntEnum):
@@ -192,6 +195,8 @@ class ResponseCode(IntEnum):
     GO_AWAY = 1500
     USER_NOT_EXIST = 3001
     POLICY_NOT_EXIST = 3002
+    # GantryMQ's own, only between its brokers.
+    LOG_DIFFERS = 40110
 
 
 LANGUAGES = (
@@ -211,5 +216,8 @@ VERSION_3_4_9 = 121
 VERSION_4_9_4 = 401
 """From here on route data is plain JSON."""
 
+NOT_LEADER = "[NOT_LEADER]"
+"""How the remark of a raft group's member begins that takes no messages now; its code is
+SERVICE_NOT_AVAILABLE, after which RocketMQ's clients try again."""
 NO_REMARK = "not set any response code"
 """What RocketMQ's servers leave in a remark that they did not fill, even beside a success."""

@@ -16,6 +16,7 @@ from gantrymq.store.config import CHANGEABLE, StoreConfig
 from gantrymq.store.log.fence import Fence
 from gantrymq.store.log.flush import Flusher
 from gantrymq.store.reading.log_bytes import LogBytes
+from gantrymq.store.reading.log_records import LogRecords
 from gantrymq.store.reading.reads import Reads
 from gantrymq.store.recovery.recovery import RecoveredStore, recover
 from gantrymq.store.shared import StorePorts
@@ -32,7 +33,7 @@ log = logging.getLogger(__name__)
 CLOSED = "the store is closed"
 COMMIT_LOOK_SECONDS = 0.005
 """How often `sync` looks whether a raft group has committed."""
-JOINING = "this member of a raft group knows no leader yet, try again"
+JOINING = "[NOT_LEADER]this member of a raft group knows no leader yet, try again"
 COPY = "this broker is a slave: it takes messages from its master only, send to the master"
 
 
@@ -65,6 +66,8 @@ class Store:
         """Counts of written messages, for operators."""
         self.log_bytes = LogBytes(files.log, self._writer.pending.copyable, ports.offload)
         """What slaves are sent."""
+        self.log_records = LogRecords(files.log, ports.offload)
+        """By which a slave finds where its log and its master's part."""
         self.log_copy = LogCopy(files.log, recovered.dispatcher, self._flusher, ports.offload)
         """What a slave writes to."""
         self.log_copy.sync_flush = config.flush == "SYNC_FLUSH"

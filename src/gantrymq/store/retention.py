@@ -73,6 +73,8 @@ class Cleaner:
         self._until_ms: dict[int, int] = {}
         self.asked_before: list[MayDelete] = []
         """Called before files are deleted; each may say that they have to stay."""
+        self.keeps_from: Callable[[], Awaitable[int]] | None = None
+        """Asked for the log offset from which on nothing may be deleted; None: no such offset."""
         self.refusal = ""
         self.judge()
         self._warn_if_tight()
@@ -116,6 +118,9 @@ class Cleaner:
             used_ratio=ratio,
             asked=now,
         )
+        if chosen and self.keeps_from is not None:
+            kept = await self.keeps_from()
+            chosen = [base for base in chosen if base + self._config.segment_bytes <= kept]
         if chosen and not await self._may_delete(chosen[-1] + self._config.segment_bytes):
             return 0
         for base in chosen:

@@ -201,6 +201,12 @@ class Cluster:
         """Change settings of a broker that is stopped; they are in force at its next start."""
         self._configs[name] = msgspec.structs.replace(self._configs[name], **settings)
 
+    def disk_of(self, name: str) -> MemoryDisk:
+        """The disk in memory of a broker, to make it fail."""
+        disk = self._disks[name]
+        assert isinstance(disk, MemoryDisk), "a real disk does not fail on demand"
+        return disk
+
     def empty_disk(self, name: str) -> None:
         """Give a stopped broker an empty disk, as after the loss of its machine."""
         assert self._own_disks, "only a broker with a disk of its own can lose it"

@@ -60,6 +60,7 @@ class MemoryTransport(asyncio.Transport):
     def _receive(self, data: bytes) -> None:
         if self._lost:
             return
+        self._network.deliveries += 1
         self._inbox.append(data)
         self._drain()
 
@@ -138,6 +139,8 @@ class MemoryNetwork:
         self._parted: dict[tuple[str, str], None] = {}
         """From which host to which nothing arrives."""
         self._down: dict[str, None] = {}
+        self.deliveries = 0
+        """How often bytes have arrived somewhere."""
         self._deaf: dict[int, None] = {}
 
     # the port

@@ -55,10 +55,46 @@ class TestRocketmqsSampleFiles:
 
         assert (role, broker_id) == (found.broker_role, found.broker_id)
 
+    def test_a_member_of_a_raft_group_starts(self) -> None:
+        """
+        A file as those of conf/dledger is taken as it is.
+        """
+        members = "n0-10.0.0.1:40911;n1-10.0.0.2:40911;n2-[::1]:40911"
+        text = f"{RAFT}dLegerPeers={members}\ndLegerSelfId=n1\n"
+        found = broker_config(WrittenSettings.in_text(text, "b"))
+
+        assert (("n0", "n1", "n2"), 1) == (
+            found.group_identity.members,
+            found.group_identity.number,
+        )
+
+    @pytest.mark.parametrize(
+        "peers, me, advice",
+        [
+            ("", "n0", "is not in dLegerPeers, which names nobody"),
+            ("n0-a:1;n1-b:1;n2-c:1", "n3", "is not in dLegerPeers, which names n0, n1, n2"),
+            ("n0-a:1;n0-b:1;n2-c:1", "n0", "give every member its own id"),
+            ("n0-a:1;n1-a:1;n2-c:1", "n0", "has the address of 'n1-a:1' twice"),
+            ("n0-a:1;n1-b:1", "n0", "a group has 3 or 5"),
+            ("n0-a;n1-b:1;n2-c:1", "n0", "'n0-a' is no member; write n0-host:port"),
+            ("n0-a:99999;n1-b:1;n2-c:1", "n0", "'n0-a:99999' is no member"),
+        ],
+    )
+    def test_wrong_members_of_a_raft_group_are_refused(
+        self, peers: str, me: str, advice: str
+    ) -> None:
+        """
+        Each with what to write instead.
+        """
+        text = f"{RAFT}dLegerPeers={peers}\ndLegerSelfId={me}\n"
+        with pytest.raises(ConfigError) as refused:
+            broker_config(WrittenSettings.in_text(text, "b"))
+
+        assert advice in str(refused.value)
+
     @pytest.mark.parametrize(
         "text, setting, line, advice",
         [
-            (RAFT, "enableDLegerCommitLog=true", 3, "remove the line"),
             (ELECTED, "enableControllerMode=true", 4, "remove the line"),
             (CONTAINER, "brokerConfigPaths=", 2, "start mqbroker -c for each"),
             ("accessKey: rocketmq2\n", "unknown setting accessKey", 1, "remove it"),

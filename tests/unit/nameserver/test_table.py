@@ -130,6 +130,25 @@ class TestLosing:
 
         assert table.route("T") is None
 
+    @pytest.mark.parametrize("crashes", [False, True], ids=["stops", "crashes"])
+    def test_a_second_broker_with_one_id_does_not_take_the_first_along(self, crashes: bool) -> None:
+        """
+        When the second one goes, the first one, which lives, is listed again at once.
+        """
+        table = RouteTable()
+        table.register(registration(), 1, 0)
+        table.register(registration(address="s:1", broker_id=1), 2, 0)
+        table.register(registration(address="t:1", broker_id=1), 3, 0)
+        assert table.cluster_info().broker_addr_table["b"].broker_addrs["1"] == "t:1"
+        if crashes:
+            table.drop_connection(3)
+        else:
+            table.unregister("b", "t:1", 1)
+
+        assert table.cluster_info().broker_addr_table["b"].broker_addrs["1"] == "s:1"
+        table.unregister("b", "s:1", 1)
+        assert table.cluster_info().broker_addr_table["b"].broker_addrs == {"0": "a:1"}
+
 
 class TestPermissions:
     def test_writing_is_taken_and_given_back(self) -> None:

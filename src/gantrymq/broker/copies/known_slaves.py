@@ -4,7 +4,6 @@ A slave of ours introduces itself. A Java slave cannot, so the master asks the n
 somebody whom it does not know is connected to the HA port.
 """
 
-import asyncio
 from typing import Final
 
 from gantrymq.base import upkeep
@@ -22,4 +21,3 @@ async def watch_slaves(ha: HaMaster, announcer: Announcer) -> None:
         while ha.has_unknown:
             ha.set_known_hosts(await announcer.slave_hosts())
             await upkeep.pause(LOOK_SECONDS)
-            await asyncio.sleep(0)

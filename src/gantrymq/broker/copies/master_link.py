@@ -9,6 +9,8 @@ from gantrymq.base.network import Network, split_address
 from gantrymq.broker.announce import Announcer
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.protocol import calls as c
+from gantrymq.protocol import fastjson
+from gantrymq.protocol.bodies import KvTable
 from gantrymq.protocol.codes import RequestCode, ResponseCode
 from gantrymq.protocol.command import Command
 from gantrymq.protocol.headers.copies import IntroduceSlaveRequest
@@ -22,6 +24,10 @@ TAIL_BYTES: Final = 64 << 10
 
 class MasterRefused(GantryError):
     """The master answered with an error."""
+
+
+class LogRefused(MasterRefused):
+    """The master has another log than this slave."""
 
 
 class MasterLink:
@@ -39,20 +45,24 @@ class MasterLink:
         self._leader = leader
         self._connection: Connection | None = None
         self._address = ""
+        self._tried: str | None = None
+        """The HA port that was given out last."""
 
     @property
     def ha_address(self) -> str | None:
         """The master's HA port; None while no name server knows the master.
 
-        Name servers are asked again then: they tell it in the answer to a registration.
+        Name servers are asked again then, and when the same address is asked for again: the master
+        may be at another one by now. They tell it in the answer to a registration.
         """
-        master = self._announcer.master
         if self._config.ha_master_address:
             return self._config.ha_master_address
-        if master is None or not master.ha_server_addr:
+        master = self._announcer.master
+        known = master.ha_server_addr if master is not None else None
+        if not known or known == self._tried:
             self._announcer.announce_all()
-            return None
-        return master.ha_server_addr
+        self._tried = known
+        return known or None
 
     @property
     def address(self) -> str | None:
@@ -64,11 +74,20 @@ class MasterLink:
 
     async def call(self, code: RequestCode, ext: dict[str, str] | None = None) -> Command:
         """The master's answer; MasterRefused if it is an error."""
-        connection = await self._connect()
+        connection = await self.connect()
         answer = await connection.call(Command(code=code, ext=ext or {}), CALL_SECONDS_MAX)
         if answer.code != ResponseCode.SUCCESS:
             raise MasterRefused(f"{code.name} was refused with {answer.code}: {answer.remark}")
         return answer
+
+    async def log_min(self) -> int:
+        """The first offset of the master's log; 0 if the master cannot be asked."""
+        try:
+            answer = await self.call(RequestCode.GET_BROKER_RUNTIME_INFO)
+            figures = fastjson.load_as(answer.body, KvTable).table
+            return int(figures.get("commitLogMinOffset", 0))
+        except (GantryError, OSError, ValueError):
+            return 0
 
     async def introduce(self, copy: LogCopy, ha_client: tuple[str, int], file_bytes: int) -> None:
         """Tell a master of ours which HA connection is this slave's.
@@ -89,13 +108,16 @@ class MasterLink:
         )
         if self.address is None:
             return  # haMasterAddress names a master that no name server knows
-        connection = await self._connect()
+        connection = await self.connect()
         command = Command(code=c.INTRODUCE_SLAVE.code, ext=header.to_ext())
         answer = await connection.call(command, CALL_SECONDS_MAX)
+        if answer.code == ResponseCode.LOG_DIFFERS:
+            raise LogRefused(f"the master refuses this slave: {answer.remark}")
         if answer.code not in (ResponseCode.SUCCESS, ResponseCode.REQUEST_CODE_NOT_SUPPORTED):
             raise MasterRefused(f"the master refuses this slave: {answer.remark}")
 
-    async def _connect(self) -> Connection:
+    async def connect(self) -> Connection:
+        """The connection to the master's port for clients."""
         address = self.address
         if address is None:
             raise MasterRefused("no name server knows the master")

@@ -4,10 +4,13 @@ import zlib
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
+from msgspec import UNSET
+
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk
 from gantrymq.base.network import split_address
-from gantrymq.broker.errors import BadRequest
+from gantrymq.broker.copies.log_comparison import COMPARED_BYTES_MAX
+from gantrymq.broker.errors import BadRequest, LogDiffers
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.tables.registry import Registry
 from gantrymq.broker.waiting.timer.checkpoint import load_check
@@ -16,7 +19,7 @@ from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import HaClientInfo, HaConnectionInfo, HaStatus
 from gantrymq.protocol.command import Command, response
-from gantrymq.protocol.headers.copies import IntroduceSlaveRequest
+from gantrymq.protocol.headers.copies import CompareLogResponse, IntroduceSlaveRequest
 from gantrymq.remoting.connection import Connection
 from gantrymq.replication.group.node import RaftNode
 from gantrymq.replication.ha.in_sync import InSyncSlaves
@@ -86,10 +89,9 @@ class CopyHandler:
         """Refuse a slave whose log is longer than this one, or ends with other bytes."""
         log = self._store.log_bytes
         if h.log_end > log.end.value:
-            raise BadRequest(
+            raise LogDiffers(
                 f"the slave's log ends at {h.log_end}, behind the master's end {log.end.value}: "
-                "the master has lost what the slave still has. Move the slave's store away and "
-                "start it empty, or make the slave the master"
+                "the master has lost what the slave still has"
             )
         start = h.log_end - h.tail_bytes
         if not h.tail_bytes or start < log.min:
@@ -97,11 +99,21 @@ class CopyHandler:
         read = log.read(start, h.tail_bytes)
         tail = await read if isinstance(read, Awaitable) else read
         if len(tail) == h.tail_bytes and zlib.crc32(tail) != h.tail_crc:
-            raise BadRequest(
+            raise LogDiffers(
                 f"the slave's log differs from the master's before offset {h.log_end}: it is the "
-                "copy of another broker, or the master lost messages that the slave has. Move "
-                "the slave's store away and start it empty"
+                "copy of another broker, or the master lost messages that the slave has"
             )
+
+    async def compare(self, connection: Connection, command: Command) -> Command:
+        """COMPARE_LOG (40110): a checksum of this log, for a slave that looks for common bytes."""
+        h = c.COMPARE_LOG.request.parse(command.ext)
+        if not 0 <= h.size <= COMPARED_BYTES_MAX:
+            raise BadRequest(f"{h.size} bytes of the log: at most {COMPARED_BYTES_MAX} at once")
+        log = self._store.log_bytes
+        read = log.read(h.position, h.size)
+        data = await read if isinstance(read, Awaitable) else read
+        answer = CompareLogResponse(size=len(data), crc=zlib.crc32(data), log_min=log.min)
+        return response(command, ext=answer.to_ext())
 
     def _with_version(self, table: Mapping[str, Any]) -> bytes:
         """RocketMQ's slaves want a version in every table; they do not look at this one."""
@@ -143,6 +155,7 @@ class CopyHandler:
                 in_sync=slave.progress in in_sync,
                 transferred_byte_in_second=slave.bytes_per_second,
                 transfer_from_where=slave.progress.sent,
+                broker_id=UNSET if (known := role.broker_id_of(slave)) is None else known,
             )
             for slave in role.connections
             if slave.progress is not None

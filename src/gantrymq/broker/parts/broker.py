@@ -14,6 +14,7 @@ from gantrymq.broker.handlers.groups import GroupHandler
 from gantrymq.broker.handlers.offsets import OffsetHandler
 from gantrymq.broker.handlers.pull import PullHandler
 from gantrymq.broker.handlers.query import QueryHandler
+from gantrymq.broker.handlers.raft_group import RaftGroupHandler
 from gantrymq.broker.handlers.relays import RelayHandler
 from gantrymq.broker.handlers.reply import ReplyHandler
 from gantrymq.broker.handlers.resets import ResetHandler
@@ -97,6 +98,7 @@ def build_broker(shared: Shared) -> BrokerParts:
         publishing=epochs.handler,
         stats=StatsHandler(windows, sessions, clock),
         copies=replication.handler,
+        raft_group=RaftGroupHandler(shared.node),
         admin=AdminHandler(settings, figures, clock),
     )
     own = Feature(

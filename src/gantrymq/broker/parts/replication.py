@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from gantrymq.base import upkeep
 from gantrymq.broker.copies.known_slaves import watch_slaves
-from gantrymq.broker.copies.master_link import MasterLink
+from gantrymq.broker.copies.log_comparison import LogComparison
+from gantrymq.broker.copies.master_link import LogRefused, MasterLink, MasterRefused
 from gantrymq.broker.copies.table_copy import COPY_SECONDS, TableCopy
 from gantrymq.broker.handlers.copies import CopyHandler
 from gantrymq.broker.parts.feature import Feature
@@ -61,11 +62,22 @@ def _build_slave(shared: Shared, modes: ModeTable) -> _Slave:
     link = MasterLink(config, shared.announcer, ports.network)
     file_bytes = shared.store.log_bytes.file_bytes
 
+    comparison = LogComparison(config, link, shared.store.log_records)
+
     async def introduce(ha_client: tuple[str, int]) -> None:
-        await link.introduce(copy, ha_client, file_bytes)
+        try:
+            await link.introduce(copy, ha_client, file_bytes)
+        except LogRefused as error:
+            raise MasterRefused(f"{error}. {await comparison.advice()}") from error
 
     slave = HaSlave(copy, ports.network, lambda: link.ha_address, introduce)
     copy_tables = _table_copies(shared, link, modes, lambda: slave.connection is not None)
+
+    async def masters_first() -> int:
+        """What a slave may delete its master has deleted: what waits in there was copied on."""
+        return await link.log_min() if slave.connection is not None else 0
+
+    shared.store.upkeep.cleaner.keeps_from = masters_first
     feature = Feature(background=(slave.run, copy_tables), on_stop=(link.close,))
     return _Slave(slave, feature)
 

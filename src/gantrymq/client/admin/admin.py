@@ -53,6 +53,7 @@ from gantrymq.protocol.bodies import (
     KvTable,
     OffsetWrapper,
     ProducerConnections,
+    RaftStatus,
     SubscriptionConflict,
     TopicList,
     TopicOffset,
@@ -62,6 +63,7 @@ from gantrymq.protocol.codes import NO_REMARK, ResponseCode
 from gantrymq.protocol.headers import clients as c
 from gantrymq.protocol.headers import topics as t
 from gantrymq.protocol.headers.base import Nothing
+from gantrymq.protocol.headers.copies import TransferLeadershipRequest
 from gantrymq.protocol.waiting import WaitingTable
 
 log = logging.getLogger(__name__)
@@ -140,6 +142,19 @@ class Admin(Lifecycle[RunningPart]):
         """How far the slaves of a master are, or how far a slave is."""
         _, answer = await self.instance.call(address, calls.GET_BROKER_HA_STATUS, Nothing())
         return fastjson.load_as(answer.body, HaStatus)
+
+    async def raft_status(self, address: str) -> RaftStatus:
+        """What a member of a raft group says of it."""
+        _, answer = await self.instance.call(address, calls.GET_RAFT_STATUS, Nothing())
+        return fastjson.load_as(answer.body, RaftStatus)
+
+    async def transfer_raft_leadership(self, address: str, to: str | None = None) -> None:
+        """Ask the leader of a raft group to hand leadership to a member; the best one by default.
+
+        It returns when that has begun: `raft_status` says who leads.
+        """
+        header = TransferLeadershipRequest(to=to or "")
+        await self.instance.call(address, calls.TRANSFER_RAFT_LEADERSHIP, header)
 
     async def broker_config(self, address: str) -> dict[str, str]:
         """A broker's settings, by RocketMQ's names."""
@@ -226,14 +241,31 @@ class Admin(Lifecycle[RunningPart]):
         route = await self._route_at(namesrv, wanted.topic)
         if route is None:
             return False
-        datas = [queue_data_of(route, name) for name in masters]
-        return all(
-            data is not None
-            and data.perm == wanted.perm
-            and data.read_queue_nums == wanted.read_queue_nums
-            and data.write_queue_nums == wanted.write_queue_nums
-            for data in datas
-        )
+        for name, address in masters.items():
+            data = queue_data_of(route, name)
+            if (
+                data is None
+                or data.read_queue_nums != wanted.read_queue_nums
+                or data.write_queue_nums != wanted.write_queue_nums
+            ):
+                return False
+            if data.perm != wanted.perm:
+                if data.perm != wanted.perm & await self._permission(address):
+                    return False
+                log.warning(
+                    "%s on %s: listed with permission %d instead of %d until brokerPermission "
+                    "allows more",
+                    wanted.topic,
+                    name,
+                    data.perm,
+                    wanted.perm,
+                )
+        return True
+
+    async def _permission(self, address: str) -> int:
+        """A broker's brokerPermission, beyond which name servers list none of its topics."""
+        config = await self.broker_config(address)
+        return int(config.get("brokerPermission", READ | WRITE))
 
     async def _route_at(self, namesrv: str, topic: str) -> Route | None:
         _, answer = await self.instance.call(

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from gantrymq.base.network import Network, split_address
+from gantrymq.base.network import ConnectFailed, Network, split_address
 from gantrymq.client.core.shared_work import SharedWork
 from gantrymq.protocol.command import Command
 from gantrymq.remoting.connection import Connection
@@ -41,7 +41,10 @@ class BrokerConnection(Connection):
 
 
 class Connections:
-    """One connection an address. Callers of the same address share one connect."""
+    """One connection an address. Callers of the same address share one connect.
+
+    `advice` tells what follows the text of a failed connect to an address.
+    """
 
     def __init__(
         self,
@@ -49,9 +52,10 @@ class Connections:
         answer: Callable[[Connection, Command], None],
         connect_timeout: float,
         on_open: Callable[[str], None] = lambda address: None,
+        advice: Callable[[str], str] = lambda address: "",
     ) -> None:
         self._network, self._answer, self._connect_timeout = network, answer, connect_timeout
-        self._on_open = on_open
+        self._on_open, self._advice = on_open, advice
         self._open: dict[str, BrokerConnection] = {}
         self._connecting: SharedWork[BrokerConnection] = SharedWork("the connections of a client")
         self.silent: dict[Connection, int] = {}
@@ -82,7 +86,10 @@ class Connections:
         def make() -> BrokerConnection:
             return BrokerConnection(self._answer, on_lost=lost)
 
-        connection = await self._network.connect(host, port, make, limit)
+        try:
+            connection = await self._network.connect(host, port, make, limit)
+        except ConnectFailed as error:
+            raise ConnectFailed(f"{error}{self._advice(address)}") from error
         if self._closed:
             connection.abort()
         self._open[address] = connection

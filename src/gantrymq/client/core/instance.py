@@ -77,7 +77,11 @@ class Instance:
         self.routes = Routes(self.name_servers.fetch_route)
         self.heartbeats = Heartbeats(self, self.groups)
         self.connections = Connections(
-            network, self._answer, self.options.connect_timeout_ms / 1000, self._on_open
+            network,
+            self._answer,
+            self.options.connect_timeout_ms / 1000,
+            self._on_open,
+            self._advice,
         )
         self.hooks: list[Hook] = list(hooks)
         self.codec = BINARY_CODEC if self.options.serialize == "ROCKETMQ" else JSON_CODEC
@@ -145,6 +149,16 @@ class Instance:
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a task that ends with the instance."""
         return self._background.spawn(work)
+
+    def _advice(self, address: str) -> str:
+        """Where a broker's address came from: a client often reaches the broker at another one."""
+        if address in self.namesrv_addresses:
+            return ""
+        name = self.routes.name_at(address) or "a broker"
+        return (
+            f" ({name} has registered this address: if it runs, and clients reach it at another "
+            "one, set its brokerIP1)"
+        )
 
     # name servers
 

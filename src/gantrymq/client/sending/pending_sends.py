@@ -25,6 +25,7 @@ from gantrymq.client.sending.trace_sink import TraceSink
 from gantrymq.client.sending.wait_list import Waitlist
 from gantrymq.model import SendResult
 from gantrymq.protocol.calls import SEND_BATCH_MESSAGE, SEND_MESSAGE_V2, SEND_REPLY_MESSAGE_V2
+from gantrymq.protocol.codes import NOT_LEADER
 from gantrymq.protocol.command import Command, encode
 from gantrymq.remoting.connection import CallTimeout, Connection
 
@@ -240,11 +241,15 @@ class PendingSends:
             future.set_exception(failure_of(pending, error))
 
     def _waits_for_master(self, pending: PendingSend, error: GantryError) -> bool:
-        """Whether a send that reached nobody waits for a master: there is no other broker to try.
+        """Whether a send that reached no master waits for one: there is no other broker to try.
 
         It was not sent, so the wait costs no try and breaks no order; its deadline ends it.
         """
-        if not isinstance(error, REACHED_NOBODY) or pending.future.done():
+        if isinstance(error, BrokerRefused):
+            missed = (error.remark or "").startswith(NOT_LEADER)
+        else:
+            missed = isinstance(error, REACHED_NOBODY)
+        if not missed or pending.future.done():
             return False
         if pending.deadline <= self._loop.time() + LOOK_AGAIN_SECONDS:
             return False

@@ -1,8 +1,9 @@
 """A running member of a raft group: the rules of `replication/raft` with a log, files and links.
 
 `identity` is who the members are, `wire` the bytes between them, `links` the connections, `files`
-what a member must not forget, `commit_gate` what the store asks before it answers a send, `node`
-the driver that calls the core and does what it says.
+what a member must not forget, `member_disk` what it writes, `commit_gate` what the store asks
+before it answers a send, `node` the driver that calls the core and does what it says, `opening` how
+it begins.
 
 How it goes. `node` is one task. It hands ticks and messages to the core, takes its `Ready` and
 carries it out: state and epoch table to their files, bytes to the log, messages to the links. The

@@ -19,41 +19,39 @@ What always holds:
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
-from typing import Final, NamedTuple, TypeVarTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from gantrymq.base.background import Background
-from gantrymq.base.disk import Disk
-from gantrymq.base.errors import ConfigError
 from gantrymq.base.network import Network
 from gantrymq.base.offload import Offload
+from gantrymq.protocol.codes import NOT_LEADER
 from gantrymq.replication.group.commit_gate import CommitGate
-from gantrymq.replication.group.files import MemberFiles, MemberState, stored_state
+from gantrymq.replication.group.files import MemberFiles, MemberState
 from gantrymq.replication.group.identity import GroupIdentity
 from gantrymq.replication.group.links import MemberLinks
+from gantrymq.replication.group.member_disk import MemberDisk
 from gantrymq.replication.group.wire import Greeting
-from gantrymq.replication.raft import LogConflict, NotServing, RaftConfig, RaftCore
+from gantrymq.replication.raft import LogConflict, NotServing, RaftCore
 from gantrymq.replication.raft.leadership import Leadership
-from gantrymq.replication.raft.log_view import EpochStart, LogView
 from gantrymq.replication.raft.messages import AppendRequest, RaftMessage
 from gantrymq.replication.raft.quorum import majority
-from gantrymq.replication.raft.ready import LogAppend, LogRestart, LogTruncation, LogWrite, Ready
+from gantrymq.replication.raft.ready import Ready
 from gantrymq.store.engine import Store
 from gantrymq.store.errors import StoreError
 
 log = logging.getLogger(__name__)
 
-AGAIN_SECONDS: Final = 1.0
-"""How soon a write that the disk refused is tried again."""
 SUCCESSION_SECONDS_MAX: Final = 0.15
 """A member that sees its leader's connection end wants an election after a part of this."""
 LOOK_SECONDS: Final = 5.0
 HAND_OVER_SECONDS_MAX: Final = 2.0
-
-Ts = TypeVarTuple("Ts")
+LEADERSHIP_LOST: Final = (
+    "this member does not lead its raft group any more; the message may be stored all the same"
+)
 
 
 class Position(NamedTuple):
@@ -93,12 +91,8 @@ class RaftNode:
     ) -> None:
         self.identity, self.core = identity, core
         self._settings, self._store, self._files = settings, store, files
-        self._log, self._offload, self._boot_id, self._draw = (
-            store.group_log,
-            offload,
-            boot_id,
-            draw,
-        )
+        self._log, self._boot_id, self._draw = store.group_log, boot_id, draw
+        self._disk = MemberDisk(identity.me, store, files, offload, core.log)
         self._links = MemberLinks(
             identity,
             network,
@@ -114,18 +108,12 @@ class RaftNode:
         self._ticked = False
         self._timer: asyncio.TimerHandle | None = None
         self._empty_members: dict[str, bool] = {}
-        self._client_addresses: dict[str, str] = {}
-        self._saved_state: MemberState | None = None
-        self._written = core.log
-        """The log as it is on disk; the core's is as it will be when a `Ready` is carried out."""
-        self._saved_epochs = core.log.epochs
+        self._client_addresses = {identity.me: settings.client_address}
         self._led: Leadership | None = None
         """The leadership that the gate belongs to, or will."""
         self._gate: CommitGate | None = None
         self._resigned = ""
         self._failure = ""
-        self._problem = ""
-        self._read: tuple[int, int, bytes] = (0, 0, b"")
         self.position = Position(False, core.term, None)
         self._moved = asyncio.Event()
 
@@ -180,12 +168,22 @@ class RaftNode:
         if self._gate is not None and self.core.accepts_writes:
             return None
         if self.core.leadership is not None:
-            return "the leader of this raft group is changing, try again"
+            return f"{NOT_LEADER}the leader of this raft group is changing, try again"
         leader = self.core.leader
         if leader is None:
-            return "this raft group has no leader now, try again"
+            return f"{NOT_LEADER}this raft group has no leader now, try again"
         where = self._client_addresses.get(leader, "an address not known yet")
-        return f"this member follows {leader}: send to the leader at {where}"
+        return f"{NOT_LEADER}this member follows {leader}: send to the leader at {where}"
+
+    @property
+    def connected(self) -> list[str]:
+        """The other members that messages can be sent to."""
+        return self._links.connected
+
+    @property
+    def trouble(self) -> str:
+        """Why this member does not take part, or may not lead; empty if it does."""
+        return self._failure or self._disk.problem or self._resigned
 
     @property
     def leader_address(self) -> str | None:
@@ -266,7 +264,7 @@ class RaftNode:
         size = self._log.end - self.core.log.end
         if size > 0 and self.core.leadership is not None:
             self.core.grow(size)
-            self._written = self.core.log
+            self._disk.written = self.core.log
 
     def _note_own_sync(self) -> None:
         """Count this member's own copy when it is as durable as it promises."""
@@ -357,7 +355,7 @@ class RaftNode:
         for message in ready.messages:
             self._send(message)
         for write in ready.writes:
-            await self._write(write)
+            await self._disk.write(write)
         if ready.after_sync:
             cuts = self.core.cuts
             self._when_synced(partial(self._answer, ready.after_sync, cuts, self.core.log.end))
@@ -380,65 +378,16 @@ class RaftNode:
         payload = b""
         if isinstance(message, AppendRequest) and message.size:
             try:
-                payload = self._bytes(message.start, message.size)
+                payload = self._disk.read(message.start, message.size)
             except StoreError:
                 return  # retention was quicker; the core learns of it in the next turn
         self._links.send(message, payload)
-
-    def _bytes(self, start: int, size: int) -> bytes:
-        """Bytes of the log; the last ones are kept, as all followers are sent the same."""
-        if self._read[:2] != (start, size):
-            self._read = (start, size, self._log.read(start, size))
-        return self._read[2]
-
-    async def _write(self, write: LogWrite) -> None:
-        self._read = (0, 0, b"")
-        if isinstance(write, LogAppend):
-            self._written = self._written.append(write.epochs, write.offset + write.size)
-            await self._save_epochs(self._written.epochs)
-            at, data = write.offset, write.payload
-            while not await self._try(self._log.write, at, data):
-                written = self._log.end - at
-                at, data = at + written, data[written:]
-        elif isinstance(write, LogTruncation):
-            log.warning("%s cuts its log at %d: uncommitted", self.identity.me, write.end)
-            self._log.cut(write.end)
-            self._written = self._written.truncate(write.end)
-            await self._save_epochs(self._written.epochs)
-        else:
-            await self._restart(write)
-
-    async def _restart(self, restart: LogRestart) -> None:
-        log.warning(
-            "%s is older than what the group keeps: its log begins anew at %d",
-            self.identity.me,
-            restart.first,
-        )
-        self._store.upkeep.delete_folders(self._log.begin_anew(restart.first))
-        self._written = LogView(restart.first, restart.first, restart.first, restart.epochs)
-        await self._save_epochs(self._written.epochs)
-
-    async def _try(self, write: Callable[[*Ts], Awaitable[None]], *args: *Ts) -> bool:
-        """Write; False if the disk refused it and the time has come to try again."""
-        try:
-            await write(*args)
-        except OSError as error:
-            if str(error) != self._problem:
-                self._problem = str(error)
-                log.error("%s waits for its disk: %s", self.identity.me, error)
-            await asyncio.sleep(AGAIN_SECONDS)
-            return False
-        self._problem = ""
-        return True
 
     # Files
 
     async def _save_state(self) -> None:
         """Save term and vote if they changed; everything else waits until they are on disk."""
-        state = self._member_state()
-        while state != self._saved_state:
-            if await self._try(self._offload.run, self._files.save_state, state):
-                self._saved_state = state
+        await self._disk.save_state(self._member_state())
 
     def _member_state(self, *, stopped: bool = False) -> MemberState:
         stored = self.core.stored
@@ -452,11 +401,6 @@ class RaftNode:
             is_synced=stopped or self._is_sync_flush,
         )
 
-    async def _save_epochs(self, epochs: tuple[EpochStart, ...]) -> None:
-        while epochs != self._saved_epochs:
-            if await self._try(self._offload.run, self._files.save_epochs, epochs):
-                self._saved_epochs = epochs
-
     # Leading
 
     async def _begin_leading(self) -> None:
@@ -464,9 +408,7 @@ class RaftNode:
         core = self.core
         leadership = self._led = core.leadership
         assert leadership is not None
-        await self._save_epochs(core.log.grow(core.term, 1).epochs)
-        while core.leadership is leadership and self._log.end == core.log.end:
-            await self._try(self._log.write_leader_record, core.term)
+        await self._disk.write_leader_record(core.term, lambda: core.leadership is leadership)
         if core.leadership is leadership:
             self._note_growth()
             self._note_own_sync()
@@ -476,7 +418,7 @@ class RaftNode:
         if self._gate is not None:
             self._gate = None
             self._note_position()
-            await self._store.end_to_lead("this member does not lead its raft group any more")
+            await self._store.end_to_lead(LEADERSHIP_LOST)
 
     async def _dispatch(self) -> None:
         """Show what is committed; a leader's own writes are shown by the store itself."""
@@ -516,51 +458,3 @@ class RaftNode:
             address=self._settings.client_address,
             is_empty=core.term == 0 and core.log.end == 0,
         )
-
-
-def open_node(
-    identity: GroupIdentity,
-    settings: NodeSettings,
-    store: Store,
-    *,
-    disk: Disk,
-    network: Network,
-    offload: Offload,
-    draw: Callable[[int], int],
-) -> RaftNode:
-    """The member as its files left it; ConfigError if they are not those of this member."""
-    files = MemberFiles(disk, store.config.directory)
-    state = files.load_state()
-    if state is not None and (state.group, state.me) != (identity.group, identity.me):
-        raise ConfigError(
-            f"the store in {store.config.directory} is that of {state.me} of raft group "
-            f"{state.group}, the settings say {identity.me} of {identity.group}: name its own "
-            "folder in storePathRootDir, or move this one away"
-        )
-    view = store.group_log
-    if state is None and view.end > 0:
-        raise ConfigError(
-            f"the store in {store.config.directory} has messages and belongs to no raft group: "
-            "start the group with empty stores and send the messages to it, or run this broker "
-            "without enableDLegerCommitLog"
-        )
-    boot_id = disk.boot_id()
-    config = RaftConfig(group=identity.group, me=identity.me, members=identity.members)
-    core = RaftCore(
-        config,
-        stored_state(state, boot_id),
-        files.load_log(view.first, view.end),
-        draw,
-        view.boundary,
-    )
-    return RaftNode(
-        identity,
-        settings,
-        core,
-        store,
-        files,
-        network=network,
-        offload=offload,
-        boot_id=boot_id,
-        draw=draw,
-    )

@@ -253,6 +253,11 @@ class HaMaster:
                 return connection.peer
         return None
 
+    def broker_id_of(self, connection: SlaveConnection) -> int | None:
+        """The id of a connected slave; None if it has not introduced itself."""
+        identity = self._introduced.get(connection.peer)
+        return identity.broker_id if identity is not None else None
+
     def set_known_hosts(self, hosts: Collection[str]) -> None:
         """Take slaves at these hosts as known: name servers have them as this broker's slaves."""
         self._known_hosts = frozenset(hosts)

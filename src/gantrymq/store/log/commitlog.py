@@ -207,14 +207,15 @@ class CommitLog:
     def cut(self, end: int) -> None:
         """Make `end` the end: delete later files, and fill the rest of the last one with zeros.
 
-        Otherwise a later, shorter write could be followed by old bytes that look like records.
+        Otherwise a later, shorter write could be followed by old bytes that look like records. The
+        last file goes first, each for good before the next: a gap would hide all before it.
         """
         if self.bases and end < self.bases[-1]:
             self._drop_spare()
-        for base in [base for base in self.bases if base > end]:
-            self._delete(base)
-        self.bases = [base for base in self.bases if base <= end]
         self._disk.sync_dir(self.directory)
+        while self.bases and self.bases[-1] > end:
+            self._delete(self.bases.pop())
+            self._disk.sync_dir(self.directory)
         if self.bases:
             # A copied log may end with its last file: the next one begins with the next byte.
             assert end <= self.limit, "the log ends in its last file"

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from gantrymq.base.clock import WallClock
-from gantrymq.base.disk import Disk, LockedError, delete_tree
+from gantrymq.base.disk import Disk, LockedError, copy_file, delete_tree
 from gantrymq.base.offload import Offload
 from gantrymq.kernel import FILLER_SIZE, walk_records
 from gantrymq.store.config import StoreConfig
@@ -33,7 +33,6 @@ from gantrymq.store.writing.dispatch import Dispatcher
 WORK: Final = "rebuilding"
 BEFORE: Final = "before"
 DERIVED: Final = ("consumequeue", "consumequeue_ext", "index")
-COPY_BYTES: Final = 1 << 20
 ENTRIES_PER_READ: Final = 1 << 14
 FOREVER: Final = 1 << 62
 
@@ -140,7 +139,7 @@ class _Rebuild:
             target = f"{self._work}/consumequeue/{topic}/{queue_id}"
             self._disk.make_dirs(target)
             for name in self._disk.list(source):
-                _copy(self._disk, f"{source}/{name}", f"{target}/{name}")
+                copy_file(self._disk, f"{source}/{name}", f"{target}/{name}")
         self._queues.load(self._log.min, clean=False)
         for queue in self._queues.known():
             if not _ascends(queue):
@@ -265,20 +264,6 @@ def _ascends(queue: ConsumeQueue) -> bool:
             return False
         last, at = int(places[-1]), at + entries.size
     return True
-
-
-def _copy(disk: Disk, source: str, target: str) -> None:
-    old, new = disk.open_read(source), disk.open(target, create=True)
-    try:
-        at = 0
-        while data := old.pread(COPY_BYTES, at):
-            if data.count(0) != len(data):
-                new.pwrite(data, at)
-            at += len(data)
-        new.truncate(at)
-    finally:
-        old.close()
-        new.close()
 
 
 async def _already_flushed(upto: int) -> None:

@@ -9,7 +9,8 @@ In which order, and why:
 
 1. `plan_recovery` decides what to trust. It reads and changes nothing, so a store that is refused
    is left as it was.
-2. The store is marked as open: from here on until a clean stop it counts as torn.
+2. A cut that an operator has ordered (`log_cut`) is done; the checkpoint is trusted up to there.
+   The store is marked as open: from here on until a clean stop it counts as torn.
 3. Queues and index are loaded and cut back to the checkpoint: what lies behind may be torn.
 4. `scan` walks whole records from there and feeds them to the dispatcher. The first one that is
    not whole ends the log.
@@ -27,6 +28,8 @@ back by whoever keeps it: a queue offset that was lost will be given to another 
 import logging
 from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from gantrymq.base.disk import Disk, parent_of
 from gantrymq.base.offload import Offload
@@ -48,6 +51,7 @@ from gantrymq.store.queues.queue_table import QueueTable
 from gantrymq.store.recovery import checkpoint
 from gantrymq.store.recovery.checkpoint import Checkpoint
 from gantrymq.store.recovery.checkpointer import Checkpointer
+from gantrymq.store.recovery.log_cut import CutMark
 from gantrymq.store.shared import StoreFiles, StorePorts
 from gantrymq.store.writing.dispatch import Dispatcher, Marker
 
@@ -155,12 +159,15 @@ async def recover(
             "the store was made with segment_bytes, queue_file_entries, index_slots and "
             f"index_entries {last.sizes}, but is opened with {config.sizes}"
         )
-    fence = Fence(disk, root)
-    clean = not disk.exists(f"{root}/abort") and fence.flushed is None
+    fence, ordered = Fence(disk, root), CutMark(disk, root)
+    clean = not disk.exists(f"{root}/abort") and fence.flushed is None and ordered.at is None
     open_files = OpenFiles(disk, config.open_files_max)
     log_ = CommitLog(open_files, config.commit_log_directory, config.segment_bytes)
     ours = last is not None and last.sizes is not None
     await offload.run(lambda: log_.load(made_by_us=ours))
+    if ordered.at is not None:
+        await offload.run(_cut_as_ordered, log_, ordered.at)
+        last = _not_behind(last, ordered.at)
     missing = is_derived_missing(config, disk, last)
     plan = plan_recovery(log_, last, clean=clean, derived_missing=missing)
     _mark_open(config, disk)
@@ -177,7 +184,20 @@ async def recover(
     checkpointer = Checkpointer(config, ports, files, dispatcher, last or Checkpoint())
     recovered = RecoveredStore(open_files, files, dispatcher, checkpointer)
     await _bring_in_line(recovered, plan, config, fence, offload)
+    ordered.clear()
     return recovered
+
+
+def _cut_as_ordered(log_: CommitLog, at: int) -> None:
+    log.warning("the log is cut at %d, as ordered; see `cut` in the store's folder", at)
+    log_.cut(at)
+
+
+def _not_behind(last: Checkpoint | None, at: int) -> Checkpoint | None:
+    """The checkpoint, without a claim on what was cut off at log offset `at`."""
+    if last is None or last.dispatched is None:
+        return last
+    return msgspec.structs.replace(last, dispatched=min(last.dispatched, at))
 
 
 async def _bring_in_line(

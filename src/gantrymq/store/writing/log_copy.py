@@ -51,9 +51,14 @@ class LogCopy:
         return not self._log.bases
 
     def tail(self, size_max: int) -> bytes:
-        """The last bytes of the last file, by which a master knows whether the logs are one."""
-        size = min(size_max, self._log.end - self._log.bases[-1]) if self._log.bases else 0
-        return self._log.read(size, self._log.end - size) if size else b""
+        """The last bytes of the log, by which a master knows whether the logs are one.
+
+        They lie in one file: the last one that has any.
+        """
+        end = self._log.end
+        filled = [base for base in self._log.bases if base < end]
+        size = min(size_max, end - filled[-1]) if filled else 0
+        return self._log.read(size, end - size) if size else b""
 
     def has_room(self) -> bool:
         """Whether the last file can take a byte; `make_room` makes the next one."""

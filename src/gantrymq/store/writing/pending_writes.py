@@ -145,8 +145,12 @@ class PendingWrites:
             self._answer(write.appends, PutStatus.FLUSH_DISK_TIMEOUT, text)
 
     def refuse(self, reason: str) -> None:
-        """Refuse all appends that still wait: the flush or the copy will not come."""
+        """Answer all appends that still wait: the flush or the copy will not come.
+
+        They are written, and may be found later. So the answer is not the one of an append that was
+        refused before it was written.
+        """
         unanswered, self._unanswered = self._unanswered, {}
         for write in unanswered:
             write.cancel_timeout()
-            self._answer(write.appends, PutStatus.SERVICE_NOT_AVAILABLE, reason)
+            self._answer(write.appends, PutStatus.UNKNOWN_ERROR, reason)

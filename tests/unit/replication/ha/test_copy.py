@@ -315,6 +315,25 @@ def test_a_slave_may_stop_where_a_file_ends(pair: Callable[..., None]) -> None:
     pair(work, sync=False)
 
 
+def test_the_tail_of_a_copy_is_never_empty(pair: Callable[..., None]) -> None:
+    """Also where the last file has been made and has no byte yet, a master can compare."""
+
+    async def work(both: Pair) -> None:
+        await both.put(100, size=500)
+        first = both.log_of("master")["00000000000000000000"]
+        slave = await both.open("slave")
+        assert slave.log_copy.tail(100) == b""
+        await slave.log_copy.make_room(0)
+        slave.log_copy.append(0, first)
+        assert slave.log_copy.tail(100) == first[-100:]
+        await slave.log_copy.make_room(FILE)
+        assert slave.log_copy.end == FILE
+        assert slave.log_copy.tail(100) == first[-100:]
+        await slave.close()
+
+    pair(work, sync=False)
+
+
 def test_an_empty_slave_begins_with_the_last_file(pair: Callable[..., None]) -> None:
     """As in RocketMQ a new slave does not get old files."""
 

@@ -47,15 +47,28 @@ class Readiness:
         if not wanted:
             return {"": NO_SUBSCRIPTION}
         return {
-            t: self._routes.failures.get(t, NOBODY_ANSWERS) for t in wanted if t in self._unknown
+            t: self._routes.failures.get(t) or self._nobody(t) for t in wanted if t in self._unknown
         }
+
+    def _nobody(self, topic: str) -> str:
+        """Also tells where brokers were looked for: they may be reached elsewhere (brokerIP1)."""
+        route = self._routes.cached(topic)
+        brokers = route.broker_datas if route is not None else []
+        places = [
+            f"{broker.broker_name} at {address}"
+            for broker in brokers
+            for address in broker.broker_addrs.values()
+        ]
+        return f"{NOBODY_ANSWERS} ({', '.join(places)})" if places else NOBODY_ANSWERS
 
     def look(self, *, waits: bool = False) -> None:
         """Log what changed: after a rebalance, or when a caller waits for messages (`waits`)."""
         found = self.troubles()
         now = asyncio.get_running_loop().time()
         age = now - self._started
-        self._silent = {t: self._silent.get(t, now) for t in found if found[t] == NOBODY_ANSWERS}
+        self._silent = {
+            t: self._silent.get(t, now) for t in found if found[t].startswith(NOBODY_ANSWERS)
+        }
         for topic, why in found.items():
             if topic in self._logged or (not topic and not waits and age < SUBSCRIBE_SECONDS_MAX):
                 continue

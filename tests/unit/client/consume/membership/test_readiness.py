@@ -114,7 +114,8 @@ def test_a_silent_broker_is_told_once(
             consumer.subscribe("T")
             await asyncio.sleep(60)
             said = [line for line in warnings(caplog) if "cannot read" in line]
-            assert ["no broker of it answers. It goes on asking"] == [
+            address = cluster.broker().address
+            assert [f"no broker of it answers (broker-a at {address}). It goes on asking"] == [
                 line.partition("cannot read T: ")[2] for line in said
             ]
 

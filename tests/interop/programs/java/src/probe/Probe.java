@@ -33,6 +33,7 @@ public final class Probe {
         Pulls.register(VERBS);
         Admin.register(VERBS);
         Tools.register(VERBS);
+        Writes.register(VERBS);
     }
 
     private Probe() {

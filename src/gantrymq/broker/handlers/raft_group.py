@@ -1,0 +1,69 @@
+"""Requests of operators about a raft group: who leads, how far members are, who leads next."""
+
+from gantrymq.broker.errors import BadRequest
+from gantrymq.protocol import calls as c
+from gantrymq.protocol import fastjson
+from gantrymq.protocol.bodies import RaftMemberInfo, RaftStatus
+from gantrymq.protocol.command import Command, response
+from gantrymq.remoting.connection import Connection
+from gantrymq.replication.group.node import RaftNode
+from gantrymq.replication.raft import NotServing
+
+
+class RaftGroupHandler:
+    """Answers for the member that this broker is."""
+
+    def __init__(self, node: RaftNode | None) -> None:
+        self._node = node
+
+    @property
+    def _member(self) -> RaftNode:
+        if self._node is None:
+            raise BadRequest("this broker is not a member of a raft group")
+        return self._node
+
+    async def status(self, connection: Connection, command: Command) -> Command:
+        """GET_RAFT_STATUS (40106): the member's position; a leader's followers besides."""
+        return response(command, body=fastjson.dumps(_status_of(self._member)))
+
+    async def transfer(self, connection: Connection, command: Command) -> Command:
+        """TRANSFER_RAFT_LEADERSHIP (40107): hand leadership to a member, or to the best one."""
+        h = c.TRANSFER_RAFT_LEADERSHIP.request.parse(command.ext)
+        node = self._member
+        if h.to and h.to not in node.identity.members:
+            known = ", ".join(node.identity.members)
+            raise BadRequest(f"{h.to} is no member of {node.identity.group}, which has {known}")
+        if h.to == node.identity.me:
+            raise BadRequest(f"{h.to} is the member that was asked: name another one")
+        try:
+            node.transfer(h.to or None)
+        except NotServing as error:
+            raise BadRequest(str(error)) from error
+        return response(command)
+
+
+def _status_of(node: RaftNode) -> RaftStatus:
+    core, identity, leadership = node.core, node.identity, node.core.leadership
+    progress = leadership.followers if leadership is not None else {}
+    return RaftStatus(
+        group=identity.group,
+        me=identity.me,
+        role=core.role.value,
+        serves=node.position.leads,
+        term=core.term,
+        leader=core.leader,
+        may_vote=core.stored.may_vote,
+        log_first=core.log.first,
+        log_end=core.log.end,
+        committed=core.commit,
+        trouble=node.trouble,
+        members=[
+            RaftMemberInfo(
+                id=name,
+                address=node.address_of(name),
+                is_connected=name == identity.me or name in node.connected,
+                holds=progress[name].match if name in progress else None,
+            )
+            for name in identity.members
+        ],
+    )
