@@ -8,6 +8,7 @@ from bench.rows import Row
 from bench.servers import Ours, Slave, prepare_real
 from bench.workloads import Run
 from gantrymq import sync
+from gantrymq.model import BENCHMARK_TOPIC
 
 ALONE = {"brokerRole": "ASYNC_MASTER"}
 WITH_SLAVE = {"brokerRole": "SYNC_MASTER"}
@@ -48,11 +49,12 @@ def copies(run: Run) -> list[Row]:
 def _beside_theirs(cluster: Ours, run: Run) -> list[Row]:
     """A master of RocketMQ's that waits for its slave, in turns with ours."""
     prepare_real()
-    from master_slave import BrokerPair
+    from master_slave import BrokerPair, until
 
     rates: dict[str, list[float]] = {"GantryMQ": [], f"RocketMQ {THEIR_VERSION}": []}
     with BrokerPair(THEIR_VERSION, THEIR_VERSION, **THEIR_SETTINGS) as pair:
         addresses = dict(zip(rates, (cluster.broker, pair.address("master")), strict=True))
+        until(lambda: pair.send(BENCHMARK_TOPIC, ["copied?"]) == [0])
         programs.connections(pair.address("master"), "--count", run.scaled(WARM_UP))
         for _ in range(ROUNDS):
             for name, address in addresses.items():

@@ -31,7 +31,7 @@ AFTER_SECONDS = 1.0
 SETTINGS = {
     # The default, which the interop suite makes smaller.
     OURS: {"mappedFileSizeCommitLog": str(1 << 30)},
-    # Also what RocketMQ's own files for such a group have, and entries in batches: it is faster so.
+    # Also the threads that RocketMQ's own files for such a group have, and entries in batches.
     THEIRS: {
         "mappedFileSizeCommitLog": str(1 << 30),
         "sendMessageThreadPoolNums": "16",
