@@ -4,7 +4,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Coroutine
+from collections import Counter
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -186,7 +187,7 @@ async def _start_broker(
 async def _serve(deployment: Deployment, servers: list[ServerProcess], namesrv: str) -> None:
     """Wait until all serve, and for a while until slaves are in sync and leaders elected."""
     await asyncio.gather(*(_await_port(server) for server in servers))
-    groups = {setup.broker_name for setup in deployment.setups if setup.member_id is not None}
+    groups = Counter(setup.broker_name for setup in deployment.setups if setup.member_id)
     await _await_leaders(groups, namesrv, deployment.root)
     brokers = list(zip(deployment.setups, servers[1:], strict=True))
     copied = {setup.broker_name for setup, _ in brokers if setup.is_slave}
@@ -214,21 +215,29 @@ async def _await_port(server: ServerProcess) -> None:
     raise ServerDied(f"{server.end} before it served")
 
 
-async def _await_leaders(groups: set[str], namesrv: str, root: Path) -> None:
-    """Wait until name servers know the leader of each raft group."""
+async def _await_leaders(groups: Mapping[str, int], namesrv: str, root: Path) -> None:
+    """Wait until each raft group, by the number of its members, has a leader and all its votes."""
     if not groups:
         return
     from gantrymq.client.admin.admin import Admin
 
-    left = set(groups)
+    left = dict(groups)
     with suppress(TimeoutError):
         async with asyncio.timeout(LEADER_SECONDS_MAX), Admin(namesrv) as admin:
             while left:
                 with suppress(GantryError):
-                    left -= {name for name, ids in (await admin.members()).items() if 0 in ids}
+                    known = await admin.members()
+                    for name, count in list(left.items()):
+                        found = known.get(name, {})
+                        states = [await admin.raft_status(each) for each in found.values()]
+                        if 0 in found and sum(state.may_vote for state in states) == count:
+                            del left[name]
                 await asyncio.sleep(COPIES_LOOK_SECONDS if left else 0)
     for name in left:
-        print(f"{name} has no leader yet; logs below {root}/logs say why", file=sys.stderr)
+        print(
+            f"{name} has no leader with all members yet; logs below {root}/logs say why",
+            file=sys.stderr,
+        )
 
 
 async def _await_copies(masters: dict[str, str], namesrv: str, root: Path) -> None:

@@ -101,6 +101,9 @@ class PendingSends:
         publication = self._by_topic.get(topic)
         if publication is None or publication.version != self._routes.version:
             publication = publications.get(topic)
+        if topic in self._for_master:
+            self._for_master.add(topic, pending, lambda: self._look_again(topic))
+            return  # it must not overtake those that wait
         if publication is None or topic in self._for_route:
             self._for_route.add(topic, pending, lambda: publications.find_route(topic))
             return

@@ -448,7 +448,7 @@ class RaftNode:
                 log.info(
                     "%s leads %s in term %d", self.identity.me, self.identity.group, position[1]
                 )
-            elif position.leader != self.position.leader and position.leader is not None:
+            elif position.leader not in (None, self.identity.me, self.position.leader):
                 log.info("%s follows %s in term %d", self.identity.me, position[2], position[1])
             self.position = position
             self._moved.set()
