@@ -19,6 +19,8 @@ from gantrymq.store.log.segment import OpenFiles, file_name
 from gantrymq.store.recovery import checkpoint
 
 FOLDER: Final = "cut"
+GROUP_FOLDER: Final = "raft"
+"""What the members of a raft group have beside their log (`replication/group/files.py`)."""
 FILES_OPEN_MAX: Final = 16
 
 
@@ -73,6 +75,11 @@ async def order_cut(
 async def _order(
     root: str, at: int, disk: Disk, offload: Offload, log_directory: str
 ) -> OrderedCut:
+    if disk.exists(f"{root}/{GROUP_FOLDER}"):
+        raise StoreError(
+            f"{root} is the store of a raft group's member: its leader decides what is cut. Start "
+            "it empty if the group does not take it back"
+        )
     last = checkpoint.load(disk, f"{root}/checkpoint")
     if last is None or last.sizes is None:
         raise StoreError(f"{root} is no store that a broker of GantryMQ has opened")

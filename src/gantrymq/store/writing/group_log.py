@@ -11,7 +11,7 @@ one record.
 
 from gantrymq.base.clock import WallClock
 from gantrymq.kernel import STOP_BLANK, STOP_PARTIAL, encode_records, walk_records
-from gantrymq.protocol.record import TRANSACTION_ROLLBACK
+from gantrymq.protocol.record import BLANK_BYTES, TRANSACTION_ROLLBACK
 from gantrymq.store.errors import StoreError
 from gantrymq.store.log.flush import Flusher
 from gantrymq.store.shared import StoreFiles
@@ -71,7 +71,7 @@ class GroupLog:
     def boundary(self, start: int, limit: int) -> int:
         """The last record boundary up to `limit`; at least one record behind `start`."""
         rest = self._log.rest_of_file(start)
-        data = self._log.read(min(limit - start, rest), start)
+        data = self._log.read(min(max(limit - start, BLANK_BYTES), rest), start)
         _, end, stop = walk_records(data, start, rest, False)
         if end > start:
             return end

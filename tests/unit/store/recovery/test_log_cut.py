@@ -252,3 +252,17 @@ def test_times_of_a_store_go_on_behind_the_cut() -> None:
         await store.close()
 
     run(work)
+
+
+def test_the_log_of_a_raft_group_is_not_cut() -> None:
+    """What its members agreed on is not for one of them to take back."""
+
+    async def body() -> None:
+        disk = MemoryDisk()
+        store, starts = await filled(disk)
+        await store.close()
+        disk.make_dirs("store/raft")
+        with pytest.raises(StoreError, match="its leader decides what is cut"):
+            await ordered(disk, starts[10])
+
+    run(body)
