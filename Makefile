@@ -11,7 +11,8 @@ SPARK := $(VENV)/.spark
 WARM := $(VENV)/.warm
 CODE := src tests bench demo setup.py
 SPARK_TESTS := tests/spark tests/unit/spark tests/unit/pipelines
-OTHER_HALF := $(SPARK_TESTS) tests/simulation tests/raft tests/dialogues
+OTHER_HALF := $(SPARK_TESTS) tests/simulation tests/raft tests/dialogues tests/chaos \
+  $(addprefix tests/cluster/test_,modes.py nothing_lost.py six_accidents.py)
 
 .PHONY: setup run test spark-long check sim mutants raft-check chaos bench interop demo clean tools
 

@@ -454,7 +454,7 @@ def test_an_older_broker_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -
     def older(to: Any) -> Any:
         return whole(to).without(200050)
 
-    monkeypatch.setattr("gantrymq.broker.app.broker_routes", older)
+    monkeypatch.setattr("gantrymq.broker.serving.broker_routes", older)
 
     async def work(cluster: Cluster) -> None:
         await cluster.create_topic("orders", queues=1)
