@@ -102,7 +102,7 @@ def test_a_running_job_is_seen_beside_the_count_or_alone(
     with watch_jobs(spark, progress):
         if counts:
             progress.start(7, "rows")
-        found = run_tasks(spark, [LOOK_SECONDS, 12 * LOOK_SECONDS], slow(), "a int").collect()
+        found = run_tasks(spark, [LOOK_SECONDS, 30 * LOOK_SECONDS], slow(), "a int").collect()
 
     assert 2 == len(found)
     assert "Spark: 1 of 2 tasks" in screen.getvalue()
