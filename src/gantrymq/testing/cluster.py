@@ -194,7 +194,10 @@ class Cluster:
         )
         broker = await stack.enter_async_context(run_broker(self._configs[name], ports))
         self._running[name] = (stack, broker)
-        await broker.announced.wait()
+        if broker.node is None:
+            await broker.announced.wait()
+        while not broker.announced.is_set():  # a member of a raft group may change its role
+            await asyncio.sleep(0.01)
         return broker
 
     def reconfigure(self, name: str, **settings: Any) -> None:
