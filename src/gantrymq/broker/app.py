@@ -4,7 +4,6 @@ Leaving the block stops them in the opposite order: the broker unregisters from 
 answers held pulls and accepted sends, flushes and closes the store, and saves its tables.
 """
 
-import asyncio
 import random
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -44,6 +43,8 @@ class Broker:
 
     def __init__(self, address: str, opened: OpenBroker) -> None:
         self.address, self.store, self.registry = address, opened.store, opened.registry
+        self.announced = opened.announced
+        """Set once a name server knows this broker; never, when none is configured."""
         self.node = opened.node
         """The member of a raft group that it is."""
         self._serving: Serving | None = None
@@ -70,9 +71,9 @@ class Broker:
         return self._role.parts.timers
 
     @property
-    def announced(self) -> asyncio.Event:
-        """Set once a name server knows this broker; never, when none is configured."""
-        return self._role.announced
+    def role_is_announced(self) -> bool:
+        """Whether a name server knows the role that this broker has now."""
+        return self._role.announced.is_set()
 
     async def unregister(self) -> None:
         """Tell the name servers that this broker stops."""

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gantrymq.base.background import Background
 from gantrymq.broker.announce import Announcer
@@ -48,6 +48,8 @@ class OpenBroker:
     node: RaftNode | None = None
     changes: GroupChanges | None = None
     """Of a raft group's member."""
+    announced: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once a name server knows this broker, in whatever role; never without name servers."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Serving:
     parts: BrokerParts
     announcer: Announcer
     announced: asyncio.Event
-    """Set once a name server knows it in this role; never, when none is configured."""
+    """Set once a name server knows it in this role."""
 
 
 @asynccontextmanager
@@ -116,7 +118,7 @@ async def serve(opened: OpenBroker, config: BrokerConfig) -> AsyncIterator[Servi
         serving = Serving(config, parts, announcer, asyncio.Event())
         for work in feature.background:
             background.keep_up(work)
-        background.keep_up(lambda: _announce(serving))
+        background.keep_up(lambda: _announce(serving, opened.announced))
         for seconds, save in feature.saves:
             background.every(seconds, save, may_be_late=True)
         yield serving
@@ -136,11 +138,12 @@ def _prepare_tables(registry: Registry, store: Store, config: BrokerConfig) -> N
         log.warning("progress beyond the recovered end of its queue, pulled back: %s", said)
 
 
-async def _announce(serving: Serving) -> None:
+async def _announce(serving: Serving, announced: asyncio.Event) -> None:
     """Register with the name servers. A broker starts without them and keeps trying."""
     for _ in range(EAGER_TRIES):
         if await serving.announcer.register_all():
             serving.announced.set()
+            announced.set()
             break
         await asyncio.sleep(EAGER_SECONDS)
     await serving.announcer.run()

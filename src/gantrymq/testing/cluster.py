@@ -194,10 +194,7 @@ class Cluster:
         )
         broker = await stack.enter_async_context(run_broker(self._configs[name], ports))
         self._running[name] = (stack, broker)
-        if broker.node is None:
-            await broker.announced.wait()
-        while not broker.announced.is_set():  # a member of a raft group may change its role
-            await asyncio.sleep(0.01)
+        await broker.announced.wait()
         return broker
 
     def reconfigure(self, name: str, **settings: Any) -> None:
@@ -260,7 +257,7 @@ class Cluster:
             name = self.leader
             if name is not None and name != other_than:
                 broker = self.broker(name)
-                if not broker.config.is_slave and broker.announced.is_set():
+                if not broker.config.is_slave and broker.role_is_announced:
                     return name
             await asyncio.sleep(0.01)
 
