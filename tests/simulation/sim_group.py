@@ -54,6 +54,8 @@ class GroupStory:
     counts: Counter[str] = field(default_factory=Counter)
     """How often each accident and each answer happened."""
     faults: list[str] = field(default_factory=list)
+    restarting: set[str] = field(default_factory=set)
+    """Members that an accident has stopped and will start again."""
     leaders: dict[int, str] = field(default_factory=dict)
     """Who led in each term."""
 
@@ -163,8 +165,9 @@ class GroupStory:
 
     async def die(self, name: str, *, power_cut: bool | None = None) -> None:
         """kill -9 or a power cut."""
-        if name not in self.cluster.running:
+        if name not in self.cluster.running or name in self.restarting:
             return
+        self.restarting.add(name)
         if power_cut is None:
             power_cut = self.rng.random() < 0.5 and self.all_vote()
         self.counts["power_cut" if power_cut else "kill"] += 1
@@ -175,14 +178,13 @@ class GroupStory:
 
     async def start(self, name: str) -> None:
         """Start a member again; one whose disk is full does not start before there is room."""
-        while True:
+        while name not in self.cluster.running:
             try:
                 await self.cluster.start_broker(name)
             except (OSError, StoreError):
                 self.counts["starts refused"] += 1
                 await asyncio.sleep(1)
-            else:
-                return
+        self.restarting.discard(name)
 
     def all_vote(self) -> bool:
         """Whether the group can lose what one member has not synced, or its disk."""
@@ -194,8 +196,9 @@ class GroupStory:
     async def disk_is_lost(self) -> None:
         """A member comes back empty, and gets everything from the others."""
         name = self.someone()
-        if not self.all_vote():
+        if not self.all_vote() or name in self.restarting:
             return
+        self.restarting.add(name)
         await self.cluster.kill_broker(name)
         self.cluster.empty_disk(name)
         await self.start(name)
@@ -222,7 +225,8 @@ class GroupStory:
 
     async def member_restarts(self) -> None:
         name = self.someone()
-        if name in self.cluster.running:
+        if name in self.cluster.running and name not in self.restarting:
+            self.restarting.add(name)
             with suppress(OSError):  # its disk may be full
                 await self.cluster.stop_broker(name)
             await asyncio.sleep(self.rng.uniform(0, 3))
