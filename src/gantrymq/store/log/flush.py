@@ -34,6 +34,8 @@ class Flusher:
         self.flushed = Watermark(log.end)
         self._target: int | None = None
         self._wanted = log.end
+        self._cuts = 0
+        """How often the log was cut back."""
         self._settled: list[asyncio.Future[None]] = []
         self.failure = ""
         """What made the log read-only; empty as long as no sync has failed."""
@@ -74,6 +76,7 @@ class Flusher:
 
     def cut(self, end: int) -> None:
         """Note that the log was cut back: what is written behind `end` now is not flushed."""
+        self._cuts += 1
         self.flushed.lower(min(end, self.flushed.value))
         self._wanted = min(self._wanted, end)
         if self._target is not None:
@@ -86,11 +89,17 @@ class Flusher:
             self.flushed.advance(start)
 
     async def reach(self, upto: int) -> None:
-        """Wait until the log is durable up to an offset; OSError if a sync failed."""
+        """Wait until the log is durable up to an offset; OSError if a sync failed.
+
+        Also if the log was cut meanwhile: what stood there will never be flushed.
+        """
+        cuts = self._cuts
         self.request(upto)
         while self.flushed.value < upto:
             if self.failure:
                 raise OSError(self.failure)
+            if cuts != self._cuts:
+                raise OSError("the end of the log was cut off before it was flushed")
             await self._end_of_sync()
 
     async def _end_of_sync(self) -> None:

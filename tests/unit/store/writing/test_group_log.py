@@ -1,5 +1,7 @@
 """The log of a raft group's member: written, shown when committed, cut, begun anew."""
 
+import asyncio
+
 import pytest
 from storekit import message, open_store, put, read_queue, run, tiny
 
@@ -149,6 +151,24 @@ def test_a_leader_record_is_in_no_queue() -> None:
         dispatch(store, store.group_log.end)
         assert store.group_log.end > 0
         assert store.queues.topics() == []
+        await store.close()
+
+    run(body)
+
+
+def test_who_waits_for_the_flush_of_what_is_cut_is_told() -> None:
+    """It will never be flushed; a deposed leader's parts must not wait for it."""
+
+    async def body() -> None:
+        store = await open_store(MemoryDisk(), GROUP)
+        log = store.group_log
+        await log.write(0, await log_of(b"one", b"two"))
+        first = log.boundary(0, 1)
+        waiting = asyncio.create_task(store.flush())
+        await asyncio.sleep(0)
+        log.cut(first)
+        with pytest.raises(OSError, match="was cut off before it was flushed"):
+            await asyncio.wait_for(waiting, 10)
         await store.close()
 
     run(body)
