@@ -16,12 +16,13 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
+from sim_bodies import SMALL_FILES, bodies_of
+
 from gantrymq import GantryError, Message, Producer
 from gantrymq.base.disk import Disk
 from gantrymq.base.offload import InlineOffload
 from gantrymq.kernel import walk_records
 from gantrymq.protocol.record import decode_records
-from gantrymq.store.append import ReadResult
 from gantrymq.store.engine import Store
 from gantrymq.store.recovery.log_cut import order_cut
 from gantrymq.testing.cluster import HOST, Cluster
@@ -30,13 +31,6 @@ from gantrymq.testing.network import MemoryNetwork
 
 TOPIC, QUEUES, SENDERS, MESSAGES = "copied", 2, 2, 40
 TROUBLE_SECONDS = 40.0
-SETTINGS = {
-    "mapped_file_size_commit_log": 16 * 1024,
-    "mapped_file_size_consume_queue": 20 * 1000,
-    "max_hash_slot_num": 500,
-    "max_index_num": 2_000,
-    "max_message_size": 4 * 1024,
-}
 
 
 @dataclass
@@ -195,27 +189,13 @@ class CopyStory:
         return heir
 
     async def judge(self, store: Store) -> None:
-        found = await _bodies(store)
+        found = await bodies_of(store, TOPIC, QUEUES)
         lost = self.acknowledged - found - self.saved
         if lost:
             self.faults.append(f"acknowledged and lost: {sorted(lost)}")
         phantoms = found - self.tried
         if phantoms:
             self.faults.append(f"never sent and found: {sorted(phantoms)}")
-
-
-async def _bodies(store: Store) -> set[str]:
-    found: set[str] = set()
-    for queue_id in range(QUEUES):
-        offset, end = store.queues.min_offset(TOPIC, queue_id), 0
-        end = store.queues.max_offset(TOPIC, queue_id)
-        while offset < end:
-            pulled = store.reads.pull(TOPIC, queue_id, offset, 1000, 1 << 24)
-            if not isinstance(pulled, ReadResult):
-                pulled = await pulled
-            found |= {each.body.decode().strip() for each in decode_records(pulled.body)}
-            offset = max(pulled.next_offset, offset + 1)
-    return found
 
 
 def _bodies_in(disk: Disk, folder: str) -> set[str]:
@@ -264,7 +244,7 @@ async def tell(seed: int) -> CopyStory:
         flush_disk_type=rng.choice(("ASYNC_FLUSH", "SYNC_FLUSH")),
         ha_copy_whole_log=True,
         slave_timeout=1_000,
-        **SETTINGS,
+        **SMALL_FILES,
     )
     async with cluster:
         orders, logger = Orders(), logging.getLogger("gantrymq.replication.ha.slave")

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from sim_bodies import SMALL_FILES, bodies_of
+
 from gantrymq import GantryError, Message, Producer
-from gantrymq.protocol.record import decode_records
-from gantrymq.store.append import ReadResult
 from gantrymq.store.engine import Store
 from gantrymq.store.errors import StoreError
 from gantrymq.store.log.syncer import InlineSyncer
@@ -29,11 +29,7 @@ STORY_SECONDS_MAX = 400.0
 QUIET_SECONDS_MAX = 120.0
 """How long a group may take to agree again when nothing happens to it any more."""
 SETTINGS = {
-    "mapped_file_size_commit_log": 16 * 1024,
-    "mapped_file_size_consume_queue": 20 * 1000,
-    "max_hash_slot_num": 500,
-    "max_index_num": 2_000,
-    "max_message_size": 4 * 1024,
+    **SMALL_FILES,
     "transaction_time_out": 2_000,
     "transaction_check_interval": 3_000,
     "transaction_check_max": 1_000,
@@ -47,7 +43,6 @@ class GroupStory:
     cluster: Cluster
     rng: random.Random
     members: list[str]
-    synced: bool
     acknowledged: set[str] = field(default_factory=set)
     consumed: set[str] = field(default_factory=set)
     tried: set[str] = field(default_factory=set)
@@ -293,13 +288,13 @@ class GroupStory:
         logs = {self.bytes_of(name) for name in self.members}
         if len(logs) > 1:
             self.faults.append("the logs of the members differ")
-        found = await _bodies(store)
+        found = await bodies_of(store, TOPIC, QUEUES)
         if lost := self.acknowledged - found:
             self.faults.append(f"acknowledged and lost: {sorted(lost)}")
         if phantoms := found - self.tried:
             self.faults.append(f"never sent and found: {sorted(phantoms)}")
         for name in self.members:
-            if await _bodies(self.cluster.broker(name).store) != found:
+            if await bodies_of(self.cluster.broker(name).store, TOPIC, QUEUES) != found:
                 self.faults.append(f"{name} shows other messages than its leader")
 
     def bytes_of(self, name: str) -> bytes:
@@ -307,20 +302,6 @@ class GroupStory:
         first = max(self.cluster.broker(each).store.log_min for each in self.members)
         log = self.cluster.broker(name).store.group_log
         return log.read(first, log.end - first)
-
-
-async def _bodies(store: Store) -> set[str]:
-    found: set[str] = set()
-    for queue_id in range(QUEUES):
-        offset = store.queues.min_offset(TOPIC, queue_id)
-        end = store.queues.max_offset(TOPIC, queue_id)
-        while offset < end:
-            pulled = store.reads.pull(TOPIC, queue_id, offset, 1000, 1 << 24)
-            if not isinstance(pulled, ReadResult):
-                pulled = await pulled
-            found |= {each.body.decode().strip() for each in decode_records(pulled.body)}
-            offset = max(pulled.next_offset, offset + 1)
-    return found
 
 
 async def tell(seed: int) -> GroupStory:
@@ -338,7 +319,7 @@ async def tell(seed: int) -> GroupStory:
     )
     async with cluster:
         members = [f"n{number}" for number in range(count)]
-        story = GroupStory(cluster, rng, members, synced=flush == "SYNC_FLUSH")
+        story = GroupStory(cluster, rng, members)
         asyncio.get_running_loop().set_exception_handler(story.note_error)
         await cluster.wait_for_leader()
         await cluster.create_topic(TOPIC, queues=QUEUES)

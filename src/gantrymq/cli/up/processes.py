@@ -5,16 +5,19 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gantrymq.base.config import format_properties
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import free_port
 from gantrymq.cli.up.modes import BrokerSetup
+
+if TYPE_CHECKING:
+    from gantrymq.client.admin.admin import Admin
 
 READY_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 20.0
@@ -217,46 +220,48 @@ async def _await_port(server: ServerProcess) -> None:
 
 async def _await_leaders(groups: Mapping[str, int], namesrv: str, root: Path) -> None:
     """Wait until each raft group, by the number of its members, has a leader and all its votes."""
-    if not groups:
-        return
-    from gantrymq.client.admin.admin import Admin
 
-    left = dict(groups)
-    with suppress(TimeoutError):
-        async with asyncio.timeout(LEADER_SECONDS_MAX), Admin(namesrv) as admin:
-            while left:
-                with suppress(GantryError):
-                    known = await admin.members()
-                    for name, count in list(left.items()):
-                        found = known.get(name, {})
-                        states = [await admin.raft_status(each) for each in found.values()]
-                        if 0 in found and sum(state.may_vote for state in states) == count:
-                            del left[name]
-                await asyncio.sleep(COPIES_LOOK_SECONDS if left else 0)
-    for name in left:
-        print(
-            f"{name} has no leader with all members yet; logs below {root}/logs say why",
-            file=sys.stderr,
-        )
+    async def is_whole(admin: "Admin", name: str) -> bool:
+        found = (await admin.members()).get(name, {})
+        states = [await admin.raft_status(each) for each in found.values()]
+        return 0 in found and sum(state.may_vote for state in states) == groups[name]
+
+    for name in await _still_waiting(list(groups), is_whole, namesrv, LEADER_SECONDS_MAX):
+        said = f"{name} has no leader with all members yet; logs below {root}/logs say why"
+        print(said, file=sys.stderr)
 
 
-async def _await_copies(masters: dict[str, str], namesrv: str, root: Path) -> None:
+async def _await_copies(masters: Mapping[str, str], namesrv: str, root: Path) -> None:
     """Wait until each master has a slave in sync; say which have none when time is over."""
-    if not masters:
-        return
+
+    async def is_copied(admin: "Admin", name: str) -> bool:
+        return (await admin.ha_status(masters[name])).in_sync_slave_nums > 0
+
+    for name in await _still_waiting(list(masters), is_copied, namesrv, COPIES_SECONDS_MAX):
+        print(f"{name} has no slave in sync yet; logs below {root}/logs say why", file=sys.stderr)
+
+
+async def _still_waiting(
+    names: list[str],
+    is_ready: Callable[["Admin", str], Awaitable[bool]],
+    namesrv: str,
+    seconds: float,
+) -> list[str]:
+    """Ask until all are ready; returns those that are not when time is over."""
+    if not names:
+        return []
     from gantrymq.client.admin.admin import Admin
 
-    left = dict(masters)
+    left = dict.fromkeys(names)
     with suppress(TimeoutError):
-        async with asyncio.timeout(COPIES_SECONDS_MAX), Admin(namesrv) as admin:
+        async with asyncio.timeout(seconds), Admin(namesrv) as admin:
             while left:
-                for name, address in list(left.items()):
+                for name in list(left):
                     with suppress(GantryError):  # one that has died is told later
-                        if (await admin.ha_status(address)).in_sync_slave_nums:
+                        if await is_ready(admin, name):
                             del left[name]
                 await asyncio.sleep(COPIES_LOOK_SECONDS if left else 0)
-    for name in left:
-        print(f"{name} has no slave in sync yet; logs below {root}/logs say why", file=sys.stderr)
+    return list(left)
 
 
 async def _until_stopped(
