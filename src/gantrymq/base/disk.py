@@ -90,6 +90,9 @@ class Disk(Protocol):
     def rename(self, old: str, new: str) -> None:
         """Give a file or directory another name, replacing a file that has it."""
 
+    def keep_mode(self, old: str, new: str) -> None:
+        """Let the same users read and write `new` as `old`: it may hold secrets, too."""
+
     def make_dirs(self, path: str) -> None:
         """Make a directory and what is missing above it."""
 
@@ -302,6 +305,9 @@ class OsDisk:
 
     def rename(self, old: str, new: str) -> None:
         Path(old).replace(new)
+
+    def keep_mode(self, old: str, new: str) -> None:
+        os.chmod(new, os.stat(old).st_mode & 0o777)
 
     def make_dirs(self, path: str) -> None:
         Path(path).mkdir(parents=True, exist_ok=True)

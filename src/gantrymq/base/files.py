@@ -18,7 +18,9 @@ def save_text(disk: Disk, path: str, text: str) -> None:
         disk.sync_dir(parent_of(directory))
     _write(disk, f"{path}.tmp", text.encode())
     if disk.exists(path):
+        disk.keep_mode(path, f"{path}.tmp")
         _write(disk, f"{path}.bak.tmp", read_file(disk, path))
+        disk.keep_mode(path, f"{path}.bak.tmp")
         disk.rename(f"{path}.bak.tmp", f"{path}.bak")
     disk.rename(f"{path}.tmp", path)
     disk.sync_dir(directory)
