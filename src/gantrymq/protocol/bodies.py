@@ -1,10 +1,10 @@
 """JSON bodies that several calls share. Fields are declared in Java's order: alphabetical."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
-from gantrymq.base.javatypes import Int32, java_enum
+from gantrymq.base.javatypes import LONG_MAX, Int32, java_enum
 from gantrymq.model import BrokerData, DataVersion, GroupConfig, Queue, Subscription, TopicConfig
 
 ConsumeFromWhere = Annotated[
@@ -257,3 +257,181 @@ class RaftStatus(msgspec.Struct, kw_only=True, rename="camel"):
     committed: int
     trouble: str = ""
     members: list[RaftMemberInfo] = []
+
+
+class GroupConsumeStats(msgspec.Struct, kw_only=True, rename="camel"):
+    """Progress of a group: GET_CONSUME_STATS, and a row of GET_BROKER_CONSUME_STATS."""
+
+    consume_tps: float = 0.0
+    offset_table: dict[Queue, OffsetWrapper] = {}
+    """On the wire whole objects are keys, which only `fastjson` reads and writes."""
+
+
+class ConsumeStatsList(msgspec.Struct, kw_only=True, rename="camel"):
+    """GET_BROKER_CONSUME_STATS: each group with one row a topic."""
+
+    broker_addr: str = ""
+    consume_stats_list: list[dict[str, list[GroupConsumeStats]]] = []
+    total_diff: int = 0
+    """Messages that the groups have not finished."""
+    total_inflight_diff: int = 0
+    """Messages that they were given and have not finished."""
+
+
+class QueueTimeSpan(msgspec.Struct, kw_only=True, rename="camel"):
+    """The store times of one queue, and how far a group has come in it."""
+
+    consume_time_stamp: int = 0
+    """Of the last message that the group has finished, or of the first if it has none."""
+    consume_time_stamp_str: str | msgspec.UnsetType = msgspec.UNSET
+    """Each time once more, as Java's tools print it: `2026-11-18#03:31:52:627`, local."""
+    delay_time: int = 0
+    """How long the group's next message has been waiting; 0 if none waits."""
+    max_time_stamp: int = 0
+    max_time_stamp_str: str | msgspec.UnsetType = msgspec.UNSET
+    message_queue: Queue
+    min_time_stamp: int = 0
+    min_time_stamp_str: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class ConsumeTimeSpans(msgspec.Struct, kw_only=True, rename="camel"):
+    """QUERY_CONSUME_TIME_SPAN."""
+
+    consume_time_span_set: list[QueueTimeSpan] = []
+
+
+class CorrectionOffsets(msgspec.Struct, kw_only=True, rename="camel"):
+    """QUERY_CORRECTION_OFFSET: an offset for each queue id."""
+
+    correction_offsets: dict[int, int] = {}
+
+
+class ConsumeQueueData(msgspec.Struct, kw_only=True, rename="camel"):
+    """One entry of a consume queue; what Java has as null is left out."""
+
+    bit_map: str | msgspec.UnsetType = msgspec.UNSET
+    """Which conditions took the message when it was stored, bit by bit."""
+    eval: bool = False
+    """Whether the group's filter takes the message; False without a group."""
+    extend_data_json: str | msgspec.UnsetType = msgspec.UNSET
+    msg: str | msgspec.UnsetType = msgspec.UNSET
+    physic_offset: int = 0
+    physic_size: int = 0
+    tags_code: int = 0
+
+
+class ConsumeQueueBody(msgspec.Struct, kw_only=True, rename="camel"):
+    """QUERY_CONSUME_QUEUE."""
+
+    filter_data: str | msgspec.UnsetType = msgspec.UNSET
+    max_queue_index: int = 0
+    min_queue_index: int = 0
+    queue_data: list[ConsumeQueueData] = []
+    subscription_data: Subscription | msgspec.UnsetType = msgspec.UNSET
+
+
+class GroupSubscription(msgspec.Struct, kw_only=True, rename="camel"):
+    """QUERY_SUBSCRIPTION_BY_CONSUMER: what a group wants of a topic."""
+
+    group: str
+    subscription_data: Subscription | msgspec.UnsetType = msgspec.UNSET
+    topic: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class GroupForbidden(msgspec.Struct, kw_only=True, rename="camel"):
+    """UPDATE_AND_GET_GROUP_FORBIDDEN: whether a group may read a topic."""
+
+    group: str
+    readable: bool = True
+    topic: str
+
+
+class EpochEntry(msgspec.Struct, kw_only=True, rename="camel"):
+    """Where in the log an epoch of a master begins and ends."""
+
+    end_offset: int = LONG_MAX
+    epoch: int
+    start_offset: int
+
+
+class EpochEntryCache(msgspec.Struct, kw_only=True, rename="camel"):
+    """GET_BROKER_EPOCH_CACHE."""
+
+    broker_id: int
+    broker_name: str
+    cluster_name: str
+    epoch_list: list[EpochEntry] = []
+    max_offset: int = 0
+
+
+class SyncStateSet(msgspec.Struct, kw_only=True, rename="camel"):
+    """NOTIFY_BROKER_ROLE_CHANGED: the brokers that hold all of the master's log."""
+
+    sync_state_set: list[int] = []
+    sync_state_set_epoch: int = 0
+
+
+class ReplicaIdentity(msgspec.Struct, kw_only=True, rename="camel"):
+    alive: bool | None = None
+    broker_address: str = ""
+    broker_id: int = 0
+    broker_name: str = ""
+
+
+class ReplicasInfo(msgspec.Struct, kw_only=True, rename="camel"):
+    """One broker name as a controller of RocketMQ knows it."""
+
+    in_sync_replicas: list[ReplicaIdentity] = []
+    master_address: str | None = None
+    master_broker_id: int | None = None
+    master_epoch: int | None = None
+    not_in_sync_replicas: list[ReplicaIdentity] = []
+    sync_state_set_epoch: int | None = None
+
+
+class BrokerReplicasInfo(msgspec.Struct, kw_only=True, rename="camel"):
+    """CONTROLLER_GET_SYNC_STATE_DATA."""
+
+    replicas_info_table: dict[str, ReplicasInfo] = {}
+
+
+class RocksdbProgress(msgspec.Struct, kw_only=True, rename="camel"):
+    """CHECK_ROCKSDB_CQ_WRITE_PROGRESS."""
+
+    check_result: str | None = None
+    check_status: int = 0
+
+
+class UserInfo(msgspec.Struct, kw_only=True, rename="camel"):
+    """A user of access control."""
+
+    password: str | None = None
+    user_status: str | None = None
+    user_type: str | None = None
+    username: str | None = None
+
+
+class PolicyEntryInfo(msgspec.Struct, kw_only=True, rename="camel"):
+    actions: list[str] | None = None
+    decision: str | None = None
+    resource: str | None = None
+    source_ips: list[str] | None = None
+
+
+class PolicyInfo(msgspec.Struct, kw_only=True, rename="camel"):
+    entries: list[PolicyEntryInfo] = []
+    policy_type: str | None = None
+
+
+class AclInfo(msgspec.Struct, kw_only=True, rename="camel"):
+    """What a subject may do."""
+
+    policies: list[PolicyInfo] = []
+    subject: str | None = None
+
+
+class AccessConfigBody(msgspec.Struct, kw_only=True, rename="camel"):
+    """GET_BROKER_CLUSTER_ACL_CONFIG: accounts by RocketMQ's names, with their secret keys."""
+
+    global_white_addrs: list[str] = []
+    plain_access_configs: list[dict[str, Any]] = []

@@ -5,10 +5,12 @@ from typing import Generic, TypeVar
 
 from gantrymq.protocol import publishing
 from gantrymq.protocol.codes import RequestCode
+from gantrymq.protocol.headers import access as a
 from gantrymq.protocol.headers import clients as c
-from gantrymq.protocol.headers import copies, relays, timers
+from gantrymq.protocol.headers import controllers, copies, relays, timers
 from gantrymq.protocol.headers import messages as m
 from gantrymq.protocol.headers import pop as p
+from gantrymq.protocol.headers import progress as g
 from gantrymq.protocol.headers import resets as r
 from gantrymq.protocol.headers import topics as t
 from gantrymq.protocol.headers import transactions as x
@@ -134,9 +136,86 @@ GET_WRITER_STATE = Call(_C.GET_WRITER_STATE, publishing.WriterRequest, Nothing)
 PREPARE_EPOCH = Call(_C.PREPARE_EPOCH, publishing.EpochRequest, Nothing)
 DECIDE_EPOCH = Call(_C.DECIDE_EPOCH, publishing.EpochRequest, Nothing)
 PUBLISH_EPOCH = Call(_C.PUBLISH_EPOCH, publishing.EpochRequest, Nothing)
-INTRODUCE_SLAVE = Call(_C.INTRODUCE_SLAVE, copies.IntroduceSlaveRequest, Nothing)
+INTRODUCE_SLAVE = Call(
+    _C.INTRODUCE_SLAVE, copies.IntroduceSlaveRequest, copies.IntroduceSlaveResponse
+)
 GET_RAFT_STATUS = Call(_C.GET_RAFT_STATUS, Nothing, Nothing)
 TRANSFER_RAFT_LEADERSHIP = Call(
     _C.TRANSFER_RAFT_LEADERSHIP, copies.TransferLeadershipRequest, Nothing
 )
 COMPARE_LOG = Call(_C.COMPARE_LOG, copies.CompareLogRequest, copies.CompareLogResponse)
+
+QUERY_CONSUME_TIME_SPAN = Call(_C.QUERY_CONSUME_TIME_SPAN, g.TimeSpanRequest, Nothing)
+QUERY_CORRECTION_OFFSET = Call(_C.QUERY_CORRECTION_OFFSET, g.CorrectionOffsetRequest, Nothing)
+CLONE_GROUP_OFFSET = Call(_C.CLONE_GROUP_OFFSET, g.CloneOffsetRequest, Nothing)
+GET_BROKER_CONSUME_STATS = Call(_C.GET_BROKER_CONSUME_STATS, g.BrokerConsumeStatsRequest, Nothing)
+QUERY_CONSUME_QUEUE = Call(_C.QUERY_CONSUME_QUEUE, g.ConsumeQueueRequest, Nothing)
+QUERY_TOPICS_BY_CONSUMER = Call(_C.QUERY_TOPICS_BY_CONSUMER, c.NamedGroupRequest, Nothing)
+QUERY_SUBSCRIPTION_BY_CONSUMER = Call(
+    _C.QUERY_SUBSCRIPTION_BY_CONSUMER, g.GroupTopicRequest, Nothing
+)
+UPDATE_AND_GET_GROUP_FORBIDDEN = Call(
+    _C.UPDATE_AND_GET_GROUP_FORBIDDEN, g.GroupForbiddenRequest, Nothing
+)
+UPDATE_AND_CREATE_TOPIC_LIST = Call(_C.UPDATE_AND_CREATE_TOPIC_LIST, Nothing, Nothing)
+UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST = Call(
+    _C.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, Nothing, Nothing
+)
+UPDATE_AND_CREATE_STATIC_TOPIC = Call(
+    _C.UPDATE_AND_CREATE_STATIC_TOPIC, t.CreateTopicRequest, Nothing
+)
+CLEAN_EXPIRED_CONSUMEQUEUE = Call(_C.CLEAN_EXPIRED_CONSUMEQUEUE, Nothing, Nothing)
+CLEAN_UNUSED_TOPIC = Call(_C.CLEAN_UNUSED_TOPIC, Nothing, Nothing)
+DELETE_EXPIRED_COMMITLOG = Call(_C.DELETE_EXPIRED_COMMITLOG, Nothing, Nothing)
+GET_ALL_CONSUMER_OFFSET = Call(_C.GET_ALL_CONSUMER_OFFSET, Nothing, Nothing)
+GET_ALL_DELAY_OFFSET = Call(_C.GET_ALL_DELAY_OFFSET, Nothing, Nothing)
+GET_TIMER_CHECK_POINT = Call(_C.GET_TIMER_CHECK_POINT, Nothing, Nothing)
+GET_TIMER_METRICS = Call(_C.GET_TIMER_METRICS, Nothing, Nothing)
+
+NOTIFY_MIN_BROKER_ID_CHANGE = Call(
+    _C.NOTIFY_MIN_BROKER_ID_CHANGE, copies.MinBrokerIdRequest, Nothing
+)
+EXCHANGE_BROKER_HA_INFO = Call(_C.EXCHANGE_BROKER_HA_INFO, copies.HaInfo, copies.HaInfo)
+RESET_MASTER_FLUSH_OFFSET = Call(_C.RESET_MASTER_FLUSH_OFFSET, copies.FlushOffsetRequest, Nothing)
+GET_BROKER_EPOCH_CACHE = Call(_C.GET_BROKER_EPOCH_CACHE, Nothing, Nothing)
+NOTIFY_BROKER_ROLE_CHANGED = Call(_C.NOTIFY_BROKER_ROLE_CHANGED, copies.RoleChangeRequest, Nothing)
+CONTROLLER_ELECT_MASTER = Call(
+    _C.CONTROLLER_ELECT_MASTER, controllers.ElectMasterRequest, controllers.ElectMasterResponse
+)
+CONTROLLER_GET_METADATA_INFO = Call(
+    _C.CONTROLLER_GET_METADATA_INFO, Nothing, controllers.ControllerMetadataResponse
+)
+CONTROLLER_GET_SYNC_STATE_DATA = Call(_C.CONTROLLER_GET_SYNC_STATE_DATA, Nothing, Nothing)
+UPDATE_CONTROLLER_CONFIG = Call(_C.UPDATE_CONTROLLER_CONFIG, Nothing, Nothing)
+GET_CONTROLLER_CONFIG = Call(_C.GET_CONTROLLER_CONFIG, Nothing, Nothing)
+CLEAN_BROKER_DATA = Call(_C.CLEAN_BROKER_DATA, controllers.CleanBrokerDataRequest, Nothing)
+ADD_BROKER = Call(_C.ADD_BROKER, g.AddBrokerRequest, Nothing)
+REMOVE_BROKER = Call(_C.REMOVE_BROKER, g.RemoveBrokerRequest, Nothing)
+
+CHECK_ROCKSDB_CQ_WRITE_PROGRESS = Call(
+    _C.CHECK_ROCKSDB_CQ_WRITE_PROGRESS, g.RocksdbProgressRequest, Nothing
+)
+EXPORT_ROCKSDB_CONFIG = Call(_C.EXPORT_ROCKSDB_CONFIG, g.RocksdbExportRequest, Nothing)
+UPDATE_COLD_DATA_FLOW_CTR_CONFIG = Call(_C.UPDATE_COLD_DATA_FLOW_CTR_CONFIG, Nothing, Nothing)
+REMOVE_COLD_DATA_FLOW_CTR_CONFIG = Call(_C.REMOVE_COLD_DATA_FLOW_CTR_CONFIG, Nothing, Nothing)
+GET_COLD_DATA_FLOW_CTR_INFO = Call(_C.GET_COLD_DATA_FLOW_CTR_INFO, Nothing, Nothing)
+SET_COMMITLOG_READ_MODE = Call(_C.SET_COMMITLOG_READ_MODE, Nothing, Nothing)
+POP_ROLLBACK = Call(_C.POP_ROLLBACK, Nothing, Nothing)
+
+UPDATE_AND_CREATE_ACL_CONFIG = Call(_C.UPDATE_AND_CREATE_ACL_CONFIG, a.AccessConfigRequest, Nothing)
+DELETE_ACL_CONFIG = Call(_C.DELETE_ACL_CONFIG, a.AccessKeyRequest, Nothing)
+GET_BROKER_CLUSTER_ACL_INFO = Call(_C.GET_BROKER_CLUSTER_ACL_INFO, Nothing, a.AclVersionResponse)
+UPDATE_GLOBAL_WHITE_ADDRS_CONFIG = Call(
+    _C.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG, a.WhiteAddressesRequest, Nothing
+)
+GET_BROKER_CLUSTER_ACL_CONFIG = Call(_C.GET_BROKER_CLUSTER_ACL_CONFIG, Nothing, Nothing)
+AUTH_CREATE_USER = Call(_C.AUTH_CREATE_USER, a.UserRequest, Nothing)
+AUTH_UPDATE_USER = Call(_C.AUTH_UPDATE_USER, a.UserRequest, Nothing)
+AUTH_DELETE_USER = Call(_C.AUTH_DELETE_USER, a.UserRequest, Nothing)
+AUTH_GET_USER = Call(_C.AUTH_GET_USER, a.UserRequest, Nothing)
+AUTH_LIST_USER = Call(_C.AUTH_LIST_USER, a.UserFilterRequest, Nothing)
+AUTH_CREATE_ACL = Call(_C.AUTH_CREATE_ACL, a.AclSubjectRequest, Nothing)
+AUTH_UPDATE_ACL = Call(_C.AUTH_UPDATE_ACL, a.AclSubjectRequest, Nothing)
+AUTH_DELETE_ACL = Call(_C.AUTH_DELETE_ACL, a.DeleteAclRequest, Nothing)
+AUTH_GET_ACL = Call(_C.AUTH_GET_ACL, a.AclSubjectRequest, Nothing)
+AUTH_LIST_ACL = Call(_C.AUTH_LIST_ACL, a.AclFilterRequest, Nothing)

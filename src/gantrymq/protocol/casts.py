@@ -70,7 +70,7 @@ def _cast_for(info: inspect.Type) -> Cast:
     if isinstance(info, inspect.ListType):
         return _list_cast(info.item_type)
     if isinstance(info, inspect.DictType):
-        return _map_cast(_cast_for(info.key_type), _cast_for(info.value_type))
+        return _map_cast(_key_cast(info.key_type), _cast_for(info.value_type))
     if isinstance(info, inspect.Metadata):
         names = (info.extra or {}).get(ENUM)
         return _enum_cast(names) if names else _cast_for(info.type)
@@ -201,6 +201,15 @@ def _list_cast(item: inspect.Type) -> Cast:
         return [found for each in value if (found := inner(each)) is not _ABSENT]
 
     return cast
+
+
+def _key_cast(info: inspect.Type) -> Cast:
+    """A key of a map; an object becomes the value that it describes, which can be hashed."""
+    inner = _cast_for(info)
+    if not isinstance(info, inspect.StructType):
+        return inner
+    cls = info.cls
+    return lambda value: msgspec.convert(inner(value), cls)
 
 
 def _map_cast(name: Cast, inner: Cast) -> Cast:

@@ -61,6 +61,19 @@ def parse_offset_msg_id(text: str) -> Place:
     return Place(host, port, offset)
 
 
+def read_unique_id(text: str) -> tuple[str, int]:
+    """The address in an id that a client made, and its milliseconds since the month began."""
+    try:
+        data = bytes.fromhex(text)
+        host, tail = (
+            data[: -_UNIQUE_TAIL.size],
+            UniqueTail(*_UNIQUE_TAIL.unpack(data[-_UNIQUE_TAIL.size :])),
+        )
+        return str(ipaddress.ip_address(host)), tail.since_ms
+    except (ValueError, struct.error) as error:
+        raise ProtocolError(f"{text!r} is no id of a client (32 or 56 hex digits)") from error
+
+
 class UniqueIds:
     """Makes the client's own message ids (UNIQ_KEY): address, process, time in month, counter."""
 

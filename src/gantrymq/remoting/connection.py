@@ -12,6 +12,7 @@ from itertools import count
 from typing import Final, Protocol, cast
 
 from gantrymq.base.errors import GantryError, ProtocolError
+from gantrymq.base.tls.network import TLS_FIRST_BYTE
 from gantrymq.kernel import cut_commands
 from gantrymq.protocol.command import (
     FRAME_BYTES_MAX,
@@ -32,7 +33,6 @@ JOINED_BYTES_MAX: Final = 16 * 1024
 """What is written in a turn goes out as one piece, unless copying would cost more than a write."""
 TURN_SECONDS_LOUD: Final = 0.05
 """Requests that hold the loop longer than this are named in the log."""
-TLS_FIRST_BYTE: Final = 0x16
 CLEAR_FIRST_BYTES: Final = (0x00, 0x01)
 
 Answer = Callable[["Connection", Command], None]
@@ -88,9 +88,11 @@ class Connection(asyncio.Protocol):
         on_made: Callable[["Connection"], None] | None = None,
         on_lost: Callable[["Connection"], None] | None = None,
         frame_bytes_max: int = FRAME_BYTES_MAX,
+        sign: Callable[[Command], None] | None = None,
     ) -> None:
+        """`sign` adds a signature to each request of this end."""
         self._answer, self._on_made, self._on_lost = answer, on_made, on_lost
-        self._frame_bytes_max = frame_bytes_max
+        self._frame_bytes_max, self._sign = frame_bytes_max, sign
         self._buffer = bytearray()
         self._out: list[bytes] = []
         self._opaques = count(1)
@@ -109,6 +111,8 @@ class Connection(asyncio.Protocol):
         self.last_active = 0.0
         self.pending = 0
         """Requests accepted from the peer and not answered yet."""
+        self.access: object = None
+        """What the server's guard decided for this connection."""
         self._answered: asyncio.Future[None] | None = None
 
     # asyncio's side
@@ -291,6 +295,8 @@ class Connection(asyncio.Protocol):
         if not self.open:
             future.set_exception(ConnectionLost(f"{self.address} is not connected"))
             return future
+        if self._sign is not None:
+            self._sign(command)
         command.opaque = self.expect(_Call(future, self.loop.time() + timeout))
         self.write(encode(command))
         return future
@@ -316,6 +322,8 @@ class Connection(asyncio.Protocol):
 
     def oneway(self, command: Command) -> None:
         """Send a one-way request; it is silently lost if the connection is closed."""
+        if self._sign is not None:
+            self._sign(command)
         command.flag |= ONEWAY_FLAG
         command.opaque = self.next_number()
         self.write(encode(command))

@@ -18,8 +18,18 @@ class GroupRequest(Header, frozen=True, kw_only=True):
 
 
 class ConsumeStatsRequest(Header, frozen=True, kw_only=True):
+    """GET_CONSUME_STATS: of one topic, since 5.x of several, or of all of the group's."""
+
     consumer_group: str
     topic: str | None = None
+    topic_list: str | None = None
+    """Names with semicolons between."""
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics that are named; none means all."""
+        listed = [name for name in (self.topic_list or "").split(";") if name.strip()]
+        return listed or ([self.topic] if self.topic else [])
 
 
 class BrokerStatsRequest(Header, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Copies of a broker: a slave introduces itself, leadership of a raft group is handed on."""
+"""Copies of a broker: slaves and masters about each other, and leadership of a raft group."""
 
 from gantrymq.protocol.headers.base import Header
 
@@ -19,6 +19,15 @@ class IntroduceSlaveRequest(Header, frozen=True, kw_only=True):
     tail_crc: int = 0
     wants_all: bool = False
     """Whether a slave without a log wants the whole log instead of the last file."""
+    report_ms: int = 5_000
+    """How often it reports, also when its log does not grow."""
+
+
+class IntroduceSlaveResponse(Header, frozen=True, kw_only=True):
+    """What the master promises."""
+
+    heartbeat_ms: int = 0
+    """How often it sends a heartbeat, if it has nothing else to send; 0 for no promise."""
 
 
 class TransferLeadershipRequest(Header, frozen=True, kw_only=True):
@@ -45,3 +54,36 @@ class CompareLogResponse(Header, frozen=True, kw_only=True):
     """Their CRC32."""
     log_min: int
     """Where its log begins."""
+
+
+class MinBrokerIdRequest(Header, frozen=True, kw_only=True):
+    """NOTIFY_MIN_BROKER_ID_CHANGE: which member of a broker name answers for it now."""
+
+    min_broker_id: int | None = None
+    broker_name: str | None = None
+    min_broker_addr: str | None = None
+    offline_broker_addr: str | None = None
+    ha_broker_addr: str | None = None
+
+
+class HaInfo(Header, frozen=True, kw_only=True):
+    """EXCHANGE_BROKER_HA_INFO, question and answer: where a slave finds its master."""
+
+    master_ha_address: str | None = None
+    master_flush_offset: int | None = None
+    master_address: str | None = None
+
+
+class FlushOffsetRequest(Header, frozen=True, kw_only=True):
+    """RESET_MASTER_FLUSH_OFFSET."""
+
+    master_flush_offset: int
+
+
+class RoleChangeRequest(Header, frozen=True, kw_only=True):
+    """NOTIFY_BROKER_ROLE_CHANGED: what a controller decided."""
+
+    master_address: str | None = None
+    master_epoch: int | None = None
+    sync_state_set_epoch: int | None = None
+    master_broker_id: int | None = None
