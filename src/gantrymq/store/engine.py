@@ -72,9 +72,17 @@ class Store:
         """What a slave writes to."""
         self.log_copy.sync_flush = config.flush == "SYNC_FLUSH"
         self.group_log = GroupLog(
-            files, self.log_copy, recovered.dispatcher, self._flusher, ports.clock, store_host
+            files,
+            self.log_copy,
+            recovered.dispatcher,
+            self._flusher,
+            ports.clock,
+            ports.offload,
+            store_host,
         )
         """What a member of a raft group does with the log."""
+        self.damage = recovered.damage
+        """Whether recovery had to cut off what a member of a raft group had acknowledged."""
         self.kept = KeptMark(
             self._flusher.flushed, recovered.dispatcher.dispatched, in_group=config.in_group
         )
@@ -224,13 +232,24 @@ class Store:
         """Make the log durable on this disk; OSError if the store is fenced."""
         await self._flusher.reach(self._log.end)
 
-    async def sync(self) -> None:
+    @property
+    def cuts(self) -> int:
+        """How often the end of the log was cut off, as of a leader that is deposed.
+
+        Who keeps progress of what he wrote without waiting for the group compares it.
+        """
+        return self.group_log.cuts
+
+    async def sync(self, cuts: int | None = None) -> None:
         """Make everything kept that was stored before: durable, and in a raft group committed.
 
-        OSError if the store is fenced, or if the group does not commit it.
+        OSError if the store is fenced, if the group does not commit it, or if the log was cut since
+        it had so many `cuts`.
         """
         end = self._log.end
         await self._flusher.reach(end)
+        if cuts not in (None, self.cuts):
+            raise OSError("what was stored is cut off: this member of a raft group was deposed")
         while self.leading is not None and self.dispatched.value < end:
             if (reason := self.leading()) is not None:
                 raise OSError(f"what was stored last is not committed: {reason}")
@@ -276,6 +295,7 @@ class Store:
         root = self.config.directory
         return {
             "disk_used_ratio": self._disk.used_ratio(root),
+            "log_disk_used_ratio": self._disk.used_ratio(self.config.commit_log_directory),
             "disk_free_bytes": self._disk.free_bytes(root),
             "log_bytes": self._log.end - self._log.min,
             "log_files": len(self._log.bases),

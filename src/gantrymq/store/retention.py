@@ -1,5 +1,6 @@
 """Retention: deletes whole log files, oldest first, by age or when the disk is full."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
@@ -75,6 +76,7 @@ class Cleaner:
         """Called before files are deleted; each may say that they have to stay."""
         self.keeps_from: Callable[[], Awaitable[int]] | None = None
         """Asked for the log offset from which on nothing may be deleted; None: no such offset."""
+        self._turn = asyncio.Lock()
         self.refusal = ""
         self.judge()
         self._warn_if_tight()
@@ -105,7 +107,14 @@ class Cleaner:
         )
 
     async def run(self, *, now: bool = False) -> int:
-        """Check once and delete; returns how many log files were deleted."""
+        """Check once and delete; returns how many log files were deleted.
+
+        A round that is asked for waits for the one under way: both would choose the same files.
+        """
+        async with self._turn:
+            return await self._run(now=now)
+
+    async def _run(self, *, now: bool) -> int:
         ratio = self._ratio()
         self._judge(ratio)
         now_ms = self._clock.now_ms()
@@ -130,7 +139,7 @@ class Cleaner:
         if chosen:
             said = counted(len(chosen), "log file")
             log.info("%s deleted; the log begins at %d", said, self._log.min)
-            await self._follow()
+            await self.follow()
         return len(chosen)
 
     async def _may_delete(self, upto: int) -> bool:
@@ -170,7 +179,7 @@ class Cleaner:
         head = await self._offload.run(self._log.file(base).pread, HEAD_BYTES, 0)
         return store_ms_of(head) if len(head) == HEAD_BYTES else 0
 
-    async def _follow(self) -> None:
+    async def follow(self) -> None:
         """Trim queues and index to the beginning of the log."""
         log_min = self._log.min
         queues = self._queues.known()

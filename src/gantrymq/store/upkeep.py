@@ -117,6 +117,10 @@ class StoreUpkeep:
         """Delete expired files now, at any hour; returns how many."""
         return await self.cleaner.run(now=True)
 
+    async def trim_queues(self) -> None:
+        """Let queues and index begin where the log begins, and delete their files before that."""
+        await self.cleaner.follow()
+
     def ask_before_delete(self, ask: MayDelete) -> Callable[[], None]:
         """Add a callback that saves what it needs before log files are deleted; see Cleaner.
 

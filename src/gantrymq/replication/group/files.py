@@ -27,6 +27,8 @@ class MemberState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     term: int = 0
     vote: str | None = None
     may_vote: bool = True
+    has_registry: bool = True
+    """False from a new beginning of the log until the leader's tables were copied."""
     boot_id: str = ""
     """The machine's boot in which the member last ran."""
     is_synced: bool = False
@@ -85,16 +87,16 @@ class MemberFiles:
         return read_file(self._disk, path).decode("utf-8", "replace")
 
 
-def stored_state(state: MemberState | None, boot_id: str) -> StoredState:
+def stored_state(state: MemberState | None, boot_id: str, *, damaged: bool = False) -> StoredState:
     """What the rules begin with.
 
     A member without files is empty: it may be new, or replace one that was lost, so it has no vote
     until it knows. One that had not synced what it acknowledged may have lost that with the
-    machine's memory.
+    machine's memory, and one whose log is damaged has lost it with its disk.
     """
     if state is None:
         return StoredState(may_vote=False)
-    lost = not state.is_synced and state.boot_id != boot_id
+    lost = damaged or (not state.is_synced and state.boot_id != boot_id)
     return StoredState(state.term, state.vote, state.may_vote and not lost)
 
 

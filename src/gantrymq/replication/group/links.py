@@ -5,6 +5,9 @@ over the connections that they made. A message that cannot be sent is dropped: t
 Of two connections from one member only the newer is read, so messages of a process that has ended
 never come behind those of the next one.
 
+A link that was cut is made anew: the system breaks a connection on which nothing was acknowledged
+for a while, because TCP's pauses would double, and an election would wait for them.
+
 A member that connects greets first. One that is no member of this group, or that has another idea
 of it, is refused with a reason, which its log shows.
 """
@@ -16,7 +19,7 @@ from typing import Final, cast
 
 from gantrymq.base.background import Background
 from gantrymq.base.errors import GantryError, ProtocolError
-from gantrymq.base.network import Listener, Network
+from gantrymq.base.network import Listener, Network, limit_silence
 from gantrymq.replication.group.identity import GroupIdentity
 from gantrymq.replication.group.wire import (
     VERSION,
@@ -31,7 +34,9 @@ log = logging.getLogger(__name__)
 
 CONNECT_SECONDS_MAX: Final = 1.0
 AGAIN_SECONDS: Final = 0.1
-AGAIN_SECONDS_MAX: Final = 2.0
+AGAIN_SECONDS_MAX: Final = 0.5
+SILENT_SECONDS_MAX: Final = 1.5
+"""How long what was sent may stay unacknowledged."""
 UNSENT_BYTES_MAX: Final = 64 << 20
 """A member that does not read is sent nothing more: what was written to it waits in memory."""
 GREETING_SECONDS_MAX: Final = 5.0
@@ -195,6 +200,7 @@ class _Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        limit_silence(transport, SILENT_SECONDS_MAX)
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(GREETING_SECONDS_MAX, self.close)
 

@@ -12,6 +12,7 @@ from typing import Final, TypeVarTuple
 
 from gantrymq.base.offload import Offload
 from gantrymq.replication.group.files import MemberFiles, MemberState
+from gantrymq.replication.group.log_reads import LogReads
 from gantrymq.replication.raft.log_view import EpochStart, LogView
 from gantrymq.replication.raft.ready import LogAppend, LogRestart, LogTruncation, LogWrite
 from gantrymq.store.engine import Store
@@ -28,23 +29,23 @@ class MemberDisk:
     """Writes what the rules decide, in the order they decide it."""
 
     def __init__(
-        self, me: str, store: Store, files: MemberFiles, offload: Offload, written: LogView
+        self,
+        me: str,
+        store: Store,
+        files: MemberFiles,
+        reads: LogReads,
+        offload: Offload,
+        written: LogView,
     ) -> None:
         self._me, self._store, self._files, self._offload = me, store, files, offload
+        self._reads = reads
         self._log = store.group_log
         self.written = written
         """The log as it is on disk; the core's is as it will be when a `Ready` is carried out."""
         self._saved_epochs = written.epochs
         self._saved_state: MemberState | None = None
-        self._read: tuple[int, int, bytes] = (0, 0, b"")
         self.problem = ""
         """What the disk refuses; empty if nothing."""
-
-    def read(self, start: int, size: int) -> bytes:
-        """Bytes of the log; the last ones are kept, as all followers are sent the same."""
-        if self._read[:2] != (start, size):
-            self._read = (start, size, self._log.read(start, size))
-        return self._read[2]
 
     async def save_state(self, state: MemberState) -> None:
         """Save term and vote if they changed."""
@@ -54,12 +55,13 @@ class MemberDisk:
 
     async def write(self, write: LogWrite) -> None:
         """Write, cut, or begin the log anew."""
-        self._read = (0, 0, b"")
+        self._reads.forget()
         if isinstance(write, LogAppend):
             await self._append(write)
         elif isinstance(write, LogTruncation):
             log.warning("%s cuts its log at %d: uncommitted", self._me, write.end)
-            self._log.cut(write.end)
+            while not await self._try(self._cut, write.end):
+                pass
             self.written = self.written.truncate(write.end)
             await self._save_epochs(self.written.epochs)
         else:
@@ -70,6 +72,9 @@ class MemberDisk:
         await self._save_epochs(self.written.grow(term, 1).epochs)
         while still_leads() and self._log.end == self.written.end:
             await self._try(self._log.write_leader_record, term)
+
+    async def _cut(self, end: int) -> None:
+        self._log.cut(end)
 
     async def _append(self, append: LogAppend) -> None:
         self.written = self.written.append(append.epochs, append.offset + append.size)
@@ -85,9 +90,13 @@ class MemberDisk:
             self._me,
             restart.first,
         )
-        self._store.upkeep.delete_folders(self._log.begin_anew(restart.first))
+        while not await self._try(self._begin_anew, restart.first):
+            pass
         self.written = LogView(restart.first, restart.first, restart.first, restart.epochs)
         await self._save_epochs(restart.epochs)
+
+    async def _begin_anew(self, first: int) -> None:
+        self._store.upkeep.delete_folders(self._log.begin_anew(first))
 
     async def _save_epochs(self, epochs: tuple[EpochStart, ...]) -> None:
         while epochs != self._saved_epochs:

@@ -14,7 +14,7 @@ What always holds:
   record is dispatched. One whose leadership ends answers what waits as not stored; it may be stored
   all the same, as the client's next try has to expect.
 - A disk that refuses a follower's bytes makes it silent until it takes them. A leader whose disk
-  refuses anything hands leadership on.
+  refuses anything hands leadership on. One that finds damage in what it sends leaves the group.
 """
 
 import asyncio
@@ -22,8 +22,6 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
-
-import msgspec
 
 from gantrymq.base.background import Background
 from gantrymq.base.network import Network
@@ -33,7 +31,9 @@ from gantrymq.replication.group.commit_gate import CommitGate
 from gantrymq.replication.group.files import MemberFiles, MemberState
 from gantrymq.replication.group.identity import GroupIdentity
 from gantrymq.replication.group.links import MemberLinks
+from gantrymq.replication.group.log_reads import LogReads
 from gantrymq.replication.group.member_disk import MemberDisk
+from gantrymq.replication.group.node_settings import NodeSettings
 from gantrymq.replication.group.wire import Greeting
 from gantrymq.replication.raft import LogConflict, NotServing, RaftCore
 from gantrymq.replication.raft.leadership import Leadership
@@ -63,16 +63,6 @@ class Position(NamedTuple):
     leader: str | None
 
 
-class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node is told by its broker."""
-
-    tick_seconds: float
-    commit_timeout_ms: int
-    bind_address: str
-    client_address: str
-    """The broker's port for clients, which other members are told."""
-
-
 class RaftNode:
     """One member, running from `start` to `stop`."""
 
@@ -83,6 +73,7 @@ class RaftNode:
         core: RaftCore,
         store: Store,
         files: MemberFiles,
+        reads: LogReads,
         *,
         network: Network,
         offload: Offload,
@@ -92,7 +83,8 @@ class RaftNode:
         self.identity, self.core = identity, core
         self._settings, self._store, self._files = settings, store, files
         self._log, self._boot_id, self._draw = store.group_log, boot_id, draw
-        self._disk = MemberDisk(identity.me, store, files, offload, core.log)
+        self._reads = reads
+        self._disk = MemberDisk(identity.me, store, files, reads, offload, core.log)
         self._links = MemberLinks(
             identity,
             network,
@@ -122,9 +114,11 @@ class RaftNode:
     async def start(self) -> None:
         """Open the raft port and take part."""
         self._store.leading = self.refusal
+        self._reads.on_fetched = self._fetched
         self._store.tell_of_failures(self._disk_failed)
         self._store.upkeep.ask_before_delete(self._may_delete)
         await self._save_state()
+        self._store.damage.clear()
         await self._links.start(self._settings.bind_address)
         self._background.keep_up(self._run)
         self._background.every(LOOK_SECONDS, self._look_at_disk)
@@ -138,6 +132,7 @@ class RaftNode:
         if self._timer is not None:
             self._timer.cancel()
         await self._background.close()
+        await self._reads.close()
         await self._links.stop()
         self._store.leading = lambda: "this member of a raft group stops"
         await self._store.end_to_lead("this member of a raft group stops")
@@ -161,6 +156,13 @@ class RaftNode:
 
     # What the broker asks
 
+    def tables_copied(self, cuts: int) -> None:
+        """Note that the leader's tables were copied and saved since the core had so many cuts."""
+        if cuts == self.core.cuts and not self.core.holds_registry:
+            log.info("%s has the tables of its group", self.identity.me)
+            self.core.note_registry()
+            self._wake.set()
+
     def refusal(self) -> str | None:
         """Why no message is taken now; None while this member leads."""
         if self._failure:
@@ -183,7 +185,8 @@ class RaftNode:
     @property
     def trouble(self) -> str:
         """Why this member does not take part, or may not lead; empty if it does."""
-        return self._failure or self._disk.problem or self._resigned
+        waits = "" if self.core.holds_registry else "it waits for the leader's tables"
+        return self._failure or self._disk.problem or self._resigned or waits
 
     @property
     def leader_address(self) -> str | None:
@@ -237,8 +240,8 @@ class RaftNode:
     def _meet(self, greeting: Greeting) -> None:
         self._client_addresses[greeting.sender] = greeting.address
         self._empty_members[greeting.sender] = greeting.is_empty
-        empty = 1 + sum(self._empty_members.values())
-        if not self.core.stored.may_vote and empty >= majority(len(self.identity.members)):
+        is_new = 1 + len(self._empty_members) >= majority(len(self.identity.members))
+        if not self.core.stored.may_vote and is_new and all(self._empty_members.values()):
             self.core.begin_group()
             self._wake.set()
 
@@ -260,6 +263,12 @@ class RaftNode:
         self._note_own_sync()
         self._wake.set()
 
+    def _fetched(self) -> None:
+        """Old bytes are there that a follower needs."""
+        self._note_growth()
+        self.core.send_again()
+        self._wake.set()
+
     def _note_growth(self) -> None:
         size = self._log.end - self.core.log.end
         if size > 0 and self.core.leadership is not None:
@@ -269,7 +278,15 @@ class RaftNode:
     def _note_own_sync(self) -> None:
         """Count this member's own copy when it is as durable as it promises."""
         core = self.core
-        self._when_synced(partial(core.note_synced, core.log.end, core.cuts))
+        self._when_safe(partial(core.note_synced, core.log.end, core.cuts))
+
+    def _when_safe(self, act: Callable[[], None]) -> None:
+        """Do something when this member may confirm its log.
+
+        One whose log began anew confirms nothing before it has the tables; its leader asks again.
+        """
+        if self.core.holds_registry or self.core.leadership is not None:
+            self._when_synced(act)
 
     def _when_synced(self, act: Callable[[], None]) -> None:
         """Do something when the log is as durable as its acknowledgement promises.
@@ -359,12 +376,15 @@ class RaftNode:
     async def _carry_out(self, ready: Ready) -> None:
         await self._save_state()
         for message in ready.messages:
-            self._send(message)
+            if isinstance(message, AppendRequest) and message.size:
+                await self._send_bytes(message)
+            else:
+                self._send(message)
         for write in ready.writes:
             await self._disk.write(write)
         if ready.after_sync:
             cuts = self.core.cuts
-            self._when_synced(partial(self._answer, ready.after_sync, cuts, self.core.log.end))
+            self._when_safe(partial(self._answer, ready.after_sync, cuts, self.core.log.end))
         elif ready.writes:
             self._note_own_sync()
         if ready.leader_record:
@@ -381,12 +401,16 @@ class RaftNode:
             self._wake.set()
 
     def _send(self, message: RaftMessage) -> None:
-        payload = b""
-        if isinstance(message, AppendRequest) and message.size:
-            try:
-                payload = self._disk.read(message.start, message.size)
-            except StoreError:
-                return  # retention was quicker; the core learns of it in the next turn
+        self._links.send(message)
+
+    async def _send_bytes(self, message: AppendRequest) -> None:
+        try:
+            read = self._reads.read(message.start, message.size)
+            payload = read if isinstance(read, bytes) else await read
+        except StoreError:
+            return  # retention was quicker; the core learns of it in the next turn
+        if message.start < self.core.commit:
+            self._log.verify(message.start, payload)  # old bytes, which the disk may damage
         self._links.send(message, payload)
 
     # Files
@@ -403,6 +427,7 @@ class RaftNode:
             term=stored.term,
             vote=stored.vote,
             may_vote=stored.may_vote,
+            has_registry=self.core.holds_registry,
             boot_id=self._boot_id,
             is_synced=stopped or self._is_sync_flush,
         )

@@ -8,7 +8,9 @@ from gantrymq.base.network import Network
 from gantrymq.base.offload import Offload
 from gantrymq.replication.group.files import MemberFiles, stored_state
 from gantrymq.replication.group.identity import GroupIdentity
-from gantrymq.replication.group.node import NodeSettings, RaftNode
+from gantrymq.replication.group.log_reads import LogReads
+from gantrymq.replication.group.node import RaftNode
+from gantrymq.replication.group.node_settings import NodeSettings
 from gantrymq.replication.raft import RaftConfig, RaftCore
 from gantrymq.store.engine import Store
 
@@ -39,21 +41,28 @@ def open_node(
             "start the group with empty stores and send the messages to it, or run this broker "
             "without enableDLegerCommitLog"
         )
-    boot_id = disk.boot_id()
-    config = RaftConfig(group=identity.group, me=identity.me, members=identity.members)
+    boot_id, reads = disk.boot_id(), LogReads(view)
+    config = RaftConfig(
+        group=identity.group,
+        me=identity.me,
+        members=identity.members,
+        append_bytes_max=settings.append_bytes_max,
+    )
     core = RaftCore(
         config,
-        stored_state(state, boot_id),
+        stored_state(state, boot_id, damaged=store.damage.at is not None),
         files.load_log(view.first, view.end),
         draw,
-        view.boundary,
+        reads.boundary,
     )
+    core.holds_registry = state is None or state.has_registry
     return RaftNode(
         identity,
         settings,
         core,
         store,
         files,
+        reads,
         network=network,
         offload=offload,
         boot_id=boot_id,

@@ -25,10 +25,15 @@ from gantrymq.store.reading.log_bytes import LogBytes
 log = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS: Final = 5.0
+"""RocketMQ's haSendHeartbeatInterval."""
+PROMISED_HEARTBEAT_SECONDS: Final = 1.0
+"""What a slave of ours is promised when it introduces itself."""
+SILENT_REPORTS_MAX: Final = 2.5
+"""A slave that let as many reports be missing gives way to one with the same id."""
 SILENT_SECONDS_MAX: Final = 20.0
 """RocketMQ's haHousekeepingInterval."""
 WRITE_BUFFER_BYTES_MAX: Final = 4 << 20
-LOOK_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 0.5
 
 
 class SlaveIdentity(NamedTuple):
@@ -37,6 +42,8 @@ class SlaveIdentity(NamedTuple):
     broker_id: int
     wants_all: bool
     """Whether a slave without a log gets the whole log instead of the last file."""
+    report_seconds: float
+    """It reports as often as this, also when its log does not grow."""
 
 
 class SlaveConnection(asyncio.Protocol):
@@ -58,6 +65,7 @@ class SlaveConnection(asyncio.Protocol):
         self.is_known = False
         """Whether its acknowledgements count."""
         self.wants_all = False
+        self.heartbeat_seconds = HEARTBEAT_SECONDS
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # A cast, not a check: uvloop's transports are no subclasses of asyncio's.
@@ -187,7 +195,7 @@ class SlaveConnection(asyncio.Protocol):
         now = loop.time()
         self._timer = loop.call_later(LOOK_SECONDS, self._look)
         if self.progress is not None:
-            self.bytes_per_second = self.progress.sent - self._sent_before
+            self.bytes_per_second = int((self.progress.sent - self._sent_before) / LOOK_SECONDS)
             self._sent_before = self.progress.sent
         self._master.time_passed()
         if now - self.heard_at > SILENT_SECONDS_MAX:
@@ -196,7 +204,7 @@ class SlaveConnection(asyncio.Protocol):
             self._transport is not None
             and self.progress is not None
             and not self._is_blocked
-            and now - self._wrote_at >= HEARTBEAT_SECONDS
+            and now - self._wrote_at >= self.heartbeat_seconds
         ):
             self._wrote_at = now
             self._transport.write(TRANSFER_HEAD.pack(self.progress.sent, 0))
@@ -238,20 +246,29 @@ class HaMaster:
 
     # who is a slave
 
-    def introduce(self, address: tuple[str, int], broker_id: int, *, wants_all: bool) -> None:
+    def introduce(self, address: tuple[str, int], slave: SlaveIdentity) -> None:
         """Take a slave of ours as known: its HA connection comes from this address."""
-        self._introduced[address] = SlaveIdentity(broker_id, wants_all)
+        self._introduced[address] = slave
         for connection in self.connections:
             if connection.peer == address:
                 self._know(connection)
 
-    def connected_as(self, broker_id: int) -> tuple[str, int] | None:
-        """The address from which a slave with this id is connected."""
-        for connection in self.connections:
-            identity = self._introduced.get(connection.peer)
-            if identity is not None and identity.broker_id == broker_id:
+    def rival_of(self, address: tuple[str, int], broker_id: int) -> tuple[str, int] | None:
+        """The address of another slave with this id that follows this master.
+
+        One that has not reported in time is none: the slave has noticed before its master that the
+        link was cut, and connects anew.
+        """
+        now = asyncio.get_running_loop().time()
+        for connection, slave in self._connections_of(broker_id):
+            has_begun = connection.progress is not None and connection.peer != address
+            if has_begun and now - connection.heard_at < SILENT_REPORTS_MAX * slave.report_seconds:
                 return connection.peer
         return None
+
+    def _connections_of(self, broker_id: int) -> list[tuple[SlaveConnection, SlaveIdentity]]:
+        found = [(each, self._introduced.get(each.peer)) for each in self.connections]
+        return [(each, slave) for each, slave in found if slave and slave.broker_id == broker_id]
 
     def broker_id_of(self, connection: SlaveConnection) -> int | None:
         """The id of a connected slave; None if it has not introduced itself."""
@@ -271,7 +288,9 @@ class HaMaster:
 
     def _know(self, connection: SlaveConnection) -> None:
         identity = self._introduced.get(connection.peer)
-        connection.wants_all = identity is not None and identity.wants_all
+        if identity is not None:
+            connection.wants_all = identity.wants_all
+            connection.heartbeat_seconds = PROMISED_HEARTBEAT_SECONDS
         known = identity is not None or connection.peer[0] in self._known_hosts
         if known and not connection.is_known:
             connection.is_known = True
@@ -297,7 +316,17 @@ class HaMaster:
         """Count a slave that is known and has told where it stands."""
         if connection.is_known and connection.progress is not None:
             self._slaves.join(connection.progress)
+            self._replace_older(connection)
             self._changed()
+
+    def _replace_older(self, connection: SlaveConnection) -> None:
+        """Close what is left of this slave's connections before, now that nobody waits for them."""
+        identity = self._introduced.get(connection.peer)
+        if identity is not None:
+            for older, _ in self._connections_of(identity.broker_id):
+                if older is not connection:
+                    log.info("slave %s is connected anew: %s", older.address, connection.address)
+                    older.close()
 
     def acknowledged(self, progress: SlaveProgress, offset: int, now: float) -> None:
         self._slaves.acknowledge(progress, offset, now)

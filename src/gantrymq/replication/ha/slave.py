@@ -1,9 +1,14 @@
 """The slave's side of the copy: follows a master's HA port.
 
 The slave connects, reports the end of its log, and writes what comes. It reports again whenever its
-log has grown, and every few seconds in any case, so that the master knows it is alive. A connection
-that breaks, falls silent or brings bytes that do not fit is closed and made again after a pause;
-each time the copy goes on at the end of the slave's own log.
+log has grown, and every second in any case, so that the master knows it is alive. A connection
+that breaks, falls silent or brings bytes that do not fit is closed and made again; each time the
+copy goes on at the end of the slave's own log.
+
+A link that was cut is made anew, because the old connection would stand still for longer than the
+cut: TCP doubles its pauses. So a slave gives a connection up when its master, which promised a
+heartbeat a second, is silent for some of them, and connects in short tries. A master of RocketMQ's
+promises nothing, and gets the time that RocketMQ gives it. Who was refused tries again later.
 
 With SYNC_FLUSH a report covers only what is flushed, so that a master that waits for its slave
 waits for two disks.
@@ -15,23 +20,34 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
-from gantrymq.base import upkeep
 from gantrymq.base.background import Background
 from gantrymq.base.errors import GantryError
-from gantrymq.base.network import Network, split_address
+from gantrymq.base.network import ConnectFailed, Network, split_address
+from gantrymq.remoting.connection import CallTimeout, ConnectionLost
 from gantrymq.replication.ha.wire import REPORT, TransferReader
 from gantrymq.store.writing.log_copy import CopyRefused, LogCopy
 
 log = logging.getLogger(__name__)
 
-REPORT_SECONDS: Final = 5.0
+REPORT_SECONDS: Final = 1.0
 SILENT_SECONDS_MAX: Final = 20.0
+"""RocketMQ's haHousekeepingInterval, for a master that promised no heartbeats."""
+SILENT_HEARTBEATS_MAX: Final = 2.5
+AGAIN_SECONDS: Final = 0.5
+"""How soon a link that broke is tried again."""
 RECONNECT_SECONDS: Final = 5.0
-CONNECT_SECONDS_MAX: Final = 3.0
-LOOK_SECONDS: Final = 1.0
+"""How soon a slave that was refused tries again, and how often name servers are asked."""
+CONNECT_SECONDS_MAX: Final = 1.0
+"""Short, because TCP sends a lost first packet again after 1, 3 and 7 seconds only."""
+LOOK_SECONDS: Final = 0.5
 
-Introduce = Callable[[tuple[str, int]], Awaitable[None]]
-"""Tells the master over the remoting port which address the HA connection comes from."""
+Introduce = Callable[[tuple[str, int]], Awaitable[float]]
+"""Tells the master over the remoting port which address the HA connection comes from; returns how
+many seconds at most it lets pass without a heartbeat, 0 if it promises nothing."""
+
+
+class LinkSilent(GantryError):
+    """Nothing came from the master for too long."""
 
 
 class MasterConnection(asyncio.Protocol):
@@ -45,9 +61,10 @@ class MasterConnection(asyncio.Protocol):
         self._makes_room = False
         self._reported = -1
         """The last report; -1 before the first one."""
-        self._reported_at = 0.0
+        self._reported_at = self._looked_at = 0.0
+        self._silent_seconds_max = SILENT_SECONDS_MAX
         self.heard_at = 0.0
-        self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.ended: asyncio.Future[GantryError] = asyncio.get_running_loop().create_future()
         """Why the connection ended."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -56,7 +73,7 @@ class MasterConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        self._end(f"the connection was closed{f': {exc}' if exc else ''}")
+        self._end(GantryError(f"the connection was closed{f': {exc}' if exc else ''}"))
 
     @property
     def local_address(self) -> tuple[str, int]:
@@ -64,8 +81,11 @@ class MasterConnection(asyncio.Protocol):
         host, port = self._transport.get_extra_info("sockname")[:2]
         return str(host), int(port)
 
-    def begin(self) -> None:
+    def begin(self, heartbeat_seconds: float) -> None:
         """Ask for the log, from its own end on."""
+        self.heard_at = self._looked_at = asyncio.get_running_loop().time()
+        if heartbeat_seconds > 0:
+            self._silent_seconds_max = SILENT_HEARTBEATS_MAX * heartbeat_seconds
         self._report(self._copy.end)
 
     # what the master sends
@@ -76,7 +96,7 @@ class MasterConnection(asyncio.Protocol):
             self._pieces.extend(self._reader.feed(data))
             self._take()
         except (GantryError, OSError) as error:
-            self.fail(str(error))
+            self.fail(GantryError(str(error)))
 
     def _take(self) -> None:
         """Write the pieces that are there, up to the end of the file."""
@@ -108,11 +128,12 @@ class MasterConnection(asyncio.Protocol):
         try:
             await self._copy.make_room(at)
             self._makes_room = False
+            self.heard_at = asyncio.get_running_loop().time()
             if self._transport is not None:
                 self._transport.resume_reading()
             self._take()
         except (GantryError, OSError) as error:
-            self.fail(str(error))
+            self.fail(GantryError(str(error)))
 
     # what the slave reports
 
@@ -133,19 +154,27 @@ class MasterConnection(asyncio.Protocol):
             self._transport.write(REPORT.pack(offset))
 
     def look(self, now: float) -> None:
-        """Report although nothing has grown; end a connection whose master is silent."""
-        if now - self.heard_at > SILENT_SECONDS_MAX:
-            self.fail(f"the master was silent for {SILENT_SECONDS_MAX:g} s")
+        """Report although nothing has grown; end a connection whose master is silent.
+
+        The master is not silent while this slave does not read, be it that it waits for its disk or
+        that the whole process stood still.
+        """
+        stood_still = now - self._looked_at > 2 * LOOK_SECONDS
+        self._looked_at = now
+        if stood_still or self._makes_room:
+            self.heard_at = now
+        if now - self.heard_at > self._silent_seconds_max:
+            self.fail(LinkSilent(f"the master was silent for {self._silent_seconds_max:g} s"))
         elif self._reported >= 0 and now - self._reported_at >= REPORT_SECONDS:
             self._report(self._reported)
 
-    def fail(self, why: str) -> None:
+    def fail(self, why: GantryError) -> None:
         """End the connection."""
         self._end(why)
         if self._transport is not None:
             self._transport.abort()
 
-    def _end(self, why: str) -> None:
+    def _end(self, why: GantryError) -> None:
         if not self.ended.done():
             self.ended.set_result(why)
 
@@ -159,34 +188,56 @@ class HaSlave:
         network: Network,
         master: Callable[[], str | None],
         introduce: Introduce,
+        on_silence: Callable[[], None],
     ) -> None:
+        """`on_silence` hears when the link was cut: other connections to the master are, too."""
         self._copy, self._network = copy, network
-        self._master, self._introduce = master, introduce
+        self._master, self._introduce, self._on_silence = master, introduce, on_silence
         self.connection: MasterConnection | None = None
         """The connection over which the log comes; None while there is none."""
         self.address: str | None = None
         """The master's HA port, as it was last known."""
+        self._asked_at = -RECONNECT_SECONDS
         self._said = ""
 
     async def run(self) -> None:
         """Connect, follow until the connection ends, and again."""
         began = asyncio.get_running_loop().time()
         while True:
-            address = self.address = self._master()
+            address = self._find_master()
             if address is not None:
-                try:
-                    why = await self._follow(address)
-                except (GantryError, OSError) as error:
-                    why = str(error)
-                self._say(f"the copy of {address} stopped at offset {self._copy.end}: {why}")
-                await asyncio.sleep(RECONNECT_SECONDS)
+                pause = await self._follow(address)
+                await asyncio.sleep(pause)
             elif asyncio.get_running_loop().time() - began > RECONNECT_SECONDS:
-                self._say("no name server has a master of this broker's name")
+                self._say("no name server has a master of this broker's name", RECONNECT_SECONDS)
                 await asyncio.sleep(RECONNECT_SECONDS)
             else:
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(2 * LOOK_SECONDS)
 
-    async def _follow(self, address: str) -> str:
+    def _find_master(self) -> str | None:
+        """The master's HA port; short tries do not ask the name servers each time."""
+        now = asyncio.get_running_loop().time()
+        if self.address is None or now - self._asked_at >= RECONNECT_SECONDS:
+            self.address, self._asked_at = self._master(), now
+        return self.address
+
+    async def _follow(self, address: str) -> float:
+        """Follow until the connection ends; returns how long to pause before the next try."""
+        began = asyncio.get_running_loop().time()
+        why: GantryError
+        try:
+            why = await self._connect_and_copy(address)
+        except (GantryError, OSError) as error:
+            why = error if isinstance(error, GantryError) else GantryError(str(error))
+        lasted = asyncio.get_running_loop().time() - began
+        if isinstance(why, LinkSilent | CallTimeout):
+            self._on_silence()
+        is_broken = isinstance(why, LinkSilent | ConnectFailed | CallTimeout | ConnectionLost)
+        pause = AGAIN_SECONDS if is_broken or lasted > RECONNECT_SECONDS else RECONNECT_SECONDS
+        self._say(f"the copy of {address} stopped at offset {self._copy.end}: {why}", pause)
+        return 0.0 if isinstance(why, LinkSilent) else pause
+
+    async def _connect_and_copy(self, address: str) -> GantryError:
         """Returns why it ended."""
         host, port = split_address(address)
         background = Background(f"the copy of {address}")
@@ -194,26 +245,26 @@ class HaSlave:
             host, port, lambda: MasterConnection(self._copy, background), CONNECT_SECONDS_MAX
         )
         try:
-            await self._introduce(connection.local_address)
+            heartbeat_seconds = await self._introduce(connection.local_address)
             self.connection = connection
             log.info("the copy of %s goes on at offset %d", address, self._copy.end)
             self._said = ""
-            connection.begin()
+            connection.begin(heartbeat_seconds)
             background.spawn(_watch(connection))
             return await connection.ended
         finally:
             self.connection = None
-            connection.fail("the copy was stopped")
+            connection.fail(GantryError("the copy was stopped"))
             await background.close()
 
-    def _say(self, what: str) -> None:
+    def _say(self, what: str, pause: float) -> None:
         """Log a warning, once for each reason."""
         if what != self._said:
             self._said = what
-            log.warning("%s; trying again every %g s", what, RECONNECT_SECONDS)
+            log.warning("%s; trying again every %g s", what, pause)
 
 
 async def _watch(connection: MasterConnection) -> None:
     while True:
-        await upkeep.pause(LOOK_SECONDS)
+        await asyncio.sleep(LOOK_SECONDS)
         connection.look(asyncio.get_running_loop().time())

@@ -1,6 +1,10 @@
 """What a member of a raft group is told once. Pure."""
 
+from typing import Final
+
 import msgspec
+
+APPEND_BYTES_MAX: Final = 1 << 20
 
 
 class RaftConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -13,7 +17,7 @@ class RaftConfig(msgspec.Struct, frozen=True, kw_only=True):
     election_ticks: int = 10
     """A follower that hears nothing for one to two times as long wants an election."""
     heartbeat_ticks: int = 1
-    append_bytes_max: int = 1 << 20
+    append_bytes_max: int = APPEND_BYTES_MAX
     inflight_bytes_max: int = 16 << 20
     pre_vote: bool = True
     check_quorum: bool = True

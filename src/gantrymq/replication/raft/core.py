@@ -63,6 +63,16 @@ class RaftCore(ElectionRules, FollowerRules):
             self._advance_commit(self.leadership)
         self._regain_vote()
 
+    def send_again(self) -> None:
+        """Send what could not be sent because a record boundary was not known."""
+        if self.leadership is not None:
+            self._send_appends(self.leadership, self._others)
+
+    def note_registry(self) -> None:
+        """Note that the leader's registry was copied since the log began anew, and is durable."""
+        self.holds_registry = True
+        self._regain_vote()
+
     def note_first(self, first: int) -> None:
         """Note that retention deleted the log before an offset; nothing uncommitted."""
         if first > self.commit:
@@ -81,8 +91,8 @@ class RaftCore(ElectionRules, FollowerRules):
     def begin_group(self) -> None:
         """Take the vote in the first election of a new group.
 
-        For a member without a log, when it knows that a majority is as empty as it is: then nothing
-        can have been committed that it might have lost.
+        For a member without a log, when it knows that a majority is as empty as it is, and nobody
+        who has a log: then nothing can have been committed that it might have lost.
         """
         if self.term == 0 and self.log.end == 0:
             self.stored = msgspec.structs.replace(self.stored, may_vote=True)

@@ -86,13 +86,16 @@ class FollowerRules(RaftMember):
         self._regain_vote()
 
     def _regain_vote(self) -> None:
-        """Vote again when all that the leader committed, in its own term too, is durable here.
+        """Vote again when all that the leader committed, in its own term too, is durable here, and
+        the registry is.
 
         Whom it voted for in this term may be lost as well. That does no harm: a candidate of this
         term has no record of it, and is refused for its older log.
         """
         commit = self._leader_commit
-        if self.stored.may_vote or commit is None or commit > min(self._agreed, self.log.synced):
+        if self.stored.may_vote or not self.holds_registry:
+            return
+        if commit is None or commit > min(self._agreed, self.log.synced):
             return
         if self.log.term_before(commit) == self.term:
             self.stored = msgspec.structs.replace(self.stored, may_vote=True)
@@ -114,6 +117,7 @@ class FollowerRules(RaftMember):
         else:
             self.log = LogView(first, first, first, request.epochs)
             self.stored = msgspec.structs.replace(self.stored, may_vote=False)
+            self.holds_registry = False
             self.cuts += 1
             self.commit = self._agreed = first
             self._writes = [LogRestart(first, request.epochs)]

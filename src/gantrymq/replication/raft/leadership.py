@@ -22,8 +22,9 @@ from gantrymq.replication.raft.messages import (
 )
 from gantrymq.replication.raft.quorum import majority, majority_offset
 
-RecordBoundary = Callable[[int, int], int]
-"""From a start and a limit the last record boundary up to the limit; at least one record on."""
+RecordBoundary = Callable[[int, int], int | None]
+"""From a start and a limit the last record boundary up to the limit; at least one record on. None
+if it is not known yet: the driver calls `send_again` when it is."""
 
 
 class SendMode(Enum):
@@ -94,7 +95,10 @@ class Leadership:
                 return
             end = log.end
             if end - follower.next > append_bytes_max:
-                end = cut(follower.next, follower.next + append_bytes_max)
+                found = cut(follower.next, follower.next + append_bytes_max)
+                if found is None:
+                    return
+                end = found
             yield self._append(name, log, commit, end)
             if probes:
                 follower.waiting = True

@@ -51,6 +51,10 @@ class RaftMember:
         self._elapsed = self._heartbeat_elapsed = 0
         self._patience = self._draw_patience()
         self._resigned = False
+        self.holds_registry = True
+        """False from a new beginning of the log until the driver has copied the leader's registry:
+        what is older than the log stands only there. Until then it has no vote, and the driver
+        sends nothing of `Ready.after_sync`."""
         self._messages: list[RaftMessage] = []
         self._after_sync: list[RaftMessage] = []
         self._writes: list[LogWrite] = []

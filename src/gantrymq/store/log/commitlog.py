@@ -19,9 +19,11 @@ The log is the truth. Queues and index are derived from it (`dispatch`) and can 
 import contextlib
 import logging
 import struct
+from collections.abc import Awaitable
 from itertools import groupby
 
 from gantrymq.base.disk import File
+from gantrymq.base.offload import Offload
 from gantrymq.base.plurals import counted
 from gantrymq.kernel import read_warm
 from gantrymq.protocol.record import BLANK_BYTES, MAGIC_BLANK
@@ -200,6 +202,18 @@ class CommitLog:
         found = self.locate(at)
         return found[0].pread(size, found[1]) if found else b""
 
+    def read_or_fetch(self, size: int, at: int, offload: Offload) -> bytes | Awaitable[bytes]:
+        """Read within one file, on the loop if the bytes are in memory, else by a worker.
+
+        Empty if `at` is deleted.
+        """
+        found = self.locate(at)
+        if found is None or size <= 0:
+            return b""
+        file, position = found
+        warm = file.pread_warm(size, position)
+        return warm if warm is not None else offload.run(file.pread, size, position)
+
     def rest_of_file(self, at: int) -> int:
         """How many bytes the file that holds `at` has from there on."""
         return self.segment_bytes - (at - self.bases[0]) % self.segment_bytes
@@ -214,7 +228,8 @@ class CommitLog:
             self._drop_spare()
         self._disk.sync_dir(self.directory)
         while self.bases and self.bases[-1] > end:
-            self._delete(self.bases.pop())
+            self._delete(self.bases[-1])
+            self.bases.pop()
             self._disk.sync_dir(self.directory)
         if self.bases:
             # A copied log may end with its last file: the next one begins with the next byte.
@@ -226,8 +241,10 @@ class CommitLog:
         """The same as `cut` for a log that is in use, where only written bytes are not zero.
 
         A cut reads the rest of the file to find out; here it is known where the written part ends.
+        One that failed can be tried again: its zeros are written once more, because what a failed
+        sync leaves behind is not known.
         """
-        written = self.end + self._scrub
+        written = min(self.end + self._scrub, self.limit)
         if end < self.bases[-1]:
             self.cut(end)
             return
@@ -241,7 +258,8 @@ class CommitLog:
         """Delete all files, the oldest first; the next one will begin at `start`."""
         self._drop_spare()
         while self.bases:
-            self._delete(self.bases.pop(0))
+            self._delete(self.bases[0])
+            self.bases.pop(0)
         self._disk.sync_dir(self.directory)
         self.end, self._scrub = start, 0
 

@@ -213,7 +213,8 @@ class ConsumeQueue:
     def attach(self, below: int) -> list[int]:
         """Find the files and the entries of records below log offset `below`; change nothing.
 
-        Entries below a checkpoint are all there and in order, so their end is found by bisection.
+        Entries below a checkpoint are all there and in order, so their end is found by bisection;
+        what lies behind them may be anything.
         Returns the files behind that end.
         """
         self._bases = last_run(bases_in(self._files.disk, self.directory), self._file_bytes)
@@ -255,11 +256,28 @@ class ConsumeQueue:
         position, size, _ = ENTRY.unpack(data)
         return bool(size > 0 and 0 <= position < cut_at)
 
+    def _follows(self, base: int, index: int, cut_at: int) -> bool:
+        """Whether the entry is one of a record below `cut_at`, and so is the one before it.
+
+        Behind the last such entry a power cut may have torn what was written later. An entry that
+        lies across two sectors may then have a size and no log offset, or a part of it, and look
+        like an old one. Its neighbours lie in one of these sectors: they are new, or missing.
+        """
+        if not self._holds(base, index, cut_at):
+            return False
+        if index == 0:
+            return True
+        file = self._files.get(self._path(base))
+        before, here = ENTRY.iter_unpack(file.pread(2 * ENTRY_BYTES, (index - 1) * ENTRY_BYTES))
+        if FILLER_SIZE in (before[1], here[1]):
+            return self._holds(base, index - 1, cut_at)
+        return self._holds(base, index - 1, cut_at) and before[0] < here[0]
+
     def _count_below(self, base: int, cut_at: int) -> int:
         low, high = 0, self._file_bytes // ENTRY_BYTES
         while low < high:
             middle = (low + high) // 2
-            if self._holds(base, middle, cut_at):
+            if self._follows(base, middle, cut_at):
                 low = middle + 1
             else:
                 high = middle

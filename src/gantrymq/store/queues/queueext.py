@@ -126,7 +126,7 @@ class QueueExt:
 
         The client compares the text of the tag in any case.
         """
-        units = self._units(entries)
+        units = self.units(entries)
         unknown = next(iter(wanted))
         out = bytearray()
         for position, size, code in ENTRY.iter_unpack(entries):
@@ -137,7 +137,7 @@ class QueueExt:
 
     def marked(self, entries: bytes, mark: Mark) -> bytes:
         """The same entries with code 0 where the bitmap rules the record out, else 1."""
-        units = self._units(entries)
+        units = self.units(entries)
         out = bytearray()
         for position, size, code in ENTRY.iter_unpack(entries):
             unit = units.get(code)
@@ -145,7 +145,7 @@ class QueueExt:
             out += ENTRY.pack(position, size, 0 if no else 1)
         return bytes(out)
 
-    def _units(self, entries: bytes) -> dict[int, Unit]:
+    def units(self, entries: bytes) -> dict[int, Unit]:
         """The units of these entries by address, without those that would wait for the disk."""
         places = {c: position for position, _, c in ENTRY.iter_unpack(entries) if is_address(c)}
         if not places:

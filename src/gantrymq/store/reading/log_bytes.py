@@ -36,9 +36,4 @@ class LogBytes:
         Empty if the file of `at` is deleted.
         """
         size = min(size_max, self.end.value - at, self._log.rest_of_file(at))
-        found = self._log.locate(at)
-        if found is None or size <= 0:
-            return b""
-        file, position = found
-        warm = file.pread_warm(size, position)
-        return warm if warm is not None else self._offload.run(file.pread, size, position)
+        return self._log.read_or_fetch(size, at, self._offload)

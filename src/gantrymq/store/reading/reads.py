@@ -2,10 +2,12 @@
 
 import struct
 from collections.abc import AsyncIterator, Awaitable
+from typing import NamedTuple
 
 from gantrymq.base.offload import Offload
 from gantrymq.base.watermark import Watermark
 from gantrymq.kernel import (
+    ENTRY,
     Buffer,
     Selected,
     hash_keys,
@@ -20,6 +22,7 @@ from gantrymq.store.index.key_index import ChainStart
 from gantrymq.store.log.commitlog import CommitLog, Place, read_back
 from gantrymq.store.log.scan import Chunk, scan
 from gantrymq.store.queues.consumequeue import ConsumeQueue
+from gantrymq.store.queues.queueext import Unit
 from gantrymq.store.reading.entry_filter import EntryFilter, FilteredReads
 from gantrymq.store.shared import StoreFiles
 
@@ -28,6 +31,20 @@ SCAN_ENTRIES_MIN = 800
 
 HEAD_BYTES = 76
 """Enough of a record to know when it was stored."""
+
+
+class StoredEntry(NamedTuple):
+    """An entry of a consume queue as it is stored."""
+
+    position: int
+    size: int
+    code: int
+    """The hash of the tag, or the address of the unit."""
+    unit: Unit | None
+
+    @property
+    def tag_code(self) -> int:
+        return self.unit.tag_code if self.unit is not None else self.code
 
 
 class Reads:
@@ -120,6 +137,29 @@ class Reads:
     def scan(self, position: int) -> AsyncIterator[Chunk]:
         """Every record from a log offset on, up to the current end; see `log.scan`."""
         return scan(self._log, self._offload, position, self._log.end)
+
+    async def entries(
+        self, topic: str, queue_id: int, offset: int, count: int
+    ) -> list[StoredEntry] | None:
+        """Entries of a queue from an offset on; None if the offset is not in the queue."""
+        queue = self._queues.get(topic, queue_id)
+        if queue is None or not queue.min_offset <= offset < queue.max_offset:
+            return None
+        found: list[StoredEntry] = []
+        while len(found) < count and offset + len(found) < queue.max_offset:
+            at = offset + len(found)
+            place = None if queue.tail_from(at, 1) is not None else queue.locate(at, count)
+            if place is not None and place[0].pread_warm(place[1], place[2]) is None:
+                await self._offload.run(place[0].pread, place[1], place[2])
+            data = queue.read(at, count - len(found))
+            if not data:  # retention was faster
+                break
+            units = queue.ext.units(data) if queue.ext is not None else {}
+            found += [
+                StoredEntry(position, size, code, units.get(code))
+                for position, size, code in ENTRY.iter_unpack(data)
+            ]
+        return found
 
     async def first_offset_at(self, topic: str, queue_id: int, position: int) -> int:
         """The first offset of a queue whose record is not below a log offset."""

@@ -10,42 +10,18 @@ when that is durable. A crash at any point leaves the store whole, or the mark i
 from typing import Final, NamedTuple
 
 from gantrymq.base.disk import Disk, LockedError, copy_file, delete_tree, parent_of
-from gantrymq.base.files import load_text, save_text
 from gantrymq.base.offload import Offload
 from gantrymq.store.errors import StoreError
 from gantrymq.store.log.commitlog import CommitLog
 from gantrymq.store.log.scan import scan
 from gantrymq.store.log.segment import OpenFiles, file_name
 from gantrymq.store.recovery import checkpoint
+from gantrymq.store.recovery.offset_mark import CUT, OffsetMark
 
 FOLDER: Final = "cut"
 GROUP_FOLDER: Final = "raft"
 """What the members of a raft group have beside their log (`replication/group/files.py`)."""
 FILES_OPEN_MAX: Final = 16
-
-
-class CutMark:
-    """A small file with the log offset at which the next start cuts the log."""
-
-    def __init__(self, disk: Disk, root: str) -> None:
-        self._disk, self._root, self._path = disk, root, f"{root}/cut_at"
-        text = load_text(disk, self._path)
-        self.at = int(text) if text is not None else None
-        """None if no cut is ordered."""
-
-    def order(self, at: int) -> None:
-        """Write the file."""
-        save_text(self._disk, self._path, f"{at}\n")
-        self.at = at
-
-    def clear(self) -> None:
-        """Delete the file: the cut is done."""
-        if self.at is not None:
-            for name in (self._path, f"{self._path}.bak"):
-                if self._disk.exists(name):
-                    self._disk.delete(name)
-            self._disk.sync_dir(self._root)
-            self.at = None
 
 
 class OrderedCut(NamedTuple):
@@ -102,7 +78,7 @@ async def _order(
     if at >= end:
         return OrderedCut(at, 0, 0, "")
     saved = await offload.run(_save, disk, log_, base, root, at)
-    CutMark(disk, root).order(at)
+    OffsetMark(disk, root, CUT).set(at)
     return OrderedCut(at, end - at, messages, saved)
 
 
@@ -110,7 +86,7 @@ def _save(disk: Disk, log_: CommitLog, base: int, root: str, at: int) -> str:
     """Copy the files from `base` on, as the log of a store of its own; returns its folder."""
     folder = f"{root}/{FOLDER}/{file_name(at)}"
     if disk.exists(folder):  # an order that was not finished, or one that is repeated
-        if CutMark(disk, root).at != at:
+        if OffsetMark(disk, root, CUT).at != at:
             raise StoreError(f"{folder} has an earlier cut at the same place: move it away first")
         delete_tree(disk, folder)
     disk.make_dirs(f"{folder}/commitlog")

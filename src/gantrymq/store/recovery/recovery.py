@@ -19,7 +19,8 @@ In which order, and why:
 6. A new checkpoint records what was found, and a fence that a failed flush had set is lifted.
 
 In a raft group nothing is dispatched in step 4: which of these records are committed is known when
-a leader says so. Everything below the checkpoint is.
+a leader says so. Everything below the checkpoint is. A record there that was damaged, not torn, is
+marked before the cut (`damage`): what the cut takes away was acknowledged to the group.
 
 Progress of groups, delay levels, timers and POP that points beyond the recovered end is pulled
 back by whoever keeps it: a queue offset that was lost will be given to another message.
@@ -51,7 +52,8 @@ from gantrymq.store.queues.queue_table import QueueTable
 from gantrymq.store.recovery import checkpoint
 from gantrymq.store.recovery.checkpoint import Checkpoint
 from gantrymq.store.recovery.checkpointer import Checkpointer
-from gantrymq.store.recovery.log_cut import CutMark
+from gantrymq.store.recovery.damage import is_damaged
+from gantrymq.store.recovery.offset_mark import CUT, DAMAGED, OffsetMark
 from gantrymq.store.shared import StoreFiles, StorePorts
 from gantrymq.store.writing.dispatch import Dispatcher, Marker
 
@@ -68,6 +70,7 @@ class RecoveredStore:
     files: StoreFiles
     dispatcher: Dispatcher
     checkpointer: Checkpointer
+    damage: OffsetMark
 
 
 class RecoveryPlan(NamedTuple):
@@ -159,7 +162,7 @@ async def recover(
             "the store was made with segment_bytes, queue_file_entries, index_slots and "
             f"index_entries {last.sizes}, but is opened with {config.sizes}"
         )
-    fence, ordered = Fence(disk, root), CutMark(disk, root)
+    fence, ordered = Fence(disk, root), OffsetMark(disk, root, CUT)
     clean = not disk.exists(f"{root}/abort") and fence.flushed is None and ordered.at is None
     open_files = OpenFiles(disk, config.open_files_max)
     log_ = CommitLog(open_files, config.commit_log_directory, config.segment_bytes)
@@ -182,7 +185,8 @@ async def recover(
     dispatcher.last_store_ms = last.last_store_ms if last is not None else 0
     files = StoreFiles(log_, queues, index)
     checkpointer = Checkpointer(config, ports, files, dispatcher, last or Checkpoint())
-    recovered = RecoveredStore(open_files, files, dispatcher, checkpointer)
+    damage = OffsetMark(disk, root, DAMAGED)
+    recovered = RecoveredStore(open_files, files, dispatcher, checkpointer, damage)
     await _bring_in_line(recovered, plan, config, fence, offload)
     ordered.clear()
     return recovered
@@ -211,7 +215,8 @@ async def _bring_in_line(
     check = config.check_crc_on_recover
     if config.in_group:
         await offload.run(_load_derived, recovered, plan, plan.derived_below or log_.min)
-        end = await scan(log_, plan.scan_from, None, check=check, offload=offload)
+        end = await scan(log_, plan.scan_from, None, check=True, offload=offload)
+        await offload.run(_mark_damage, log_, end, recovered)
     elif plan.derived_below is not None:
         await offload.run(_load_derived, recovered, plan, plan.derived_below)
         end = await scan(log_, plan.scan_from, dispatcher, check=check, offload=offload)
@@ -233,6 +238,13 @@ async def _bring_in_line(
     if found_more or recovered.checkpointer.last.sizes is None:
         await recovered.checkpointer.take(_already_flushed, final=False)
     fence.lift()
+
+
+def _mark_damage(log_: CommitLog, end: int, recovered: RecoveredStore) -> None:
+    checkpoint_end = recovered.checkpointer.last.dispatched or 0
+    if end < checkpoint_end or is_damaged(log_, end):
+        log.error("the log is damaged at %d: it ends there, and lacks what came behind", end)
+        recovered.damage.set(end)
 
 
 def _mark_open(config: StoreConfig, disk: Disk) -> None:

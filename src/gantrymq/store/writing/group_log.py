@@ -9,7 +9,10 @@ What always holds: nothing is dispatched that is not committed, so a cut never r
 one record.
 """
 
+from collections.abc import Awaitable
+
 from gantrymq.base.clock import WallClock
+from gantrymq.base.offload import Offload
 from gantrymq.kernel import STOP_BLANK, STOP_PARTIAL, encode_records, walk_records
 from gantrymq.protocol.record import BLANK_BYTES, TRANSACTION_ROLLBACK
 from gantrymq.store.errors import StoreError
@@ -34,11 +37,14 @@ class GroupLog:
         dispatcher: Dispatcher,
         flusher: Flusher,
         clock: WallClock,
+        offload: Offload,
         store_host: bytes,
     ) -> None:
         self._log, self._queues, self._index = files
         self._copy, self._dispatcher, self.flusher = copy, dispatcher, flusher
-        self._clock, self._store_host = clock, store_host
+        self._clock, self._offload, self._store_host = clock, offload, store_host
+        self.cuts = 0
+        """How often the end of the log was cut off."""
 
     @property
     def first(self) -> int:
@@ -68,14 +74,46 @@ class GroupLog:
             start, size = start + len(part), size - len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def boundary(self, start: int, limit: int) -> int:
-        """The last record boundary up to `limit`; at least one record behind `start`."""
+    def read_warm(self, start: int, size: int) -> bytes | None:
+        """Bytes of the log, across files; None if that would wait for the disk, or is deleted."""
+        parts = []
+        while size > 0:
+            piece = min(size, self._log.rest_of_file(start))
+            found = self._log.locate(start)
+            part = found[0].pread_warm(piece, found[1]) if found is not None else None
+            if part is None:
+                return None
+            parts.append(part)
+            start, size = start + piece, size - piece
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def read_or_fetch(self, start: int, size: int) -> bytes | Awaitable[bytes]:
+        """Bytes of one file of the log, up to so many; an awaitable if the disk is asked."""
+        return self._log.read_or_fetch(
+            min(size, self._log.rest_of_file(start)), start, self._offload
+        )
+
+    def boundary_bytes(self, start: int, limit: int) -> int:
+        """How many bytes from `start` on have to be seen to find a boundary up to `limit`."""
+        return min(max(limit - start, BLANK_BYTES), self._log.rest_of_file(start))
+
+    def boundary_in(self, start: int, data: bytes) -> int:
+        """The last record boundary in these bytes; at least one record behind `start`."""
         rest = self._log.rest_of_file(start)
-        data = self._log.read(min(max(limit - start, BLANK_BYTES), rest), start)
         _, end, stop = walk_records(data, start, rest, False)
         if end > start:
             return end
         return start + (rest if stop == STOP_BLANK else int.from_bytes(data[:4], "big"))
+
+    def verify(self, start: int, data: bytes) -> None:
+        """StoreError if the bytes from `start` on are not whole records."""
+        while data:
+            rest = self._log.rest_of_file(start)
+            part = data[:rest]
+            _, end, stop = walk_records(part, start, rest, True)
+            if end < start + len(part) and stop != STOP_BLANK:
+                raise StoreError(f"its log is damaged at {end}")
+            start, data = start + len(part), data[len(part) :]
 
     # Writing
 
@@ -105,14 +143,19 @@ class GroupLog:
         """Cut off what was written but never committed; durable when this returns."""
         if end < self.dispatched:
             raise StoreError(f"the log cannot be cut at {end}: {self.dispatched} is committed")
+        self.cuts += 1
         self._log.cut_back(end)
         self.flusher.cut(end)
 
     def begin_anew(self, first: int) -> list[str]:
-        """Delete log, queues and index, and begin at `first`; returns folders to delete."""
+        """Delete log, queues and index, and begin at `first`; returns folders to delete.
+
+        OSError before anything else is changed if the log's files cannot be deleted.
+        """
+        self.cuts += 1
+        self._log.begin_anew(first)
         topics = dict.fromkeys(queue.topic for queue in self._queues.known())
         folders = [folder for topic in topics for folder in self._queues.delete_topic(topic)]
-        self._log.begin_anew(first)
         self.flusher.begin_anew(first)
         self._dispatcher.dispatched.advance(first)
         if self._index is not None:
