@@ -5,6 +5,9 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from gantrymq.access.rights import NAME_SERVER_RIGHTS
+from gantrymq.access.rule_files import WATCH_SECONDS
+from gantrymq.access.server_access import ServerAccess, open_access
 from gantrymq.base.background import Background
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.disk import Disk, OsDisk
@@ -49,6 +52,7 @@ async def run_nameserver(
     config = with_saved(
         config, disk, config.config_store_path, fixed=UNCHANGEABLE, stronger=stronger
     )
+    access = _open_access(config, disk, offload, clock)
     table = RouteTable()
     kv = KvConfig(disk, offload, config.kv_config_path)
     handlers = NameServerHandlers(
@@ -59,7 +63,8 @@ async def run_nameserver(
         for address in table.drop_connection(connection):
             log.warning("broker %s dropped: its connection closed", address)
 
-    server = Server(handlers.routes(), network or TcpNetwork(), on_lost=forget)
+    routes = handlers.routes(None if access is None else access.guard)
+    server = Server(routes, network or TcpNetwork(), on_lost=forget)
     port = await server.start(config.bind_address, config.listen_port)
     background = Background(f"the name server on port {port}")
     background.every(
@@ -67,6 +72,8 @@ async def run_nameserver(
         lambda: _expire_silent(table, clock),
         may_be_late=True,
     )
+    if access is not None:
+        background.every(WATCH_SECONDS, access.files.refresh)
     try:
         yield NameServer(port, table, config)
     finally:
@@ -74,6 +81,21 @@ async def run_nameserver(
         await server.stop()
         if threads is not None:
             threads.close()
+
+
+def _open_access(
+    config: NameServerConfig, disk: Disk, offload: Offload, clock: WallClock
+) -> ServerAccess | None:
+    if not config.acl_enable:
+        return None
+    return open_access(
+        NAME_SERVER_RIGHTS,
+        file=config.acl_file,
+        home=config.rocketmq_home,
+        disk=disk,
+        offload=offload,
+        clock=clock,
+    )
 
 
 async def _expire_silent(table: RouteTable, clock: WallClock) -> None:

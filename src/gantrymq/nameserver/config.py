@@ -22,7 +22,12 @@ class NameServerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     config_store_path: str = f"{_HOME}/namesrv/namesrv.properties"
     """The file that the running name server writes changes to; with `-c` it is that one."""
     rocketmq_home: str = ""
-    """The name server accepts this key from RocketMQ's scripts; it has no effect."""
+    """The folder below which `conf/plain_acl.yml` lies; empty stands for $ROCKETMQ_HOME."""
+    acl_enable: bool = False
+    """The name server serves only requests whose key and rights are in its access files; brokers
+    then need the key of an admin, or an address on the white list."""
+    acl_file: str = ""
+    """The main access file; empty stands for `conf/plain_acl.yml` below rocketmqHome."""
     order_message_enable: bool = False
     """The name server adds the fixed queue list of the KV config to the route of a topic."""
     enable_all_topic_list: bool = True
@@ -58,12 +63,16 @@ IGNORED_KEYS = frozenset(
 )  # fmt: skip
 """Keys of RocketMQ's name server that have no meaning here."""
 
-UNCHANGEABLE = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
+UNCHANGEABLE = frozenset(
+    {"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome", "aclEnable", "aclFile"}
+)
 """Never changed by a call."""
 NEXT_START = frozenset({"listenPort", "bindAddress", "logDirectory"})
 """Changed by a call, in force from the next start."""
 
 OURS = {
+    "aclEnable": "none; it serves everybody",
+    "aclFile": "none",
     "brokerSilentMsMax": "always 120000, or what the broker registers",
     "logDirectory": "the log directory stands in `rmq.namesrv.logback.xml`",
 }

@@ -12,6 +12,7 @@ from gantrymq.nameserver.config import NameServerConfig
 from gantrymq.nameserver.kv import ORDER_NAMESPACE, KvConfig
 from gantrymq.nameserver.live_settings import NameServerSettings
 from gantrymq.nameserver.registration import decode_body
+from gantrymq.nameserver.route_bodies import RouteBodies, encode_route
 from gantrymq.nameserver.table import (
     UNIT_FLAG,
     UNIT_SUB_FLAG,
@@ -28,9 +29,10 @@ from gantrymq.protocol.command import Command, response
 from gantrymq.protocol.headers import topics as t
 from gantrymq.protocol.headers.base import Header
 from gantrymq.remoting.connection import Connection
-from gantrymq.remoting.server import HandlerTable, Hot
+from gantrymq.remoting.server import Guard, HandlerTable, Hot
 
 NO_ROUTE = "No topic route info in name server for the topic: "
+NO_TOPIC = t.RouteRequest().topic
 FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 
 Q = TypeVar("Q", bound=Header)
@@ -58,9 +60,9 @@ class NameServerHandlers:
         clock: WallClock,
     ) -> None:
         self._table, self._kv, self._config, self._clock = table, kv, config, clock
-        self._live = live
+        self._live, self._bodies = live, RouteBodies(table)
 
-    def routes(self) -> HandlerTable:
+    def routes(self, guard: Guard | None = None) -> HandlerTable:
         """Every request code that a name server answers, and its handler."""
         return HandlerTable(
             hot=dict(
@@ -72,7 +74,7 @@ class NameServerHandlers:
                     _on(c.QUERY_DATA_VERSION, self._query_version),
                     _on(c.BROKER_HEARTBEAT, self._heartbeat),
                     _on(c.GET_BROKER_MEMBER_GROUP, self._members),
-                    _on(c.GET_ROUTEINFO_BY_TOPIC, self._route),
+                    (c.GET_ROUTEINFO_BY_TOPIC.code, self._route),
                     _on(c.GET_BROKER_CLUSTER_INFO, self._cluster_info),
                     _on(c.WIPE_WRITE_PERM_OF_BROKER, self._wipe),
                     _on(c.ADD_WRITE_PERM_OF_BROKER, self._add_write),
@@ -92,6 +94,7 @@ class NameServerHandlers:
                 c.DELETE_KV_CONFIG.code: self._delete_kv,
                 c.UPDATE_NAMESRV_CONFIG.code: self._update_config,
             },
+            guard=guard,
         )
 
     # brokers
@@ -175,14 +178,23 @@ class NameServerHandlers:
 
     # routes and topics
 
-    def _route(self, peer: Connection, request: Command, h: t.RouteRequest) -> Answer:
+    def _route(self, peer: Connection, request: Command) -> None:
         """GET_ROUTEINFO_BY_TOPIC (105): the brokers and queues of a topic."""
-        route = self._table.route(h.topic)
+        # Every client asks for all its topics every 30 s: the field is read without a typed header.
+        topic = request.ext.get("topic", NO_TOPIC)
+        ordered = self._config.order_message_enable
+        body = self._ordered_route(topic) if ordered else self._bodies.body_of(topic)
+        if body is None:
+            raise RouteMissing(f"{NO_ROUTE}{topic}{FAQ}")
+        peer.reply(request, body=body)
+
+    def _ordered_route(self, topic: str) -> bytes | None:
+        """The route with the fixed queue list of the key-value table, which may change any time."""
+        route = self._table.route(topic)
         if route is None:
-            raise RouteMissing(f"{NO_ROUTE}{h.topic}{FAQ}")
-        if self._config.order_message_enable:
-            route.order_topic_conf = self._kv.get(ORDER_NAMESPACE, h.topic)
-        return response(request, body=_without_nulls(route))
+            return None
+        route.order_topic_conf = self._kv.get(ORDER_NAMESPACE, topic)
+        return encode_route(route)
 
     def _cluster_info(self, peer: Connection, request: Command, h: Header) -> Answer:
         """GET_BROKER_CLUSTER_INFO (106): all clusters, brokers and addresses."""
@@ -276,17 +288,6 @@ def _topic_list(request: Command, topics: list[str]) -> Command:
     return response(request, body=fastjson.dumps(TopicList(topic_list=topics)))
 
 
-def _without_nulls(route: Route) -> bytes:
-    data = {
-        "brokerDatas": route.broker_datas,
-        "filterServerTable": route.filter_server_table,
-        "queueDatas": route.queue_datas,
-    }
-    if route.order_topic_conf is not None:
-        data["orderTopicConf"] = route.order_topic_conf
-    return fastjson.dumps(data)
-
-
 def _on(call: Call[Q, R], handler: Callable[[Connection, Command, Q], Answer]) -> tuple[int, Hot]:
     """The code and a hot handler that parses the typed header and answers at once, from memory."""
 
@@ -295,4 +296,5 @@ def _on(call: Call[Q, R], handler: Callable[[Connection, Command, Q], Answer]) -
         assert answer is not None
         peer.reply(request, answer.code, ext=answer.ext, remark=answer.remark, body=answer.body)
 
+    hot.__doc__ = handler.__doc__  # docs/requests.md is printed from it
     return call.code, hot

@@ -54,6 +54,8 @@ class RouteTable:
         self._brokers: dict[str, BrokerData] = {}
         self._clusters: dict[str, dict[str, None]] = {}
         self._alive: dict[str, Alive] = {}
+        self.revision = 0
+        """Grows whenever a route may have changed; a registration with nothing new keeps it."""
 
     # changes
 
@@ -71,11 +73,14 @@ class RouteTable:
         if broker is None:
             broker = BrokerData(broker_addrs={}, broker_name=new.name, cluster=new.cluster)
             self._brokers[new.name] = broker
+        acted = broker.enable_acting_master
         broker.enable_acting_master = new.acting_master
         if self._is_outdated(new, broker.broker_addrs.get(str(new.broker_id))):
             self._alive.pop(new.address, None)
+            self.revision += 1
             return None, None
-        first = str(new.broker_id) not in broker.broker_addrs
+        addresses = dict(broker.broker_addrs)
+        first = str(new.broker_id) not in addresses
         for other, address in list(broker.broker_addrs.items()):
             if address == new.address and other != str(new.broker_id):
                 del broker.broker_addrs[other]
@@ -84,6 +89,13 @@ class RouteTable:
         if new.broker_id == 0 and (first or changed):
             for topic in new.topics.values():
                 self._offer(new.name, topic)
+        if (
+            changed
+            or addresses != broker.broker_addrs
+            or acted != new.acting_master
+            or (previous and previous.registration.filter_servers != new.filter_servers)
+        ):
+            self.revision += 1
         self._alive[new.address] = Alive(new, now_ms, connection)
         return self._master_of(broker) if new.broker_id != 0 else (None, None)
 
@@ -110,6 +122,7 @@ class RouteTable:
 
     def unregister(self, name: str, address: str, broker_id: int | None = None) -> None:
         """Remove an address; with a broker's last address its queues, too."""
+        self.revision += 1
         self._alive.pop(address, None)
         broker = self._brokers.get(name)
         if broker is None:
@@ -169,6 +182,7 @@ class RouteTable:
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
         """Delete a topic, everywhere or in one cluster."""
+        self.revision += 1
         queues = self._queues.get(topic, {})
         for name in list(queues):
             if not cluster or name in self._clusters.get(cluster, {}):
@@ -178,12 +192,14 @@ class RouteTable:
 
     def add_topic(self, topic: str, queues: Iterable[QueueData]) -> None:
         """Register a topic for an operator; unknown brokers are left out."""
+        self.revision += 1
         known = {data.broker_name: data for data in queues if data.broker_name in self._brokers}
         if known:
             self._queues.setdefault(topic, {}).update(known)
 
     def set_write(self, broker: str, allowed: bool) -> int:
         """Set or clear the write bit of all queues of a broker; returns how many topics it has."""
+        self.revision += 1
         count = 0
         for queues in self._queues.values():
             data = queues.get(broker)
