@@ -3,12 +3,14 @@
 import asyncio
 import logging
 import zlib
+from collections.abc import Iterable
 from contextlib import suppress
 
 from gantrymq.base import upkeep
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network, split_address
 from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.settings.own_key import own_signer
 from gantrymq.broker.tables.registry import Topics
 from gantrymq.model import READ, WRITE, DataVersion, TopicConfig
 from gantrymq.protocol import calls as c
@@ -39,11 +41,13 @@ class Announcer:
     def __init__(
         self, config: BrokerConfig, address: str, ha_address: str, topics: Topics, network: Network
     ) -> None:
-        self._config, self._address, self._ha_address = config, address, ha_address
+        self._config, self.address, self.ha_address = config, address, ha_address
         self._topics, self._network = topics, network
         self._connections: dict[str, Connection] = {}
         self._silent: dict[str, str] = {}
         self._changed: dict[str, TopicConfig] = {}
+        self._last_version: DataVersion | None = None
+        """Of the last registration that was sent; name servers take no news under it again."""
         self._waiting_callers: list[asyncio.Future[None]] = []
         """Resolved when everything that has changed so far is announced."""
         self._wake = asyncio.Event()
@@ -57,13 +61,14 @@ class Announcer:
         self._changed[topic.topic_name] = topic
         self._wake.set()
 
-    async def announce(self, topic: TopicConfig) -> None:
-        """Announce one topic, and return when the name servers have it.
+    async def announce(self, topics: Iterable[TopicConfig]) -> None:
+        """Announce topics in one request, and return when the name servers have them.
 
         The wait ends after `ANNOUNCE_SECONDS_MAX`: a name server that does not answer by then
-        learns of the topic when it is back.
+        learns of the topics when it is back.
         """
-        self.topic_changed(topic)
+        for topic in topics:
+            self.topic_changed(topic)
         announced: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting_callers.append(announced)
         with suppress(TimeoutError):
@@ -85,9 +90,8 @@ class Announcer:
                 self._forgotten = False
                 await self.register_all()
                 due = loop.time() + (AGAIN_SECONDS if self._silent else self._period)
-            else:
-                changed, self._changed = self._changed, {}
-                await self._to_each(changed)
+            elif not await self._register_changes():
+                due = min(due, loop.time() + AGAIN_SECONDS)
             for waiting in callers:
                 if not waiting.done():
                     waiting.set_result(None)
@@ -109,13 +113,34 @@ class Announcer:
         """Announce everything; True when at least one name server took it."""
         self._changed.clear()
         self._leave_old_servers()
-        return await self._to_each(dict(self._topics.table))
+        return any(await self._to_each(self._topics.table))
 
-    async def _to_each(self, topics: dict[str, TopicConfig]) -> bool:
-        outcomes = await asyncio.gather(
-            *(self._register(server, topics) for server in self._config.name_servers)
+    async def _register_changes(self) -> bool:
+        """Announce what has changed; False when a name server did not take it.
+
+        A name server takes topics only with a version that is new to it. These may be late: a topic
+        that was created while they were being saved has been announced with their version.
+        """
+        changed, self._changed = self._changed, {}
+        if self._topics.version == self._last_version:
+            self._topics.renew_version()
+        return all(await self._to_each(changed))
+
+    async def _to_each(self, topics: dict[str, TopicConfig]) -> list[bool]:
+        """Register at each name server: these topics, or all where the connection is a new one."""
+        version = self._last_version = self._topics.version
+        known = {server: self._is_connected(server) for server in self._config.name_servers}
+        # Encoded in one step with the version: a topic that is created later has a later version.
+        bodies = {
+            each: self._body(topics if each else self._topics.table, version)
+            for each in set(known.values())
+        }
+        return await asyncio.gather(
+            *(self._register(server, bodies[each]) for server, each in known.items())
         )
-        return any(outcomes)
+
+    def _is_connected(self, server: str) -> bool:
+        return server in self._connections and self._connections[server].open
 
     def _leave_old_servers(self) -> None:
         """Disconnect from name servers that the settings no longer name; they drop this broker."""
@@ -131,14 +156,12 @@ class Announcer:
         table = TopicTable(data_version=version, topic_config_table=topics)
         return fastjson.dumps(RegisterBrokerBody(topics=table))
 
-    async def _register(self, server: str, topics: dict[str, TopicConfig]) -> bool:
-        known = server in self._connections and self._connections[server].open
-        body = self._body(topics if known else self._topics.table, self._topics.version)
+    async def _register(self, server: str, body: bytes) -> bool:
         header = RegisterBrokerRequest(
             broker_name=self._config.broker_name,
-            broker_addr=self._address,
+            broker_addr=self.address,
             cluster_name=self._config.broker_cluster_name,
-            ha_server_addr=self._ha_address,
+            ha_server_addr=self.ha_address,
             broker_id=self._config.broker_id,
             compressed=False,
             body_crc32=zlib.crc32(body) & 0x7FFF_FFFF,
@@ -190,7 +213,10 @@ class Announcer:
             return known
         host, port = split_address(server, 9876)
         connection = await self._network.connect(
-            host, port, lambda: Connection(on_lost=self._lost), CONNECT_SECONDS_MAX
+            host,
+            port,
+            lambda: Connection(on_lost=self._lost, sign=own_signer(self._config)),
+            CONNECT_SECONDS_MAX,
         )
         self._connections[server] = connection
         return connection
@@ -204,7 +230,7 @@ class Announcer:
         """Unregister from every name server, so that clients stop using this broker at once."""
         identity = BrokerIdentity(
             broker_name=self._config.broker_name,
-            broker_addr=self._address,
+            broker_addr=self.address,
             cluster_name=self._config.broker_cluster_name,
             broker_id=self._config.broker_id,
         )

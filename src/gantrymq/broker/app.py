@@ -10,6 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import msgspec
 
+from gantrymq.access.rights import BROKER_RIGHTS
+from gantrymq.access.server_access import ServerAccess, open_access
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.disk import OsDisk
 from gantrymq.base.network import Network, TcpNetwork
@@ -21,12 +23,14 @@ from gantrymq.broker.parts.shared import Ports
 from gantrymq.broker.serving import OpenBroker, Serving, serve
 from gantrymq.broker.settings.config import OTHER_PORTS, BrokerConfig, local_address
 from gantrymq.broker.settings.live_settings import warn_of_old_file, with_own_file
+from gantrymq.broker.settings.own_key import own_credentials
 from gantrymq.broker.subscriptions.consumer_filters import FilterTable
 from gantrymq.broker.tables.registry import Registry
 from gantrymq.broker.waiting.delay_levels import DelayService
 from gantrymq.broker.waiting.timer.service import TimerService
 from gantrymq.protocol.ids import encode_host
-from gantrymq.replication.group.node import NodeSettings, RaftNode
+from gantrymq.replication.group.node import RaftNode
+from gantrymq.replication.group.node_settings import NodeSettings
 from gantrymq.replication.group.opening import open_node
 from gantrymq.store.engine import Store
 from gantrymq.store.log.syncer import best_syncer
@@ -81,9 +85,15 @@ class Broker:
             await self._serving.announcer.unregister()
 
 
-def real_ports() -> Ports:
+def real_ports(network: Network | None = None) -> Ports:
+    """The machine itself; `network` in place of plain TCP."""
     return Ports(
-        TcpNetwork(), OsDisk(), SystemClock(), ThreadOffload(), random.Random(), best_syncer()
+        network or TcpNetwork(),
+        OsDisk(),
+        SystemClock(),
+        ThreadOffload(),
+        random.Random(),
+        best_syncer(),
     )
 
 
@@ -118,6 +128,7 @@ async def run_broker(
     warn_of_old_file(config, ports.disk)
     address = f"{config.broker_ip1}:{config.listen_port}"
     host = encode_host(config.broker_ip1, config.listen_port)
+    access = _open_access(config, ports)
     check_kind_of_store(config, ports.disk)
     if not config.enable_d_leger_commit_log:
         await check_identity(config, address, ports.network)
@@ -137,7 +148,9 @@ async def run_broker(
         stack.push_async_callback(registry.save)
         node = _open_node(config, address, store, ports)
         changes = _changes_of(node, store, registry)
-        opened = OpenBroker(ports, store, registry, conditions, address, host, node, changes)
+        opened = OpenBroker(
+            ports, store, registry, conditions, address, host, node, changes, access
+        )
         broker = Broker(address, opened)
         if node is None:
             broker.serves(await stack.enter_async_context(serve(opened, config)))
@@ -150,6 +163,20 @@ async def run_broker(
         if node is not None:
             stack.push_async_callback(node.hand_over)
         yield broker
+
+
+def _open_access(config: BrokerConfig, ports: Ports) -> ServerAccess | None:
+    own_credentials(config)  # a setting that cannot be read stops the start, not a registration
+    if not config.acl_enable:
+        return None
+    return open_access(
+        BROKER_RIGHTS,
+        file=config.acl_file,
+        home=config.rocketmq_home,
+        disk=ports.disk,
+        offload=ports.offload,
+        clock=ports.clock,
+    )
 
 
 def _changes_of(node: RaftNode | None, store: Store, registry: Registry) -> GroupChanges | None:
@@ -165,6 +192,7 @@ def _open_node(config: BrokerConfig, address: str, store: Store, ports: Ports) -
         return None
     settings = NodeSettings(
         tick_seconds=config.raft_election_timeout / 1000 / ELECTION_TICKS,
+        append_bytes_max=config.raft_append_bytes_max,
         commit_timeout_ms=config.slave_timeout,
         bind_address=config.bind_address,
         client_address=address,

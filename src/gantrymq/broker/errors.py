@@ -54,6 +54,12 @@ class LogDiffers(GantryError):
     code = ResponseCode.LOG_DIFFERS
 
 
+class Refused(GantryError):
+    """A request about something that this broker has not; see `protocol/refusals.py`."""
+
+    code = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+
+
 class InvalidParameter(GantryError):
     code = ResponseCode.INVALID_PARAMETER
 

@@ -43,7 +43,7 @@ class Figures:
         first = await self._store.reads.message_at(self._store.log_min)
         earliest_ms = decode_record(first).store_ms if first is not None else -1
         figures = {
-            "brokerActive": "true",
+            "brokerActive": str(not self._config.is_slave).lower(),
             "brokerVersion": VERSION_4_9_8,
             "brokerVersionDesc": "V4_9_8",
             "earliestMessageTimeStamp": earliest_ms,
@@ -98,11 +98,13 @@ class Figures:
     def _disk(self) -> dict[str, object]:
         store, usage = self._store, self._store.usage
         free, ratio = usage["disk_free_bytes"], usage["disk_used_ratio"]
+        log_ratio = usage["log_disk_used_ratio"]
         sizes = free / (1 - ratio) if ratio < 1 else 0, free
         total_text, free_text = (readable_bytes(int(size)) for size in sizes)
         return {
             "commitLogDirCapacity": f"Total : {total_text}, Free : {free_text}.",
-            "commitLogDiskRatio": ratio,
+            "commitLogDiskRatio": log_ratio,
+            f"commitLogDiskRatio_{store.config.commit_log_directory}": log_ratio,
             "commitLogMaxOffset": store.log_max,
             "commitLogMinOffset": store.log_min,
             "consumeQueueDiskRatio": ratio,

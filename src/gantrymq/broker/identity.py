@@ -14,6 +14,7 @@ from gantrymq.base.disk import Disk
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.network import Network, split_address
 from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.settings.own_key import own_signer
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import ClusterInfo
@@ -64,11 +65,13 @@ async def check_identity(config: BrokerConfig, address: str, network: Network) -
             )
 
 
-async def _ask(address: str, code: int, network: Network) -> bytes:
+async def _ask(config: BrokerConfig, address: str, code: int, network: Network) -> bytes:
     """The body of an answer; empty if there is none in time."""
     host, port = split_address(address, 9876)
     try:
-        connection = await network.connect(host, port, Connection, ASK_SECONDS_MAX)
+        connection = await network.connect(
+            host, port, lambda: Connection(sign=own_signer(config)), ASK_SECONDS_MAX
+        )
     except GantryError:
         return b""
     try:
@@ -81,7 +84,7 @@ async def _ask(address: str, code: int, network: Network) -> bytes:
 
 async def _registered(config: BrokerConfig, server: str, network: Network) -> str | None:
     """The address that a name server has for this name and id."""
-    body = await _ask(server, c.GET_BROKER_CLUSTER_INFO.code, network)
+    body = await _ask(config, server, c.GET_BROKER_CLUSTER_INFO.code, network)
     if not body:
         return None
     data = fastjson.load_as(body, ClusterInfo).broker_addr_table.get(config.broker_name)
@@ -92,7 +95,7 @@ async def _registered(config: BrokerConfig, server: str, network: Network) -> st
 
 async def _is_running(config: BrokerConfig, address: str, network: Network) -> bool:
     """Whether the broker at an address says that it has this name and id."""
-    body = await _ask(address, c.GET_BROKER_CONFIG.code, network)
+    body = await _ask(config, address, c.GET_BROKER_CONFIG.code, network)
     said = parse_properties(body.decode("utf-8", "replace"))
     mine = config.broker_name, str(config.broker_id)
     return (said.get("brokerName"), said.get("brokerId")) == mine

@@ -1,7 +1,7 @@
 """Which topics and groups clients may use, and how topics and groups are created."""
 
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import msgspec
 
@@ -160,10 +160,10 @@ class Policy:
         self._save_soon(self._registry.topics.save)
         self._announcer.topic_changed(topic)
 
-    async def change_topic(self, topic: TopicConfig) -> None:
-        """Add or change a topic for an operator: on disk and announced when this returns."""
-        await self._registry.topics.change(topic.topic_name, topic)
-        await self._announcer.announce(topic)
+    async def change_topics(self, topics: Sequence[TopicConfig]) -> None:
+        """Add or change topics for an operator: on disk and announced when this returns."""
+        await self._registry.topics.change_many({topic.topic_name: topic for topic in topics})
+        await self._announcer.announce(topics)
 
     def topic(self, name: str) -> TopicConfig:
         """The topic; raises TopicMissing if there is none."""
@@ -190,6 +190,12 @@ class Policy:
         self._save_soon(self._registry.groups.save)
         log.info("group %s made with the defaults", name)
         return made
+
+    def check_readable(self, group: str, topic: str) -> None:
+        """Raise if an operator has forbidden the group to read the topic."""
+        forbidden = self._registry.forbidden
+        if forbidden and forbidden.get(group, {}).get(topic, 0) & READ:
+            raise NotPermitted(f"the consumer group[{group}] is forbidden for topic[{topic}]")
 
     def ensure_retry_topic(self, group: GroupConfig) -> TopicConfig:
         """The group's retry topic, with at least as many queues as the group asks for.

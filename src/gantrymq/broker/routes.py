@@ -2,17 +2,22 @@
 
 from dataclasses import dataclass
 
+from gantrymq.broker.errors import Refused
+from gantrymq.broker.handlers.access import AccessHandler
 from gantrymq.broker.handlers.acks import AckHandler
 from gantrymq.broker.handlers.admin import AdminHandler
 from gantrymq.broker.handlers.assignment import AssignmentHandler
+from gantrymq.broker.handlers.cleaning import CleaningHandler
 from gantrymq.broker.handlers.clients import ClientHandler
 from gantrymq.broker.handlers.copies import CopyHandler
 from gantrymq.broker.handlers.groups import GroupHandler
 from gantrymq.broker.handlers.offsets import OffsetHandler
 from gantrymq.broker.handlers.pop import PopHandler
+from gantrymq.broker.handlers.progress import ProgressHandler
 from gantrymq.broker.handlers.publishing import PublishHandler
 from gantrymq.broker.handlers.pull import PullHandler
 from gantrymq.broker.handlers.query import QueryHandler
+from gantrymq.broker.handlers.queue_entries import QueueEntryHandler
 from gantrymq.broker.handlers.raft_group import RaftGroupHandler
 from gantrymq.broker.handlers.relays import RelayHandler
 from gantrymq.broker.handlers.reply import ReplyHandler
@@ -24,7 +29,10 @@ from gantrymq.broker.handlers.timers import TimerHandler
 from gantrymq.broker.handlers.topics import TopicHandler
 from gantrymq.broker.handlers.transactions import TransactionHandler
 from gantrymq.protocol.codes import RequestCode as Code
-from gantrymq.remoting.server import HandlerTable, Hot, Slow
+from gantrymq.protocol.command import Command
+from gantrymq.protocol.refusals import REFUSED
+from gantrymq.remoting.connection import Connection
+from gantrymq.remoting.server import Guard, HandlerTable, Hot, Slow
 
 PULL_CODES = (
     Code.PULL_MESSAGE,
@@ -54,6 +62,9 @@ class Handlers:
     query: QueryHandler
     topics: TopicHandler
     groups: GroupHandler
+    progress: ProgressHandler
+    entries: QueueEntryHandler
+    cleaning: CleaningHandler
     resets: ResetHandler
     relays: RelayHandler
     timers: TimerHandler
@@ -62,11 +73,19 @@ class Handlers:
     copies: CopyHandler
     raft_group: RaftGroupHandler
     admin: AdminHandler
+    access: AccessHandler
 
 
-def broker_routes(to: Handlers) -> HandlerTable:
+def broker_routes(to: Handlers, guard: Guard | None = None) -> HandlerTable:
     """The table of handlers: hot codes are plain functions, slow ones are coroutines."""
-    return HandlerTable(hot=_hot(to), slow={**_of_messages(to), **_of_tools(to)})
+    refused: dict[int, Hot] = dict.fromkeys(REFUSED, _refuse)
+    slow = {**_of_messages(to), **_of_tools(to)}
+    return HandlerTable(_hot(to) | refused, slow, guard)
+
+
+def _refuse(connection: Connection, command: Command) -> None:
+    """Say why this broker has nothing that the request could be about."""
+    raise Refused(REFUSED[Code(command.code)])
 
 
 def _hot(to: Handlers) -> dict[int, Hot]:
@@ -138,7 +157,18 @@ def _of_tools(to: Handlers) -> dict[int, Slow]:
         Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: to.groups.all,
         Code.GET_SUBSCRIPTIONGROUP_CONFIG: to.groups.one,
         Code.DELETE_SUBSCRIPTIONGROUP: to.groups.delete,
-        Code.GET_CONSUME_STATS: to.groups.progress,
+        Code.UPDATE_AND_GET_GROUP_FORBIDDEN: to.groups.forbidden,
+        Code.GET_CONSUME_STATS: to.progress.of_group,
+        Code.GET_BROKER_CONSUME_STATS: to.progress.of_all_groups,
+        Code.QUERY_CONSUME_TIME_SPAN: to.progress.time_spans,
+        Code.QUERY_CORRECTION_OFFSET: to.progress.corrections,
+        Code.CLONE_GROUP_OFFSET: to.progress.clone,
+        Code.QUERY_TOPICS_BY_CONSUMER: to.progress.topics_of,
+        Code.QUERY_SUBSCRIPTION_BY_CONSUMER: to.progress.subscription,
+        Code.QUERY_CONSUME_QUEUE: to.entries.query,
+        Code.CLEAN_EXPIRED_CONSUMEQUEUE: to.cleaning.expired_queues,
+        Code.CLEAN_UNUSED_TOPIC: to.cleaning.unused_topics,
+        Code.DELETE_EXPIRED_COMMITLOG: to.cleaning.expired_files,
         Code.INVOKE_BROKER_TO_RESET_OFFSET: to.resets.reset,
         Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: to.resets.status,
         Code.GET_CONSUMER_RUNNING_INFO: to.relays.running_info,
@@ -146,6 +176,11 @@ def _of_tools(to: Handlers) -> dict[int, Slow]:
         Code.GET_BROKER_CONFIG: to.admin.get_config,
         Code.UPDATE_BROKER_CONFIG: to.admin.update_config,
         Code.GET_BROKER_RUNTIME_INFO: to.admin.runtime,
+        Code.UPDATE_AND_CREATE_ACL_CONFIG: to.access.put,
+        Code.DELETE_ACL_CONFIG: to.access.delete,
+        Code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: to.access.put_white_addresses,
+        Code.GET_BROKER_CLUSTER_ACL_INFO: to.access.versions,
+        Code.GET_BROKER_CLUSTER_ACL_CONFIG: to.access.all,
         Code.VIEW_BROKER_STATS_DATA: to.stats.view,
         Code.INTRODUCE_SLAVE: to.copies.introduce,
         Code.GET_RAFT_STATUS: to.raft_group.status,
@@ -154,7 +189,9 @@ def _of_tools(to: Handlers) -> dict[int, Slow]:
         Code.GET_ALL_CONSUMER_OFFSET: to.copies.offsets,
         Code.GET_ALL_DELAY_OFFSET: to.copies.delay_offsets,
         Code.GET_TIMER_CHECK_POINT: to.copies.timer_check,
-        Code.GET_TIMER_METRICS: to.copies.timer_metrics,
+        Code.GET_TIMER_METRICS: to.timers.metrics,
         Code.GET_BROKER_HA_STATUS: to.copies.status,
+        Code.EXCHANGE_BROKER_HA_INFO: to.copies.ha_info,
+        Code.GET_BROKER_EPOCH_CACHE: to.raft_group.epochs,
         Code.GET_ALL_PRODUCER_INFO: to.stats.producers,
     }

@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
+from gantrymq.access.rule_files import WATCH_SECONDS
+from gantrymq.access.server_access import ServerAccess
 from gantrymq.base.background import Background
 from gantrymq.broker.announce import Announcer
 from gantrymq.broker.copies.group_changes import GroupChanges
@@ -48,6 +50,8 @@ class OpenBroker:
     node: RaftNode | None = None
     changes: GroupChanges | None = None
     """Of a raft group's member."""
+    access: ServerAccess | None = None
+    """None: everybody who reaches a port is served."""
     announced: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once a name server knows this broker, in whatever role; never without name servers."""
 
@@ -88,9 +92,12 @@ async def serve(opened: OpenBroker, config: BrokerConfig) -> AsyncIterator[Servi
                 opened.conditions,
                 opened.host,
                 opened.node,
+                opened.access,
             )
         )
-        feature, routes = parts.feature, broker_routes(parts.handlers)
+        access = opened.access
+        routes = broker_routes(parts.handlers, None if access is None else access.guard)
+        feature = parts.feature
 
         def forget(connection: Connection) -> None:
             for listener in feature.on_lost:
@@ -119,6 +126,8 @@ async def serve(opened: OpenBroker, config: BrokerConfig) -> AsyncIterator[Servi
         for work in feature.background:
             background.keep_up(work)
         background.keep_up(lambda: _announce(serving, opened.announced))
+        if access is not None:
+            background.every(WATCH_SECONDS, access.files.refresh)
         for seconds, save in feature.saves:
             background.every(seconds, save, may_be_late=True)
         yield serving

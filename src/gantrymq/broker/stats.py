@@ -29,10 +29,20 @@ class BrokerStats:
         self.group_get: dict[str, list[int]] = {}
         self.sent_back: dict[str, list[int]] = {}
         """Messages, bytes and requests: by topic, and twice by `topic@group`."""
+        self.disk_reads: dict[str, list[int]] = {}
+        """Milliseconds, nothing, and pulls that waited for the disk: by `queue@topic@group`."""
+        self.rows = {
+            "topic": self.topic_put,
+            "group": self.group_get,
+            "back": self.sent_back,
+            "disk": self.disk_reads,
+        }
+        self.new_rows: list[tuple[str, str, list[int]]] = []
+        """Table, key and row of what was counted for the first time; the windows take them."""
         self._samples: deque[tuple[float, ...]] = deque(maxlen=WINDOWS[-1] + 1)
         self._sampled = 0
         self.put_morning = self.get_morning = (0, 0)
-        self._day = -1
+        """The totals of yesterday's and of today's midnight."""
 
     def count(self, name: str) -> None:
         """Add one to a named counter; for rare events."""
@@ -42,7 +52,7 @@ class BrokerStats:
         self.put_count += count
         row = self.topic_put.get(topic)
         if row is None:
-            row = self.topic_put[topic] = [0, 0, 0]
+            row = self._row("topic", topic)
         row[0] += count
         row[1] += size
         row[2] += 1
@@ -55,9 +65,25 @@ class BrokerStats:
 
     def back(self, topic: str, group: str) -> None:
         """Count a send-back of a topic by a group."""
-        row = self.sent_back.setdefault(f"{topic}@{group}", [0, 0, 0])
+        row = self._row("back", f"{topic}@{group}")
         row[0] += 1
         row[2] += 1
+
+    def wait_for_disk(self, topic: str, group: str, queue_id: int, ms: int) -> None:
+        """Count a pull that was not in memory: how long it waited."""
+        self.read_longest_ms = max(self.read_longest_ms, ms)
+        row = self._row("disk", f"{queue_id}@{topic}@{group}")
+        row[0] += ms
+        row[2] += 1
+
+    def _row(self, table: str, key: str) -> list[int]:
+        """The row of a key; the first time it is also put among the new ones."""
+        rows = self.rows[table]
+        row = rows.get(key)
+        if row is None:
+            row = rows[key] = [0, 0, 0]
+            self.new_rows.append((table, key, row))
+        return row
 
     def get(self, topic: str, group: str, count: int, size: int) -> None:
         self.get_count += count
@@ -65,23 +91,24 @@ class BrokerStats:
         key = f"{topic}@{group}"
         row = self.group_get.get(key)
         if row is None:
-            row = self.group_get[key] = [0, 0, 0]
+            row = self._row("group", key)
         row[0] += count
         row[1] += size
         row[2] += 1
 
-    def sample(self, now: float, day: int) -> None:
-        """Copy the counters; called every 10 s. The first sample of a day is kept for the day."""
+    def begin_day(self) -> None:
+        """Keep the totals of this moment, midnight, as those of the morning."""
+        self.put_morning = (self.put_morning[1], self._written.count)
+        self.get_morning = (self.get_morning[1], self.get_count)
+
+    def sample(self, now: float) -> None:
+        """Copy the counters; called every 10 s."""
         found, missed = self.get_found, self.get_missed
         put, got = self._written.count, self.get_count
         self._samples.append((now, put, got, found, missed, found + missed))
         self._sampled += 1
         if self._sampled % WINDOWS[1] == 0:
             self._written.turn()
-        if day != self._day:
-            self._day = day
-            self.put_morning = (self.put_morning[1], put)
-            self.get_morning = (self.get_morning[1], got)
 
     def rates(self, column: int) -> str:
         """The rates a second over 10 s, 1 min and 10 min, as `clusterList` reads them.

@@ -8,6 +8,7 @@ from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network, split_address
 from gantrymq.broker.announce import Announcer
 from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.settings.own_key import own_signer
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import KvTable
@@ -15,6 +16,7 @@ from gantrymq.protocol.codes import RequestCode, ResponseCode
 from gantrymq.protocol.command import Command
 from gantrymq.protocol.headers.copies import IntroduceSlaveRequest
 from gantrymq.remoting.connection import Connection
+from gantrymq.replication.ha.slave import REPORT_SECONDS
 from gantrymq.store.writing.log_copy import LogCopy
 
 CONNECT_SECONDS_MAX: Final = 3.0
@@ -24,6 +26,9 @@ TAIL_BYTES: Final = 64 << 10
 
 class MasterRefused(GantryError):
     """The master answered with an error."""
+
+    answer_code: int = -1
+    """Its answer, if it was one."""
 
 
 class LogRefused(MasterRefused):
@@ -72,12 +77,18 @@ class MasterLink:
         master = self._announcer.master
         return master.master_addr if master is not None else None
 
-    async def call(self, code: RequestCode, ext: dict[str, str] | None = None) -> Command:
+    async def call(
+        self, code: RequestCode, ext: dict[str, str] | None = None, body: bytes = b""
+    ) -> Command:
         """The master's answer; MasterRefused if it is an error."""
         connection = await self.connect()
-        answer = await connection.call(Command(code=code, ext=ext or {}), CALL_SECONDS_MAX)
+        command = Command(code=code, ext=ext or {}, body=body)
+        answer = await connection.call(command, CALL_SECONDS_MAX)
         if answer.code != ResponseCode.SUCCESS:
-            raise MasterRefused(f"{code.name} was refused with {answer.code}: {answer.remark}")
+            text = f"{code.name} was refused with {answer.code}: {answer.remark}"
+            refused = MasterRefused(text)
+            refused.answer_code = answer.code
+            raise refused
         return answer
 
     async def log_min(self) -> int:
@@ -89,9 +100,10 @@ class MasterLink:
         except (GantryError, OSError, ValueError):
             return 0
 
-    async def introduce(self, copy: LogCopy, ha_client: tuple[str, int], file_bytes: int) -> None:
+    async def introduce(self, copy: LogCopy, ha_client: tuple[str, int], file_bytes: int) -> float:
         """Tell a master of ours which HA connection is this slave's.
 
+        Returns how many seconds at most it lets pass without a heartbeat, 0 if it promises nothing.
         A Java master does not know the request. It takes whoever connects.
         """
         config, tail = self._config, copy.tail(TAIL_BYTES)
@@ -105,9 +117,10 @@ class MasterLink:
             tail_bytes=len(tail),
             tail_crc=zlib.crc32(tail),
             wants_all=config.ha_copy_whole_log,
+            report_ms=int(REPORT_SECONDS * 1000),
         )
         if self.address is None:
-            return  # haMasterAddress names a master that no name server knows
+            return 0.0  # haMasterAddress names a master that no name server knows
         connection = await self.connect()
         command = Command(code=c.INTRODUCE_SLAVE.code, ext=header.to_ext())
         answer = await connection.call(command, CALL_SECONDS_MAX)
@@ -115,6 +128,7 @@ class MasterLink:
             raise LogRefused(f"the master refuses this slave: {answer.remark}")
         if answer.code not in (ResponseCode.SUCCESS, ResponseCode.REQUEST_CODE_NOT_SUPPORTED):
             raise MasterRefused(f"the master refuses this slave: {answer.remark}")
+        return c.INTRODUCE_SLAVE.response.parse(answer.ext).heartbeat_ms / 1000
 
     async def connect(self) -> Connection:
         """The connection to the master's port for clients."""
@@ -126,7 +140,9 @@ class MasterLink:
             return known
         self.close()
         host, port = split_address(address)
-        self._connection = await self._network.connect(host, port, Connection, CONNECT_SECONDS_MAX)
+        self._connection = await self._network.connect(
+            host, port, lambda: Connection(sign=own_signer(self._config)), CONNECT_SECONDS_MAX
+        )
         self._address = address
         return self._connection
 

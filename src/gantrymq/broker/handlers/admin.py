@@ -25,7 +25,7 @@ class AdminHandler:
 
     async def get_config(self, connection: Connection, command: Command) -> Command:
         """GET_BROKER_CONFIG (26): all settings that are in force, as a property file."""
-        text = format_properties(self._live.in_force)
+        text = format_properties(self._live.shown)
         ext = {"version": fastjson.dumps(self._version).decode()}
         return response(command, ext=ext, body=text.encode())
 

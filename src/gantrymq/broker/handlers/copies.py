@@ -19,11 +19,16 @@ from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import HaClientInfo, HaConnectionInfo, HaStatus
 from gantrymq.protocol.command import Command, response
-from gantrymq.protocol.headers.copies import CompareLogResponse, IntroduceSlaveRequest
+from gantrymq.protocol.headers.copies import (
+    CompareLogResponse,
+    HaInfo,
+    IntroduceSlaveRequest,
+    IntroduceSlaveResponse,
+)
 from gantrymq.remoting.connection import Connection
 from gantrymq.replication.group.node import RaftNode
 from gantrymq.replication.ha.in_sync import InSyncSlaves
-from gantrymq.replication.ha.master import HaMaster
+from gantrymq.replication.ha.master import PROMISED_HEARTBEAT_SECONDS, HaMaster, SlaveIdentity
 from gantrymq.replication.ha.slave import HaSlave
 from gantrymq.store.engine import Store
 
@@ -40,9 +45,12 @@ class CopyHandler:
         clock: WallClock,
         slaves: InSyncSlaves,
         role: HaMaster | HaSlave | RaftNode,
+        addresses: tuple[str, str],
     ) -> None:
         self._config, self._store, self._registry = config, store, registry
         self._disk, self._clock, self._slaves, self._role = disk, clock, slaves, role
+        self._addresses = addresses
+        """For clients, and the HA port."""
 
     async def introduce(self, connection: Connection, command: Command) -> Command:
         """INTRODUCE_SLAVE (40105): take an HA connection as that of a slave of this broker."""
@@ -61,14 +69,15 @@ class CopyHandler:
         self._check_identity(h)
         await self._check_log(h)
         client = split_address(h.ha_client)
-        other = role.connected_as(h.broker_id)
-        if other is not None and other != client:
+        other = role.rival_of(client, h.broker_id)
+        if other is not None:
             raise BadRequest(
                 f"brokerId={h.broker_id} of {h.broker_name} is connected from "
                 f"{other[0]}:{other[1]} already: give each slave its own brokerId"
             )
-        role.introduce(client, h.broker_id, wants_all=h.wants_all)
-        return response(command)
+        role.introduce(client, SlaveIdentity(h.broker_id, h.wants_all, h.report_ms / 1000))
+        answer = IntroduceSlaveResponse(heartbeat_ms=int(PROMISED_HEARTBEAT_SECONDS * 1000))
+        return response(command, ext=answer.to_ext())
 
     def _check_identity(self, h: IntroduceSlaveRequest) -> None:
         ours = self._config.broker_cluster_name, self._config.broker_name
@@ -133,10 +142,23 @@ class CopyHandler:
         path = f"{self._config.store_path_root_dir}/config/timercheck"
         return response(command, body=load_check(self._disk, path).encode())
 
-    async def timer_metrics(self, connection: Connection, command: Command) -> Command:
-        """GET_TIMER_METRICS (61): counts of waiting messages; this broker keeps none on disk."""
-        body = {"dataVersion": DataVersion(), "timingCount": {}}
-        return response(command, body=fastjson.dumps(body))
+    async def ha_info(self, connection: Connection, command: Command) -> Command:
+        """EXCHANGE_BROKER_HA_INFO (906): where slaves find this master.
+
+        A slave learns of its master from name servers, so nobody may name it another one.
+        """
+        h = c.EXCHANGE_BROKER_HA_INFO.request.parse(command.ext)
+        if h.master_ha_address is not None:
+            raise BadRequest("a broker learns who its master is from name servers, not by request")
+        if not isinstance(self._role, HaMaster):
+            return response(command)
+        address, ha_address = self._addresses
+        answer = HaInfo(
+            master_ha_address=ha_address,
+            master_flush_offset=self._store.flushed.value,
+            master_address=address,
+        )
+        return response(command, ext=answer.to_ext())
 
     async def status(self, connection: Connection, command: Command) -> Command:
         """GET_BROKER_HA_STATUS (907): how far each slave is, or how far this slave is."""

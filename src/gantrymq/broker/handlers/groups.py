@@ -1,61 +1,54 @@
-"""Consumer groups: their settings and their progress."""
+"""Consumer groups: their settings."""
 
-import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from gantrymq.base.plurals import counted
 from gantrymq.broker.errors import BadRequest, GroupMissing
-from gantrymq.broker.handlers.topics import QUEUES_MAX, ROWS_PER_TURN, queue_row
+from gantrymq.broker.handlers.topics import QUEUES_MAX
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.stats_windows import StatsWindows
-from gantrymq.broker.subscriptions.sessions import Sessions
 from gantrymq.broker.tables.attributes import GROUP_ATTRIBUTES, altered
-from gantrymq.broker.tables.registry import Registry
-from gantrymq.model import GroupConfig, NameRefused, Queue, check_group_name, retry_topic
+from gantrymq.broker.tables.registry import FORBIDDEN, Registry
+from gantrymq.model import READ, GroupConfig, NameRefused, check_group_name, retry_topic
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
-from gantrymq.protocol.bodies import GroupConfigList, OffsetWrapper
+from gantrymq.protocol.bodies import GroupConfigList, GroupForbidden
 from gantrymq.protocol.command import Command, response
-from gantrymq.protocol.pop import pop_retry_topic
 from gantrymq.remoting.connection import Connection
-from gantrymq.store.engine import Store
 
 
 class GroupHandler:
-    """Settings of consumer groups (200, 201, 207, 225, 352) and GET_CONSUME_STATS (208)."""
+    """Settings of consumer groups (200, 201, 207, 225, 352), and what they may read (353)."""
 
     def __init__(
         self,
         config: BrokerConfig,
-        store: Store,
         registry: Registry,
         policy: Policy,
-        sessions: Sessions,
         windows: StatsWindows,
         releases: Iterable[Callable[[str], None]],
     ) -> None:
-        self._config, self._store, self._registry = config, store, registry
-        self._policy, self._sessions, self._windows = policy, sessions, windows
+        self._config, self._registry = config, registry
+        self._policy, self._windows = policy, windows
         self._releases = tuple(releases)
         """Each lets go of what waits for messages on behalf of a group."""
 
     async def update(self, connection: Connection, command: Command) -> Command:
         """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP (200): create or change a group, on disk."""
         wanted = fastjson.load_request(command.body or b"{}", GroupConfig)
-        await self._put(self._checked(wanted))
+        await self._put([self._checked(wanted)])
         return response(command)
 
     async def update_many(self, connection: Connection, command: Command) -> Command:
-        """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST (225): the same for a list.
+        """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST (225): create or change all groups of a list.
 
         All groups are checked before the first one is changed.
         """
         wanted = fastjson.load_request(command.body or b"{}", GroupConfigList).group_config_list
-        for group in [self._checked(group) for group in wanted]:
-            await self._put(group)
+        await self._put([self._checked(group) for group in wanted])
         return response(command)
 
     def _checked(self, wanted: GroupConfig) -> GroupConfig:
@@ -73,20 +66,21 @@ class GroupHandler:
         kept = altered(GROUP_ATTRIBUTES, current, wanted.attributes)
         return msgspec.structs.replace(wanted, attributes=kept)
 
-    async def _put(self, group: GroupConfig) -> None:
-        await self._registry.groups.change(group.group_name, group)
-        if self._registry.topics.get(retry_topic(group.group_name)) is not None:
-            self._policy.ensure_retry_topic(group)
-        if not group.consume_enable:
-            for release in self._releases:
-                release(group.group_name)
+    async def _put(self, groups: Sequence[GroupConfig]) -> None:
+        await self._registry.groups.change_many({group.group_name: group for group in groups})
+        for group in groups:
+            if self._registry.topics.get(retry_topic(group.group_name)) is not None:
+                self._policy.ensure_retry_topic(group)
+            if not group.consume_enable:
+                for release in self._releases:
+                    release(group.group_name)
 
     async def all(self, connection: Connection, command: Command) -> Command:
         """GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201): all groups and the version of the table."""
         groups = self._registry.groups
         body = {
             "dataVersion": groups.version,
-            "forbiddenTable": {},
+            FORBIDDEN: self._registry.forbidden,
             "subscriptionGroupTable": groups.table,
         }
         return response(command, body=fastjson.dumps(body))
@@ -102,6 +96,7 @@ class GroupHandler:
     async def delete(self, connection: Connection, command: Command) -> Command:
         """DELETE_SUBSCRIPTIONGROUP (207): delete a group, and its progress if asked to."""
         h = c.DELETE_SUBSCRIPTIONGROUP.request.parse(command.ext)
+        self._registry.forbidden.pop(h.group_name, None)
         await self._registry.groups.change(h.group_name, None)
         if h.remove_offset or h.clean_offset:
             self._registry.offsets.delete_group(h.group_name)
@@ -109,39 +104,30 @@ class GroupHandler:
         self._windows.forget_group(h.group_name)
         return response(command)
 
-    async def progress(self, connection: Connection, command: Command) -> Command:
-        """GET_CONSUME_STATS (208): the end of each queue and the group's progress in it."""
-        h = c.GET_CONSUME_STATS.request.parse(command.ext)
-        group = h.consumer_group
-        topics = [h.topic] if h.topic else self._registry.offsets.topics_of(group)
-        online = self._sessions.consumers.get(group)
-        retried = pop_retry_topic(group, ""), pop_retry_topic(group, "", True)
-        rows, tps = [], 0.0
-        for name in topics:
-            topic = self._registry.topics.get(name)
-            wanted = online is None or name in online.subscriptions or name.startswith(retried)
-            if topic is None or not wanted:
-                continue
-            for queue_id in range(topic.read_queue_nums):
-                rows.append(await self._row(group, name, queue_id))
-                if len(rows) % ROWS_PER_TURN == 0:
-                    await asyncio.sleep(0)
-            tps += self._windows.consume_tps(name, group)
-        return response(
-            command, body=fastjson.dump_object_keyed("offsetTable", rows, consumeTps=tps)
-        )
+    async def forbidden(self, connection: Connection, command: Command) -> Command:
+        """UPDATE_AND_GET_GROUP_FORBIDDEN (353): may a group read a topic; changes it if asked to.
 
-    async def _row(
-        self, group: str, topic: str, queue_id: int
-    ) -> tuple[dict[str, object], OffsetWrapper]:
-        end = self._store.queues.max_offset(topic, queue_id)
-        read = max(0, self._registry.offsets.get(group, topic, queue_id) or 0)
-        last = await self._store.reads.store_ms_at(topic, queue_id, read - 1) if read else 0
-        row = OffsetWrapper(
-            broker_offset=end,
-            consumer_offset=read,
-            last_timestamp=max(0, last),
-            pull_offset=self._registry.offsets.pulled_to(group, topic, queue_id),
-        )
-        queue = Queue(topic=topic, broker_name=self._config.broker_name, queue_id=queue_id)
-        return queue_row(queue), row
+        Members of a raft group agree on topics and groups, not on this.
+        """
+        h = c.UPDATE_AND_GET_GROUP_FORBIDDEN.request.parse(command.ext)
+        table, groups = self._registry.forbidden, self._registry.groups
+        if h.readable is not None:
+            if self._config.enable_d_leger_commit_log:
+                raise BadRequest(
+                    "a raft group does not keep which topics a group may not read: "
+                    "switch the group off instead (consumeEnable=false)"
+                )
+            topics = table.get(h.group, {})
+            bits = topics.get(h.topic, 0)
+            bits = bits & ~READ if h.readable else bits | READ
+            kept = {**topics, h.topic: bits}
+            table[h.group] = {topic: bits for topic, bits in kept.items() if bits}
+            if not table[h.group]:
+                del table[h.group]
+            groups.renew_version()
+            await groups.save()
+            for release in self._releases:
+                release(h.group)
+        readable = not table.get(h.group, {}).get(h.topic, 0) & READ
+        body = GroupForbidden(group=h.group, topic=h.topic, readable=readable)
+        return response(command, body=fastjson.dumps(body))

@@ -176,6 +176,7 @@ class PullHandler:
         topic = self._policy.topic(h.topic)
         if not topic.perm & READ:
             raise NotPermitted(f"the topic[{h.topic}] pulling message is forbidden")
+        self._policy.check_readable(h.consumer_group, h.topic)
         if not 0 <= h.queue_id < topic.read_queue_nums:
             raise BadRequest(
                 f"queueId[{h.queue_id}] is illegal, topic:[{h.topic}] "
@@ -235,7 +236,7 @@ class PullHandler:
             self._fail(pull, error)
             return
         took_ms = int((pull.connection.loop.time() - begun) * 1000)
-        self._stats.read_longest_ms = max(self._stats.read_longest_ms, took_ms)
+        self._stats.wait_for_disk(pull.topic, pull.group, pull.queue_id, took_ms)
         self._settle(pull, pulled)
 
     def _fail(self, pull: HeldPull, error: OSError) -> None:

@@ -1,10 +1,13 @@
 """Finding messages by offset message id and by key."""
 
+from gantrymq.access.accounts import Permission
+from gantrymq.access.guard import Require, nothing_required
 from gantrymq.broker.errors import BadRequest
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.protocol import calls as c
 from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.command import Command, response
+from gantrymq.protocol.record import decode_record
 from gantrymq.remoting.connection import Connection
 from gantrymq.store.engine import Store
 
@@ -12,8 +15,8 @@ from gantrymq.store.engine import Store
 class QueryHandler:
     """VIEW_MESSAGE_BY_ID and QUERY_MESSAGE."""
 
-    def __init__(self, config: BrokerConfig, store: Store) -> None:
-        self._config, self._store = config, store
+    def __init__(self, config: BrokerConfig, store: Store, require: Require) -> None:
+        self._config, self._store, self._require = config, store, require
 
     async def view(self, connection: Connection, command: Command) -> Command:
         """VIEW_MESSAGE_BY_ID (33): the record at a log offset."""
@@ -21,6 +24,8 @@ class QueryHandler:
         record = await self._store.reads.message_at(h.offset)
         if record is None:
             raise BadRequest(f"can not find message by the offset, {h.offset}")
+        if self._require is not nothing_required:
+            self._require(connection, command, decode_record(record).topic, Permission.SUB)
         return response(command, body=record)
 
     async def by_key(self, connection: Connection, command: Command) -> Command:

@@ -1,9 +1,11 @@
 """Requests of operators about a raft group: who leads, how far members are, who leads next."""
 
+from gantrymq.base.javatypes import LONG_MAX
 from gantrymq.broker.errors import BadRequest
+from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
-from gantrymq.protocol.bodies import RaftMemberInfo, RaftStatus
+from gantrymq.protocol.bodies import EpochEntry, EpochEntryCache, RaftMemberInfo, RaftStatus
 from gantrymq.protocol.command import Command, response
 from gantrymq.remoting.connection import Connection
 from gantrymq.replication.group.node import RaftNode
@@ -13,8 +15,8 @@ from gantrymq.replication.raft import NotServing
 class RaftGroupHandler:
     """Answers for the member that this broker is."""
 
-    def __init__(self, node: RaftNode | None) -> None:
-        self._node = node
+    def __init__(self, config: BrokerConfig, node: RaftNode | None) -> None:
+        self._config, self._node = config, node
 
     @property
     def _member(self) -> RaftNode:
@@ -25,6 +27,28 @@ class RaftGroupHandler:
     async def status(self, connection: Connection, command: Command) -> Command:
         """GET_RAFT_STATUS (40106): the member's position; a leader's followers besides."""
         return response(command, body=fastjson.dumps(_status_of(self._member)))
+
+    async def epochs(self, connection: Connection, command: Command) -> Command:
+        """GET_BROKER_EPOCH_CACHE (1007): where in the log each term of the raft group begins.
+
+        RocketMQ's epochs are those of its controller; a broker without one refuses.
+        """
+        if self._node is None:
+            raise BadRequest("this request only for controllerMode: here, for raft groups")
+        log, config = self._node.core.log, self._config
+        ends = [epoch.offset for epoch in log.epochs[1:]]
+        rows = [
+            EpochEntry(epoch=epoch.term, start_offset=epoch.offset, end_offset=end)
+            for epoch, end in zip(log.epochs, [*ends, LONG_MAX], strict=False)
+        ]
+        found = EpochEntryCache(
+            cluster_name=config.broker_cluster_name,
+            broker_name=config.broker_name,
+            broker_id=config.broker_id,
+            epoch_list=rows,
+            max_offset=log.end,
+        )
+        return response(command, body=fastjson.dumps(found))
 
     async def transfer(self, connection: Connection, command: Command) -> Command:
         """TRANSFER_RAFT_LEADERSHIP (40107): hand leadership to a member, or to the best one."""

@@ -3,6 +3,8 @@
 import logging
 import random
 
+from gantrymq.access.accounts import Permission
+from gantrymq.access.guard import Require
 from gantrymq.broker.errors import BadRequest, NotPermitted
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.settings.config import BrokerConfig
@@ -61,8 +63,10 @@ class SendBackHandler:
         stats: BrokerStats,
         rng: random.Random,
         store_host: bytes,
+        require: Require,
     ) -> None:
         self._config, self._store, self._redirect = config, store, redirect
+        self._require = require
         self._policy, self._rng, self._store_host = policy, rng, store_host
         self._stats, self._limits = stats, RetryLimits()
 
@@ -83,6 +87,7 @@ class SendBackHandler:
             limit = h.max_reconsume_times
         self._limits.seen(h.group, limit, connection.address)
         message = decode_record(record)
+        self._require(connection, command, message.topic, Permission.SUB)
         copy = self._copy(message, h, limit, group.retry_queue_nums)
         await self._store_copy(copy)
         self._stats.put(copy.topic, 1, copy.size)

@@ -11,7 +11,7 @@ from gantrymq.broker.waiting.timer.times import due_ms
 from gantrymq.broker.waiting.waiting_list import WaitingView
 from gantrymq.broker.waiting.waiting_record import destination, waiting_records
 from gantrymq.kernel import find_property
-from gantrymq.model import TIMER_TOPIC, WRITE
+from gantrymq.model import TIMER_TOPIC, WRITE, DataVersion
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson, properties
 from gantrymq.protocol.codes import ResponseCode
@@ -30,7 +30,7 @@ Refusal = tuple[ResponseCode, str]
 
 
 class TimerHandler:
-    """RECALL_MESSAGE and GET_WAITING_MESSAGES."""
+    """RECALL_MESSAGE, GET_WAITING_MESSAGES and GET_TIMER_METRICS."""
 
     def __init__(
         self,
@@ -51,6 +51,16 @@ class TimerHandler:
         return response(
             command, body=fastjson.dumps(await self._view.look(h.topic, h.count, h.from_ms))
         )
+
+    async def metrics(self, connection: Connection, command: Command) -> Command:
+        """GET_TIMER_METRICS (61): how many timer messages wait, by topic."""
+        now = self._clock.now_ms()
+        counts = await self._view.timers_by_topic()
+        body = {
+            "dataVersion": DataVersion(),
+            "timingCount": {topic: {"count": n, "timeStamp": now} for topic, n in counts.items()},
+        }
+        return response(command, body=fastjson.dumps(body))
 
     # recalling
 

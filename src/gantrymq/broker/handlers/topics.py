@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 import msgspec
 
@@ -53,47 +54,43 @@ class TopicHandler:
     async def create(self, connection: Connection, command: Command) -> Command:
         """UPDATE_AND_CREATE_TOPIC (17): create or change a topic; answered once it is on disk."""
         h = c.UPDATE_AND_CREATE_TOPIC.request.parse(command.ext)
-        advice = await self._put(
-            TopicConfig(
-                topic_name=h.topic,
-                read_queue_nums=h.read_queue_nums,
-                write_queue_nums=h.write_queue_nums,
-                perm=h.perm,
-                topic_filter_type=h.topic_filter_type,
-                topic_sys_flag=h.topic_sys_flag or 0,
-                order=h.order,
-                attributes=parse_changes(h.attributes),
-            )
+        wanted = TopicConfig(
+            topic_name=h.topic,
+            read_queue_nums=h.read_queue_nums,
+            write_queue_nums=h.write_queue_nums,
+            perm=h.perm,
+            topic_filter_type=h.topic_filter_type,
+            topic_sys_flag=h.topic_sys_flag or 0,
+            order=h.order,
+            attributes=parse_changes(h.attributes),
         )
-        return response(command, remark=advice)
+        return response(command, remark=await self._put([self._checked(wanted)]))
 
     async def create_many(self, connection: Connection, command: Command) -> Command:
-        """UPDATE_AND_CREATE_TOPIC_LIST (18): the same for a list.
+        """UPDATE_AND_CREATE_TOPIC_LIST (18): create or change all topics of a list.
 
         All topics are checked before the first one is changed.
         """
         wanted = fastjson.load_request(command.body or b"{}", TopicConfigList).topic_config_list
-        for topic in wanted:
-            self._checked_in_list(topic)
-        for topic in wanted:
-            await self._put(topic)
+        await self._put([self._checked_in_list(topic) for topic in wanted])
         return response(command)
 
-    def _checked_in_list(self, wanted: TopicConfig) -> None:
+    def _checked_in_list(self, wanted: TopicConfig) -> TopicConfig:
         """Refuse a bad name with the code of 5.3.3, the first release that has such lists."""
         try:
             check_topic_name(wanted.topic_name)
         except NameRefused as error:
             raise InvalidParameter(str(error)) from error
-        self._checked(wanted)
+        return self._checked(wanted)
 
-    async def _put(self, wanted: TopicConfig) -> str | None:
-        """Create or change a topic; returns advice about its queue counts, or None."""
-        topic = self._checked(wanted)
-        advice = _advice(topic.read_queue_nums, topic.write_queue_nums)
-        if advice is not None:
-            log.warning("topic %s: %s", topic.topic_name, advice)
-        await self._policy.change_topic(topic)
+    async def _put(self, topics: Sequence[TopicConfig]) -> str | None:
+        """Create or change topics; returns advice about the queue counts of the last, or None."""
+        advice = None
+        for topic in topics:
+            advice = _advice(topic.read_queue_nums, topic.write_queue_nums)
+            if advice is not None:
+                log.warning("topic %s: %s", topic.topic_name, advice)
+        await self._policy.change_topics(topics)
         return advice
 
     def _checked(self, wanted: TopicConfig) -> TopicConfig:
@@ -162,7 +159,10 @@ class TopicHandler:
         return response(command, body=fastjson.dumps(TopicList(topic_list=list(names))))
 
     async def stats(self, connection: Connection, command: Command) -> Command:
-        """GET_TOPIC_STATS_INFO (202): first offset, end and last store time (ms) of each queue."""
+        """GET_TOPIC_STATS_INFO (202): first offset, end and last store time (ms) of each queue.
+
+        And how many messages a second were sent to the topic in the last minute.
+        """
         h = c.GET_TOPIC_STATS_INFO.request.parse(command.ext)
         topic = self._policy.topic(h.topic)
         rows = []
@@ -175,7 +175,9 @@ class TopicHandler:
             rows.append((queue, row))
             if len(rows) % ROWS_PER_TURN == 0:
                 await asyncio.sleep(0)
-        return response(command, body=fastjson.dump_object_keyed("offsetTable", rows))
+        tps = self._windows.put_tps(h.topic)
+        body = fastjson.dump_object_keyed("offsetTable", rows, topicPutTps=tps)
+        return response(command, body=body)
 
     async def consumed_by(self, connection: Connection, command: Command) -> Command:
         """QUERY_TOPIC_CONSUME_BY_WHO (300): groups that are subscribed or have progress."""

@@ -3,6 +3,8 @@
 import logging
 from functools import partial
 
+from gantrymq.access.accounts import Permission
+from gantrymq.access.guard import Require
 from gantrymq.base.errors import GantryError, ProtocolError
 from gantrymq.broker.errors import BadRequest
 from gantrymq.broker.handlers.send import CODES
@@ -29,8 +31,15 @@ VERDICTS = (UNKNOWN, TRANSACTION_COMMIT, TRANSACTION_ROLLBACK)
 class TransactionHandler:
     """END_TRANSACTION (37) and RESUME_CHECK_HALF_MESSAGE (323)."""
 
-    def __init__(self, store: Store, half_messages: HalfMessageTable, end: TransactionEnd) -> None:
+    def __init__(
+        self,
+        store: Store,
+        half_messages: HalfMessageTable,
+        end: TransactionEnd,
+        require: Require,
+    ) -> None:
         self._store, self._half_messages, self._end = store, half_messages, end
+        self._require = require
 
     def end(self, connection: Connection, command: Command) -> None:
         """END_TRANSACTION (37): a producer commits or rolls back a half message.
@@ -43,6 +52,7 @@ class TransactionHandler:
             return
         try:
             entry = self._undecided(group, physical, offset)
+            self._require(connection, command, entry.topic, Permission.PUB)
         except GantryError as error:
             log.info("end of a transaction from %s refused: %s", connection.address, error)
             raise

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from gantrymq.base import upkeep
 from gantrymq.base.clock import WallClock
 from gantrymq.broker.figures import Figures
+from gantrymq.broker.handlers.access import AccessHandler
 from gantrymq.broker.handlers.admin import AdminHandler
+from gantrymq.broker.handlers.cleaning import CleaningHandler
 from gantrymq.broker.handlers.clients import ClientHandler
 from gantrymq.broker.handlers.groups import GroupHandler
 from gantrymq.broker.handlers.offsets import OffsetHandler
+from gantrymq.broker.handlers.progress import ProgressHandler
 from gantrymq.broker.handlers.pull import PullHandler
 from gantrymq.broker.handlers.query import QueryHandler
+from gantrymq.broker.handlers.queue_entries import QueueEntryHandler
 from gantrymq.broker.handlers.raft_group import RaftGroupHandler
 from gantrymq.broker.handlers.relays import RelayHandler
 from gantrymq.broker.handlers.reply import ReplyHandler
@@ -79,7 +83,7 @@ def build_broker(shared: Shared) -> BrokerParts:
     handlers = Handlers(
         send=send,
         transactions=transactions.handler,
-        back=SendBackHandler(config, store, policy, redirect, stats, ports.rng, shared.host),
+        back=_build_send_back(shared, redirect),
         reply=ReplyHandler(config, store, policy, sessions, stats, clock, ports.rng, shared.host),
         pull=pull,
         pop=pop.pop,
@@ -87,19 +91,23 @@ def build_broker(shared: Shared) -> BrokerParts:
         assignment=pop.assignment,
         offsets=OffsetHandler(store, registry, policy, resets),
         clients=clients,
-        query=QueryHandler(config, store),
+        query=QueryHandler(config, store, shared.require),
         topics=TopicHandler(config, store, registry, policy, sessions, windows),
-        groups=GroupHandler(
-            config, store, registry, policy, sessions, windows, [pull.release, pop.pop.release]
+        groups=GroupHandler(config, registry, policy, windows, [pull.release, pop.pop.release]),
+        progress=ProgressHandler(
+            config, store, registry, resets, sessions, windows, clock, shared.announcer.address
         ),
+        entries=QueueEntryHandler(store, sessions, filters),
+        cleaning=CleaningHandler(config, store, registry),
         resets=ResetHandler(config, store, registry, sessions, resets, pull.redirect),
         relays=RelayHandler(config, store, sessions),
         timers=waiting.handler,
         publishing=epochs.handler,
-        stats=StatsHandler(windows, sessions, clock),
+        stats=StatsHandler(windows, sessions, store, registry.offsets, clock),
         copies=replication.handler,
-        raft_group=RaftGroupHandler(shared.node),
+        raft_group=RaftGroupHandler(config, shared.node),
         admin=AdminHandler(settings, figures, clock),
+        access=AccessHandler(config, shared.access, shared.announcer.address),
     )
     own = Feature(
         background=(
@@ -121,6 +129,19 @@ def build_broker(shared: Shared) -> BrokerParts:
     feature = joined(replication.feature, active, own)
     _tell_of_changes(settings, shared, feature)
     return BrokerParts(handlers, waiting.delays, waiting.timers, feature)
+
+
+def _build_send_back(shared: Shared, redirect: SystemTopicRedirect) -> SendBackHandler:
+    return SendBackHandler(
+        shared.config,
+        shared.store,
+        shared.policy,
+        redirect,
+        shared.stats,
+        shared.ports.rng,
+        shared.host,
+        shared.require,
+    )
 
 
 def _build_send(
@@ -158,9 +179,29 @@ async def _expire_clients(clients: ClientHandler) -> None:
 
 
 async def _sample(stats: BrokerStats, windows: StatsWindows, clock: WallClock) -> None:
+    """Sample every 10 s, and keep the totals at each local midnight."""
+    stats.begin_day()
+    day, loop = _day(clock), asyncio.get_running_loop()
+    due = loop.time()
     while True:
-        day = time.localtime(clock.now_ms() / 1000).tm_yday
-        now = asyncio.get_running_loop().time()
-        stats.sample(now, day)
-        windows.sample(now)
-        await upkeep.pause(SAMPLE_SECONDS)
+        if day != (today := _day(clock)):
+            day = today
+            stats.begin_day()
+        now = loop.time()
+        if now >= due:
+            due = now + SAMPLE_SECONDS
+            stats.sample(now)
+            await windows.sample(now)
+        await upkeep.pause(max(0.0, min(due - loop.time(), _seconds_to_midnight(clock))))
+
+
+def _day(clock: WallClock) -> tuple[int, ...]:
+    return time.localtime(clock.now_ms() / 1000)[:3]
+
+
+def _seconds_to_midnight(clock: WallClock) -> float:
+    """By the clock of today; on a day that the clocks change midnight is found by waiting again."""
+    now_ms = clock.now_ms()
+    today = time.localtime(now_ms / 1000)
+    passed = today.tm_hour * 3600 + today.tm_min * 60 + today.tm_sec + now_ms % 1000 / 1000
+    return max(0.05, 86_400 - passed)

@@ -56,7 +56,7 @@ def build_pop(shared: Shared, sessions: Sessions, filters: Filters) -> PopParts:
         saves=((config.flush_consumer_offset_interval / 1000, lambda: _save(order, clock)),),
         on_lost=(pop.forget,),
         on_stop=(pop.release_all, routes.close),
-        closing=(lambda: _close(log, store, order, clock), pop.close),
+        closing=(lambda: _close(log, progress, store, order, clock), pop.close),
         on_settings=(reviver.settings_changed,),
     )
     return PopParts(
@@ -81,8 +81,11 @@ async def _save(order: OrderTable, clock: WallClock) -> None:
     await order.save(clock.now_ms())
 
 
-async def _close(log: ReviveLog, store: Store, order: OrderTable, clock: WallClock) -> None:
+async def _close(
+    log: ReviveLog, progress: SafeProgress, store: Store, order: OrderTable, clock: WallClock
+) -> None:
     """Make the log durable first, so that all progress may be saved."""
     log.advance()
     await store.upkeep.checkpoint()
+    progress.withdraw()
     await _save(order, clock)

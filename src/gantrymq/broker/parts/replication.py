@@ -1,6 +1,5 @@
 """The parts of the copy: a master's HA port, or what makes a broker a slave."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from gantrymq.base import upkeep
@@ -64,21 +63,35 @@ def _build_slave(shared: Shared, modes: ModeTable) -> _Slave:
 
     comparison = LogComparison(config, link, shared.store.log_records)
 
-    async def introduce(ha_client: tuple[str, int]) -> None:
+    tables = _table_copy(shared, link, modes)
+
+    async def introduce(ha_client: tuple[str, int]) -> float:
+        """A slave takes the tables of a master of ours first: in sync, it can become the master."""
         try:
-            await link.introduce(copy, ha_client, file_bytes)
+            promised = await link.introduce(copy, ha_client, file_bytes)
         except LogRefused as error:
             raise MasterRefused(f"{error}. {await comparison.advice()}") from error
+        if promised:
+            await tables.run(follows=True)
+        return promised
 
-    slave = HaSlave(copy, ports.network, lambda: link.ha_address, introduce)
-    copy_tables = _table_copies(shared, link, modes, lambda: slave.connection is not None)
+    slave = HaSlave(copy, ports.network, lambda: link.ha_address, introduce, link.close)
+
+    async def copy_tables() -> None:
+        while True:
+            await tables.run(follows=slave.connection is not None)
+            await upkeep.pause(COPY_SECONDS)
 
     async def masters_first() -> int:
         """What a slave may delete its master has deleted: what waits in there was copied on."""
         return await link.log_min() if slave.connection is not None else 0
 
+    async def adopt() -> None:
+        """The next start may be one as the master, which lost the rest."""
+        tables.adopt_stored_topics()
+
     shared.store.upkeep.cleaner.keeps_from = masters_first
-    feature = Feature(background=(slave.run, copy_tables), on_stop=(link.close,))
+    feature = Feature(background=(slave.run, copy_tables), on_stop=(link.close,), closing=(adopt,))
     return _Slave(slave, feature)
 
 
@@ -91,29 +104,26 @@ def _build_member(
         return ReplicationParts(handler, Feature())
     ports = shared.ports
     link = MasterLink(shared.config, shared.announcer, ports.network, lambda: node.leader_address)
-    copy_tables = _table_copies(shared, link, modes, lambda: node.leader_address is not None)
+    tables = _table_copy(shared, link, modes)
+
+    async def copy_tables() -> None:
+        while True:
+            cuts = node.core.cuts
+            if await tables.run(follows=node.leader_address is not None):
+                node.tables_copied(cuts)
+            await upkeep.pause(COPY_SECONDS)
+
     feature = Feature(background=(copy_tables,), on_stop=(link.close,))
     return ReplicationParts(handler, feature)
 
 
-def _table_copies(
-    shared: Shared, link: MasterLink, modes: ModeTable, follows: Callable[[], bool]
-) -> Callable[[], Awaitable[None]]:
-    """The work of copying the master's tables, for as long as the broker is a slave."""
+def _table_copy(shared: Shared, link: MasterLink, modes: ModeTable) -> TableCopy:
+    """What copies the master's tables, for as long as the broker is a slave."""
     config, ports, registry = shared.config, shared.ports, shared.registry
     timer_path = f"{config.store_path_root_dir}/config/timercheck"
-    tables = TableCopy(
-        link, registry, shared.store.queues, modes, ports.disk, ports.offload, timer_path
-    )
     if registry.offsets.committed_here is None:
         registry.offsets.committed_here = {}
-
-    async def copy_tables() -> None:
-        while True:
-            await tables.run(follows=follows())
-            await upkeep.pause(COPY_SECONDS)
-
-    return copy_tables
+    return TableCopy(link, registry, shared.store, modes, ports.disk, ports.offload, timer_path)
 
 
 def _handler(
@@ -127,6 +137,7 @@ def _handler(
         shared.ports.clock,
         slaves,
         role,
+        (shared.announcer.address, shared.announcer.ha_address),
     )
 
 

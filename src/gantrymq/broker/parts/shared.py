@@ -3,6 +3,8 @@
 import random
 from dataclasses import dataclass
 
+from gantrymq.access.guard import Require, nothing_required
+from gantrymq.access.server_access import ServerAccess
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk
 from gantrymq.base.network import Network
@@ -46,3 +48,10 @@ class Shared:
     """This broker's address as records carry it."""
     node: RaftNode | None = None
     """The member of a raft group that this broker is."""
+    access: ServerAccess | None = None
+    """Access control; None if it is off."""
+
+    @property
+    def require(self) -> Require:
+        """What handlers ask that learn late which topic a request is about."""
+        return nothing_required if self.access is None else self.access.guard.require

@@ -48,4 +48,6 @@ def build_transactions(
         closing=(end.close,),
         on_settings=(take_times,),
     )
-    return TransactionParts(half_messages, TransactionHandler(store, half_messages, end), feature)
+    return TransactionParts(
+        half_messages, TransactionHandler(store, half_messages, end, shared.require), feature
+    )

@@ -33,6 +33,7 @@ class PopChecks:
         settings = self._policy.group(group)
         if not settings.consume_enable:
             raise NotPermitted(f"subscription group no permission, {group}")
+        self._policy.check_readable(group, topic)
         return found
 
     def retryable(self, topic: str, group: str) -> None:

@@ -33,6 +33,7 @@ class SafeProgress:
 
     def __init__(self, offsets: Offsets, store: Store) -> None:
         self._offsets, self._store = offsets, store
+        self._cuts = store.cuts
         self._moves: deque[Move] = deque()
         offsets.ceilings = self.ceilings
 
@@ -52,6 +53,20 @@ class SafeProgress:
             self._offsets.commit(group, topic, queue_id, offset)
         move.safe_behind(0)
 
+    def withdraw(self) -> None:
+        """Move back what is not safe: this broker serves no more, and its log may be cut.
+
+        A member of a raft group that lost its leadership may get it back before it has copied the
+        progress of the leader between. What it had popped without a majority would be skipped.
+        """
+        # In a log that was cut and has grown again the marks of what was cut mean nothing.
+        is_cut = self._store.cuts != self._cuts
+        found = self._limits(kept=0) if is_cut else self.ceilings()
+        for (key, queue_id), offset in found.items():
+            topic, _, group = key.rpartition("@")
+            if self._offsets.get(group, topic, queue_id) not in (None, offset):
+                self._offsets.commit(group, topic, queue_id, offset)
+
     def _drop_safe(self) -> None:
         kept, moves = self._store.kept.value, self._moves
         while moves and moves[0].log_end <= kept:
@@ -66,8 +81,10 @@ class SafeProgress:
     def ceilings(self) -> dict[tuple[str, int], int]:
         """The highest offset that may be saved, for queues where the table is ahead of it."""
         self._drop_safe()
+        return self._limits(self._store.kept.value)
+
+    def _limits(self, kept: int) -> dict[tuple[str, int], int]:
         found: dict[tuple[str, int], int] = {}
-        kept = self._store.kept.value
         for move in self._moves:
             if move.log_end > kept:
                 place = move.key, move.queue_id

@@ -5,6 +5,7 @@ import logging
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network, split_address
 from gantrymq.broker.settings.config import BrokerConfig
+from gantrymq.broker.settings.own_key import own_signer
 from gantrymq.broker.tables.registry import Topics
 from gantrymq.client.core.routes import subscribe_queues
 from gantrymq.model import READ, Queue, Route
@@ -75,7 +76,9 @@ class TopicRoutes:
         if known is not None and known.open:
             return known
         host, port = split_address(server, 9876)
-        connection = await self._network.connect(host, port, Connection, CONNECT_SECONDS_MAX)
+        connection = await self._network.connect(
+            host, port, lambda: Connection(sign=own_signer(self._config)), CONNECT_SECONDS_MAX
+        )
         self._connections[server] = connection
         return connection
 

@@ -17,25 +17,28 @@ from gantrymq.store.config import StoreConfig
 
 _HOME = os.path.expanduser("~")
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_OLD_NAMES = {
+OLD_NAMES = {
     "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
     "mapedFileSizeConsumeQueue": "mappedFileSizeConsumeQueue",
     "haSlaveFallbehindMax": "haMaxGapNotInSync",
 }
+"""How older releases call some settings."""
 QUEUE_ENTRY_BYTES = 20
 _NO_CONTROLLER = "brokers that a controller elects are not built; remove the line, run a master"
 _NO_CONTAINER = "one process runs one broker: start mqbroker -c for each of these files"
-_NO_ACCESS_CONTROL = "access control is not built; remove the line, and keep strangers out"
+_NO_USERS = (
+    "users and policies of RocketMQ 5 are not built; remove the line, and use the access files of "
+    "4.9 with aclEnable=true"
+)
 _NO_LIGHT_QUEUES = "light queues (LMQ) are not built; remove the line"
 _NOT_BUILT: dict[str, tuple[Callable[[str], bool], str]] = {
     "enableControllerMode": (lambda value: value == "true", _NO_CONTROLLER),
     "brokerConfigPaths": (bool, _NO_CONTAINER),
-    "aclEnable": (lambda value: value == "true", _NO_ACCESS_CONTROL),
-    "authenticationEnabled": (lambda value: value == "true", _NO_ACCESS_CONTROL),
-    "authorizationEnabled": (lambda value: value == "true", _NO_ACCESS_CONTROL),
+    "authenticationEnabled": (lambda value: value == "true", _NO_USERS),
+    "authorizationEnabled": (lambda value: value == "true", _NO_USERS),
     "useTLS": (
         lambda value: value == "true",
-        "encrypted connections are not built; remove the line, and use a tunnel between machines",
+        "write tls.enable=true: connections that the broker opens are TLS then",
     ),
     "storeType": (
         lambda value: value != "default",
@@ -77,7 +80,7 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     """What clients may do: 6 read and write, 4 read, 2 write; the broker registers a change with
     the name servers at once."""
     rocketmq_home: str = ""
-    """The broker accepts this key from RocketMQ's scripts; it has no effect."""
+    """The folder below which `conf/plain_acl.yml` lies; empty stands for $ROCKETMQ_HOME."""
     broker_config_path: str = ""
     """The file that the running broker writes changes to: that of `-c`; empty stands for
     `config/broker.properties` below storePathRootDir."""
@@ -99,6 +102,17 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     listenPort - 2."""
     ha_listen_port: int = -1
     """The port of a master for its slaves (HA); -1 stands for listenPort + 1."""
+
+    # --- Access control ---
+
+    acl_enable: bool = False
+    """The broker serves only requests whose key and rights are in its access files."""
+    acl_file: str = ""
+    """The main access file; empty stands for `conf/plain_acl.yml` below rocketmqHome. More files
+    may lie in a folder `acl` beside it."""
+    inner_client_authentication_credentials: str = ""
+    """The key pair of the broker's own requests to name servers and its master, as
+    `{"accessKey":"...","secretKey":"..."}`."""
 
     # --- Registration with name servers ---
 
@@ -326,6 +340,8 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     raft_election_timeout: int = 600
     """Milliseconds without a word of the leader after which a member wants an election; each waits
     one to two times as long."""
+    raft_append_bytes_max: int = 1024 * 1024
+    """The most bytes of the log that a leader sends to a follower at once; at least one record."""
 
     # --- Retention ---
 
@@ -438,8 +454,8 @@ def parse_delay_levels(text: str) -> tuple[int, ...]:
 def broker_config(written: WrittenSettings) -> BrokerConfig:
     """The settings that stand in a property file and on the command line."""
     renamed = WrittenSettings(
-        {_OLD_NAMES.get(key, key): value for key, value in written.values.items()},
-        {_OLD_NAMES.get(key, key): place for key, place in written.places.items()},
+        {OLD_NAMES.get(key, key): value for key, value in written.values.items()},
+        {OLD_NAMES.get(key, key): place for key, place in written.places.items()},
     )
     for key, (is_refused, advice) in _NOT_BUILT.items():
         if is_refused(renamed.values.get(key, _HARMLESS.get(key, "")).strip().lower()):

@@ -35,6 +35,7 @@ LIMITS: Final = {
     "cleanResourceInterval": MILLISECONDS, "maxMessageSize": COUNT,
     "slaveTimeout": MILLISECONDS, "haMaxGapNotInSync": COUNT, "brokerId": (0, NO_END),
     "accessMessageInMemoryMaxRatio": PERCENT, "raftElectionTimeout": (50, NO_END),
+    "raftAppendBytesMax": (1, 16 * 1024 * 1024),
 }  # fmt: skip
 
 STEPS: Final = {

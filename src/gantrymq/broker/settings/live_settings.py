@@ -8,6 +8,7 @@ option that says otherwise.
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
@@ -20,8 +21,9 @@ from gantrymq.base.offload import Offload
 from gantrymq.base.own_file import take_over, with_saved
 from gantrymq.base.saved import SavedFile
 from gantrymq.broker.errors import BadRequest, NotPermitted
-from gantrymq.broker.settings.config import BrokerConfig
-from gantrymq.broker.settings.rocketmq_keys import IGNORED_KEYS
+from gantrymq.broker.settings.config import OLD_NAMES, BrokerConfig
+from gantrymq.broker.settings.own_key import without_secret
+from gantrymq.broker.settings.rocketmq_keys import IGNORED_KEYS, STATED
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +34,7 @@ FIXED: Final = frozenset(
         "fastListenPort", "haListenPort", "storePathRootDir", "storePathCommitLog", "storeProfile",
         "mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue", "maxHashSlotNum", "maxIndexNum",
         "logDirectory", "enableDLegerCommitLog", "dLegerGroup", "dLegerPeers", "dLegerSelfId",
+        "aclEnable", "aclFile", "innerClientAuthenticationCredentials",
     }
 )  # fmt: skip
 """Who and where a broker is, and how its store is laid out: for its own file, not for a call."""
@@ -128,12 +131,24 @@ class BrokerSettings:
         """All settings as they are at this moment."""
         return as_text(self._config)
 
+    @property
+    def shown(self) -> dict[str, str]:
+        """All settings, and what tools of RocketMQ read besides.
+
+        exportMetrics takes the size of a thread pool of Java's for the number of CPUs.
+        """
+        found = self.in_force
+        old_names = {old: found[new] for old, new in OLD_NAMES.items()}
+        cpus = {"clientCallbackExecutorThreads": str(os.cpu_count() or 1)}
+        return {**STATED, **cpus, **old_names, **without_secret(found)}
+
     async def change(self, wanted: dict[str, str]) -> SettingsChange:
         """Check all settings and take over all, or refuse all. Unknown keys are ignored.
 
         RocketMQ's broker answers unknown keys with success, and some tools send them to every
         version.
         """
+        wanted = {OLD_NAMES.get(key, key): value for key, value in wanted.items()}
         if FIXED & wanted.keys():
             raise NotPermitted("Can not update config in black list.")
         known = {k: v.strip() for k, v in wanted.items() if k in self.in_force}

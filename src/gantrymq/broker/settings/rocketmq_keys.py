@@ -3,7 +3,7 @@
 IGNORED_KEYS = frozenset(
     """
     accessMessageInMemoryHotRatio accountStatsEnable
-    accountStatsPrintZeroValues ackMessageThreadPoolNums ackThreadPoolQueueCapacity aclEnable
+    accountStatsPrintZeroValues ackMessageThreadPoolNums ackThreadPoolQueueCapacity
     adminBrokerThreadPoolNums adminBrokerThreadPoolQueueCapacity allAckInSyncStateSet
     allowRecallWhenBrokerNotWriteable appendAckAsync appendCkAsync asyncLearner asyncSendEnable
     autoDeleteUnusedStats autoMessageVersionOnTopicLen batchDispatchRequestThreadPoolNums
@@ -51,7 +51,8 @@ IGNORED_KEYS = frozenset(
     haHousekeepingInterval haMaxTimeSlaveNotCatchup
     haSendHeartbeatInterval haTransferBatchSize heartbeatThreadPoolNums
     heartbeatThreadPoolQueueCapacity highSpeedMode inBrokerContainer inSyncReplicas
-    initPopOffsetByCheckMsgInMem isolateLogEnable litePullMessageEnable
+    initPopOffsetByCheckMsgInMem isBrokerContainer isEnableBatchPush isInBrokerContainer
+    isScanAvailableNameSrv isolateLogEnable litePullMessageEnable
     litePullMessageThreadPoolNums litePullThreadPoolQueueCapacity
     loadBalancePollNameServerInterval loadBalanceProcessorThreadPoolNums
     loadBalanceThreadPoolQueueCapacity lockInStrictMode logicQueueForceSwapMapInterval
@@ -92,10 +93,12 @@ IGNORED_KEYS = frozenset(
     statRocksDBCQIntervalSec storePathBrokerIdentity storePathDLedgerCommitLog storePathEpochFile
     storeType subscriptionExpiredTimeout syncBrokerMemberGroupPeriod syncBrokerMetadataPeriod
     syncControllerMetadataPeriod syncFromLastFile syncMasterFlushOffsetWhenStartup
-    timerColdDataCheckIntervalMs timerCongestNumEachSlot timerEnableCheckMetrics
-    timerEnableRetryUntilSuccess timerFlushIntervalMs timerGetMessageThreadNum
+    timerCheckMetricsWhen timerColdDataCheckIntervalMs timerCongestNumEachSlot
+    timerEnableCheckMetrics timerEnableDisruptor timerEnableRetryUntilSuccess
+    timerFlushIntervalMs timerGetMessageThreadNum
     timerInterceptDelayLevel timerMetricSmallThreshold timerProgressLogIntervalMs
-    timerPutMessageThreadNum timerRollWindowSlot timerSkipUnknownError timerStopEnqueue
+    timerPutMessageThreadNum timerRollWindowSlot timerSkipUnknownError timerStopDequeue
+    timerStopEnqueue timerWarmEnable
     topicQueueLockNum totalReplicas traceOn transactionMetricFlushInterval transferMsgByHeap
     transactionOpBatchInterval transactionOpMsgMaxSize transientStorePoolEnable
     transientStorePoolSize travelCqFileNumWhenGetMessage
@@ -109,7 +112,34 @@ IGNORED_KEYS = frozenset(
 )
 """Keys of RocketMQ's broker (4.9 and 5.x) without effect here: accepted, with one warning."""
 
+STATED = {
+    "authenticationEnabled": "false",
+    "authorizationEnabled": "false",
+    "coldDataFlowControlEnable": "false",
+    "duplicationEnable": "false",
+    "enableCompaction": "false",
+    "enableControllerMode": "false",
+    "enableLmq": "false",
+    "enableMultiDispatch": "false",
+    "enableSlaveActingMaster": "false",
+    "filterServerNums": "0",
+    "forceRegister": "true",
+    "isBrokerContainer": "false",
+    "isInBrokerContainer": "false",
+    "litePullMessageEnable": "true",
+    "metricsExporterType": "DISABLE",
+    "rejectPullConsumerEnable": "false",
+    "storeType": "default",
+    "traceOn": "true",
+    "transientStorePoolEnable": "false",
+    "useTLS": "false",
+}
+"""Keys without a setting here about which GET_BROKER_CONFIG tells how it is, because tools read
+them. Others of RocketMQ are left out of its answer: thread pools, RocksDB, Netty."""
+
 OURS = {
+    "aclFile": "the Java property `rocketmq.acl.plain.file`",
+    "raftAppendBytesMax": "none; its groups push entries one by one or in small batches",
     "haCopyWholeLog": "none; a new slave gets the last file of the log",
     "fastListenPort": "always listenPort - 2",
     "logDirectory": "the log directory stands in `rmq.broker.logback.xml`",

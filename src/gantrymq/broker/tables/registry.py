@@ -5,8 +5,8 @@ derived from the commit log.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -25,11 +25,15 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 C = TypeVar("C")
 
+FORBIDDEN = "forbiddenTable"
+"""Group to topic to the permissions that the group has not, as bits of `perm`."""
+
 
 class GroupTable(msgspec.Struct, kw_only=True, rename="camel"):
     """subscriptionGroup.json, and the answer to GET_ALL_SUBSCRIPTIONGROUP_CONFIG."""
 
     data_version: DataVersion = msgspec.field(default_factory=DataVersion)
+    forbidden_table: dict[str, dict[str, int]] = {}
     subscription_group_table: dict[str, GroupConfig] = {}
 
 
@@ -84,6 +88,8 @@ class SavedTable(Generic[C]):
     ) -> None:
         self._file, self._clock, self._member = file, clock, member
         self.table, self.version = table, version
+        self.beside: dict[str, dict[str, Any]] = {}
+        """Other tables of the same file, by name; its version counts for them, too."""
         self.journal: Callable[[str, C | None], Awaitable[None]] | None = None
         """Of a raft group's leader: writes a change into the log; done when it is committed."""
 
@@ -109,37 +115,62 @@ class SavedTable(Generic[C]):
 
     async def change(self, name: str, config: C | None) -> None:
         """Replace, or with None delete, in memory and on disk; if that fails, change nothing."""
-        before = self.table.get(name)
-        self._set(name, config)
-        agreed = self.journal(name, config) if self.journal is not None else None
+        await self.change_many({name: config})
+
+    async def change_many(self, changes: Mapping[str, C | None]) -> None:
+        """The same for many names, saved once."""
+        before = {name: self.table.get(name) for name in changes}
+        for name, config in changes.items():
+            self._set(name, config)
+        agreed = []
+        if self.journal is not None:
+            agreed = [self.journal(name, config) for name, config in changes.items()]
         try:
             await self.save()
         except OSError as error:
-            self._set(name, before)
-            raise NotSaved(f"{name} not changed, its table cannot be saved: {error}") from error
-        if agreed is not None:
-            await agreed
+            for name, config in before.items():
+                self._set(name, config)
+            names = ", ".join(changes)
+            raise NotSaved(f"{names} not changed, the table cannot be saved: {error}") from error
+        for each in agreed:
+            await each
 
     def _set(self, name: str, config: C | None) -> None:
         self.apply(name, config)
         self.renew_version()
 
-    async def take_over(self, table: dict[str, C], version: DataVersion) -> None:
+    async def take_over(
+        self,
+        table: dict[str, C],
+        version: DataVersion,
+        beside: Mapping[str, dict[str, Any]] | None = None,
+    ) -> None:
         """Take a master's table with its version, in place: parts hold on to the dictionary."""
         if version == self.version:
             return
-        self.table.update(table)
-        for name in self.table.keys() - table.keys():
-            del self.table[name]
-        self.version = version
-        await self.save()
+        _replace(self.table, table)
+        for name, other in (beside or {}).items():
+            _replace(self.beside[name], other)
+        before, self.version = self.version, version
+        try:
+            await self.save()
+        except OSError:
+            self.version = before  # so that it is taken over, and saved, in the next round
+            raise
 
     async def save(self) -> None:
         shape = {
             "dataVersion": msgspec.to_builtins(self.version),
+            **self.beside,
             self._member: msgspec.to_builtins(self.table),
         }
         await self._file.save(fastjson.pretty(shape))
+
+
+def _replace(table: dict[str, Any], wanted: dict[str, Any]) -> None:
+    table.update(wanted)
+    for name in table.keys() - wanted.keys():
+        del table[name]
 
 
 Topics = SavedTable[TopicConfig]
@@ -159,7 +190,9 @@ def _open_groups(disk: Disk, offload: Offload, clock: WallClock, directory: str)
     found = load_table(disk, path, GroupTable)
     file = SavedFile(disk, offload, path)
     table, version = found.subscription_group_table, found.data_version
-    return SavedTable(file, clock, "subscriptionGroupTable", table, version)
+    groups = SavedTable(file, clock, "subscriptionGroupTable", table, version)
+    groups.beside = {FORBIDDEN: found.forbidden_table}
+    return groups
 
 
 class Offsets:
@@ -173,6 +206,8 @@ class Offsets:
         self._pulled: dict[str, dict[int, int]] = {}
         """Where the next pull of each queue begins, by topic@group; not saved, as in RocketMQ."""
         self._changed = False
+        self._names: _OffsetNames | None = None
+        """Of the keys above; None when they have to be looked for again."""
         self.ceilings: Callable[[], dict[tuple[str, int], int]] = dict
         """(topic@group, queue) to the highest offset that may be saved yet; see broker/pop."""
         self.committed_here: dict[tuple[str, str, int], int] | None = None
@@ -185,6 +220,8 @@ class Offsets:
         queues = self.table.get(key)
         if queues is None:
             queues = self.table[key] = {}
+            if self._names is not None:
+                self._names.add(key)
         queues[queue_id] = offset
         self._changed = True
         if self.committed_here is not None:
@@ -196,7 +233,7 @@ class Offsets:
         if found != self.table:
             self.table.clear()
             self.table.update(found)
-            self._changed = True
+            self._changed, self._names = True, None
 
     def shown(self) -> dict[str, dict[int, int]]:
         """The table as slaves may have it."""
@@ -221,12 +258,15 @@ class Offsets:
 
     def topics_of(self, group: str) -> list[str]:
         """Topics on which a group has ever stored progress."""
-        tail = f"@{group}"
-        return [key[: -len(tail)] for key in self.table if key.endswith(tail)]
+        return list(self._known_names().topics.get(group, ()))
 
     def groups_of(self, topic: str) -> list[str]:
-        head = f"{topic}@"
-        return [key[len(head) :] for key in self.table if key.startswith(head)]
+        return list(self._known_names().groups.get(topic, ()))
+
+    def _known_names(self) -> "_OffsetNames":
+        if self._names is None:
+            self._names = _OffsetNames(self.table)
+        return self._names
 
     def delete_group(self, group: str) -> None:
         self._delete(lambda key: key.endswith(f"@{group}"))
@@ -239,7 +279,7 @@ class Offsets:
         for table in (self.table, self._pulled):
             for key in [key for key in table if is_meant(key)]:
                 del table[key]
-                self._changed = True
+                self._changed, self._names = True, None
 
     def clamp(self, end_of: Callable[[str, int], int]) -> list[str]:
         """Pull progress back to the recovered end of each queue; returns a text for each change.
@@ -277,6 +317,21 @@ class Offsets:
         return shown
 
 
+class _OffsetNames:
+    """The keys `topic@group` by group and by topic: tools ask for every group in turn."""
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self.topics: dict[str, dict[str, None]] = {}
+        self.groups: dict[str, dict[str, None]] = {}
+        for key in keys:
+            self.add(key)
+
+    def add(self, key: str) -> None:
+        topic, _, group = key.rpartition("@")
+        self.topics.setdefault(group, {})[topic] = None
+        self.groups.setdefault(topic, {})[group] = None
+
+
 def _by_number(table: dict[str, dict[str, int]]) -> dict[str, dict[int, int]]:
     return {
         key: {int(queue): offset for queue, offset in queues.items()}
@@ -300,6 +355,10 @@ class DelayOffsets:
             await self._file.save(fastjson.pretty({"offsetTable": reached}))
             self._saved = reached
 
+    def withdraw(self) -> None:
+        """Go back to what is saved: the copies of later messages may be cut off the log."""
+        self.table = dict(self._saved)
+
     async def take_over(self, table: dict[str, int]) -> None:
         """Take the progress that a slave's master has."""
         self.table = {int(level): offset for level, offset in table.items()}
@@ -319,6 +378,11 @@ class Registry:
         self.groups = _open_groups(disk, offload, clock, directory)
         self.offsets = Offsets(disk, offload, directory)
         self.delays = DelayOffsets(disk, offload, directory)
+
+    @property
+    def forbidden(self) -> dict[str, dict[str, int]]:
+        """Which topics each group may not use; see FORBIDDEN."""
+        return self.groups.beside[FORBIDDEN]
 
     async def save(self) -> None:
         await self.topics.save()

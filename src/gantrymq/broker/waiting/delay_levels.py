@@ -48,6 +48,7 @@ class DelayService:
         stats: BrokerStats,
     ) -> None:
         self._store, self._progress, self._clock = store, progress, clock
+        self._cuts = store.cuts
         self._levels_ms, self._topics, self._stats = levels_ms, topics, stats
         self._seen: dict[int, tuple[int, float]] = {}
         """Where a level's queue ended at a moment of the loop's own time."""
@@ -139,17 +140,19 @@ class DelayService:
         """Save progress once the delivered copies are durable."""
         reached, end = dict(self._progress.table), self._store.log_max
         await self._store.kept.reach(end)
-        await self._progress.save(reached)
+        if self._store.cuts == self._cuts:
+            await self._progress.save(reached)
 
     async def close(self) -> None:
         """Finish the batches under way and save progress."""
         self._closing = True
         await self._wait_for_deliveries()
         try:
-            await self._store.sync()
+            await self._store.sync(self._cuts)
             await self._progress.save(dict(self._progress.table))
         except OSError as error:
             log.error("progress of the delay levels is not saved, some may come twice: %s", error)
+            self._progress.withdraw()  # a raft member may lead again, and had no majority
 
     # one level
 

@@ -74,6 +74,12 @@ class WaitingView:
             messages=messages[: look.count],
         )
 
+    async def timers_by_topic(self) -> dict[str, int]:
+        """How many timer messages wait in each topic."""
+        look = _Look(None, 0, 0)
+        await self._timer(look)
+        return {topic: row.count for (topic, _), row in sorted(look.topics.items())}
+
     def _room(self, name: str, count: int, next_ms: int, lateness: Lateness) -> WaitingRoom:
         overdue = max(0, self._clock.now_ms() - next_ms) if count else 0
         return WaitingRoom(

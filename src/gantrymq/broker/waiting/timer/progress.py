@@ -33,6 +33,7 @@ class TimerProgress:
     ) -> None:
         self._store, self._file, self._clock = store, file, clock
         self._waiting, self._follower = waiting, follower
+        self._cuts = store.cuts
         self._check = TimerCheck()
         """The checkpoint in the file."""
         self._low, self._low_at = 0, float("-inf")
@@ -64,7 +65,8 @@ class TimerProgress:
         self.has_changed = False
         try:
             await self._store.kept.reach(end)
-            await self._write(reached)
+            if self._store.cuts == self._cuts:
+                await self._write(reached)
         except BaseException:
             self.has_changed = True
             raise
@@ -72,7 +74,7 @@ class TimerProgress:
     async def close(self) -> None:
         """Make the delivered copies durable and save the progress."""
         try:
-            await self._store.sync()
+            await self._store.sync(self._cuts)
             self._low = await self._lowest()
             await self._write(self._reached())
         except OSError as error:
