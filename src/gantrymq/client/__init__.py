@@ -11,14 +11,24 @@ from typing import TYPE_CHECKING
 from gantrymq.base.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from gantrymq.client.admin.dead_letters import DeadLetterFilter, DeadLetters, Letter
-    from gantrymq.client.admin.group_settings import change_settings, settings
-    from gantrymq.client.admin.history_query import why
-    from gantrymq.client.admin.lag import Backlog, GroupLag, QueueLag, TopicLag
-    from gantrymq.client.admin.lag_advice import advice
-    from gantrymq.client.admin.shrink import shrink_topic
-    from gantrymq.client.admin.spread import Spread
-    from gantrymq.client.admin.trace_query import Trace, TraceEvent, trace_of
+    from gantrymq.client.admin.doctor.checks import examine
+    from gantrymq.client.admin.doctor.collect import take_snapshot
+    from gantrymq.client.admin.doctor.findings import DoctorFinding
+    from gantrymq.client.admin.groups.group_settings import change_settings, settings
+    from gantrymq.client.admin.groups.lag import Backlog, GroupLag, QueueLag, TopicLag
+    from gantrymq.client.admin.groups.lag_advice import advice
+    from gantrymq.client.admin.letters.dead_letters import DeadLetterFilter, DeadLetters, Letter
+    from gantrymq.client.admin.messages.history_query import why
+    from gantrymq.client.admin.messages.trace_query import Trace, TraceEvent, trace_of
+    from gantrymq.client.admin.monitoring.monitor import Monitor
+    from gantrymq.client.admin.monitoring.monitor_round import (
+        MonitorRound,
+        OffsetMovedEvent,
+        Problem,
+        Thresholds,
+    )
+    from gantrymq.client.admin.topics.shrink import shrink_topic
+    from gantrymq.client.admin.topics.spread import Spread
     from gantrymq.client.consume.queues.pull_request import pull_raw
     from gantrymq.client.core.options_file import load_options
     from gantrymq.client.once.store import TransactionStore
@@ -36,11 +46,17 @@ __all__ = [
     "Backlog",
     "DeadLetterFilter",
     "DeadLetters",
+    "DoctorFinding",
     "GroupLag",
     "Letter",
+    "Monitor",
+    "MonitorRound",
+    "OffsetMovedEvent",
+    "Problem",
     "QueueLag",
     "Spread",
     "Strategy",
+    "Thresholds",
     "TopicLag",
     "Trace",
     "TraceEvent",
@@ -52,24 +68,33 @@ __all__ = [
     "by_machine_room",
     "change_settings",
     "consistent_hash",
+    "examine",
     "load_options",
     "machine_room_nearby",
     "pull_raw",
     "settings",
     "shrink_topic",
+    "take_snapshot",
     "trace_of",
     "why",
 ]
 
 _HOMES = {
-    "gantrymq.client.admin.dead_letters": ("DeadLetterFilter", "DeadLetters", "Letter"),
-    "gantrymq.client.admin.group_settings": ("change_settings", "settings"),
-    "gantrymq.client.admin.history_query": ("why",),
-    "gantrymq.client.admin.lag": ("Backlog", "GroupLag", "QueueLag", "TopicLag"),
-    "gantrymq.client.admin.lag_advice": ("advice",),
-    "gantrymq.client.admin.shrink": ("shrink_topic",),
-    "gantrymq.client.admin.spread": ("Spread",),
-    "gantrymq.client.admin.trace_query": ("Trace", "TraceEvent", "trace_of"),
+    "gantrymq.client.admin.letters.dead_letters": ("DeadLetterFilter", "DeadLetters", "Letter"),
+    "gantrymq.client.admin.doctor.checks": ("examine",),
+    "gantrymq.client.admin.doctor.collect": ("take_snapshot",),
+    "gantrymq.client.admin.doctor.findings": ("DoctorFinding",),
+    "gantrymq.client.admin.groups.group_settings": ("change_settings", "settings"),
+    "gantrymq.client.admin.messages.history_query": ("why",),
+    "gantrymq.client.admin.groups.lag": ("Backlog", "GroupLag", "QueueLag", "TopicLag"),
+    "gantrymq.client.admin.groups.lag_advice": ("advice",),
+    "gantrymq.client.admin.monitoring.monitor": ("Monitor",),
+    "gantrymq.client.admin.monitoring.monitor_round": (
+        "MonitorRound", "OffsetMovedEvent", "Problem", "Thresholds",
+    ),
+    "gantrymq.client.admin.topics.shrink": ("shrink_topic",),
+    "gantrymq.client.admin.topics.spread": ("Spread",),
+    "gantrymq.client.admin.messages.trace_query": ("Trace", "TraceEvent", "trace_of"),
     "gantrymq.client.consume.queues.pull_request": ("pull_raw",),
     "gantrymq.client.core.options_file": ("load_options",),
     "gantrymq.client.once.store": ("TransactionStore",),

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, overload
 
-from gantrymq.client.admin.dead_letters import ALL, DeadLetterFilter, Letter
-from gantrymq.client.admin.dead_letters import DeadLetters as AsyncDeadLetters
+from gantrymq.client.admin.letters.dead_letters import ALL, DeadLetterFilter, Letter
+from gantrymq.client.admin.letters.dead_letters import DeadLetters as AsyncDeadLetters
 from gantrymq.sync.portal import BlockingClient, Portal, arguments_of, blocking
 
 

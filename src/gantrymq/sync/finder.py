@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gantrymq.client.admin.message_search import Finder as AsyncFinder
+from gantrymq.client.admin.messages.message_search import Finder as AsyncFinder
 from gantrymq.sync.portal import blocking
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@
 
 `simulate` runs the same thing in virtual time on a network and disks in memory: no ports, no
 sleeps, and a seed repeats the run. The pytest plugin offers both as `gantry` and `gantry_sim`.
+A `Timeline` notes what happened, and `gantrymq.testing.invariants` has what must always hold.
 """
 
 from importlib import import_module
@@ -16,17 +17,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gantrymq.testing.clock import MovableClock
     from gantrymq.testing.cluster import Cluster
+    from gantrymq.testing.disk import MemoryDisk
     from gantrymq.testing.loop import VirtualLoop, simulate
     from gantrymq.testing.network import MemoryNetwork
     from gantrymq.testing.threaded import GantryCluster
+    from gantrymq.testing.timeline import Timeline
 
-__all__ = ["Cluster", "GantryCluster", "MemoryNetwork", "MovableClock", "VirtualLoop", "simulate"]
+__all__ = [
+    "Cluster",
+    "GantryCluster",
+    "MemoryDisk",
+    "MemoryNetwork",
+    "MovableClock",
+    "Timeline",
+    "VirtualLoop",
+    "simulate",
+]
 
 _HOMES = {
     "Cluster": "cluster",
     "GantryCluster": "threaded",
+    "MemoryDisk": "disk",
     "MemoryNetwork": "network",
     "MovableClock": "clock",
+    "Timeline": "timeline",
     "VirtualLoop": "loop",
     "simulate": "loop",
 }

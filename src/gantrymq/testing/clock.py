@@ -5,6 +5,8 @@ import concurrent.futures
 from collections.abc import Awaitable, Generator
 from typing import Final
 
+from gantrymq.base.clock import WallClock
+
 ADVANCE_SECONDS_MAX: Final = 30.0
 EPOCH_MS = 1_700_000_000_000
 """Where virtual calendars begin: a fixed day, so that runs repeat to the byte."""
@@ -18,6 +20,18 @@ class LoopClock:
 
     def now_ms(self) -> int:
         return self._epoch_ms + int(self._loop.time() * 1000)
+
+
+class ShiftedClock:
+    """The wall clock of one machine, which may be wrong."""
+
+    def __init__(self, right: WallClock) -> None:
+        self._right = right
+        self.shift_ms = 0
+        """By how much it is ahead."""
+
+    def now_ms(self) -> int:
+        return self._right.now_ms() + self.shift_ms
 
 
 class MovableClock:

@@ -22,7 +22,7 @@ from gantrymq.client.produce.producer import Producer
 from gantrymq.nameserver.app import NameServer, run_nameserver
 from gantrymq.nameserver.config import NameServerConfig
 from gantrymq.store.log.syncer import InlineSyncer, Syncer
-from gantrymq.testing.clock import LoopClock
+from gantrymq.testing.clock import LoopClock, ShiftedClock
 from gantrymq.testing.disk import MemoryDisk
 from gantrymq.testing.loop import VirtualLoop
 from gantrymq.testing.network import MemoryNetwork
@@ -80,6 +80,8 @@ class Cluster:
         self._disks: dict[str, Disk] = {}
         """A broker's own disk in memory, so that killing one leaves the others alone."""
         self._own_disks = memory and disk is None
+        self._clocks: dict[str, ShiftedClock] = {}
+        self._syncers: dict[str, InlineSyncer] = {}
         self._taken: list[int] = []
         """Raft ports: all are chosen before the first one is opened."""
 
@@ -187,10 +189,10 @@ class Cluster:
         ports = Ports(
             self._network_of(name),
             self._disks[name],
-            self._clock,
+            self.clock_of(name),
             self._offload,
             random.Random(self.rng.random()),
-            self._syncer or InlineSyncer(),
+            self._syncer or self.syncer_of(name),
         )
         broker = await stack.enter_async_context(run_broker(self._configs[name], ports))
         self._running[name] = (stack, broker)
@@ -201,11 +203,24 @@ class Cluster:
         """Change settings of a broker that is stopped; they are in force at its next start."""
         self._configs[name] = msgspec.structs.replace(self._configs[name], **settings)
 
+    def config_of(self, name: str) -> BrokerConfig:
+        """The settings of a broker, running or not."""
+        return self._configs[name]
+
     def disk_of(self, name: str) -> MemoryDisk:
         """The disk in memory of a broker, to make it fail."""
         disk = self._disks[name]
         assert isinstance(disk, MemoryDisk), "a real disk does not fail on demand"
         return disk
+
+    def clock_of(self, name: str) -> ShiftedClock:
+        """The wall clock of a broker's machine, to set it wrong."""
+        assert self._clock is not None, "the cluster is not running"
+        return self._clocks.setdefault(name, ShiftedClock(self._clock))
+
+    def syncer_of(self, name: str) -> InlineSyncer:
+        """What syncs the disk of a broker, to make it slow; unless the cluster was given one."""
+        return self._syncers.setdefault(name, InlineSyncer())
 
     def empty_disk(self, name: str) -> None:
         """Give a stopped broker an empty disk, as after the loss of its machine."""
@@ -295,8 +310,8 @@ class Cluster:
     def simple_consumer(self, group: str = "test-simple", **options: Any) -> SimpleConsumer:
         return SimpleConsumer(self.namesrv, group=group, **self._ports, **options)
 
-    def admin(self) -> Admin:
-        return Admin(self.namesrv, **self._ports)
+    def admin(self, **options: Any) -> Admin:
+        return Admin(self.namesrv, **self._ports, **options)
 
     async def create_topic(self, name: str, queues: int = 4) -> None:
         """Create a topic on every broker; the name servers know it when this returns."""

@@ -2,7 +2,8 @@
 
 It records what was synced. `image` is what a power cut might leave: everything synced, any mixture
 of versions of the 512-byte sectors that were not, and a prefix of the unsynced operations on names.
-The disk can be full, operations can fail on request, and a callback can run after every change.
+The disk can be full, operations can fail on request, bits can turn over, and a callback can run
+after every change.
 """
 
 import errno
@@ -62,6 +63,17 @@ class Inode:
         """Make the present version durable: a power cut leaves it."""
         self.history.clear()
         self.sizes.clear()
+
+    def is_durable(self, start: int, stop: int) -> bool:
+        """Whether every power cut would leave this range as programs read it now."""
+        if stop > min([*self.sizes, len(self.data)]):
+            return False
+        for number in range(start // PAGE, (stop + PAGE - 1) // PAGE):
+            part = slice(max(0, start - number * PAGE), stop - number * PAGE)
+            now = self.page(number)[part] if number in self.history else b""
+            if any(version[part] != now for version in self.history.get(number, ())):
+                return False
+        return True
 
     def after_power_cut(self, random: Random) -> "Inode":
         """One of the versions that the disk may hold."""
@@ -290,6 +302,9 @@ class MemoryDisk:
         self._check_home(new)
         self._do([parent_of(old), parent_of(new)], lambda names: names.move(old, new))
 
+    def keep_mode(self, old: str, new: str) -> None:
+        """Files in memory have no modes."""
+
     def make_dirs(self, path: str) -> None:
         if not path or path in self._names.directories:
             return
@@ -325,7 +340,18 @@ class MemoryDisk:
     def lock(self, path: str) -> MemoryLock:
         return MemoryLock(self, path)
 
-    # Power cut and kill
+    # Power cut, kill and decay
+
+    def part_of(self, path: str, start: int, stop: int, *, durable: bool = False) -> bytes | None:
+        """A part of a file; with `durable` only if every power cut would leave it."""
+        inode = (self._durable if durable else self._names).files.get(path)
+        if inode is None or (durable and not inode.is_durable(start, stop)):
+            return None
+        return bytes(inode.data[start:stop])
+
+    def flip_bit(self, path: str, at: int, bit: int = 0) -> None:
+        """Turn one bit of a file over, as an old disk does: nobody is told."""
+        self._names.files[path].data[at] ^= 1 << bit
 
     def image(self, random: Random) -> "MemoryDisk":
         """The disk as a power cut at this moment might leave it."""

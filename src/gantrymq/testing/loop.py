@@ -12,6 +12,12 @@ QUIET_TURNS = 3
 """Turns in a row with nothing to do after which a moved loop counts as settled."""
 SETTLE_TURNS_MAX = 10_000
 STUCK_TURNS_MAX = 1_000
+MOMENT_TURNS_MAX = 10_000
+"""After so many turns in one moment time moves a little, as it does on a machine: a program may
+wait for a rest of time that is too small to be added to a clock."""
+MOMENT_SECONDS = 1e-6
+LOOK_OUTSIDE_TURNS = 16
+"""How often a loop in virtual time looks for what comes from outside of it."""
 UPKEEP_SECONDS_MAX = 80.0
 """How late upkeep may come in moved time: a name server drops a broker after 120 s of silence, and
 a broker registers every 30 s, so that 110 s at most lie between two registrations."""
@@ -27,6 +33,9 @@ class _InstantSelector(selectors.SelectSelector):
 
     loop: "VirtualLoop"
     idle = 0
+    turns = 0
+    moment, turns_then = 0.0, 0
+    """When time last moved, and in which turn."""
 
     def select(self, timeout: float | None = None) -> list[Any]:
         if timeout is None:
@@ -37,7 +46,13 @@ class _InstantSelector(selectors.SelectSelector):
             self.idle = 0
             if timeout > 0:
                 self.loop.now += timeout
-        return super().select(0)
+        self.turns += 1
+        if self.loop.now > self.moment:
+            self.moment, self.turns_then = self.loop.now, self.turns
+        elif self.turns - self.turns_then > MOMENT_TURNS_MAX:
+            self.loop.now += MOMENT_SECONDS
+        # In memory nothing comes from outside; a look now and then is for who uses threads.
+        return super().select(0) if self.idle or self.turns % LOOK_OUTSIDE_TURNS == 0 else []
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):

@@ -1,4 +1,9 @@
-"""A network in memory with delays, cuts and partitions; the same seed repeats them."""
+"""A network in memory with delays, cuts, partitions and stalls; the same seed repeats them.
+
+A connection is TCP's: bytes arrive in order and once, or the connection ends. A link between two
+hosts can lose what is sent (`part`), or hold it back and deliver it later (`stall`). What a stalled
+connection holds may arrive when both ends have long made another one, as on a real network.
+"""
 
 import asyncio
 import math
@@ -15,6 +20,8 @@ FIRST_PORT = 20_000
 LOCALHOST = "127.0.0.1"
 WINDOW_BYTES = 1024 * 1024
 """What is under way to a peer that does not read before the sender is told to pause."""
+RESUME_SECONDS_MAX = 1.0
+"""How much later than its link a stalled connection goes on: each tries again at its own time."""
 
 
 class MemoryTransport(asyncio.Transport):
@@ -31,6 +38,8 @@ class MemoryTransport(asyncio.Transport):
         self.protocol: asyncio.Protocol
         self._arrives = 0.0
         self._inbox: list[bytes] = []
+        self._held: list[tuple[Callable[..., None], Any]] = []
+        """What a stalled link holds back."""
         self._reading, self._closing, self._lost = True, False, False
         self._under_way = 0
         self._high = WINDOW_BYTES
@@ -48,14 +57,29 @@ class MemoryTransport(asyncio.Transport):
             return  # partitioned: the bytes are lost; the connection will be cut or time out
         self._later(self.other._receive, data)
 
-    def _later(self, action: Callable[..., None], *args: Any) -> None:
+    def _later(self, action: Callable[..., None], arg: Any) -> None:
         """Schedule a delivery, in order: due later than the one before.
 
         A loop does not keep the order of timers that are due at the same moment.
         """
+        if self._held or self._network.stalls(self):
+            self._held.append((action, arg))
+            return
         after = math.nextafter(self._arrives, math.inf)
         self._arrives = max(after, self._loop.time() + self._network.delay())
-        self._loop.call_at(self._arrives, action, *args)
+        self._loop.call_at(self._arrives, action, arg)
+
+    def go_on(self) -> None:
+        """Deliver what a stalled link has held back, unless it is stalled again."""
+        if not self._network.stalls(self):
+            held, self._held = self._held, []
+            for action, arg in held:
+                self._later(action, arg)
+
+    def goes_on(self, seconds: float) -> None:
+        """The link is open again; the connection notices a while later."""
+        if self._held:
+            self._loop.call_later(seconds, self.go_on)
 
     def _receive(self, data: bytes) -> None:
         if self._lost:
@@ -63,6 +87,8 @@ class MemoryTransport(asyncio.Transport):
         self._network.deliveries += 1
         self._inbox.append(data)
         self._drain()
+        if self._network.after_each is not None:
+            self._network.after_each()
 
     def _drain(self) -> None:
         while self._inbox and self._reading and not self._lost:
@@ -75,6 +101,13 @@ class MemoryTransport(asyncio.Transport):
         if self._paused_writer and self._under_way <= self._high // 4:
             self._paused_writer = False
             self.protocol.resume_writing()
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        assert isinstance(protocol, asyncio.Protocol)
+        self.protocol = protocol
+
+    def get_protocol(self) -> asyncio.Protocol:
+        return self.protocol
 
     def pause_reading(self) -> None:
         self._reading = False
@@ -106,9 +139,15 @@ class MemoryTransport(asyncio.Transport):
         self.cut(ConnectionResetError("aborted"))
 
     def cut(self, error: Exception | None = None) -> None:
-        """Break the connection at both ends now; bytes under way are lost."""
+        """Break the connection at both ends now; bytes under way are lost.
+
+        Over a stalled link the other end learns of it after all that was written before.
+        """
         self._loop.call_soon(self._end, error)
-        self._loop.call_soon(self.other._end, error)
+        if self._network.stalls(self):
+            self._held.append((self.other._end, error))
+        else:
+            self._loop.call_soon(self.other._end, error)
 
     def _end(self, error: Exception | None) -> None:
         if not self._lost:
@@ -138,9 +177,14 @@ class MemoryNetwork:
         self._open: dict[MemoryTransport, None] = {}
         self._parted: dict[tuple[str, str], None] = {}
         """From which host to which nothing arrives."""
+        self._stalled: dict[tuple[str, str], None] = {}
+        """From which host to which everything is held back."""
+        self._holding: dict[MemoryTransport, None] = {}
         self._down: dict[str, None] = {}
         self.deliveries = 0
         """How often bytes have arrived somewhere."""
+        self.after_each: Callable[[], None] | None = None
+        """Called after each delivery."""
         self._deaf: dict[int, None] = {}
 
     # the port
@@ -165,7 +209,11 @@ class MemoryNetwork:
         accept = self._ports.get((host, port))
         if source in self._down:
             raise ConnectFailed(f"connect to {host}:{port} failed: this host is down")
-        if self.parted(source, host) or self.parted(host, source):
+        if any(
+            link in links
+            for link in ((source, host), (host, source))
+            for links in (self._parted, self._stalled)
+        ):
             await asyncio.sleep(timeout)
             raise ConnectFailed(f"connect to {host}:{port} took over {timeout:g} s")
         if accept is None:
@@ -203,6 +251,13 @@ class MemoryNetwork:
         to = sender.get_extra_info("peername")[1]
         return to in self._deaf or self.parted(sender.host, sender.other.host)
 
+    def stalls(self, sender: MemoryTransport) -> bool:
+        """Whether what this end writes is held back; then `resume` will let it go on."""
+        if (sender.host, sender.other.host) not in self._stalled:
+            return False
+        self._holding[sender] = None
+        return True
+
     def parted(self, one: str, other: str) -> bool:
         """Whether what one host sends does not arrive at the other."""
         return (one, other) in self._parted
@@ -233,6 +288,18 @@ class MemoryNetwork:
     def part_one_way(self, sender: str, receiver: str) -> None:
         """Lose what one host sends to another until `join`; the other way is open."""
         self._parted[sender, receiver] = None
+
+    def stall(self, sender: str, receiver: str) -> None:
+        """Hold back what one host sends to another until `resume`; the other way is open."""
+        self._stalled[sender, receiver] = None
+
+    def resume(self, sender: str, receiver: str) -> None:
+        """Let go what `stall` has held back: each connection goes on at a time of its own."""
+        self._stalled.pop((sender, receiver), None)
+        for transport in list(self._holding):
+            if (transport.host, transport.other.host) == (sender, receiver):
+                del self._holding[transport]
+                transport.goes_on(self._rng.uniform(0, RESUME_SECONDS_MAX))
 
     def take_down(self, host: str) -> None:
         """Let a host vanish: its ports and connections are gone, and it can make no new ones."""

@@ -1,7 +1,8 @@
 """Answers to administrative requests as typed tables."""
 
+import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -11,6 +12,9 @@ from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import OffsetWrapper, TopicOffset
 
 T = TypeVar("T")
+
+_OBJECT_KEY: Final = re.compile(rb"([{,])(\{[^{}]*\}):")
+_decode_queue: Final = msgspec.json.Decoder(Queue).decode
 
 
 class GroupProgress(NamedTuple):
@@ -27,7 +31,7 @@ class GroupProgress(NamedTuple):
 
 def queue_table(body: bytes, row: type[T], name: str = "offsetTable") -> dict[Queue, T]:
     """A map from queues, as fastjson writes it, with typed rows."""
-    whole = fastjson.loads(body) if body else {}
+    whole = load_keyed(body) if body else {}
     table = whole.get(name) if isinstance(whole, dict) else None
     if not isinstance(table, dict):
         raise ProtocolError(f"answer has no {name}")
@@ -46,9 +50,45 @@ def topic_offsets(body: bytes) -> dict[Queue, TopicOffset]:
 
 def progress(body: bytes) -> GroupProgress:
     """Parse the answer to GET_CONSUME_STATS."""
-    whole = fastjson.loads(body) if body else {}
+    whole = load_keyed(body) if body else {}
     tps = whole.get("consumeTps", 0.0) if isinstance(whole, dict) else 0.0
     return GroupProgress(queue_table(body, OffsetWrapper), float(tps or 0.0))
+
+
+def all_progress(body: bytes) -> dict[str, dict[Queue, OffsetWrapper]]:
+    """Parse the answer to GET_BROKER_CONSUME_STATS: the progress of each group by queue."""
+    whole = load_keyed(body) if body else {}
+    listed = whole.get("consumeStatsList") if isinstance(whole, dict) else None
+    found: dict[str, dict[Queue, OffsetWrapper]] = {}
+    try:
+        for row in listed or ():
+            for group, parts in row.items():
+                mine = found.setdefault(group, {})
+                for part in parts:
+                    for key, value in (part.get("offsetTable") or {}).items():
+                        mine[_queue(key)] = msgspec.convert(value, OffsetWrapper, strict=False)
+    except (AttributeError, TypeError, msgspec.ValidationError) as error:
+        raise ProtocolError(f"consumeStatsList: {error}") from error
+    return found
+
+
+def load_keyed(body: bytes) -> Any:
+    """The value of a body whose maps may have objects as keys, which become their JSON text.
+
+    Large tables would take `fastjson` seconds: with the keys quoted they are JSON. Text that is
+    none even so is read by `fastjson`.
+    """
+    if b"$ref" not in body:
+        try:
+            return msgspec.json.decode(_OBJECT_KEY.sub(_quoted, body))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            pass
+    return fastjson.loads(body)
+
+
+def _quoted(found: re.Match[bytes]) -> bytes:
+    key = found[2].replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    return b'%s"%s":' % (found[1], key)
 
 
 def group_table(body: bytes) -> dict[str, GroupConfig]:
@@ -63,8 +103,11 @@ def group_table(body: bytes) -> dict[str, GroupConfig]:
 
 def _queue(key: Any) -> Queue:
     """A queue as the key of a map: an object, or (later fastjson) its JSON as a string."""
-    fields = fastjson.loads(key) if isinstance(key, str) else dict(key)
-    return msgspec.convert(fields, Queue, strict=False)
+    try:
+        return _decode_queue(key)
+    except (msgspec.DecodeError, TypeError):
+        fields = fastjson.loads(key) if isinstance(key, str) else dict(key)
+        return msgspec.convert(fields, Queue, strict=False)
 
 
 def attribute_changes(wanted: Mapping[str, str | None]) -> str:

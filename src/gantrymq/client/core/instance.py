@@ -8,10 +8,12 @@ import weakref
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any, Final, Protocol, TypeVar, cast
 
+from gantrymq.access.key_sources import credentials_of_environment
+from gantrymq.access.signature import RequestSigner
 from gantrymq.base.background import Background
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.errors import GantryError
-from gantrymq.base.network import Network, TcpNetwork
+from gantrymq.base.network import Network
 from gantrymq.client.core.connections import Connections
 from gantrymq.client.core.errors import (
     BrokerRefused,
@@ -27,6 +29,7 @@ from gantrymq.client.core.options import ClientOptions
 from gantrymq.client.core.request_handlers import RequestHandler, RequestHandlers
 from gantrymq.client.core.requests import Requests
 from gantrymq.client.core.routes import Routes
+from gantrymq.client.core.tls import network_of
 from gantrymq.protocol.calls import Call
 from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.command import BINARY_CODEC, JSON_CODEC, Command
@@ -84,6 +87,9 @@ class Instance:
             self._advice,
         )
         self.hooks: list[Hook] = list(hooks)
+        credentials = self.options.credentials or credentials_of_environment()
+        if credentials is not None:
+            self.hooks.append(RequestSigner(credentials))  # last: it signs what others add
         self.codec = BINARY_CODEC if self.options.serialize == "ROCKETMQ" else JSON_CODEC
         self.own_hooks = tuple(hooks)
         self._background = Background(f"client {self.client_id}")
@@ -297,7 +303,6 @@ class Instance:
             self._handlers.answer(connection, command)
 
 
-_DEFAULT_NETWORK = TcpNetwork()
 _DEFAULT_CLOCK = SystemClock()
 _instances: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, list[Instance]]" = (
     weakref.WeakKeyDictionary()
@@ -322,7 +327,7 @@ def shared_instance(
     of another.
     """
     options = options or ClientOptions()
-    network, clock = network or _DEFAULT_NETWORK, clock or _DEFAULT_CLOCK
+    network, clock = network or network_of(options), clock or _DEFAULT_CLOCK
     instances = _instances.setdefault(asyncio.get_running_loop(), [])
     for instance in instances:
         same = (

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
+from gantrymq.access.credentials import Credentials
 from gantrymq.base.arguments import yes_or_no
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.network import split_address
@@ -25,6 +26,7 @@ LatencyTable = Literal["4.9", "5.1.4"]
 
 ZLIB_LEVEL_MAX: Final = 9
 TIMESTAMP_FORMAT: Final = "%Y%m%d%H%M%S"
+_NO_CREDENTIALS: Final = "credentials must be Credentials(access_key, secret_key)"
 _HINTS: Final = {
     "allocate_strategy": "; pass other kinds as `strategy=` from gantrymq.client, "
     "or a function of your own",
@@ -81,6 +83,8 @@ def _refusal(name: str, kind: Any, value: object, error: Exception) -> str:
     else:
         right = str(error).split(", got")[0].replace("Expected ", "must be ")
         right = right.replace("`", "").replace("null", "None")
+    if name == "credentials":
+        return _NO_CREDENTIALS  # what was given may hold a secret
     return f"{name} {right}, not {value!r}{_HINTS.get(name, '')}"
 
 
@@ -107,6 +111,9 @@ class ClientOptions(Options, frozen=True, kw_only=True):
 
     namesrv: str | None = None
     """`namesrvAddr`: name servers, separated by `;`. Unset: see `client.addressing`."""
+    credentials: Credentials | None = None
+    """`AclClientRPCHook`: the key pair that signs requests. Unset: $ROCKETMQ_ACCESS_KEY and
+    $ROCKETMQ_SECRET_KEY; without those nothing is signed."""
     client_ip: str | None = None
     """`clientIP`: the address in the client id. Unset: the machine's own."""
     instance_name: str = "DEFAULT"
@@ -133,9 +140,16 @@ class ClientOptions(Options, frozen=True, kw_only=True):
     """`rocketmq.namesrv.domain.subgroup`: last part of the page's path."""
     address_refresh_ms: Positive = 120_000
     """How often that page is asked again, so that name servers can be exchanged."""
+    use_tls: bool | None = None
+    """`useTLS`: whether connections are TLS. Unset: `ROCKETMQ_TLS_ENABLE` of the environment."""
+    tls_config: str | None = None
+    """`tls.config.file`: a property file with `tls.client.trustCertPath` and the like. Unset:
+    `ROCKETMQ_TLS_CONFIG` of the environment."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.credentials is not None and not isinstance(self.credentials, Credentials):
+            raise ConfigError(_NO_CREDENTIALS)
         for address in (self.namesrv or "").replace(",", ";").split(";"):
             if address.strip():
                 _check_address(address.strip())

@@ -166,10 +166,14 @@ class Routes:
     def _set(self, topic: str, route: Route) -> None:
         if self._routes.get(topic) == route:
             return
-        # The newest route comes last in the table, so that its broker addresses win.
-        self._routes.pop(topic, None)
+        # The newest route comes last in the table, so that its broker addresses win. Only a route
+        # that replaces another one may take a broker away: a tool asks for thousands of new ones.
+        replaces = self._routes.pop(topic, None) is not None
         self._routes[topic] = route
-        self._brokers = broker_table(self._routes.values())
+        if replaces:
+            self._brokers = broker_table(self._routes.values())
+        else:
+            self._brokers |= broker_table([route])
         self.version += 1
         for listener in list(self.on_change):
             listener()

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.plurals import counted
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.history_query import HistoryQuery
-from gantrymq.client.admin.message_search import Finder, Found
+from gantrymq.client.admin.messages.history_query import HistoryQuery
+from gantrymq.client.admin.messages.message_search import Finder, Found
 from gantrymq.client.core.errors import NoRoute
 from gantrymq.client.messages.received import Received
 from gantrymq.model import Queue

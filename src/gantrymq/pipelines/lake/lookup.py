@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from gantrymq.base.plurals import counted
-from gantrymq.client.admin.message_query import FOREVER_MS
-from gantrymq.client.admin.message_search import FOUND_MAX, Found
+from gantrymq.client.admin.messages.message_query import FOREVER_MS
+from gantrymq.client.admin.messages.message_search import FOUND_MAX, Found
 from gantrymq.client.messages.received import Received
 from gantrymq.model import Queue
 from gantrymq.model.offset_ranges import QueueOffsets

@@ -9,7 +9,7 @@ from typing import Final
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.members import together
+from gantrymq.client.admin.groups.members import together
 from gantrymq.client.core.errors import NoRoute
 from gantrymq.model import (
     DEAD_PREFIX,

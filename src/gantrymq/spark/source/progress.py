@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from gantrymq.base.clock import SystemClock, elapsed_seconds
 from gantrymq.base.errors import GantryError
-from gantrymq.client.admin import group_settings
 from gantrymq.client.admin.admin import Admin
+from gantrymq.client.admin.groups import group_settings
 from gantrymq.client.consume.membership.offset_store import RemoteOffsets
 from gantrymq.client.core.errors import NoRoute
 from gantrymq.client.core.instance import Instance

@@ -1,16 +1,17 @@
 """Connected clients: members of groups, the queues that each reports, and producers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from gantrymq.base.errors import GantryError
-from gantrymq.client.admin.tables import queue_table
+from gantrymq.client.admin.tables import load_keyed, queue_table
+from gantrymq.client.core.errors import ClientError
 from gantrymq.client.core.instance import Instance
-from gantrymq.model import Queue
+from gantrymq.model import RETRY_PREFIX, Queue
 from gantrymq.protocol import calls, fastjson
 from gantrymq.protocol.bodies import (
     ConsumerConnections,
@@ -51,6 +52,8 @@ class Member:
     """Handlers it runs at once; 0: it did not say."""
     ordered: bool = False
     started_ms: int = 0
+    subscriptions: frozenset[tuple[str, str]] = frozenset()
+    """Topic and expression of each, without retry topics."""
     queues: Mapping[Queue, HeldQueue] = field(default_factory=dict)
 
 
@@ -64,6 +67,11 @@ class Members:
     broadcast: bool = False
     pops: bool = False
     """Whether they consume by POP: then no member holds a queue."""
+
+    @property
+    def differ(self) -> bool:
+        """Whether members that tell about themselves have different subscriptions."""
+        return len({each.subscriptions for each in self.members if each.answers}) > 1
 
     def holders(self, queue: Queue) -> list[Member]:
         return [
@@ -91,14 +99,33 @@ async def members_of(instance: Instance, addresses: Iterable[str], group: str) -
     )
 
 
+async def running_info(
+    instance: Instance, addresses: Iterable[str], group: str, client_id: str, stacks: bool
+) -> dict[str, Any]:
+    """The running info of one member, from the broker that it is connected to."""
+    async for address, part in _connections(instance, addresses, group):
+        if any(member.client_id == client_id for member in part.connection_set):
+            body = await _running_info(instance, address, group, client_id, stacks)
+            return dict(fastjson.loads(body))
+    raise ClientError(f"no member {client_id!r} of group {group!r} is connected")
+
+
+async def _running_info(
+    instance: Instance, address: str, group: str, client_id: str, stacks: bool
+) -> bytes:
+    header = RunningInfoRequest(consumer_group=group, client_id=client_id, jstack_enable=stacks)
+    _, answer = await instance.call(
+        address, calls.GET_CONSUMER_RUNNING_INFO, header, timeout=ANSWER_SECONDS_MAX
+    )
+    return answer.body
+
+
 async def _ask(instance: Instance, address: str, group: str, client_id: str) -> Member:
-    header = RunningInfoRequest(consumer_group=group, client_id=client_id)
     try:
-        _, answer = await instance.call(
-            address, calls.GET_CONSUMER_RUNNING_INFO, header, timeout=ANSWER_SECONDS_MAX
-        )
-        queues = queue_table(answer.body, HeldQueue, "mqTable")
-        said = fastjson.loads(answer.body).get("properties") or {}
+        body = await _running_info(instance, address, group, client_id, stacks=False)
+        queues = queue_table(body, HeldQueue, "mqTable")
+        info = load_keyed(body)
+        said = info.get("properties") or {}
     except GantryError:
         return Member(client_id, answers=False)
     return Member(
@@ -106,8 +133,16 @@ async def _ask(instance: Instance, address: str, group: str, client_id: str) -> 
         workers=_number(said.get("PROP_THREADPOOL_CORE_SIZE")),
         ordered=said.get("PROP_CONSUMEORDERLY") == "true",
         started_ms=_number(said.get("PROP_CONSUMER_START_TIMESTAMP")),
+        subscriptions=frozenset(_subscriptions(info.get("subscriptionSet"))),
         queues=queues,
     )
+
+
+def _subscriptions(rows: object) -> Iterator[tuple[str, str]]:
+    for row in rows if isinstance(rows, list) else ():
+        topic = str(row.get("topic"))
+        if not topic.startswith(RETRY_PREFIX):
+            yield topic, str(row.get("subString"))
 
 
 def _number(text: object) -> int:

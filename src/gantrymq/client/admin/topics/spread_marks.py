@@ -8,8 +8,8 @@ read from their ends backwards until copies of messages below the progress appea
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from gantrymq.client.admin.members import together
-from gantrymq.client.admin.message_query import read_records
+from gantrymq.client.admin.groups.members import together
+from gantrymq.client.admin.messages.message_query import read_records
 from gantrymq.client.consume.membership import queue_offsets
 from gantrymq.client.consume.queues.pull_request import PullStatus, pull_raw
 from gantrymq.client.core.errors import ClientError

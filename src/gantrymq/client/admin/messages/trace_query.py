@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from gantrymq.base.errors import GantryError
-from gantrymq.client.admin.message_query import QUERY_MESSAGES_MAX, query_broker
+from gantrymq.client.admin.messages.message_query import QUERY_MESSAGES_MAX, query_broker
 from gantrymq.client.core.errors import NoRoute
 from gantrymq.client.messages.received import Received
 from gantrymq.model import TRACE_TOPIC

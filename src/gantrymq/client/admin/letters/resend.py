@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TextIO
 
 from gantrymq.base.errors import GantryError
-from gantrymq.client.admin import message_query
 from gantrymq.client.admin.admin import Admin
+from gantrymq.client.admin.messages import message_query
 from gantrymq.client.core.errors import ClientError, NoRoute
 from gantrymq.client.core.heartbeat import INNER_PRODUCER
 from gantrymq.client.core.instance import Instance

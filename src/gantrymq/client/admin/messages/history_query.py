@@ -13,15 +13,20 @@ from typing import Final, Protocol, TypeVar
 from gantrymq.base.errors import GantryError, ProtocolError
 from gantrymq.base.plurals import counted
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.message_history import (
+from gantrymq.client.admin.messages.message_history import (
     GroupFacts,
     MessageFacts,
     MessageHistory,
     build_history,
     real_topic,
 )
-from gantrymq.client.admin.message_query import FOREVER_MS, by_offset_id, query_broker, read_records
-from gantrymq.client.admin.trace_query import trace_of
+from gantrymq.client.admin.messages.message_query import (
+    FOREVER_MS,
+    by_offset_id,
+    query_broker,
+    read_records,
+)
+from gantrymq.client.admin.messages.trace_query import trace_of
 from gantrymq.client.consume.queues.pull_request import PullStatus, pull_raw
 from gantrymq.client.core.errors import ClientError, NoRoute
 from gantrymq.client.messages.received import Received

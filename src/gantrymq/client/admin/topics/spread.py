@@ -13,10 +13,10 @@ from typing import Final, Literal, TypeVar
 
 from gantrymq.base.errors import GantryError
 from gantrymq.base.plurals import counted
-from gantrymq.client.admin import reset_offsets
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.resend import LEFT_BEHIND, STORED
-from gantrymq.client.admin.spread_marks import Copies, copies_there, mark_of, read_block
+from gantrymq.client.admin.groups import reset_offsets
+from gantrymq.client.admin.letters.resend import LEFT_BEHIND, STORED
+from gantrymq.client.admin.topics.spread_marks import Copies, copies_there, mark_of, read_block
 from gantrymq.client.consume.membership import queue_offsets
 from gantrymq.client.consume.membership.offset_store import RemoteOffsets
 from gantrymq.client.core.errors import TRANSPORT_ERRORS, BrokerRefused, ClientError

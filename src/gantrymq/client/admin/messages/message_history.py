@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from gantrymq.base.plurals import counted
-from gantrymq.client.admin.trace_query import TraceEvent
+from gantrymq.client.admin.messages.trace_query import TraceEvent
 from gantrymq.client.messages.failures import failure_in
 from gantrymq.client.messages.received import Received
 from gantrymq.model import (

@@ -9,9 +9,13 @@ from typing import Final, NamedTuple
 
 from gantrymq.base.errors import GantryError
 from gantrymq.base.plurals import counted
-from gantrymq.client.admin import message_query
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.message_query import FOREVER_MS, QUERY_MESSAGES_MAX, MessageMissing
+from gantrymq.client.admin.messages import message_query
+from gantrymq.client.admin.messages.message_query import (
+    FOREVER_MS,
+    QUERY_MESSAGES_MAX,
+    MessageMissing,
+)
 from gantrymq.client.consume.membership import queue_offsets
 from gantrymq.client.consume.queues.pull_request import PullStatus, pull_raw
 from gantrymq.client.core.instance import Instance

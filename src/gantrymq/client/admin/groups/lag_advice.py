@@ -1,7 +1,7 @@
 """Advice against a backlog, from the measured lag. Pure."""
 
 from gantrymq.base.plurals import counted
-from gantrymq.client.admin.lag import GroupLag, QueueLag, TopicLag
+from gantrymq.client.admin.groups.lag import GroupLag, QueueLag, TopicLag
 
 HOT_SHARE = 0.8
 HOT_LAG_MIN = 100

@@ -8,10 +8,16 @@ from typing import Any, Final, NamedTuple, Self
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.network import Network
-from gantrymq.client.admin import message_query
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.message_query import MessageMissing, read_records
-from gantrymq.client.admin.resend import RATE_DEFAULT, Resender, ResendSummary, Resent, Target
+from gantrymq.client.admin.letters.resend import (
+    RATE_DEFAULT,
+    Resender,
+    ResendSummary,
+    Resent,
+    Target,
+)
+from gantrymq.client.admin.messages import message_query
+from gantrymq.client.admin.messages.message_query import MessageMissing, read_records
 from gantrymq.client.consume.membership import queue_offsets
 from gantrymq.client.consume.queues.pull_request import PullStatus, pull_raw
 from gantrymq.client.core.errors import ClientError, NoRoute

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.group_settings import Settings, settings
-from gantrymq.client.admin.members import HeldQueue, Member, Members, members_of, together
-from gantrymq.client.admin.message_query import read_records
+from gantrymq.client.admin.groups.all_progress import all_progress
+from gantrymq.client.admin.groups.group_settings import Settings, settings
+from gantrymq.client.admin.groups.members import HeldQueue, Member, Members, members_of, together
+from gantrymq.client.admin.messages.message_query import read_records
 from gantrymq.client.consume.membership.offset_store import RemoteOffsets
 from gantrymq.client.consume.queues.pull_request import pull_raw
-from gantrymq.client.core.errors import ClientError, NoRoute
+from gantrymq.client.core.errors import BrokerRefused, ClientError, NoRoute
 from gantrymq.model import RETRY_PREFIX, Queue, dead_topic, is_system_topic, retry_topic
 from gantrymq.protocol.bodies import OffsetWrapper, TopicOffset
 from gantrymq.protocol.pop import pop_retry_topic
@@ -96,6 +97,15 @@ class GroupLag:
     dead: tuple[QueueLag, ...] = ()
     """Its dead letters, which are no part of the lag."""
     may_consume: bool = True
+    came_per_second: float = 0.0
+    """Messages that were sent to its topics in the last minute."""
+    read_per_second: float = 0.0
+    """Messages that it got in the last minute."""
+
+    @property
+    def drain_seconds(self) -> float | None:
+        """How long the backlog lasts at these rates; None if it does not shrink."""
+        return drain_seconds(self.lag, self.came_per_second, self.read_per_second)
 
     @property
     def lag(self) -> int:
@@ -122,6 +132,13 @@ class GroupLag:
         return max(rows, key=lambda row: row.lag, default=None)
 
 
+def drain_seconds(lag: int, came: float, went: float) -> float | None:
+    """How long a backlog lasts at these rates a second; None if it does not shrink."""
+    if not lag:
+        return 0.0
+    return lag / (went - came) if went > came else None
+
+
 class Backlog:
     """Measures the lag of groups of one cluster; changes no progress."""
 
@@ -134,32 +151,40 @@ class Backlog:
         if group not in known:
             raise ClientError(f"no broker knows group {group!r}")
         names = frozenset(await self._admin.topics())
-        return await self._look(group, topic, known, names)
+        return await self.look(group, topic, known, names)
 
     async def all(self, *, topic: str | None = None) -> list[GroupLag]:
         """The groups that have a backlog, the biggest first."""
         known = await settings(self._admin)
         names = frozenset(await self._admin.topics())
-        behind = await together(self._is_behind(group, topic) for group in known)
-        groups = [group for group, is_so in zip(known, behind, strict=True) if is_so]
-        found = await together(self._look(group, topic, known, names) for group in groups)
+        masters = await self._admin.masters()
+        progress = await all_progress(self._admin, known, masters)
+        groups = [group for group, rows in progress.items() if is_behind(rows, topic)]
+        found = await together(self.look(group, topic, known, names, masters) for group in groups)
         return sorted((one for one in found if one.lag), key=lambda one: (-one.lag, one.group))
 
-    async def _is_behind(self, group: str, topic: str | None) -> bool:
-        """One request, so that the full look is taken only at groups with a backlog."""
-        rows = (await self._admin.consume_stats(group)).queues
-        return any(
-            row.broker_offset > row.consumer_offset and topic in (None, queue.topic)
-            for queue, row in rows.items()
-            if not is_system_topic(queue.topic)
-        )
-
-    async def _look(
-        self, group: str, topic: str | None, known: Settings, names: frozenset[str]
+    async def glance(
+        self, group: str, names: frozenset[str], masters: Mapping[str, str]
     ) -> GroupLag:
+        """The members and dead letters of a group that is not behind; its queues are left out."""
+        members = await members_of(self._admin.instance, masters.values(), group)
+        return GroupLag(group, (), members, await self._dead(group, names))
+
+    async def look(
+        self,
+        group: str,
+        topic: str | None,
+        known: Settings,
+        names: frozenset[str],
+        masters: Mapping[str, str] | None = None,
+    ) -> GroupLag:
+        """One of the groups in `known`; `names` are all topics."""
         admin = self._admin
-        members = await members_of(admin.instance, (await admin.masters()).values(), group)
-        progress = await self._progress(group, members, names)
+        if masters is None:
+            masters = await admin.masters()
+        members = await members_of(admin.instance, masters.values(), group)
+        stats = await admin.consume_stats(group)
+        progress = await self._progress(group, stats.queues, members, names)
         topics = []
         for name in sorted({queue.topic for queue in progress}):
             if is_system_topic(name) or topic not in (None, name):
@@ -172,14 +197,30 @@ class Backlog:
             members=members,
             dead=await self._dead(group, names),
             may_consume=all(config.consume_enable for config in known[group].values()),
+            came_per_second=await self._put_rate(topics),
+            read_per_second=stats.tps,
         )
 
+    async def _put_rate(self, topics: Iterable[TopicLag]) -> float:
+        """What came in the last minute; 0 of a broker that keeps no statistics."""
+        rate = 0.0
+        for topic in topics:
+            if topic.lag and not topic.is_retry:
+                try:
+                    rate += await self._admin.topic_put_rate(topic.topic)
+                except (NoRoute, BrokerRefused):
+                    continue
+        return rate
+
     async def _progress(
-        self, group: str, members: Members, names: frozenset[str]
+        self,
+        group: str,
+        found: dict[Queue, OffsetWrapper],
+        members: Members,
+        names: frozenset[str],
     ) -> dict[Queue, OffsetWrapper]:
         """The group's progress by queue; adds subscribed topics and retry topics without any."""
         admin = self._admin
-        found = (await admin.consume_stats(group)).queues
         for name in members.topics:
             if name in names and not any(queue.topic == name for queue in found):
                 found |= (await admin.consume_stats(group, name)).queues
@@ -214,7 +255,7 @@ class Backlog:
         return TopicLag(
             name,
             tuple(
-                _held(replace(row, oldest_ms=at), members, now_ms)
+                with_holders(replace(row, oldest_ms=at), members, now_ms)
                 for row, at in zip(rows, oldest, strict=True)
             ),
         )
@@ -238,6 +279,15 @@ class Backlog:
         )
 
 
+def is_behind(rows: Mapping[Queue, OffsetWrapper], topic: str | None = None) -> bool:
+    """Whether a group has a backlog: only at such a group the full look is taken."""
+    return any(
+        row.broker_offset > row.consumer_offset and topic in (None, queue.topic)
+        for queue, row in rows.items()
+        if not is_system_topic(queue.topic)
+    )
+
+
 def _by_member(rows: Iterable[QueueLag], members: Members) -> Iterable[QueueLag]:
     """One row for each member of a broadcasting group, with the progress that it reports."""
     for member in members.members:
@@ -247,7 +297,7 @@ def _by_member(rows: Iterable[QueueLag], members: Members) -> Iterable[QueueLag]
                 yield replace(row, read=held.commit_offset, holders=(member.client_id,))
 
 
-def _held(row: QueueLag, members: Members, now_ms: int) -> QueueLag:
+def with_holders(row: QueueLag, members: Members, now_ms: int) -> QueueLag:
     """The row with what the members that hold the queue report."""
     holders = members.holders(row.queue)
     if row.holders:

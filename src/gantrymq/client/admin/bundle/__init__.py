@@ -1,0 +1,1 @@
+"""The archive of `gantry debug bundle`, with secrets removed."""

@@ -1,0 +1,1 @@
+"""Consumer groups: progress and lag, members, settings, resets."""

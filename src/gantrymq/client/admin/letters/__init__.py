@@ -1,0 +1,1 @@
+"""Dead letters: reading them and sending them again."""

@@ -1,0 +1,1 @@
+"""A monitor that looks at all groups once a round, and what it tells."""

@@ -1,0 +1,1 @@
+"""Topics: fixed queue lists, fewer queues, and a backlog spread over more queues."""
