@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gantrymq.base.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from gantrymq.access.credentials import Credentials
     from gantrymq.app.app import App
     from gantrymq.app.injection import Depends
     from gantrymq.base.errors import (
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
         WrongValue,
     )
     from gantrymq.client.admin.admin import Admin
-    from gantrymq.client.admin.dead_letters import DeadLetters
-    from gantrymq.client.admin.message_search import Finder, Found
+    from gantrymq.client.admin.letters.dead_letters import DeadLetters
+    from gantrymq.client.admin.messages.message_search import Finder, Found
     from gantrymq.client.consume.membership.readiness import NotReady
     from gantrymq.client.consume.pop.pop_requests import LoanOver, Popped, PopUnsupported
     from gantrymq.client.consume.pop.simple_consumer import SimpleConsumer
@@ -80,6 +81,7 @@ __all__ = [
     "ConsumeStatus",
     "Consumer",
     "ConsumerOptions",
+    "Credentials",
     "DeadLetters",
     "Decision",
     "Delivery",
@@ -138,6 +140,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "gantrymq.access.credentials": ("Credentials",),
     "gantrymq.app.app": ("App",),
     "gantrymq.base.errors": (
         "ConfigError", "GantryError", "ProtocolError", "WrongType", "WrongValue",
@@ -148,14 +151,14 @@ _HOMES = {
     "gantrymq.client.consume.push.consumer": ("Consumer",),
     "gantrymq.client.core.consumer_errors": ("HandlerRefused",),
     "gantrymq.client.consume.membership.readiness": ("NotReady",),
-    "gantrymq.client.admin.dead_letters": ("DeadLetters",),
+    "gantrymq.client.admin.letters.dead_letters": ("DeadLetters",),
     "gantrymq.client.messages.delivery": ("Delivery",),
     "gantrymq.client.produce.epochs": ("Epoch",),
     "gantrymq.client.core.errors": (
         "BrokerRefused", "ClientError", "Closed", "ForkedError", "HookFailed", "MessageRefused",
         "NoNameServer", "NoRoute", "NotStarted", "SendFailed", "WindowFull",
     ),
-    "gantrymq.client.admin.message_search": ("Finder", "Found"),
+    "gantrymq.client.admin.messages.message_search": ("Finder", "Found"),
     "gantrymq.client.consume.pull.lite_pull_consumer": ("LitePullConsumer",),
     "gantrymq.client.consume.push.ack_first": ("ack_first",),
     "gantrymq.client.once.guard": ("Once",),

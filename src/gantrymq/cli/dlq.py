@@ -23,8 +23,8 @@ from gantrymq.cli.common.output import (
 )
 from gantrymq.cli.common.times import TIME, shown
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.dead_letters import Cause, DeadLetterFilter, DeadLetters, Letter
-from gantrymq.client.admin.resend import RATE_DEFAULT
+from gantrymq.client.admin.letters.dead_letters import Cause, DeadLetterFilter, DeadLetters, Letter
+from gantrymq.client.admin.letters.resend import RATE_DEFAULT
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -20,8 +20,8 @@ from gantrymq.cli.common.output import (
 )
 from gantrymq.cli.common.times import TIME
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.message_query import FOREVER_MS
-from gantrymq.client.admin.message_search import FOUND_MAX, Finder, Found
+from gantrymq.client.admin.messages.message_query import FOREVER_MS
+from gantrymq.client.admin.messages.message_search import FOUND_MAX, Finder, Found
 from gantrymq.client.messages.received import Received
 from gantrymq.model import Queue
 

@@ -20,7 +20,7 @@ from gantrymq.cli.common.output import (
     print_rows,
 )
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.group_settings import Settings, change_settings, settings
+from gantrymq.client.admin.groups.group_settings import Settings, change_settings, settings
 from gantrymq.client.core.errors import ClientError
 from gantrymq.model import GroupConfig, dead_topic, retry_topic
 from gantrymq.protocol.bodies import ConsumerConnections

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 
 import click
@@ -13,13 +14,14 @@ from gantrymq.base.plurals import counted
 from gantrymq.cli.common.known import check_topic
 from gantrymq.cli.common.output import Row, fail, namesrv_option, output_option, print_rows
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.lag import Backlog, GroupLag, QueueLag
-from gantrymq.client.admin.lag_advice import advice
+from gantrymq.client.admin.groups.lag import Backlog, GroupLag, QueueLag
+from gantrymq.client.admin.groups.lag_advice import advice
 from gantrymq.model import Queue
 
 CLEAR_SCREEN = "\x1b[H\x1b[2J"
 _OLDEST = {True: "oldest", False: "oldestAgeMs"}
-"""The column has text in tables and a number in JSON, so it has two names."""
+_DRAIN = {True: "drainedIn", False: "drainSeconds"}
+"""These columns have text in tables and numbers in JSON, so they have two names."""
 
 OffsetPairs = dict[tuple[str, Queue], tuple[int, int]]
 """The end of each queue and the progress in it, by group and queue."""
@@ -86,8 +88,9 @@ class _Screen:
         offsets = _offsets(found)
         loop_at = asyncio.get_running_loop().time()
         seconds = loop_at - self._at if every else 0.0
-        rows = []
-        for one in found:
+        rows: list[Row] = []
+        measured = [self._measured(one, offsets, seconds) for one in found]
+        for one in measured:
             if self._group:
                 rows += _queue_rows(one, now_ms, people, self._rates(offsets, seconds))
             else:
@@ -96,9 +99,24 @@ class _Screen:
             sys.stdout.write(CLEAR_SCREEN)
         print_rows(rows, self._output)
         sys.stdout.flush()
-        for line in _summary(found, now_ms):
+        for line in _summary(measured, now_ms):
             print(line, file=sys.stderr, flush=True)
         self._last, self._at = offsets, loop_at
+
+    def _measured(self, one: GroupLag, offsets: OffsetPairs, seconds: float) -> GroupLag:
+        """The group with the rates since the last time, which are newer than the brokers'."""
+        if not seconds:
+            return one
+        queues = [row.queue for topic in one.topics for row in topic.queues]
+        keys = [(one.group, queue) for queue in queues]
+        mine = [key for key in keys if key in offsets and key in self._last]
+        if not mine:
+            return one
+        came, went = (
+            sum(offsets[key][side] - self._last[key][side] for key in mine) / seconds
+            for side in (0, 1)
+        )
+        return replace(one, came_per_second=came, read_per_second=went)
 
     def _rates(self, offsets: OffsetPairs, seconds: float) -> dict[Queue, tuple[float, float]]:
         """Messages a second that came in and that were read, by queue."""
@@ -175,12 +193,28 @@ def _group_row(found: GroupLag, now_ms: int, people: bool) -> Row:
         "retry": found.retry,
         "dead": found.dead_count,
         _OLDEST[people]: _age(found.oldest_ms, now_ms, people),
+        _DRAIN[people]: _drain(found, people),
         "members": len(found.members.members),
         "slowest": str(slowest.queue) if slowest else None,
         "slowestLag": slowest.lag if slowest else None,
         "holder": (list(slowest.holders) or None) if slowest else None,
         "trouble": (slowest.trouble or None) if slowest else None,
     }
+
+
+def _drain(found: GroupLag, people: bool) -> object:
+    """When the backlog is gone, as text for tables, in seconds for JSON."""
+    seconds = found.drain_seconds
+    if not people:
+        return None if seconds is None else round(seconds, 1)
+    return "never" if seconds is None else str(timedelta(seconds=round(seconds)))
+
+
+def _drained(found: GroupLag) -> str:
+    rates = f"{found.came_per_second:.1f} in and {found.read_per_second:.1f} out a second"
+    if found.drain_seconds is None:
+        return f"does not shrink ({rates})"
+    return f"drained in {_drain(found, True)} ({rates})"
 
 
 def _summary(found: Sequence[GroupLag], now_ms: int) -> list[str]:
@@ -196,6 +230,8 @@ def _summary(found: Sequence[GroupLag], now_ms: int) -> list[str]:
             counted(one.dead_count, "dead letter"),
         ]
         words.append(counted(len(one.members.members), "member"))
+        if one.lag:
+            words.append(_drained(one))
         lines.append(f"{one.group}: {', '.join(words)}")
         lines += [f"advice: {line}" for line in advice(one)]
     if len(found) > 1:

@@ -12,8 +12,8 @@ from gantrymq.cli.common.known import check_group, check_topic
 from gantrymq.cli.common.output import Row, fail, namesrv_option, output_option, print_rows
 from gantrymq.cli.common.times import as_place
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.reset_offsets import ResetRow, To
-from gantrymq.client.admin.reset_offsets import reset as move
+from gantrymq.client.admin.groups.reset_offsets import ResetRow, To
+from gantrymq.client.admin.groups.reset_offsets import reset as move
 from gantrymq.model import Queue
 
 

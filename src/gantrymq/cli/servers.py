@@ -15,8 +15,11 @@ from gantrymq.base.config import WrittenSettings, as_text, format_properties
 from gantrymq.base.disk import OsDisk, check_unlocked
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.memory import keep_freed_memory
+from gantrymq.base.network import TcpNetwork
 from gantrymq.base.own_file import with_saved
 from gantrymq.base.telemetry import start_logging
+from gantrymq.base.tls.files import tls_network
+from gantrymq.base.tls.settings import take_tls
 from gantrymq.cli.common.guard import GuardedCommand, describe, leaves_of
 
 GC_THRESHOLD = 50_000
@@ -98,7 +101,8 @@ def mqnamesrv(config_file: str | None, show: bool, overrides: tuple[str, ...]) -
     from gantrymq.nameserver.config import UNCHANGEABLE, nameserver_config
 
     written, given = _written(config_file, overrides)
-    config = nameserver_config(written | given)
+    tls, settings = take_tls(written | given)
+    config = nameserver_config(settings)
     if config_file is not None:
         config.config_store_path = os.path.abspath(config_file)
     config = with_saved(
@@ -107,12 +111,13 @@ def mqnamesrv(config_file: str | None, show: bool, overrides: tuple[str, ...]) -
     if show:
         print(format_properties(as_text(config)), end="")
         return
+    network = tls_network(tls, TcpNetwork())
     listener = start_logging(config.log_directory, "namesrv.log")
 
     async def serve(stop: asyncio.Event) -> None:
         import logging
 
-        async with run_nameserver(config, stronger=given.values) as server:
+        async with run_nameserver(config, network=network, stronger=given.values) as server:
             line = "The Name Server boot success. serializeType=JSON"
             logging.getLogger(__name__).info("%s, port %d", line, server.port)
             _say(line)
@@ -156,9 +161,10 @@ def mqbroker(
     Settings changed by a call (mqadmin updateBrokerConfig) are written to the first FILE, or
     without one to config/broker.properties below storePathRootDir.
     """
-    from gantrymq.broker.app import run_broker
+    from gantrymq.broker.app import real_ports, run_broker
     from gantrymq.broker.settings.config import broker_config
     from gantrymq.broker.settings.live_settings import with_own_file
+    from gantrymq.broker.settings.own_key import without_secret
 
     own, *others = config_files or (None,)
     written, given = _written(own, overrides)
@@ -166,21 +172,23 @@ def mqbroker(
         written |= _written(other, ())[0]
     if namesrv:
         given |= WrittenSettings({"namesrvAddr": namesrv}, {"namesrvAddr": "-n"})
-    config = broker_config(written | given)
+    tls, settings = take_tls(written | given)
+    config = broker_config(settings)
     config.namesrv_addr = config.namesrv_addr or os.environ.get("NAMESRV_ADDR", "")
     if own is not None:
         config.broker_config_path = os.path.abspath(own)
     config = with_own_file(config, OsDisk(), given.values)
     if show or important:
-        print(format_properties(as_text(config)), end="")
+        print(format_properties(without_secret(as_text(config))), end="")
         return
+    network = tls_network(tls, TcpNetwork())
     check_unlocked(f"{config.store_path_root_dir}/lock")  # before any file is opened
     listener = start_logging(config.log_directory, "broker.log")
 
     async def serve(stop: asyncio.Event) -> None:
         import logging
 
-        async with run_broker(config, stronger=given.values) as broker:
+        async with run_broker(config, real_ports(network), stronger=given.values) as broker:
             known = await _announced(broker.announced, stop) if config.namesrv_addr else False
             line = (
                 f"The broker[{broker.config.broker_name}, {broker.address}] boot success. "

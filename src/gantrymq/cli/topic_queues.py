@@ -17,8 +17,8 @@ from gantrymq.cli.common.output import (
     print_rows,
 )
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.shrink import shrink_topic
-from gantrymq.client.admin.spread import RATE_DEFAULT, Keyless, Spread, SpreadRow
+from gantrymq.client.admin.topics.shrink import shrink_topic
+from gantrymq.client.admin.topics.spread import RATE_DEFAULT, Keyless, Spread, SpreadRow
 
 
 @click.command("shrink")

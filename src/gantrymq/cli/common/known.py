@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.group_settings import settings
+from gantrymq.client.admin.groups.group_settings import settings
 from gantrymq.client.core.errors import ClientError, NoNameServer
 from gantrymq.model import dead_topic, retry_topic
 

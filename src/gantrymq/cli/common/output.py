@@ -4,14 +4,15 @@ import base64
 import json
 import math
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn, TypeVar
 
 import click
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.base.plurals import counted
 from gantrymq.cli.common.guard import report
+from gantrymq.cli.common.profiles import load_profiles, namesrv_of
 from gantrymq.cli.common.times import shown
 from gantrymq.client.messages.received import Received
 
@@ -19,9 +20,47 @@ FORMATS = click.Choice(["table", "json", "jsonl"])
 output_option = click.option(
     "-o", "--output", type=FORMATS, default="table", show_default=True, help="Format of the data."
 )
-namesrv_option = click.option(
-    "-n", "--namesrv", metavar="ADDR;ADDR", help="Name servers; by default $NAMESRV_ADDR."
-)
+_PROFILE = "gantrymq.profile"
+"""Where the value of --profile waits for --namesrv."""
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def namesrv_option(command: F) -> F:
+    """The options --namesrv and --profile; the command gets `namesrv` only."""
+    profile = click.option(
+        "--profile",
+        metavar="NAME",
+        is_eager=True,
+        expose_value=False,
+        callback=lambda ctx, _, value: ctx.meta.__setitem__(_PROFILE, value),
+        shell_complete=_profile_names,
+        help="A cluster of `gantry profile`; by default $GANTRY_PROFILE.",
+    )
+    namesrv = click.option(
+        "-n",
+        "--namesrv",
+        metavar="ADDR;ADDR",
+        callback=_chosen_namesrv,
+        help="Name servers; by default those of --profile, $NAMESRV_ADDR, the current profile.",
+    )
+    return namesrv(profile(command))
+
+
+def _chosen_namesrv(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
+    if ctx.resilient_parsing:
+        return value
+    try:
+        return namesrv_of(value, ctx.meta.get(_PROFILE))
+    except ConfigError as error:
+        raise click.UsageError(str(error), ctx) from None
+
+
+def _profile_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    try:
+        return [name for name in sorted(load_profiles().table) if name.startswith(incomplete)]
+    except ConfigError:
+        return []
+
 
 Row = dict[str, Any]
 INTERRUPTED = 130

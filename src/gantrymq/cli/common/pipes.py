@@ -1,4 +1,8 @@
-"""End a command when the reader of its output ends, as in `gantry tail orders | head -1`."""
+"""Pipes on both sides of a command.
+
+A command ends when the reader of its output ends, as in `gantry tail orders | head -1`; and while
+it waits for lines of standard input, its event loop goes on.
+"""
 
 import asyncio
 import os
@@ -6,6 +10,10 @@ import stat
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, TextIO
+
+LINE_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 @asynccontextmanager
@@ -38,8 +46,34 @@ async def while_read() -> AsyncIterator[None]:
 
 def _pipe() -> int | None:
     """The descriptor of stdout, if it is a pipe."""
+    return sys.stdout.fileno() if _is_pipe(sys.stdout) else None
+
+
+async def read_lines(path: Path | None) -> AsyncIterator[bytes]:
+    """The lines of a file, or of standard input, with their ends."""
+    if path is not None:
+        with path.open("rb") as file:
+            for line in file:
+                yield line
+    elif not _is_pipe(sys.stdin):
+        for line in sys.stdin.buffer:
+            yield line
+    else:
+        reader = asyncio.StreamReader(LINE_BYTES_MAX)
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+        )
+        try:
+            while line := await reader.readline():
+                yield line
+        finally:
+            transport.close()
+
+
+def _is_pipe(stream: TextIO) -> bool:
     try:
-        output = sys.stdout.fileno()
-        return output if stat.S_ISFIFO(os.fstat(output).st_mode) else None
+        mode = os.fstat(stream.fileno()).st_mode
     except OSError:
-        return None  # stdout was replaced by another stream
+        return False  # it was replaced by another stream
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)

@@ -67,12 +67,17 @@ class SettingsClass:
     def _row(self, name: str, effect: str) -> str:
         kind = type(self.defaults)
         key = kind.__struct_encode_fields__[kind.__struct_fields__.index(name)]
-        default = as_text(self.defaults)[key].replace(os.path.expanduser("~"), "~")
+        default = self.default(key)
         shown = f"`{default}`" if default else "empty"
         when = "at once" if key in self.live else "fixed" if key in self.fixed else "at start"
-        return f"| `{key}` | {shown} | {effect} | {when} | {self._in_rocketmq(key)} |\n"
+        return f"| `{key}` | {shown} | {effect} | {when} | {self.in_rocketmq(key)} |\n"
 
-    def _in_rocketmq(self, key: str) -> str:
+    def default(self, key: str) -> str:
+        """The default of a key, as users write it."""
+        return as_text(self.defaults)[key].replace(os.path.expanduser("~"), "~")
+
+    def in_rocketmq(self, key: str) -> str:
+        """How the key compares with RocketMQ's."""
         if key in self.ours:
             return f"ours; there: {self.ours[key]}"
         if key in self.other_defaults:

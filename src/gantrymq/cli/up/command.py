@@ -8,6 +8,7 @@ import click
 from gantrymq.base.config import WrittenSettings
 from gantrymq.base.disk import Lock, LockedError, OsDisk, check_unlocked
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.tls.settings import take_tls, with_config_file
 from gantrymq.cli.common.guard import GuardedCommand
 from gantrymq.cli.up.modes import MODES, OWN_KEYS, BrokerSetup, masters
 from gantrymq.cli.up.processes import Deployment, supervise
@@ -57,7 +58,7 @@ def up(
         raise click.UsageError(f"--mode {mode} says which brokers run; leave --brokers out")
     root = Path(data).resolve()
     setups = masters(brokers or 1) if mode is None else MODES[mode]
-    _check_settings(config, mode)
+    settings = _checked_settings(config, mode)
     lock = _claim(root, setups)
     try:
         code = asyncio.run(
@@ -69,6 +70,7 @@ def up(
                     broker_port=broker_port,
                     setups=setups,
                     files=config,
+                    tls=with_config_file(settings.values),
                     survives_losses=mode is not None,
                 )
             )
@@ -78,8 +80,8 @@ def up(
     raise SystemExit(code)
 
 
-def _check_settings(files: tuple[str, ...], mode: str | None) -> None:
-    """Refuse settings that a broker would refuse, before any process is started.
+def _checked_settings(files: tuple[str, ...], mode: str | None) -> WrittenSettings:
+    """The settings of all files; refuses what a broker would, before any process is started.
 
     With a mode also those that cannot be the same for all of its brokers.
     """
@@ -93,7 +95,8 @@ def _check_settings(files: tuple[str, ...], mode: str | None) -> None:
             raise click.UsageError(
                 f"{written.quote(key)}: --mode {mode} gives each broker its own; remove the line"
             )
-    broker_config(written)
+    broker_config(take_tls(written)[1])
+    return written
 
 
 def _claim(root: Path, setups: list[BrokerSetup]) -> Lock:

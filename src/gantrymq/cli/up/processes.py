@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from gantrymq.base.config import format_properties
 from gantrymq.base.errors import GantryError
-from gantrymq.base.network import free_port
+from gantrymq.base.network import Network, TcpNetwork, free_port
+from gantrymq.base.tls.files import tls_network
+from gantrymq.base.tls.settings import tls_settings
 from gantrymq.cli.up.modes import BrokerSetup
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ class Deployment:
     setups: list[BrokerSetup]
     files: tuple[str, ...]
     """Property files for all brokers."""
+    tls: Mapping[str, str]
+    """What these files say of TLS: the name server and this process need it, too."""
     survives_losses: bool
     """Whether the others go on when a broker dies."""
 
@@ -80,7 +84,7 @@ async def supervise(deployment: Deployment) -> int:
     namesrv_port = deployment.namesrv_port or free_port(host)
     namesrv = f"{host}:{namesrv_port}"
     try:
-        servers.append(await _start_namesrv(deployment.root, host, namesrv_port))
+        servers.append(await _start_namesrv(deployment, namesrv_port))
         peers = _raft_peers(deployment)
         for number, setup in enumerate(setups):
             servers.append(await _start_broker(deployment, number, setup, namesrv, peers))
@@ -129,16 +133,30 @@ async def _start(server: str, name: str, *arguments: str) -> ServerProcess:
     return ServerProcess(name, process)
 
 
-async def _start_namesrv(root: Path, host: str, port: int) -> ServerProcess:
+async def _start_namesrv(deployment: Deployment, port: int) -> ServerProcess:
+    root = deployment.root
     return await _start(
         "mqnamesrv",
         "mqnamesrv",
-        f"-DbindAddress={host}",
+        *_tls_file(root / "namesrv", deployment.tls),
+        f"-DbindAddress={deployment.host}",
         f"-DlistenPort={port}",
         f"-DkvConfigPath={root}/namesrv/kvConfig.json",
         f"-DconfigStorePath={root}/namesrv/namesrv.properties",
         f"-DlogDirectory={root}/logs",
     )
+
+
+def _tls_file(folder: Path, settings: Mapping[str, str]) -> list[str]:
+    """The option that hands on TLS settings: a file that others cannot read, not words that
+    everybody sees in the list of processes."""
+    if not settings:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "tls.properties"
+    path.touch(mode=0o600)
+    path.write_text(format_properties(settings))
+    return [f"-Dtls.config.file={path}"]
 
 
 def _raft_peers(deployment: Deployment) -> str:
@@ -191,7 +209,8 @@ async def _serve(deployment: Deployment, servers: list[ServerProcess], namesrv: 
     """Wait until all serve, and for a while until slaves are in sync and leaders elected."""
     await asyncio.gather(*(_await_port(server) for server in servers))
     groups = Counter(setup.broker_name for setup in deployment.setups if setup.member_id)
-    await _await_leaders(groups, namesrv, deployment.root)
+    network = tls_network(tls_settings(deployment.tls), TcpNetwork())
+    await _await_leaders(groups, namesrv, deployment.root, network)
     brokers = list(zip(deployment.setups, servers[1:], strict=True))
     copied = {setup.broker_name for setup, _ in brokers if setup.is_slave}
     await _await_copies(
@@ -202,6 +221,7 @@ async def _serve(deployment: Deployment, servers: list[ServerProcess], namesrv: 
         },
         namesrv,
         deployment.root,
+        network,
     )
 
 
@@ -218,7 +238,9 @@ async def _await_port(server: ServerProcess) -> None:
     raise ServerDied(f"{server.end} before it served")
 
 
-async def _await_leaders(groups: Mapping[str, int], namesrv: str, root: Path) -> None:
+async def _await_leaders(
+    groups: Mapping[str, int], namesrv: str, root: Path, network: Network
+) -> None:
     """Wait until each raft group, by the number of its members, has a leader and all its votes."""
 
     async def is_whole(admin: "Admin", name: str) -> bool:
@@ -226,18 +248,22 @@ async def _await_leaders(groups: Mapping[str, int], namesrv: str, root: Path) ->
         states = [await admin.raft_status(each) for each in found.values()]
         return 0 in found and sum(state.may_vote for state in states) == groups[name]
 
-    for name in await _still_waiting(list(groups), is_whole, namesrv, LEADER_SECONDS_MAX):
+    for name in await _still_waiting(list(groups), is_whole, namesrv, network, LEADER_SECONDS_MAX):
         said = f"{name} has no leader with all members yet; logs below {root}/logs say why"
         print(said, file=sys.stderr)
 
 
-async def _await_copies(masters: Mapping[str, str], namesrv: str, root: Path) -> None:
+async def _await_copies(
+    masters: Mapping[str, str], namesrv: str, root: Path, network: Network
+) -> None:
     """Wait until each master has a slave in sync; say which have none when time is over."""
 
     async def is_copied(admin: "Admin", name: str) -> bool:
         return (await admin.ha_status(masters[name])).in_sync_slave_nums > 0
 
-    for name in await _still_waiting(list(masters), is_copied, namesrv, COPIES_SECONDS_MAX):
+    for name in await _still_waiting(
+        list(masters), is_copied, namesrv, network, COPIES_SECONDS_MAX
+    ):
         print(f"{name} has no slave in sync yet; logs below {root}/logs say why", file=sys.stderr)
 
 
@@ -245,6 +271,7 @@ async def _still_waiting(
     names: list[str],
     is_ready: Callable[["Admin", str], Awaitable[bool]],
     namesrv: str,
+    network: Network,
     seconds: float,
 ) -> list[str]:
     """Ask until all are ready; returns those that are not when time is over."""
@@ -254,7 +281,7 @@ async def _still_waiting(
 
     left = dict.fromkeys(names)
     with suppress(TimeoutError):
-        async with asyncio.timeout(seconds), Admin(namesrv) as admin:
+        async with asyncio.timeout(seconds), Admin(namesrv, network=network) as admin:
             while left:
                 for name in list(left):
                     with suppress(GantryError):  # one that has died is told later

@@ -1,4 +1,4 @@
-"""`gantry why`: the history of one message, from send to ack."""
+"""`gantry history`: the history of one message, from send to ack; `gantry why` is the same."""
 
 import asyncio
 import sys
@@ -20,13 +20,19 @@ from gantrymq.cli.common.output import (
 )
 from gantrymq.cli.common.times import shown
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.history_query import GroupSource, HistorySource, IdSource, Stored, Traces
-from gantrymq.client.admin.history_query import why as find_history
-from gantrymq.client.admin.message_history import Event, MessageHistory, Standing
+from gantrymq.client.admin.messages.history_query import (
+    GroupSource,
+    HistorySource,
+    IdSource,
+    Stored,
+    Traces,
+)
+from gantrymq.client.admin.messages.history_query import why as find_history
+from gantrymq.client.admin.messages.message_history import Event, MessageHistory, Standing
 from gantrymq.model import TRACE_TOPIC
 
 
-@click.command("why")
+@click.command("history")
 @click.argument("msgid")
 @click.option("--topic", help="Its topic; without it all topics are searched.")
 @click.option(
@@ -38,7 +44,7 @@ from gantrymq.model import TRACE_TOPIC
 @archive_option
 @namesrv_option
 @output_option
-def why(
+def history(
     msgid: str,
     topic: str | None,
     trace_topic: str,
@@ -48,20 +54,24 @@ def why(
 ) -> None:
     """Show the history of message MSGID: sent, stored, retried, consumed, and by whom."""
     try:
-        history = asyncio.run(_look(msgid, topic, trace_topic, archive, namesrv))
+        found = asyncio.run(_look(msgid, topic, trace_topic, archive, namesrv))
     except GantryError as error:
         fail(error)
     if output == "table":
-        _print(history)
+        _print(found)
     elif output == "json":
-        print_rows([as_row(history)], "json")
+        print_rows([as_row(found)], "json")
     else:
-        for event in history.events:
+        for event in found.events:
             print_line({"kind": "event", **_event_row(event)})
-        for standing in history.groups:
+        for standing in found.groups:
             print_line({"kind": "group", **_group_row(standing)})
-        for text in history.unknown:
+        for text in found.unknown:
             print_line({"kind": "unknown", "text": text})
+
+
+why = click.Command("why", params=history.params, callback=history.callback, help=history.help)
+"""The name that the command had first."""
 
 
 async def _look(

@@ -1,0 +1,1 @@
+"""The commands of `mqadmin`, a module a subject."""
