@@ -8,6 +8,7 @@ import json
 import selectors
 import socket
 import time
+from collections.abc import Sequence
 
 from bench.load import BLOCKS, make_block
 from gantrymq.base.network import split_address
@@ -32,7 +33,7 @@ class Link:
         """Answers that have come, and how many of them are failures."""
         chunk = self.socket.recv(1 << 18)
         if not chunk:
-            raise ConnectionError("the broker closed the connection")
+            raise ConnectionError("the server closed the connection")
         self._buffer += chunk
         commands, used, error = cut_commands(self._buffer, 1 << 24, 1 << 20)
         if error is not None:
@@ -42,9 +43,10 @@ class Link:
         return len(commands), sum(command.code != 0 for command in commands)
 
 
-def pump(address: str, connections: int, window: int, count: int) -> dict[str, float]:
-    """Send `count` messages of 1 KiB."""
-    blocks = [make_block(at, JSON_CODEC, SIZE, QUEUES, BLOCK_FRAMES) for at in range(BLOCKS * 8)]
+def pump(
+    address: str, blocks: Sequence[bytes], connections: int, window: int, count: int
+) -> dict[str, float]:
+    """Send `count` requests, the blocks in turn; each block has BLOCK_FRAMES of them."""
     total = count // BLOCK_FRAMES * BLOCK_FRAMES
     sent = answered = failed = 0
     links = [Link(address) for _ in range(connections)]
@@ -61,7 +63,7 @@ def pump(address: str, connections: int, window: int, count: int) -> dict[str, f
                     sent += BLOCK_FRAMES
             waiting = [key.data for key, _ in ready.select(SILENT_SECONDS_MAX)]
             if not waiting:
-                raise TimeoutError(f"{total - answered} sends were never answered")
+                raise TimeoutError(f"{total - answered} requests were never answered")
             for link in waiting:
                 found, bad = link.take_answers()
                 answered, failed = answered + found, failed + bad
@@ -78,7 +80,8 @@ def main() -> None:
     parser.add_argument("--window", type=int, default=64)
     parser.add_argument("--count", type=int, default=100_000)
     given = parser.parse_args()
-    print(json.dumps(pump(given.address, given.connections, given.window, given.count)))
+    blocks = [make_block(at, JSON_CODEC, SIZE, QUEUES, BLOCK_FRAMES) for at in range(BLOCKS * 8)]
+    print(json.dumps(pump(given.address, blocks, given.connections, given.window, given.count)))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,10 @@ import argparse
 import json
 import socket
 import time
+from pathlib import Path
 
+from gantrymq.access.key_sources import credentials_of_file
+from gantrymq.access.signature import RequestSigner
 from gantrymq.base.network import split_address
 from gantrymq.kernel import cut_commands
 from gantrymq.model import BENCHMARK_TOPIC
@@ -22,7 +25,14 @@ WINDOW_FRAMES = 4096
 CODECS = {"json": JSON_CODEC, "binary": BINARY_CODEC}
 
 
-def make_block(number: int, codec: int, size: int, queues: int, count: int = BLOCK_FRAMES) -> bytes:
+def make_block(
+    number: int,
+    codec: int,
+    size: int,
+    queues: int,
+    count: int = BLOCK_FRAMES,
+    signer: RequestSigner | None = None,
+) -> bytes:
     """The frames that one write sends."""
     frames = []
     for index in range(count):
@@ -37,13 +47,18 @@ def make_block(number: int, codec: int, size: int, queues: int, count: int = BLO
             code=RequestCode.SEND_MESSAGE_V2, ext=header.to_ext(), opaque=serial,
             body=(b"%08d" % serial * (size // 8 + 1))[:size], codec=codec, language="JAVA",
         )  # fmt: skip
+        if signer is not None:
+            signer.sign(command)
         frames.append(encode(command))
     return b"".join(frames)
 
 
-def pump(address: str, codec: int, size: int, count: int, queues: int) -> dict[str, float]:
-    """Send `count` messages, a window of them under way."""
-    blocks = [make_block(number, codec, size, queues) for number in range(BLOCKS)]
+def pump(
+    address: str, codec: int, size: int, count: int, queues: int, keys: Path | None = None
+) -> dict[str, float]:
+    """Send `count` messages, a window of them under way; signed with the keys of a file."""
+    signer = None if keys is None else RequestSigner(credentials_of_file(keys))
+    blocks = [make_block(n, codec, size, queues, signer=signer) for n in range(BLOCKS)]
     rounds = max(1, count // BLOCK_FRAMES)
     sent = answered = failed = 0
     buffer = bytearray()
@@ -76,8 +91,11 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=1024)
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--queues", type=int, default=8)
+    parser.add_argument("--keys", type=Path, help="a file with accessKey: and secretKey:")
     given = parser.parse_args()
-    figures = pump(given.address, CODECS[given.codec], given.size, given.count, given.queues)
+    figures = pump(
+        given.address, CODECS[given.codec], given.size, given.count, given.queues, given.keys
+    )
     print(json.dumps(figures))
 
 

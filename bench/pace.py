@@ -1,8 +1,11 @@
 """Sends at a steady rate, whatever the answers do, and says how long they took.
 
     python -m bench.pace NAMESRV RATE SECONDS
+    python -m bench.pace NAMESRV RATE
 
 A message's time begins when it should have left: a client that fell behind must not hide it.
+Without SECONDS it sends until stdin ends, and a line on stdin asks for the figures since the last
+question.
 """
 
 import asyncio
@@ -12,37 +15,62 @@ import time
 from functools import partial
 
 from gantrymq import Message, Producer
-from gantrymq.cli.load import figures, run_fast
+from gantrymq.cli.load import Row, figures, run_fast
 from gantrymq.model import BENCHMARK_TOPIC
 
 TICK_SECONDS = 0.002
+BODY = b"x" * 1024
 
 
-async def pace(namesrv: str, rate: int, seconds: float) -> dict[str, object]:
-    latencies_ms: list[float] = []
-    failures = 0
+class Pace:
+    """Sends of one producer at one rate, and how long each took."""
 
-    def done(due: float, future: "asyncio.Future[object]") -> None:
-        nonlocal failures
-        latencies_ms.append((time.perf_counter() - due) * 1000)
-        failures += future.exception() is not None
+    def __init__(self, producer: Producer, rate: int) -> None:
+        self._producer, self._rate = producer, rate
+        self._latencies_ms: list[float] = []
+        self._failures = 0
+        self._since = time.perf_counter()
 
-    async with Producer(namesrv, group="bench") as producer:
-        await producer.send(Message(BENCHMARK_TOPIC, b"x" * 1024))
+    async def send(self, seconds: float = float("inf")) -> None:
         began, number = time.perf_counter(), 0
-        while number < rate * seconds:
-            upto = min(rate * seconds, (time.perf_counter() - began) * rate)
+        while number < self._rate * seconds:
+            upto = min(self._rate * seconds, (time.perf_counter() - began) * self._rate)
             while number < upto:
-                await producer.room()
-                future = producer.submit(Message(BENCHMARK_TOPIC, b"x" * 1024))
-                future.add_done_callback(partial(done, began + number / rate))
+                await self._producer.room()
+                future = self._producer.submit(Message(BENCHMARK_TOPIC, BODY))
+                future.add_done_callback(partial(self._done, began + number / self._rate))
                 number += 1
             await asyncio.sleep(TICK_SECONDS)
-        await producer.flush()
+
+    def _done(self, due: float, future: "asyncio.Future[object]") -> None:
+        self._latencies_ms.append((time.perf_counter() - due) * 1000)
+        self._failures += future.exception() is not None
+
+    async def figures(self) -> Row:
+        """What was answered since the last call, once nothing is under way."""
+        await self._producer.flush()
         await asyncio.sleep(0)
-        elapsed = time.perf_counter() - began
-    return figures(number - failures, elapsed, latencies_ms, failures)
+        latencies_ms, self._latencies_ms = self._latencies_ms, []
+        failures, self._failures = self._failures, 0
+        since, self._since = self._since, time.perf_counter()
+        return figures(len(latencies_ms) - failures, self._since - since, latencies_ms, failures)
+
+
+async def pace(namesrv: str, rate: int, seconds: float | None) -> None:
+    async with Producer(namesrv, group="bench") as producer:
+        await producer.send(Message(BENCHMARK_TOPIC, BODY))
+        sends = Pace(producer, rate)
+        if seconds is not None:
+            await sends.send(seconds)
+            print(json.dumps(await sends.figures()))
+            return
+        sending = asyncio.create_task(sends.send())
+        while await asyncio.to_thread(sys.stdin.readline):
+            print(json.dumps(await sends.figures()), flush=True)
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
 
 
 if __name__ == "__main__":
-    print(json.dumps(run_fast(pace(sys.argv[1], int(sys.argv[2]), float(sys.argv[3])))))
+    limit = float(sys.argv[3]) if len(sys.argv) > 3 else None
+    run_fast(pace(sys.argv[1], int(sys.argv[2]), limit))

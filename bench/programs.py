@@ -1,9 +1,11 @@
 """Load comes from processes of its own, so that a broker never shares its core with its clients."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from bench.servers import BIN, ROOT
@@ -32,6 +34,35 @@ def run(command: list[str], *, pure: bool = False) -> Figures:
     return figures
 
 
+class AskedProgram:
+    """A program that answers every line on its stdin with a JSON object."""
+
+    def __init__(self, child: "subprocess.Popen[str]") -> None:
+        self._child = child
+
+    def ask(self) -> Figures:
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._child.stdin.write("\n")
+        self._child.stdin.flush()
+        figures: Figures = json.loads(self._child.stdout.readline())
+        return figures
+
+
+@contextlib.contextmanager
+def asked(module: str, *arguments: object) -> Iterator[AskedProgram]:
+    """A module of `bench` that runs until the block is left."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", f"bench.{module}", *map(str, arguments)], cwd=ROOT, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        yield AskedProgram(child)
+    finally:
+        child.kill()
+        child.wait()
+
+
 def gantry(*arguments: object) -> Figures:
     """`gantry bench ...`, the program that users have."""
     return run([str(BIN / "gantry"), "bench", *map(str, arguments)])
@@ -45,6 +76,11 @@ def load(*arguments: object) -> Figures:
 def connections(*arguments: object) -> Figures:
     """The same over several connections."""
     return run([sys.executable, "-m", "bench.connections", *map(str, arguments)])
+
+
+def lookups(*arguments: object) -> Figures:
+    """Look-ups of routes over several connections."""
+    return run([sys.executable, "-m", "bench.lookups", *map(str, arguments)])
 
 
 def drain(*arguments: object, pure: bool = False) -> Figures:

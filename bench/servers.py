@@ -11,7 +11,9 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
+
+from gantrymq.base.network import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -52,12 +54,7 @@ class Ours:
             config = self.directory / "broker.conf"
             config.write_text("".join(f"{k}={v}\n" for k, v in self._settings.items()))
             command += ["--config", str(config)]
-        if self._profile is not None:
-            # Every Python process of ours below this one finds `sitecustomize` and profiles itself.
-            self._environment |= {
-                "PYTHONPATH": str(ROOT / "bench" / "profiled"),
-                "GANTRY_BENCH_PROFILE": str(self._profile),
-            }
+        self._environment |= _profiled("mqbroker", self._profile)
         began = time.perf_counter()
         with (self.directory / "stderr").open("wb") as stderr:
             self._child = subprocess.Popen(
@@ -139,19 +136,68 @@ class Slave:
             [str(BIN / "mqbroker"), "-n", self._cluster.namesrv, "-c", str(config)],
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-        assert self._child.stdout is not None
-        for line in self._child.stdout:
-            if "boot success" in line:
-                return
-        raise NotReady("the slave ended before it served")
+        _await_line(self._child, "boot success")
 
     def stop(self) -> None:
         if self._child is not None:
-            self._child.terminate()
-            self._child.wait(STOP_SECONDS_MAX)
-            assert self._child.stdout is not None
-            self._child.stdout.close()
+            _stop(self._child)
             self._child = None
+
+
+class NameServerProcess(NamedTuple):
+    """A name server alone, in a process of its own."""
+
+    address: str
+    pid: int
+
+
+@contextlib.contextmanager
+def our_name_server(profile: Path | None = None) -> Iterator[NameServerProcess]:
+    """`mqnamesrv`, ready to serve."""
+    with tempfile.TemporaryDirectory(prefix="gantrymq-bench-") as directory:
+        port = free_port("127.0.0.1")
+        settings = {
+            "listenPort": port, "bindAddress": "127.0.0.1", "logDirectory": directory,
+            "kvConfigPath": f"{directory}/kvConfig.json",
+        }  # fmt: skip
+        config = Path(directory) / "namesrv.conf"
+        config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        child = subprocess.Popen(
+            [str(BIN / "mqnamesrv"), "-c", str(config)], stdout=subprocess.PIPE, text=True,
+            env=os.environ | _profiled("mqnamesrv", profile),
+        )  # fmt: skip
+        try:
+            _await_line(child, "boot success")
+            yield NameServerProcess(f"127.0.0.1:{port}", child.pid)
+        finally:
+            _stop(child)
+
+
+def _profiled(program: str, profile: Path | None) -> dict[str, str]:
+    """The environment in which this program leaves its profile in a file."""
+    if profile is None:
+        return {}
+    # Every Python process of ours below this one finds `sitecustomize`; the named one profiles.
+    return {
+        "PYTHONPATH": str(ROOT / "bench" / "profiled"),
+        "GANTRY_BENCH_PROFILE": str(profile),
+        "GANTRY_BENCH_PROGRAM": program,
+    }
+
+
+def _await_line(child: "subprocess.Popen[str]", text: str) -> None:
+    assert child.stdout is not None
+    for line in child.stdout:
+        if text in line:
+            return
+    raise NotReady(f"{child.args} ended before it served")
+
+
+def _stop(child: "subprocess.Popen[str]") -> None:
+    child.terminate()
+    child.wait(STOP_SECONDS_MAX)
+    assert child.stdout is not None
+    child.stdout.close()
 
 
 def _descendants(pid: int) -> list[int]:
@@ -186,7 +232,7 @@ def prepare_real() -> None:
     import real as launcher
     import toolchain
 
-    toolchain.build_all()
+    toolchain.build_java()
     # The interop suite saves memory and start-up time; a comparison must not.
     launcher.JVM = (
         "-Xms1g", "-Xmx1g", "-XX:MaxDirectMemorySize=1g", "-XX:+UseG1GC",
@@ -205,3 +251,22 @@ def real(version: str) -> Iterator[str]:
 
     with launcher.RealCluster(version) as cluster:
         yield cluster.namesrv
+
+
+@contextlib.contextmanager
+def real_name_server(version: str) -> Iterator[NameServerProcess]:
+    """RocketMQ's own name server, without a broker."""
+    prepare_real()
+    import real as launcher
+
+    with tempfile.TemporaryDirectory(prefix="gantrymq-bench-") as directory:
+        port = free_port("127.0.0.1")
+        settings = {
+            "listenPort": str(port),
+            "kvConfigPath": f"{directory}/kvConfig.json",
+            "configStorePath": f"{directory}/namesrv.properties",
+        }
+        with launcher.start_java(
+            version, "namesrv", launcher.NAMESRV_MAIN, settings, Path(directory)
+        ) as process:
+            yield NameServerProcess(f"127.0.0.1:{port}", process.pid)

@@ -7,6 +7,8 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from gantrymq.testing.invariants import Invariant
+
 
 class Claim(NamedTuple):
     """A sentence, the figure behind it, and whether it held."""
@@ -14,6 +16,11 @@ class Claim(NamedTuple):
     sentence: str
     figure: str
     held: bool
+
+
+def claim_of(invariant: Invariant[...], who: str, figure: str, held: bool) -> Claim:
+    """That an invariant holds, which simulator and chaos runs check as well."""
+    return Claim(f"{who}: {invariant.name}", figure, held)
 
 
 def verdict(claims: Iterable[Claim], console: Console, title: str) -> bool:

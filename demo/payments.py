@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from typing import Self
 
 from demo.books import RETRY_SECONDS, Books, paced, until
-from demo.claims import Claim
+from demo.claims import Claim, claim_of
 from demo.readers import FROM_FIRST
 from gantrymq import (
     Consumer,
@@ -20,6 +20,7 @@ from gantrymq import (
     Transaction,
     Unfinished,
 )
+from gantrymq.testing.invariants import acknowledged_is_kept, withdrawn_is_never_delivered
 
 TOPIC = "payments"
 CHECK_AFTER_SECONDS = 2
@@ -123,15 +124,20 @@ class Payments:
         expected, delivered = self.books.expected, self.delivered.keys()
         decided = len(expected) + len(self.refused)
         return [
-            Claim(
-                "every committed payment was delivered",
-                f"{len(expected & delivered):,} of {len(expected):,}",
-                decided == self._count and bool(expected) and expected <= delivered,
+            claim_of(
+                acknowledged_is_kept,
+                "payments",
+                f"{len(expected & delivered):,} of {len(expected):,} committed ones came",
+                decided == self._count
+                and bool(expected)
+                and not acknowledged_is_kept.broken(expected, delivered),
             ),
-            Claim(
-                "no rolled-back payment was delivered",
-                f"{len(self.refused & delivered):,} of {len(self.refused):,}",
-                bool(self.refused) and not self.refused & delivered,
+            claim_of(
+                withdrawn_is_never_delivered,
+                "payments",
+                f"{len(self.refused & delivered):,} of {len(self.refused):,} rolled back came",
+                bool(self.refused)
+                and not withdrawn_is_never_delivered.broken(self.refused, delivered),
             ),
             Claim(
                 "the broker asked about the undecided ones",

@@ -6,12 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from demo.books import Books
-from demo.claims import Claim
+from demo.claims import Claim, claim_of
 from gantrymq.base.clock import SystemClock
 from gantrymq.pipelines.archive.run import Archive as Archiving
 from gantrymq.pipelines.archive.run import ArchiveRequest
 from gantrymq.pipelines.lake import open_table
 from gantrymq.spark.options.source_parser import parse_source_options
+from gantrymq.testing.invariants import (
+    acknowledged_is_kept,
+    nothing_from_nowhere,
+    order_is_kept,
+    sent_once_stored_once,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +56,29 @@ class Archive:
     def claims(self) -> list[Claim]:
         rows, topics = self.total("rows"), len(self.topics)
         return [
-            Claim(
-                "Spark: nothing promised was lost",
+            claim_of(
+                acknowledged_is_kept,
+                "Spark",
                 self._where("lost"),
                 rows > 0 and topics > 0 and self.total("lost") == 0,
             ),
-            Claim(
-                "Spark: nothing is stored that should not be",
+            claim_of(
+                nothing_from_nowhere,
+                "Spark",
                 self._where("strangers"),
                 self.total("strangers") == 0,
             ),
-            Claim(
-                "Spark: twice only where an answer was missing",
+            claim_of(
+                sent_once_stored_once,
+                "Spark",
                 f"{self.total('repeats'):,} of {rows:,} repeat; unexcused: "
                 f"{self._where('doubled')}",
                 self.total("doubled") == 0,
             ),
-            Claim(
-                "Spark: each customer's events lie in order",
-                f"{self.misplaced:,} misplaced",
+            claim_of(
+                order_is_kept,
+                "Spark",
+                f"{self.misplaced:,} events of customers misplaced",
                 self.misplaced == 0,
             ),
             Claim(

@@ -6,10 +6,15 @@ from contextlib import AsyncExitStack
 from typing import Self
 
 from demo.books import Books, paced, until
-from demo.claims import Claim, spread
+from demo.claims import Claim, claim_of, spread
 from demo.readers import FROM_FIRST
 from gantrymq import Consumer, Delivery, Message, Producer
 from gantrymq.base.clock import SystemClock
+from gantrymq.testing.invariants import (
+    acknowledged_is_kept,
+    nothing_before_its_time,
+    withdrawn_is_never_delivered,
+)
 
 TOPIC = "reminders"
 RECALLED = 5
@@ -92,15 +97,23 @@ class Reminders:
     def claims(self) -> list[Claim]:
         expected, came = self.books.expected, self.came
         return [
-            Claim(
-                "every reminder came",
-                f"{len(expected & came):,} of {self._count:,}",
-                len(expected) == self._count and expected <= came,
+            claim_of(
+                acknowledged_is_kept,
+                "reminders",
+                f"{len(expected & came):,} of {self._count:,} came",
+                len(expected) == self._count and not acknowledged_is_kept.broken(expected, came),
             ),
-            Claim("none came early", f"{self.early:,} early; {spread(self.late)}", not self.early),
-            Claim(
-                "recalled reminders never came",
-                f"{len(self.recalled & came):,} of {len(self.recalled):,} came",
-                len(self.recalled) == RECALLED and not self.recalled & came,
+            claim_of(
+                nothing_before_its_time,
+                "reminders",
+                f"{self.early:,} early; {spread(self.late)}",
+                not self.early,
+            ),
+            claim_of(
+                withdrawn_is_never_delivered,
+                "reminders",
+                f"{len(self.recalled & came):,} of {len(self.recalled):,} recalled came",
+                len(self.recalled) == RECALLED
+                and not withdrawn_is_never_delivered.broken(self.recalled, came),
             ),
         ]

@@ -11,7 +11,7 @@ from demo.claims import Claim
 from demo.readers import FROM_FIRST
 from demo.shop import NO_ADDRESS_EVERY, NO_WEIGHT_EVERY, TOPIC, Event
 from gantrymq import Consumer, DeadLetters, Delivery
-from gantrymq.client.admin.dead_letters import Cause, DeadLetterFilter, Letter
+from gantrymq.client.admin.letters.dead_letters import Cause, DeadLetterFilter, Letter
 
 GROUP = "warehouse"
 STEP = "paid"

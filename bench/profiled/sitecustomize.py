@@ -1,12 +1,12 @@
-"""Makes a broker profile itself: on its path only when a profile was asked for."""
+"""Makes a server profile itself: on its path only when a profile was asked for."""
 
 import atexit
 import cProfile
 import os
 import sys
 
-target = os.environ.get("GANTRY_BENCH_PROFILE")
-if target and any("mqbroker" in argument for argument in sys.orig_argv):
+target, program = os.environ.get("GANTRY_BENCH_PROFILE"), os.environ.get("GANTRY_BENCH_PROGRAM")
+if target and program and any(program in argument for argument in sys.orig_argv):
     profile = cProfile.Profile()
     profile.enable()
 

@@ -10,8 +10,8 @@ from bench.servers import Ours
 from bench.workloads import Run
 from gantrymq import Admin
 from gantrymq.cli.load import run_fast
-from gantrymq.client.admin.admin import calls, fastjson
 from gantrymq.model import GroupConfig
+from gantrymq.protocol import calls, fastjson
 from gantrymq.protocol.headers.base import Nothing
 from gantrymq.protocol.headers.clients import ConsumeStatsRequest
 from gantrymq.protocol.headers.messages import UpdateConsumerOffsetRequest

@@ -1,18 +1,14 @@
 """A raft group of three beside RocketMQ's DLedger group: sends, and the loss of a leader."""
 
-import contextlib
-import json
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from bench import programs
+from bench.programs import AskedProgram
 from bench.rows import Row
-from bench.servers import ROOT, cpu_seconds, prepare_real
+from bench.servers import cpu_seconds, prepare_real
 from bench.workloads import Run
 
 if TYPE_CHECKING:
@@ -93,7 +89,9 @@ def failover(run: Run) -> list[Row]:
     prepare_real()
     rows: list[Row] = []
     for kind in (OURS, THEIRS):
-        with _group(kind) as group, _senders(group.namesrv) as senders:
+        with _group(kind) as group, programs.asked("pauses", group.namesrv) as program:
+            time.sleep(AFTER_SECONDS)
+            senders = Senders(program)
             pauses = [
                 senders.pause_of(group) for _ in range(KILLS_QUICK if run.quick else KILLS[kind])
             ]
@@ -114,17 +112,13 @@ def failover(run: Run) -> list[Row]:
 class Senders:
     """The program that sends all the time."""
 
-    def __init__(self, child: "subprocess.Popen[str]") -> None:
-        self._child = child
+    def __init__(self, program: AskedProgram) -> None:
+        self._program = program
         self.failed = 0
 
     def ask(self) -> tuple[float, int]:
         """The longest pause that ended since the last question, and the number of answers."""
-        assert self._child.stdin is not None
-        assert self._child.stdout is not None
-        self._child.stdin.write("\n")
-        self._child.stdin.flush()
-        said = json.loads(self._child.stdout.readline())
+        said = self._program.ask()
         self.failed += said["failed"]
         return said["pause"], said["count"]
 
@@ -146,17 +140,3 @@ class Senders:
         until(group.is_complete)
         time.sleep(AFTER_SECONDS)
         return pause
-
-
-@contextlib.contextmanager
-def _senders(namesrv: str) -> Iterator[Senders]:
-    child = subprocess.Popen(
-        [sys.executable, "-m", "bench.pauses", namesrv], cwd=ROOT, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        time.sleep(AFTER_SECONDS)
-        yield Senders(child)
-    finally:
-        child.kill()
-        child.wait()
