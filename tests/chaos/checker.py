@@ -3,7 +3,7 @@
 In the manner of Jepsen's checkers: `total-queue` for loss and surplus, `total-order` for two
 readers that must not disagree. A send of unknown outcome may have happened or not, and at any time
 after it began, so it is never lost and never late; but what was acknowledged before it began has to
-come before it.
+come before it. The checks are those of `gantrymq.testing.invariants`.
 """
 
 from collections import Counter
@@ -11,7 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from chaos.history import Name, Read, Send, by_queue
+from chaos.history import Read, Send, by_queue
+from gantrymq.testing.invariants import (
+    SendTimes,
+    acknowledged_is_kept,
+    nothing_from_nowhere,
+    order_is_kept,
+    refused_is_not_stored,
+    sent_once_stored_once,
+)
 
 PAUSE_SECONDS = 0.5
 """Time between two acknowledgements of a queue that is no unavailability yet."""
@@ -67,23 +75,25 @@ def check(
     part of its fault.
     """
     outcomes = Counter(send.outcome for send in sends)
-    found = {queue: list(map(Name.parse, _known(bodies))) for queue, bodies in read.items()}
+    found = {queue: _known(bodies) for queue, bodies in read.items()}
     stored = {name for names in found.values() for name in names}
-    known = {send.name: send for send in sends}
-    lost = [send for send in sends if send.acknowledged and send.name not in stored]
+    known = {str(send.name): send for send in sends}
+    acknowledged = [name for name, send in known.items() if send.acknowledged]
+    lost = acknowledged_is_kept.culprits(acknowledged, stored)
+    refused = [name for name, send in known.items() if send.outcome == "failed"]
     return Verdict(
         sent=len(sends),
         acknowledged=outcomes["ok"] + outcomes["stored"],
         failed=outcomes["failed"],
         unknown=outcomes["unknown"],
-        unknown_stored=sum(s.outcome == "unknown" and s.name in stored for s in sends),
-        lost=[str(send.name) for send in lost],
-        lost_later=[str(send.name) for send in lost if send.began > healed],
+        unknown_stored=sum(s.outcome == "unknown" and str(s.name) in stored for s in sends),
+        lost=lost,
+        lost_later=[name for name in lost if known[name].began > healed],
         lost_with_master=_lost_with_master(sends, copy),
-        duplicated=_duplicated(found),
-        out_of_order=_out_of_order(found, known),
-        phantom=_phantom(read, known),
-        unexpected=[_told(s) for s in sends if s.outcome == "failed" and s.name in stored],
+        duplicated=sent_once_stored_once.culprits(n for names in found.values() for n in names),
+        out_of_order=_out_of_order(found, sends),
+        phantom=_phantom(read, sends),
+        unexpected=[_told(known[name]) for name in refused_is_not_stored.culprits(refused, stored)],
         disagreeing=_disagreeing(read, copy),
         downtime=downtime([send for send in sends if send.ended <= until]),
     )
@@ -107,36 +117,22 @@ def _lost_with_master(sends: Sequence[Send], copy: Read | None) -> list[str]:
     if copy is None:
         return []
     there = {body for bodies in copy.values() for body in bodies}
-    return [str(s.name) for s in sends if s.outcome == "ok" and str(s.name) not in there]
+    promised = [str(send.name) for send in sends if send.outcome == "ok"]
+    return acknowledged_is_kept.culprits(promised, there)
 
 
-def _duplicated(found: dict[int, list[Name]]) -> list[str]:
-    counts = Counter(name for names in found.values() for name in names)
-    return [str(name) for name, count in counts.items() for _ in range(count - 1)]
+def _out_of_order(found: dict[int, list[str]], sends: Sequence[Send]) -> list[str]:
+    spans = {str(s.name): SendTimes(s.began, s.ended, s.acknowledged) for s in sends}
+    return [name for names in found.values() for name in order_is_kept.culprits(names, spans)]
 
 
-def _out_of_order(found: dict[int, list[Name]], known: dict[Name, Send]) -> list[str]:
-    """Acknowledged messages before which one was found that was begun after they had ended."""
-    late = []
-    for names in found.values():
-        latest_began = float("-inf")
-        for name in dict.fromkeys(names):  # a second copy is a duplicate, not a disorder
-            send = known.get(name)
-            if send is None:
-                continue
-            if send.acknowledged and send.ended < latest_began:
-                late.append(str(name))
-            latest_began = max(latest_began, send.began)
-    return late
-
-
-def _phantom(read: Read, known: dict[Name, Send]) -> list[str]:
+def _phantom(read: Read, sends: Sequence[Send]) -> list[str]:
     """What nobody sent, or nobody sent to this queue."""
+    sent = {queue: {str(send.name) for send in group} for queue, group in by_queue(sends).items()}
     return [
         body
         for queue, bodies in read.items()
-        for body in bodies
-        if not _is_name(body) or Name.parse(body) not in known or Name.parse(body).queue != queue
+        for body in nothing_from_nowhere.culprits(bodies, sent.get(queue, set()))
     ]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from gantrymq.base.disk import File, OsDisk, OsFile
+from gantrymq.base.network import Network
 from gantrymq.broker import app
 from gantrymq.cli.servers import mqbroker
 from gantrymq.store.log.syncer import Done, Syncer
@@ -84,8 +85,8 @@ def install() -> None:
     """Give every broker of this process such a disk."""
     ports = app.real_ports
 
-    def faulty_ports() -> app.Ports:
-        real = ports()
+    def faulty_ports(network: Network | None = None) -> app.Ports:
+        real = ports(network)
         return replace(real, disk=FaultyDisk(), syncer=FaultySyncer(real.syncer))
 
     app.real_ports = faulty_ports

@@ -5,13 +5,22 @@ the operating system's memory. So with all brokers back nothing acknowledged is 
 exception is a disk that turns read-only, with ASYNC_FLUSH: the unflushed tail is gone, but nothing
 that was sent after the repair. Without the
 leader's machine SEND_OK holds where copies are waited for; elsewhere the loss is counted and told.
-Writers try each message once, so nothing may be there twice.
+Writers try each message once, so nothing may be there twice. The promises have the names of
+`gantrymq.testing.invariants`.
 """
 
 from dataclasses import dataclass
 
 from chaos.checker import Verdict
 from chaos.modes import Mode
+from gantrymq.testing.invariants import (
+    acknowledged_is_kept,
+    members_agree,
+    nothing_from_nowhere,
+    order_is_kept,
+    refused_is_not_stored,
+    sent_once_stored_once,
+)
 
 
 @dataclass(frozen=True)
@@ -33,13 +42,11 @@ def broken_promises(mode: Mode, result: TrialResult) -> list[str]:
     promised = _always_empty(verdict)
     if result.fault == "disk-read-only" and not mode.flushes:
         # What the disk had not taken yet is lost to it, and the master goes on without.
-        del promised["lost"], promised["different on the slave"]
-    broken = [
-        f"{len(names)} {what}: {', '.join(names[:3])}" for what, names in promised.items() if names
-    ]
+        del promised[acknowledged_is_kept.name], promised[members_agree.name]
+    broken = [_sentence(what, names) for what, names in promised.items() if names]
     if mode.survives_master and verdict.lost_with_master:
-        names = verdict.lost_with_master
-        broken.append(f"{len(names)} lost with the master's machine: {', '.join(names[:3])}")
+        what = f"{acknowledged_is_kept.name}, without the master's machine"
+        broken.append(_sentence(what, verdict.lost_with_master))
     if not result.came_back:
         broken.append("not every queue took messages again after the fault")
     if not verdict.acknowledged:
@@ -49,11 +56,15 @@ def broken_promises(mode: Mode, result: TrialResult) -> list[str]:
 
 def _always_empty(verdict: Verdict) -> dict[str, list[str]]:
     return {
-        "lost": verdict.lost,
-        "lost that were sent after the fault": verdict.lost_later,
-        "duplicated": verdict.duplicated,
-        "out of order": verdict.out_of_order,
-        "never sent": verdict.phantom,
-        "stored though refused": verdict.unexpected,
-        "different on the slave": verdict.disagreeing,
+        acknowledged_is_kept.name: verdict.lost,
+        f"{acknowledged_is_kept.name}, if sent after the fault": verdict.lost_later,
+        sent_once_stored_once.name: verdict.duplicated,
+        order_is_kept.name: verdict.out_of_order,
+        nothing_from_nowhere.name: verdict.phantom,
+        refused_is_not_stored.name: verdict.unexpected,
+        members_agree.name: verdict.disagreeing,
     }
+
+
+def _sentence(what: str, names: list[str]) -> str:
+    return f"broken: {what}; {len(names)} not: {', '.join(names[:3])}"

@@ -61,5 +61,5 @@ def test_a_master_that_forgets_is_found_out(
 
     broken = " ".join(broken_promises(MODE, result))
     assert len(result.verdict.lost) > 20
-    assert " lost: " in broken
-    assert "lost with the master's machine" in broken
+    assert "broken: acknowledged is kept; " in broken
+    assert "broken: acknowledged is kept, without the master's machine; " in broken

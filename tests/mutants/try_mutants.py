@@ -4,8 +4,10 @@
     python tests/mutants/try_mutants.py votes_twice   # one
     python tests/mutants/try_mutants.py --seeds 500
 
-Each patch in this folder is one fault, named after what it does wrong. Prints a table of how many
-seeds each took; the exit code is 1 when one was not found.
+Each patch in this folder is one fault, named after what it does wrong. Its head says that in a
+sentence, and the stories that are to find it: `sim_group.py` or another one. Prints a table of how
+many seeds each took; the exit code is 1 when one was not found. `--page` prints it for
+docs/reliability.md.
 """
 
 import argparse
@@ -16,83 +18,121 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 STORIES = ROOT / "tests" / "simulation"
 FIND = """
-import logging, sys
-from sim_group import run
-logging.disable(logging.CRITICAL)
-for seed in range(int(sys.argv[1])):
+import importlib, logging, sys, textwrap
+logging.getLogger("gantrymq").addHandler(logging.NullHandler())
+run = importlib.import_module(sys.argv[1]).run
+for seed in range(int(sys.argv[2])):
     try:
         faults = run(seed).faults
     except BaseException as error:
-        faults = [f"{type(error).__name__}: {error}"]
+        faults = [f"a story comes to its end: {type(error).__name__} {error}"]
     if faults:
-        print(seed + 1, faults[0].splitlines()[0][:100])
+        print(seed + 1, textwrap.shorten(faults[0], 100, placeholder=' ...'))
         break
 """
 
 
-def copy_with(patch: Path, folder: Path) -> Path:
+class Mutant(NamedTuple):
+    """A fault."""
+
+    name: str
+    says: str
+    """What is wrong, in a sentence."""
+    stories: str
+    """The module of the stories that are to find it."""
+    file: str
+    hunk: list[str]
+
+
+class Found(NamedTuple):
+    """What it took."""
+
+    seeds: int
+    what: str
+
+
+def read(patch: Path) -> Mutant:
+    """The text of a patch; it has one hunk."""
+    lines = patch.read_text().splitlines()
+    head = lines.index(next(line for line in lines if line.startswith("--- ")))
+    stories = next(line for line in lines[:head] if line.startswith("Stories: "))
+    says = " ".join(line for line in lines[:head] if line and line != stories)
+    name = lines[head + 1].removeprefix("+++ b/")
+    story = f"sim_{stories.removeprefix('Stories: ')}"
+    return Mutant(patch.stem, says, story, name, lines[head + 3 :])
+
+
+def copy_with(mutant: Mutant, folder: Path) -> Path:
     """The product with a fault."""
     source = folder / "src"
     shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__", "*.c"))
-    name, changed = applied(patch, ROOT)
-    (folder / name).write_text(changed)
+    (folder / mutant.file).write_text(applied(mutant, ROOT))
     return source
 
 
-def applied(patch: Path, root: Path) -> tuple[str, str]:
-    """The file that a patch changes, and its text with the change.
+def applied(mutant: Mutant, root: Path) -> str:
+    """The text of the file with the fault.
 
-    Each patch has one hunk. It is found by its text, wherever that has moved to; ValueError if the
-    file does not have it exactly once.
+    The hunk is found by its text, wherever that has moved to; ValueError if the file does not have
+    it exactly once.
     """
-    lines = patch.read_text().splitlines()
-    name = lines[1].removeprefix("+++ b/")
-    hunk = lines[3:]
-    before = "\n".join(line[1:] for line in hunk if line[:1] != "+")
-    after = "\n".join(line[1:] for line in hunk if line[:1] != "-")
-    text = (root / name).read_text()
+    before = "\n".join(line[1:] for line in mutant.hunk if line[:1] != "+")
+    after = "\n".join(line[1:] for line in mutant.hunk if line[:1] != "-")
+    text = (root / mutant.file).read_text()
     if text.count(before) != 1:
-        raise ValueError(f"{patch.stem} does not fit {name}: change the patch with the product")
-    return name, text.replace(before, after)
+        raise ValueError(
+            f"{mutant.name} does not fit {mutant.file}: change the patch with the product"
+        )
+    return text.replace(before, after)
 
 
-def seeds_until_found(patch: Path, seeds: int) -> tuple[int, str] | None:
+def find(mutant: Mutant, seeds: int) -> Found | None:
     """How many stories it took, and what was wrong; None if no story found it."""
     with tempfile.TemporaryDirectory() as folder:
-        source = copy_with(patch, Path(folder))
+        source = copy_with(mutant, Path(folder))
         found = subprocess.run(
-            [sys.executable, "-c", FIND, str(seeds)],
+            [sys.executable, "-c", FIND, mutant.stories, str(seeds)],
             env=os.environ | {"PYTHONPATH": f"{source}:{STORIES}"},
             capture_output=True,
             text=True,
             check=False,
         )
     if found.returncode:
-        raise RuntimeError(f"{patch.stem}: {found.stderr[-500:]}")
+        raise RuntimeError(f"{mutant.name}: {found.stderr[-500:]}")
     count, _, what = found.stdout.strip().partition(" ")
-    return (int(count), what) if count else None
+    return Found(int(count), what) if count else None
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="patches; all without one")
-    parser.add_argument("--seeds", type=int, default=200, help="the most stories for each")
+    parser.add_argument("--seeds", type=int, default=300, help="the most stories for each")
+    parser.add_argument("--page", action="store_true", help="print the table of the page")
     options = parser.parse_args()
     patches = [HERE / f"{name}.patch" for name in options.names] or sorted(HERE.glob("*.patch"))
+    line = (
+        "| {says} | {seeds} | {what} |\n"
+        if options.page
+        else "{name:36} {seeds:>5} {seconds:>5.0f} s  {what}\n"
+    )
+    if options.page:
+        sys.stdout.write("| fault | stories | what the story said |\n|---|---|---|\n")
     missed = 0
-    sys.stdout.write(f"{'fault':40} {'seeds':>5} {'seconds':>7}  what the story said\n")
-    for patch in patches:
+    for mutant in map(read, patches):
         began = time.monotonic()
-        found = seeds_until_found(patch, options.seeds)
-        seconds = time.monotonic() - began
-        count, what = found or ("-", f"not found in {options.seeds}")
+        found = find(mutant, options.seeds)
         missed += found is None
-        sys.stdout.write(f"{patch.stem:40} {count:>5} {seconds:7.0f}  {what}\n")
+        seeds, what = found or ("-", f"not found in {options.seeds}")
+        seconds = time.monotonic() - began
+        sys.stdout.write(
+            line.format(name=mutant.name, says=mutant.says, seeds=seeds, what=what, seconds=seconds)
+        )
         sys.stdout.flush()
     return 1 if missed else 0
 

@@ -111,6 +111,7 @@ class Member:
             self.durable_log = msgspec.structs.replace(self.durable_log, synced=end)
         else:
             self.durable_log = LogView(end, end, end, write.epochs)
+            self.core.note_registry()
 
     def _begin_sync(self, messages: tuple[RaftMessage, ...]) -> None:
         log, self._unsynced = self.core.log, False

@@ -4,6 +4,10 @@ The machine of the master goes with its disk. The slave with the longest log bec
 an operator would do it. What was answered with SEND_OK has to be there, once or more, and nothing
 that was never sent; what was answered otherwise may be missing.
 
+Somebody whom nobody knows is connected to the master's HA port, and acknowledges what it is sent:
+that makes no message safer. A group reads all the time, may have read what is lost with the master,
+and goes on with the new one: it gets what is sent from then on.
+
 A master may lose what it has not flushed, in a power cut. Then its slaves are ahead and refuse to
 follow; the operator of the story does what their logs say, and cuts them. Every SEND_OK that this
 takes away has to be in a folder that the cut has saved.
@@ -14,22 +18,34 @@ import logging
 import random
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import cast
 
 from sim_bodies import SMALL_FILES, bodies_of
 
-from gantrymq import GantryError, Message, Producer
+from gantrymq import ConsumerOptions, GantryError, Message, Producer
 from gantrymq.base.disk import Disk
 from gantrymq.base.offload import InlineOffload
 from gantrymq.kernel import walk_records
 from gantrymq.protocol.record import decode_records
-from gantrymq.store.engine import Store
+from gantrymq.replication.ha.wire import REPORT, TransferReader
 from gantrymq.store.recovery.log_cut import order_cut
 from gantrymq.testing.cluster import HOST, Cluster
+from gantrymq.testing.invariants import (
+    acknowledged_is_kept,
+    nothing_from_nowhere,
+    progress_is_not_ahead,
+)
 from gantrymq.testing.loop import simulate
 from gantrymq.testing.network import MemoryNetwork
+from gantrymq.testing.timeline import Timeline
 
 TOPIC, QUEUES, SENDERS, MESSAGES = "copied", 2, 2, 40
+LATE_MESSAGES = 8
+"""What is sent to the new master."""
+FROM_FIRST = ConsumerOptions(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
+STRANGER = "10.9.9.9"
 TROUBLE_SECONDS = 40.0
 
 
@@ -49,7 +65,40 @@ class CopyStory:
     tried: set[str] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
     """How often each accident and each answer happened."""
-    faults: list[str] = field(default_factory=list)
+    timeline: Timeline = field(default_factory=Timeline)
+    consumed: set[str] = field(default_factory=set)
+
+    @property
+    def faults(self) -> list[str]:
+        return self.timeline.faults
+
+    def say(self, who: str, what: str) -> None:
+        self.timeline.say(who, what)
+
+    async def consume(self) -> None:
+        """A member of a group; messages may come twice."""
+        async with self.cluster.consumer("readers", options=FROM_FIRST) as consumer:
+            consumer.subscribe(TOPIC)
+            async for message in consumer:
+                name = message.body.decode().strip()
+                self.say("readers", f"get {name}")
+                self.consumed.add(name)
+                with suppress(GantryError):
+                    await message.ack()
+
+    async def listen_in(self) -> None:
+        """A stranger follows the log."""
+        network = self.network.at(STRANGER)
+        while True:
+            await asyncio.sleep(self.rng.uniform(0, 5))
+            if "broker-a" not in self.cluster.running:
+                continue
+            port = self.cluster.broker().config.ha_listen_port
+            with suppress(GantryError):
+                stranger = await network.connect(HOST, port, Stranger, 3)
+                self.say("a stranger", "is connected to the HA port")
+                self.counts["stranger"] += 1
+                await stranger.gone.wait()
 
     async def send(self, producer: Producer, sender: int) -> None:
         """Send messages of different sizes; note what each answer promises."""
@@ -61,8 +110,10 @@ class CopyStory:
                 sent = await producer.send(Message(TOPIC, body.encode()))
             except GantryError as error:
                 self.counts[type(error).__name__] += 1
+                self.say(name, f"not sent: {type(error).__name__}")
             else:
                 self.counts[sent.status] += 1
+                self.say(name, f"is answered with {sent.status}")
                 if sent.status == "SEND_OK":
                     self.acknowledged.add(name)
             await asyncio.sleep(self.rng.uniform(0, 2 * TROUBLE_SECONDS / MESSAGES))
@@ -79,6 +130,7 @@ class CopyStory:
                  self.master_loses_power)
             )  # fmt: skip
             self.counts[accident.__name__] += 1
+            self.say("trouble", accident.__name__.replace("_", " "))
             await accident()
 
     async def slave_dies(self) -> None:
@@ -106,6 +158,7 @@ class CopyStory:
         if self.cluster.broker(name).store.log_max == 0:
             return  # an earlier order did it
         await self.cluster.stop_broker(name)
+        self.say("operator", f"puts the log of {name} aside")
         self.saved |= _bodies_in(self.cluster._disks[name], f"{folder}/commitlog")
         self.counts["emptied"] += 1
         self.cluster.empty_disk(name)
@@ -115,6 +168,7 @@ class CopyStory:
         if self.cluster.broker(name).store.log_max <= at:
             return  # an earlier order did it
         await self.cluster.stop_broker(name)
+        self.say("operator", f"cuts the log of {name} at {at}")
         disk = self.cluster._disks[name]
         cut = await order_cut(folder, at, disk=disk, offload=InlineOffload())
         self.saved |= _bodies_in(disk, f"{cut.saved}/commitlog")
@@ -183,19 +237,67 @@ class CopyStory:
         """The machine is gone; the slave with the longest log becomes the master."""
         await self.cluster.kill_broker("broker-a")
         heir = max(self.slaves, key=lambda name: self.cluster.broker(name).store.log_max)
+        self.say("operator", f"makes {heir} the master")
         await self.cluster.stop_broker(heir)
         self.cluster.reconfigure(heir, broker_role="SYNC_MASTER", broker_id=0)
         await self.cluster.start_broker(heir)
         return heir
 
-    async def judge(self, store: Store) -> None:
-        found = await bodies_of(store, TOPIC, QUEUES)
-        lost = self.acknowledged - found - self.saved
-        if lost:
-            self.faults.append(f"acknowledged and lost: {sorted(lost)}")
-        phantoms = found - self.tried
-        if phantoms:
-            self.faults.append(f"never sent and found: {sorted(phantoms)}")
+    async def send_late(self, producer: Producer) -> None:
+        """The new master takes messages, and readers get them."""
+        for number in range(LATE_MESSAGES):
+            name = f"late-{number}"
+            self.tried.add(name)
+            while True:
+                with suppress(GantryError):
+                    await producer.send(Message(TOPIC, name))
+                    self.acknowledged.add(name)
+                    break
+                await asyncio.sleep(1)
+
+    async def judge(self, heir: str) -> None:
+        """The new master has everything, and readers get all that it has."""
+        accuse, broker = self.timeline.accuse, self.cluster.broker(heir)
+        found = await bodies_of(broker.store, TOPIC, QUEUES)
+        accuse(acknowledged_is_kept.broken(sorted(self.acknowledged), found | self.saved))
+        accuse(nothing_from_nowhere.broken(sorted(found), self.tried))
+        late = [f"late-{number}" for number in range(LATE_MESSAGES)]
+        reader, loop = asyncio.create_task(self.consume()), asyncio.get_running_loop()
+        end = loop.time() + 120
+        while not self.consumed.issuperset(late) and loop.time() < end:
+            await asyncio.sleep(1)
+        reader.cancel()
+        await asyncio.wait([reader])
+        accuse(f"readers: {text}" for text in acknowledged_is_kept.broken(late, self.consumed))
+
+    def look_at_progress(self, heir: str) -> None:
+        """Before the new master takes a message, no group is ahead of it."""
+        broker = self.cluster.broker(heir)
+        progress, ends = {}, {}
+        for key, queues in broker.registry.offsets.table.items():
+            for queue_id, offset in queues.items():
+                progress[f"{key}/{queue_id}"] = offset
+                end = broker.store.queues.max_offset(key.rpartition("@")[0], queue_id)
+                ends[f"{key}/{queue_id}"] = end
+        self.timeline.accuse(progress_is_not_ahead.broken(progress, ends))
+
+
+class Stranger(asyncio.Protocol):
+    """Asks for the log and acknowledges what it gets, without being anybody's slave."""
+
+    def __init__(self) -> None:
+        self._reader, self.gone = TransferReader(), asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.write(REPORT.pack(0))
+
+    def data_received(self, data: bytes) -> None:
+        for at, piece in self._reader.feed(data):
+            self._transport.write(REPORT.pack(at + len(piece)))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.gone.set()
 
 
 def _bodies_in(disk: Disk, folder: str) -> set[str]:
@@ -251,22 +353,31 @@ async def tell(seed: int) -> CopyStory:
         story = CopyStory(cluster, rng, [f"broker-a-s{n}" for n in range(1, count + 1)], orders)
         logger.addHandler(orders)
         operator = asyncio.create_task(story.operate())
+        others = [asyncio.create_task(story.listen_in())]
         try:
             await cluster.create_topic(TOPIC, queues=QUEUES)
-            async with cluster.producer("senders") as producer, asyncio.TaskGroup() as tasks:
-                tasks.create_task(story.trouble())
-                for sender in range(SENDERS):
-                    tasks.create_task(story.send(producer, sender))
-            if story.counts["master_loses_power"]:
-                await story.followed()
+            others.append(asyncio.create_task(story.consume()))
+            async with cluster.producer("senders") as producer:
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(story.trouble())
+                    for sender in range(SENDERS):
+                        tasks.create_task(story.send(producer, sender))
+                if story.counts["master_loses_power"]:
+                    await story.followed()
+                for task in (operator, *others):
+                    task.cancel()
+                await asyncio.wait([operator, *others])
+                heir = await story.lose_the_master()
+                story.look_at_progress(heir)
+                await story.send_late(producer)
+            await story.judge(heir)
         finally:
             logger.removeHandler(orders)
-            operator.cancel()
-            await asyncio.wait([operator])
+            for task in (operator, *others):
+                task.cancel()
+            await asyncio.wait([operator, *others])
         if not operator.cancelled():
             operator.result()
-        heir = await story.lose_the_master()
-        await story.judge(cluster.broker(heir).store)
     return story
 
 

@@ -1,8 +1,19 @@
 """What was promised and what happened: the ledger that a story is judged by."""
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+
+from gantrymq.testing.invariants import (
+    SendTimes,
+    acknowledged_is_kept,
+    nothing_before_its_time,
+    nothing_from_nowhere,
+    one_worker_a_key,
+    order_is_kept,
+    withdrawn_is_never_delivered,
+)
+from gantrymq.testing.timeline import Timeline
 
 LOCK_TRUST_SECONDS = 30.0
 """How long a member believes in a lock it has not renewed."""
@@ -36,48 +47,54 @@ class Ledger:
     """Group and key to the member that is handling one of the key's messages."""
     locks_lost_at: float = float("-inf")
     """When a broker last forgot who holds its queues."""
-    history: list[str] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
+    clock_error: float = 0.0
+    """By how many seconds brokers' clocks may have been wrong."""
+    timeline: Timeline = field(default_factory=Timeline)
+    counts: Counter[str] = field(default_factory=Counter)
+    """How often each kind of thing happened."""
 
-    def say(self, text: str) -> None:
-        now = asyncio.get_running_loop().time()
-        self.history.append(f"{now:.6f} {text}")
+    @property
+    def faults(self) -> list[str]:
+        """The invariants that were broken."""
+        return self.timeline.faults
 
-    def accuse(self, text: str) -> None:
-        """An invariant is broken."""
-        self.say(f"FAULT {text}")
-        self.faults.append(text)
+    def say(self, who: str, what: str) -> None:
+        self.timeline.say(who, what)
 
     def expect(self, entry: Entry) -> Entry:
         self.entries[entry.name] = entry
+        delayed = entry.not_before > asyncio.get_running_loop().time()
+        self.counts[f"{'delayed' if delayed else entry.topic} messages"] += 1
         return entry
 
     def fate(self, entry: Entry, fate: str) -> None:
         entry.fate = fate
-        self.say(f"{entry.name} is {fate}")
+        self.counts[fate] += 1
+        self.say(entry.name, f"is {fate}")
 
     def delivered(self, group: str, member: str, name: str) -> Entry:
         """A handler got a message: it must be one that may be delivered, and not too early."""
         entry = self.entries.get(name)
-        self.say(f"{group}/{member} got {name}")
+        self.say(f"{group}/{member}", f"gets {name}")
+        self.timeline.accuse(nothing_from_nowhere.broken([name], self.entries))
         if entry is None:
-            self.accuse(f"{name} was never sent")
             return Entry(name, "nowhere")
-        if entry.fate == "rolled back":
-            self.accuse(f"{name} was rolled back and is delivered to {group}")
+        withdrawn = {name} if entry.fate == "rolled back" else set()
+        self.timeline.accuse(withdrawn_is_never_delivered.broken(withdrawn, [name]))
         now = asyncio.get_running_loop().time()
-        if now + 0.001 < entry.not_before:
-            self.accuse(f"{name} comes at {now:.3f}, before {entry.not_before:.3f}")
+        at = now + 0.001 + self.clock_error
+        self.timeline.accuse(nothing_before_its_time.broken([(name, at, entry.not_before)]))
         return entry
 
     def begin(self, group: str, member: str, entry: Entry) -> None:
         """One member at a time works on a key; only a broker's death may shake that for a while."""
         if entry.key is None:
             return
-        other = self.at_work.get((group, entry.key))
+        other = self.at_work.get((group, entry.key), member)
         now = asyncio.get_running_loop().time()
-        if other not in (None, member) and now - self.locks_lost_at > LOCK_TRUST_SECONDS:
-            self.accuse(f"{member} gets {entry.name} while {other} works on its key")
+        if now - self.locks_lost_at > LOCK_TRUST_SECONDS:
+            workers = dict.fromkeys((other, member))
+            self.timeline.accuse(one_worker_a_key.broken(entry.key, workers))
         self.at_work[group, entry.key] = member
 
     def end(self, group: str, member: str, entry: Entry) -> None:
@@ -90,26 +107,26 @@ class Ledger:
 
     def acknowledged(self, group: str, entry: Entry) -> None:
         """The handler is through with it; the first time counts."""
-        self.say(f"{group} done {entry.name}")
+        self.say(group, f"is done with {entry.name}")
         self.finished[group].setdefault(entry.name, asyncio.get_running_loop().time())
 
-    def judge_order(self, group: str) -> None:
-        """A key's messages end in the order in which they were sent.
+    def judge(self, group: str, topics: tuple[str, ...]) -> None:
+        """At the end a group has got everything, and the messages of each key in order.
 
         A dead one has ended as dead; that it may come again when its member's progress was not
         stored is no disorder.
         """
-        last: dict[str, tuple[float, str]] = {}
-        for entry in self.entries.values():
-            at = self.finished[group].get(entry.name)
-            if entry.key is None or at is None or entry.name in self.dead[group]:
-                continue
-            before = last.get(entry.key)
-            if before is not None and at < before[0]:
-                self.accuse(f"{group}: {entry.name} was done before {before[1]}")
-            last[entry.key] = (at, entry.name)
+        owed = self.owed(group, topics)
+        got = {*self.finished[group], *self.dead[group]}
+        self.timeline.accuse(f"{group}: {text}" for text in acknowledged_is_kept.broken(owed, got))
+        for key in dict.fromkeys(entry.key for entry in self.entries.values() if entry.key):
+            sends = {
+                e.name: SendTimes(e.number, e.number) for e in self.entries.values() if e.key == key
+            }
+            done = [name for name in self.finished[group] if name not in self.dead[group]]
+            self.timeline.accuse(f"{group}: {text}" for text in order_is_kept.broken(done, sends))
 
-    def open(self, group: str, topics: tuple[str, ...]) -> list[str]:
+    def owed(self, group: str, topics: tuple[str, ...]) -> list[str]:
         """Messages that a group must still get."""
         done, dead = self.finished[group], self.dead[group]
         return [

@@ -21,7 +21,7 @@ from gantrymq.testing.network import MemoryNetwork
 
 RETRIES_MAX = 2
 WORK_SECONDS_MAX = 0.5
-INVISIBLE_SECONDS = 10.0
+INVISIBLE_SECONDS = 5.0
 FROM_FIRST = "CONSUME_FROM_FIRST_OFFSET"
 
 
@@ -46,17 +46,17 @@ class Member:
         }  # fmt: skip
 
     async def join(self) -> None:
-        self._ledger.say(f"{self.group}/{self.name} joins")
+        self._ledger.say(f"{self.group}/{self.name}", "joins")
         await self._open()
 
     async def leave(self) -> None:
         """Close cleanly."""
-        self._ledger.say(f"{self.group}/{self.name} leaves")
+        self._ledger.say(f"{self.group}/{self.name}", "leaves")
         await self._close()
 
     async def crash(self) -> None:
         """The process dies: nothing is said to anybody, and nothing it still does counts."""
-        self._ledger.say(f"{self.group}/{self.name} crashes")
+        self._ledger.say(f"{self.group}/{self.name}", "crashes")
         self._uplink.tear_out()
         self._ledger.forget_member(self.name)
         await self._close()
@@ -71,7 +71,7 @@ class Member:
         """What a handler does with a message: take its time, perhaps fail."""
         if self._uplink.dead:
             raise HandlerBroke("dead")
-        entry = self._ledger.delivered(self.group, self.name, body.decode())
+        entry = self._ledger.delivered(self.group, self.name, body.decode().strip())
         self._ledger.begin(self.group, self.name, entry)
         try:
             await asyncio.sleep(self._rng.uniform(0, WORK_SECONDS_MAX))
@@ -80,7 +80,8 @@ class Member:
         if self._uplink.dead:
             raise HandlerBroke("dead")
         if entry.poison or self._rng.random() < self.failing:
-            self._ledger.say(f"{self.group}/{self.name} fails on {entry.name}")
+            self._ledger.say(f"{self.group}/{self.name}", f"fails on {entry.name}")
+            self._ledger.counts["failed deliveries"] += 1
             raise HandlerBroke(entry.name)
         return entry
 
