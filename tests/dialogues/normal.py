@@ -14,16 +14,31 @@ TIMES = {
     "1ST_POP_TIME",
     "PUSH_REPLY_TIME",
     "bornTimestamp",
+    "consumeTimeStamp",
+    "consumeTimeStampStr",
     "earliestMessageTimeStamp",
     "indexLastUpdateTimestamp",
     "lastTimestamp",
     "lastUpdateTimestamp",
+    "maxTimeStamp",
+    "maxTimeStampStr",
+    "minTimeStamp",
+    "minTimeStampStr",
     "popTime",
     "storeTimestamp",
     "subVersion",
     "timestamp",
 }
-NUMBERS = {"consumeTps", "counter", "indexLastUpdatePhyoffset", "physicalOffset", "topicPutTps"}
+NUMBERS = {
+    "consumeTps",
+    "counter",
+    "delayTime",
+    "indexLastUpdatePhyoffset",
+    "physicOffset",
+    "physicSize",
+    "physicalOffset",
+    "topicPutTps",
+}
 IDS = {"ORIGIN_MESSAGE_ID", "msgId", "offsetMsgId"}
 # Ids that a client may have given: only those that the broker made up are replaced.
 GIVEN_IDS = {"UNIQ_KEY", "transactionId"}
@@ -34,6 +49,7 @@ PICKABLE = {
     "offsetTable",
     "brokerAddrTable",
     "clusterAddrTable",
+    "consumeStatsList",
     "data",
     "groupList",
     "subscriptionGroupTable",
@@ -41,6 +57,7 @@ PICKABLE = {
     "topicConfigTable",
     "topicList",
 }
+_JAVA_TIME = re.compile(r"20\d\d-\d\d-\d\d#[\d:]{12}")
 _LOCAL = re.compile(r"\b127\.0\.0\.1:\d+")
 _REMARK_END = re.compile(r"[\[(:,!<\d]|\bthe\b")
 
@@ -57,6 +74,8 @@ def answer(frame: Frame, names: Mapping[str, str], step: Mapping[str, Any]) -> d
         recorded["body"] = _body(frame.body, names, step.get("pick"))
         if step.get("shape"):
             recorded["body"] = _shape(recorded["body"])
+        if step.get("names"):
+            recorded["body"] = {"names": _names(recorded["body"])}
     if "without" in step:
         recorded = _without(recorded, step["without"])
     loose = step.get("loose")
@@ -101,22 +120,30 @@ def _value(key: str, value: Any, names: Mapping[str, str], pick: Sequence[str] |
             _leaf("", name, names): _value(name, inner, names, pick)
             for name, inner in sorted(value.items())
         }
-        if pick is not None and key in PICKABLE:
+        if pick is not None and key in PICKABLE and lenient.PAIRS not in entries:
             return {name: entry for name, entry in entries.items() if name in pick}
         return entries
     if isinstance(value, list):
         items = [_value(key, inner, names, pick) for inner in value]
         if pick is not None and key in PICKABLE:
-            items = [item for item in items if item in pick]
+            items = [item for item in items if _is_picked(item, pick)]
         # The order of what Java keeps in sets means nothing.
         return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
     return _leaf(key, value, names)
+
+
+def _is_picked(item: Any, pick: Sequence[str]) -> bool:
+    """A name that is wanted, or an object about one."""
+    names = item if isinstance(item, dict) else [item]
+    return not set(names).isdisjoint(pick)
 
 
 def _leaf(name: str, value: Any, names: Mapping[str, str]) -> Any:
     if name in NUMBERS and str(value).lstrip("-").replace(".", "").isdigit():
         return "<number>"
     if name in TIMES and str(value).isdigit() and int(value) >= TIME_MS_MIN:
+        return "<time>"
+    if name in TIMES and _JAVA_TIME.fullmatch(str(value)):
         return "<time>"
     if name == "version":
         return "<version>"
@@ -145,6 +172,12 @@ def _handle(text: str) -> str:
     words = text.split(" ")
     words[1], words[3], words[5] = "<time>", "<number>", "<brokerName>"
     return " ".join(words)
+
+
+def _names(body: Any) -> list[str]:
+    """The names of a table alone; some end with a path of the machine."""
+    (table,) = body.get("json", body).values()
+    return sorted({re.sub(r"_/.*", "_<path>", name) for name in table})
 
 
 def _shape(value: Any) -> Any:

@@ -24,7 +24,7 @@ def main(names: list[str]) -> None:
     import toolchain
     from real import RealCluster
 
-    toolchain.build_all()
+    toolchain.build_java()
     areas = {name: AREAS[name] for name in names or AREAS}
     answers: dict[str, dict[str, list[object]]] = {name: {} for name in areas}
     for version in toolchain.JAVA_SERVERS:

@@ -16,6 +16,15 @@ from process import Process, ProcessFailed
 GRACE_SECONDS = 45
 TIMEOUT_SECONDS = 40
 
+# Programs that live for seconds: little memory, and no compiler that takes its time.
+SMALL_JVM = (
+    "java",
+    "-Xmx256m",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+)
+
 Line = dict[str, Any]
 
 
@@ -131,11 +140,18 @@ class JavaClient(Client):
 
     _resident: ClassVar[dict[str, Process]] = {}
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, version: str, properties: Mapping[str, str] | None = None) -> None:
         super().__init__(f"java-{version}")
         self.version = version
+        self._properties = [f"-D{key}={value}" for key, value in (properties or {}).items()]
+
+    def with_properties(self, properties: Mapping[str, str]) -> "JavaClient":
+        """The same client with system properties of Java, in machines of its own."""
+        return JavaClient(self.version, properties)
 
     def run(self, verb: str, **arguments: Any) -> Lines:
+        if self._properties:
+            return super().run(verb, **arguments)
         timeout = arguments.setdefault("timeout", TIMEOUT_SECONDS) + GRACE_SECONDS
         process = self._resident.get(self.version) or self._start_resident()
         process.seen.clear()
@@ -167,12 +183,9 @@ class JavaClient(Client):
             shutil.rmtree(process.errors.parent, ignore_errors=True)
 
     def _command(self, directory: Path) -> Sequence[str]:
+        modules = toolchain.JAVA_CLIENTS | toolchain.NEWEST_CLIENT
         return [
-            "java",
-            "-Xmx256m",
-            "-XX:TieredStopAtLevel=1",
-            "-XX:+UseSerialGC",
-            "-XX:-UsePerfData",
+            *SMALL_JVM,
             "-Xshare:auto",
             # A consumer of 5.x that missed its first turn would wait 20 s for the next one.
             "-Drocketmq.client.rebalance.waitInterval=5000",
@@ -180,8 +193,9 @@ class JavaClient(Client):
             f"-Drocketmq.client.logRoot={directory}",
             f"-Drocketmq.home.dir={_tools_home(directory)}",
             f"-Drocketmq.client.localOffsetStoreDir={directory}",
+            *self._properties,
             "-cp",
-            toolchain.java_class_path(toolchain.JAVA_CLIENTS[self.version]),
+            toolchain.java_class_path(modules[self.version]),
             "probe.Probe",
         ]
 
@@ -212,6 +226,20 @@ class NodeClient(Client):
 
     def _command(self, directory: Path) -> Sequence[str]:
         return ["node", str(toolchain.node_program())]
+
+
+class RustClient(Client):
+    """The Rust crate `rocketmq-client-rust`."""
+
+    def __init__(self) -> None:
+        super().__init__("rust")
+
+    def _command(self, directory: Path) -> Sequence[str]:
+        return [str(toolchain.rust_program())]
+
+    def _environment(self, directory: Path) -> Mapping[str, str]:
+        # It keeps offsets in the home directory.
+        return {"HOME": str(directory)}
 
 
 class PythonClient(Client):
@@ -247,15 +275,30 @@ class GrpcJavaClient(Client):
 
     def _command(self, directory: Path) -> Sequence[str]:
         return [
-            "java",
-            "-Xmx256m",
-            "-XX:TieredStopAtLevel=1",
-            "-XX:+UseSerialGC",
-            "-XX:-UsePerfData",
+            *SMALL_JVM,
             f"-Duser.home={directory}",
             "-cp",
             toolchain.java_class_path(toolchain.JAVA_GRPC_CLIENT),
             "grpcprobe.Story",
+        ]
+
+
+class SpringApplication(Client):
+    """An application of Spring Boot with RocketMQ's starter."""
+
+    def __init__(self) -> None:
+        super().__init__("spring")
+
+    def _command(self, directory: Path) -> Sequence[str]:
+        return [
+            *SMALL_JVM,
+            # As for Java's own clients.
+            "-Drocketmq.client.rebalance.waitInterval=5000",
+            f"-Duser.home={directory}",
+            f"-Drocketmq.client.logRoot={directory}",
+            "-cp",
+            toolchain.java_class_path(toolchain.SPRING_APPLICATION),
+            "springprobe.Application",
         ]
 
 

@@ -156,11 +156,13 @@ class RealCluster(_Servers):
         store: Path | None = None,
         settings: Mapping[str, str] | None = None,
         broker_port: int | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(store)
         self.version = version
         self._settings = {**JAVA_ONLY_SETTINGS, **(settings or {})}
         self._broker_port = broker_port
+        self._properties = properties or {}
 
     def _start(self) -> None:
         namesrv_port = free_port("127.0.0.1")
@@ -180,16 +182,22 @@ class RealCluster(_Servers):
             BROKER_MAIN,
             broker_settings(self.store_dir, port, {"namesrvAddr": self.namesrv, **self._settings}),
         )
-        wait_until_registered(self.namesrv)
+        if not self._properties:
+            wait_until_registered(self.namesrv)
 
     def _java(self, part: str, main: str, settings: Mapping[str, str]) -> Process:
-        process = start_java(self.version, part, main, settings, self.directory)
+        process = start_java(self.version, part, main, settings, self.directory, self._properties)
         self._children.enter_context(process)
         return process
 
 
 def start_java(
-    version: str, part: str, main: str, settings: Mapping[str, str], directory: Path
+    version: str,
+    part: str,
+    main: str,
+    settings: Mapping[str, str],
+    directory: Path,
+    properties: Mapping[str, str] | None = None,
 ) -> Process:
     """A server of RocketMQ that is up; what it logs lies in the directory."""
     kind = "namesrv" if "Namesrv" in main else "broker"
@@ -203,6 +211,7 @@ def start_java(
         *JVM,
         f"-Duser.home={directory}",
         f"-Drocketmq.home.dir={directory}",
+        *(f"-D{key}={value}" for key, value in (properties or {}).items()),
         "-cp",
         toolchain.java_class_path(servers[version]),
         main,

@@ -14,9 +14,9 @@ from our_client import (
     with_java,
 )
 
-from gantrymq.client.admin.group_settings import change_settings, settings
-from gantrymq.client.admin.lag import Backlog
-from gantrymq.client.admin.spread import Spread
+from gantrymq.client.admin.groups.group_settings import change_settings, settings
+from gantrymq.client.admin.groups.lag import Backlog
+from gantrymq.client.admin.topics.spread import Spread
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -94,11 +94,13 @@ class TestTimers:
             scene.message("later", deliver_at=due),
             scene.message("past", deliver_at=due - 60_000),
         )
-        past, later = (await scene.java(java, "consume-concurrently", expected=2)).messages
+        lines = await scene.java(java, "consume-concurrently", expected=2)
+        # Java's threads may swap what it got at once: a busy machine starts it after both are due.
+        stored = {line["body"]: line["storeTime"] for line in lines.messages}
 
-        assert (past["body"], later["body"]) == ("past", "later")
-        assert past["storeTime"] < due
-        assert due - TIMER_STEP_MS <= later["storeTime"] < due + LATE_MS_MAX
+        assert sorted(stored) == ["later", "past"]
+        assert stored["past"] < due
+        assert due - TIMER_STEP_MS <= stored["later"] < due + LATE_MS_MAX
 
     @story
     async def test_a_broker_without_timers_delivers_at_once(self, scene: Scene, where: str) -> None:

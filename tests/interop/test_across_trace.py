@@ -14,7 +14,7 @@ from our_client import (
     with_partners,
 )
 
-from gantrymq.client.admin.trace_query import Trace, trace_of
+from gantrymq.client.admin.messages.trace_query import Trace, trace_of
 from gantrymq.protocol.trace import Pub, SubAfter, SubBefore
 
 pytestmark = pytest.mark.timeout(240)

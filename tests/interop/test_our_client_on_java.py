@@ -33,7 +33,7 @@ from gantrymq import (
     SendResult,
     sync,
 )
-from gantrymq.client.admin.message_query import MessageMissing
+from gantrymq.client.admin.messages.message_query import MessageMissing
 from gantrymq.model import READ, dead_topic
 
 pytestmark = [on_real_servers, pytest.mark.timeout(120)]

@@ -10,24 +10,28 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "programs"
 CACHE = HERE / ".cache"
 
-TOOLS = ("java", "mvn", "go", "node", "npm")
+TOOLS = ("java", "mvn", "go", "node", "npm", "cargo")
 EXIT_MISSING_TOOL = 2
 BUILD_SECONDS_MAX = 1200
 # A package registry that is asked too fast answers "too many requests": ask again.
 ATTEMPTS = 3
 
 JAVA_CLIENTS = {"4.9.8": "client-4.9", "5.3.3": "client-5.3"}
+# Only its command line is tested.
+NEWEST_CLIENT = {"5.5.0": "client-5.5"}
 # Maven Central has no name server and no broker of 4.9.8; 4.9.7 is the last 4.9 it has whole.
 JAVA_SERVERS = {"4.9.7": "server-4.9", "5.3.3": "server-5.3"}
 # The newest, for what is only tested as a peer of our brokers.
 NEWEST_SERVER = {"5.5.0": "server-5.5"}
 JAVA_PROXY, JAVA_GRPC_CLIENT = "proxy-5.3", "client-grpc"
+SPRING_APPLICATION = "spring"
 
 
 # Packages of other people, each in a folder of its own and never in our environment.
@@ -49,11 +53,15 @@ def build_all() -> None:
     """Build what is not built yet."""
     require_tools()
     CACHE.mkdir(exist_ok=True)
-    build_java()
-    _once("go", _build_go)
-    _once("node", _build_node)
-    for name in PYTHON_PROGRAMS:
-        _once(name, lambda name=name: _build_python(name))
+    with ThreadPoolExecutor() as beside:
+        # It computes for minutes while the others wait for what they download.
+        rust = beside.submit(_once, "rust", _build_rust)
+        build_java()
+        _once("go", _build_go)
+        _once("node", _build_node)
+        for name in PYTHON_PROGRAMS:
+            _once(name, lambda name=name: _build_python(name))
+        rust.result()
 
 
 def build_java() -> None:
@@ -76,6 +84,11 @@ def go_program() -> Path:
 def node_program() -> Path:
     """The Node program, beside the modules it uses."""
     return CACHE / "node" / "probe.js"
+
+
+def rust_program() -> Path:
+    """The built Rust program."""
+    return CACHE / "rust" / "debug" / "probe"
 
 
 def python_program(name: str) -> tuple[Path, Path]:
@@ -112,6 +125,14 @@ def _build_node() -> None:
         if source.is_file():
             shutil.copy(source, target)
     _run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], target)
+
+
+def _build_rust() -> None:
+    # In a copy: cargo writes the versions that it chose beside the sources.
+    target = CACHE / "rust"
+    shutil.copytree(PROGRAMS / "rust", target / "sources", dirs_exist_ok=True)
+    command = ["cargo", "build", "--quiet", "--target-dir", str(target)]
+    _run(command, target / "sources")
 
 
 def _build_python(name: str) -> None:

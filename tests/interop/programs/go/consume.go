@@ -48,6 +48,9 @@ func consume(a arguments, orderly bool, broadcast bool) error {
 		consumer.WithConsumerOrder(orderly),
 		consumer.WithMaxReconsumeTimes(a.MaxRetries),
 	}
+	if a.AccessKey != "" {
+		options = append(options, consumer.WithCredentials(a.credentials()))
+	}
 	if a.Trace {
 		options = append(options, consumer.WithTrace(traced(a)))
 	}

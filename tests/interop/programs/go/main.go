@@ -17,6 +17,7 @@ const graceSeconds = 20
 
 type arguments struct {
 	Namesrv    string   `json:"namesrv"`
+	Broker     string   `json:"broker"`
 	Topic      string   `json:"topic"`
 	Group      string   `json:"group"`
 	Count      int      `json:"count"`
@@ -27,6 +28,10 @@ type arguments struct {
 	Shards     int      `json:"shards"`
 	DelayLevel int      `json:"delayLevel"`
 	Numbered   bool     `json:"numbered"`
+	ReadNums   int      `json:"readQueueNums"`
+	WriteNums  int      `json:"writeQueueNums"`
+	Perm       int      `json:"perm"`
+	Order      bool     `json:"order"`
 	Producer   string   `json:"producer"`
 	Plan       []string `json:"plan"`
 	WaitMs     int      `json:"waitMs"`
@@ -41,6 +46,12 @@ type arguments struct {
 	PauseMs    int      `json:"pauseMs"`
 	AgainMs    int      `json:"againMs"`
 	Timeout    int      `json:"timeout"`
+	AccessKey  string   `json:"accessKey"`
+	SecretKey  string   `json:"secretKey"`
+}
+
+func (a arguments) credentials() primitive.Credentials {
+	return primitive.Credentials{AccessKey: a.AccessKey, SecretKey: a.SecretKey}
 }
 
 func (a arguments) limit() time.Duration {
@@ -59,6 +70,11 @@ var verbs = map[string]func(arguments) error{
 	"consume-orderly":      func(a arguments) error { return consume(a, true, false) },
 	"consume-broadcast":    func(a arguments) error { return consume(a, false, true) },
 	"pull":                 pull,
+	"create-topic":         administer(createTopic),
+	"delete-topic":         administer(deleteTopic),
+	"list-topics":          administer(listTopics),
+	"list-groups":          administer(listGroups),
+	"publish-queues":       administer(publishQueues),
 }
 
 var printing sync.Mutex
@@ -105,7 +121,8 @@ func main() {
 		os.Exit(2)
 	}
 	given := arguments{Count: 1, Expected: 1, Timeout: 30, Body: "body", Group: "probe", Producer: "probe_producer",
-		Expression: "*", MaxRetries: -1, WaitMs: 20000}
+		Expression: "*", MaxRetries: -1, WaitMs: 20000,
+		ReadNums: 8, WriteNums: 8, Perm: 6}
 	if err := json.Unmarshal([]byte(os.Args[2]), &given); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)

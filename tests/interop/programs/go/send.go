@@ -18,6 +18,9 @@ func options(a arguments) []producer.Option {
 		producer.WithGroupName(a.Producer),
 		producer.WithSendMsgTimeout(10 * time.Second),
 	}
+	if a.AccessKey != "" {
+		all = append(all, producer.WithCredentials(a.credentials()))
+	}
 	if a.Shards > 0 {
 		all = append(all, producer.WithQueueSelector(producer.NewHashQueueSelector()))
 	}

@@ -43,6 +43,8 @@ function sayMessage(event, message) {
   });
 }
 
+const keys = args => (args.accessKey ? { accessKey: args.accessKey, secretKey: args.secretKey } : {});
+
 const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
 
 // As an application does that has to get its message through: againMs later once more, until time is up.
@@ -60,7 +62,7 @@ async function sendAgain(args, producer, index, message) {
 }
 
 async function sendSync(args) {
-  const producer = new Producer({ httpclient, logger, nameSrv: args.namesrv, producerGroup: args.producer });
+  const producer = new Producer({ httpclient, logger, nameSrv: args.namesrv, producerGroup: args.producer, ...keys(args) });
   await producer.ready();
   for (let i = 0; i < args.count; i++) {
     const body = `${args.body}-${i}`;
@@ -92,6 +94,7 @@ async function consume(args, isBroadcast) {
     logger,
     nameSrv: args.namesrv,
     consumerGroup: args.group,
+    ...keys(args),
     isBroadcast,
     consumeFromWhere: 'CONSUME_FROM_FIRST_OFFSET',
   });

@@ -2,6 +2,9 @@ package probe;
 
 import com.alibaba.fastjson.JSONObject;
 import java.util.List;
+import org.apache.rocketmq.acl.common.AclClientRPCHook;
+import org.apache.rocketmq.acl.common.SessionCredentials;
+import org.apache.rocketmq.remoting.RPCHook;
 
 /** The arguments of a verb, each with its default. */
 final class Args {
@@ -43,6 +46,12 @@ final class Args {
 
     JSONObject object(String name) {
         return given.containsKey(name) ? given.getJSONObject(name) : new JSONObject();
+    }
+
+    /** What signs requests; null without accessKey and secretKey. */
+    RPCHook signer() {
+        String accessKey = text("accessKey", null);
+        return accessKey == null ? null : new AclClientRPCHook(new SessionCredentials(accessKey, text("secretKey")));
     }
 
     String namesrv() {

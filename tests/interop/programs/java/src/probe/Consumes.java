@@ -11,6 +11,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.consumer.store.OffsetStore;
 import org.apache.rocketmq.client.consumer.store.ReadOffsetType;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
@@ -85,7 +86,8 @@ final class Consumes {
     }
 
     private static DefaultMQPushConsumer subscribed(Args args) throws Exception {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args.text("group"), args.yes("trace"), null);
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(
+            args.text("group"), args.signer(), new AllocateMessageQueueAveragely(), args.yes("trace"), null);
         consumer.setNamesrvAddr(args.namesrv());
         consumer.setConsumeFromWhere(args.text("from", "first").equals("first")
             ? ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET

@@ -30,7 +30,7 @@ final class Pulls {
     /** Reads every queue to its end and commits the offset reached. */
     @SuppressWarnings("deprecation")
     private static void pull(Args args) throws Exception {
-        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(args.text("group"));
+        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(args.text("group"), args.signer());
         consumer.setNamesrvAddr(args.namesrv());
         consumer.start();
         int count = 0;
@@ -70,7 +70,7 @@ final class Pulls {
     }
 
     private static void litePull(Args args) throws Exception {
-        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(args.text("group"));
+        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(args.text("group"), args.signer());
         consumer.setNamesrvAddr(args.namesrv());
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(args.topic(), args.text("expression", "*"));
@@ -86,7 +86,7 @@ final class Pulls {
      * client's cache after the seek emptied it.
      */
     private static void liteAssign(Args args) throws Exception {
-        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(args.text("group"));
+        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(args.text("group"), args.signer());
         consumer.setNamesrvAddr(args.namesrv());
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setAutoCommit(false);

@@ -31,7 +31,7 @@ final class Sends {
     }
 
     private static void sync(Args args) throws Exception {
-        DefaultMQProducer producer = started(new DefaultMQProducer(group(args), args.yes("trace"), null), args);
+        DefaultMQProducer producer = started(new DefaultMQProducer(group(args), args.signer(), args.yes("trace"), null), args);
         int shards = args.number("shards", 0);
         List<Message> messages = Messages.of(args);
         for (int i = 0; i < messages.size(); i++) {
@@ -66,7 +66,7 @@ final class Sends {
     }
 
     private static void async(Args args) throws Exception {
-        DefaultMQProducer producer = started(new DefaultMQProducer(group(args)), args);
+        DefaultMQProducer producer = started(new DefaultMQProducer(group(args), args.signer()), args);
         List<Message> messages = Messages.of(args);
         CountDownLatch left = new CountDownLatch(messages.size());
         AtomicReference<Throwable> failed = new AtomicReference<>();
@@ -97,7 +97,7 @@ final class Sends {
     }
 
     private static void oneway(Args args) throws Exception {
-        DefaultMQProducer producer = started(new DefaultMQProducer(group(args)), args);
+        DefaultMQProducer producer = started(new DefaultMQProducer(group(args), args.signer()), args);
         List<Message> messages = Messages.of(args);
         for (Message message : messages) {
             producer.sendOneway(message);
@@ -110,7 +110,7 @@ final class Sends {
     }
 
     private static void batch(Args args) throws Exception {
-        DefaultMQProducer producer = started(new DefaultMQProducer(group(args)), args);
+        DefaultMQProducer producer = started(new DefaultMQProducer(group(args), args.signer()), args);
         List<Message> messages = Messages.of(args);
         Lines.sent(0, producer.send(messages));
         Lines.done(messages.size());
@@ -119,7 +119,7 @@ final class Sends {
 
     /** Takes back messages that wait for their time; only clients of 5.x can. */
     private static void recall(Args args) throws Exception {
-        DefaultMQProducer producer = started(new DefaultMQProducer(group(args)), args);
+        DefaultMQProducer producer = started(new DefaultMQProducer(group(args), args.signer()), args);
         for (String handle : args.texts("handles")) {
             Object id = Newer.call(producer, "recallMessage", args.topic(), handle);
             Lines.print("recalled", Map.of("msgId", String.valueOf(id)));

@@ -70,7 +70,7 @@ final class Transactions {
     }
 
     private static TransactionMQProducer started(Args args, Plan plan) throws Exception {
-        TransactionMQProducer producer = new TransactionMQProducer(args.text("producer", "probe_producer"));
+        TransactionMQProducer producer = new TransactionMQProducer(args.text("producer", "probe_producer"), args.signer());
         producer.setTransactionListener(plan);
         producer.setHeartbeatBrokerInterval(HEARTBEAT_MS);
         return Sends.started(producer, args);

@@ -1,0 +1,201 @@
+"""Foreign clients and tools with access keys, on our servers and on RocketMQ's of 4.9."""
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toolchain
+from clients import Client, GoClient, JavaClient, Lines, NodeClient
+from clusters import SETTINGS
+from process import ProcessFailed
+from real import OurCluster, RealCluster
+
+from gantrymq.access.credentials import Credentials
+from gantrymq.cli.mqadmin.main import run as our_mqadmin
+from gantrymq.client.core.options import ClientOptions
+from gantrymq.sync import Admin
+
+TOPIC, CLOSED, GROUP = "keys_topic", "keys_closed", "keys_group"
+RULES = f"""\
+globalWhiteRemoteAddresses: []
+accounts:
+  - accessKey: operator
+    secretKey: operator-secret
+    admin: true
+  - accessKey: shop-app
+    secretKey: shop-secret
+    defaultTopicPerm: DENY
+    defaultGroupPerm: DENY
+    topicPerms:
+      - {TOPIC}=PUB|SUB
+    groupPerms:
+      - {GROUP}_0=SUB
+      - {GROUP}_1=SUB
+      - {GROUP}_2=SUB
+      - {GROUP}_3=SUB
+"""
+OPERATOR = {"accessKey": "operator", "secretKey": "operator-secret"}
+SHOP = {"accessKey": "shop-app", "secretKey": "shop-secret"}
+WRONG = {"accessKey": "shop-app", "secretKey": "wrong-secret"}
+NO_KEY: dict[str, str] = {}
+CLIENTS: list[Client] = [JavaClient("4.9.8"), JavaClient("5.3.3"), GoClient(), NodeClient()]
+TOOLS_SECONDS_MAX = 60
+RELOADS_MAX = 5
+
+
+@pytest.fixture(scope="module", params=["ours", "4.9.7"])
+def guarded(request: pytest.FixtureRequest, programs: None) -> Iterator[OurCluster | RealCluster]:
+    """A broker with access control, and two topics."""
+    cluster: Any
+    if request.param == "ours":
+        cluster = OurCluster()
+        file = cluster.directory / "plain_acl.yml"
+        cluster._settings = {**SETTINGS, "aclEnable": "true", "aclFile": str(file)}
+    else:
+        cluster = RealCluster(request.param, settings={**SETTINGS, "aclEnable": "true"})
+        file = cluster.directory / "conf" / "plain_acl.yml"
+        file.parent.mkdir()
+    file.write_text(RULES)
+    with cluster:
+        client = ClientOptions(credentials=Credentials("operator", "operator-secret"))
+        with Admin(cluster.namesrv, client=client) as admin:
+            for topic in (TOPIC, CLOSED):
+                admin.create_topic(topic, queues=1)
+        yield cluster
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=repr)
+def test_a_client_with_its_key_sends_and_consumes(
+    client: Client, guarded: OurCluster | RealCluster
+) -> None:
+    """
+    Also a message that it sends back once, which comes again from the retry topic.
+    """
+    place = {"namesrv": guarded.namesrv, "topic": TOPIC, **SHOP}
+    # Node's client finds its retry topic too late for a test, on RocketMQ's brokers as on ours.
+    failures = 0 if isinstance(client, NodeClient) else 1
+    sent = client.run("send-sync", body=repr(client), **place).sent
+    found = client.run(
+        "consume-concurrently",
+        group=f"{GROUP}_{CLIENTS.index(client)}",
+        expected=1,
+        failures=failures,
+        retryLevel=1,
+        **place,
+    )
+
+    assert 1 == len(sent)
+    assert 1 <= len(found.messages)
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=repr)
+@pytest.mark.parametrize("keys", [WRONG, NO_KEY], ids=["wrong", "none"])
+def test_a_client_without_its_key_is_refused(
+    client: Client, keys: dict[str, str], guarded: OurCluster | RealCluster
+) -> None:
+    """
+    The send fails, and nothing is stored.
+    """
+    before = _end_of(guarded, TOPIC)
+    with pytest.raises(ProcessFailed):
+        client.run("send-sync", namesrv=guarded.namesrv, topic=TOPIC, timeout=10, **keys)
+
+    assert before == _end_of(guarded, TOPIC)
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=repr)
+def test_a_key_without_the_right_is_refused(
+    client: Client, guarded: OurCluster | RealCluster
+) -> None:
+    """
+    The key is known, and the topic is not among its rules.
+    """
+    with pytest.raises(ProcessFailed):
+        client.run("send-sync", namesrv=guarded.namesrv, topic=CLOSED, timeout=10, **SHOP)
+
+    assert 0 == _end_of(guarded, CLOSED)
+
+
+def _end_of(cluster: OurCluster | RealCluster, topic: str) -> int:
+    client = ClientOptions(credentials=Credentials("operator", "operator-secret"))
+    with Admin(cluster.namesrv, client=client) as admin:
+        return sum(each.max_offset for each in admin.topic_stats(topic).values())
+
+
+@pytest.mark.parametrize("version", ["4.9.8", "5.3.3"])
+def test_rocketmqs_tool_reads_its_key_from_tools_yml(
+    version: str, guarded: OurCluster | RealCluster, tmp_path: Path
+) -> None:
+    """
+    With an admin's key it makes a topic, without one it is refused.
+    """
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "logback_tools.xml").write_text("<configuration/>")
+    words = ["updateTopic", "-b", guarded.broker_addr, "-t", f"by_{version.replace('.', '_')}"]
+
+    assert "No accessKey is configured" in _tool(version, tmp_path, guarded.namesrv, words)
+    (conf / "tools.yml").write_text("accessKey: operator\nsecretKey: operator-secret\n")
+    assert "create topic to" in _tool(version, tmp_path, guarded.namesrv, words)
+
+
+def _tool(version: str, home: Path, namesrv: str, words: list[str]) -> str:
+    command = [
+        "java", "-Xmx128m", "-XX:TieredStopAtLevel=1", f"-Drocketmq.home.dir={home}",
+        f"-Duser.home={home}", "-cp", toolchain.java_class_path(toolchain.JAVA_CLIENTS[version]),
+        "org.apache.rocketmq.tools.command.MQAdminStartup", *words, "-n", namesrv,
+    ]  # fmt: skip
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=TOOLS_SECONDS_MAX, check=False,
+        env={**os.environ, "ROCKETMQ_HOME": str(home)},
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+def test_both_tools_change_accounts(
+    guarded: OurCluster | RealCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fresh: Callable[[str], str],
+) -> None:
+    """
+    RocketMQ's mqadmin and ours, and the account is in force.
+    """
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "logback_tools.xml").write_text("<configuration/>")
+    (conf / "tools.yml").write_text("accessKey: operator\nsecretKey: operator-secret\n")
+    monkeypatch.setenv("ROCKETMQ_HOME", str(tmp_path))
+    for name, tool in (("theirs", _their_change), ("ours", _our_change)):
+        key = fresh(f"account_{name}")
+        words = ["updateAclConfig", "-b", guarded.broker_addr, "-a", key, "-s", "12345678",
+                 "-t", f"{TOPIC}=PUB"]  # fmt: skip
+        tool(tmp_path, guarded.namesrv, words)
+        assert 1 == len(_sent_with(key, guarded).sent)
+
+
+def _sent_with(key: str, guarded: OurCluster | RealCluster) -> Lines:
+    """What a client with a new key sends.
+
+    RocketMQ sees its changed file half a second later, and forgets all keys while it reads it.
+    """
+    place = {"namesrv": guarded.namesrv, "topic": TOPIC}
+    java = JavaClient("4.9.8")
+    for _ in range(RELOADS_MAX if isinstance(guarded, RealCluster) else 0):
+        time.sleep(2)
+        with contextlib.suppress(ProcessFailed):
+            return java.run("send-sync", accessKey=key, secretKey="12345678", **place)
+    return java.run("send-sync", accessKey=key, secretKey="12345678", **place)
+
+
+def _their_change(home: Path, namesrv: str, words: list[str]) -> None:
+    assert "create or update plain access config to" in _tool("4.9.8", home, namesrv, words)
+
+
+def _our_change(home: Path, namesrv: str, words: list[str]) -> None:
+    assert 0 == our_mqadmin([*words, "-n", namesrv])
