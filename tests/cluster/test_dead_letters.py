@@ -10,7 +10,7 @@ from peer import Peer, Run
 
 from gantrymq import ConsumerOptions, DeadLetters, Delivery, Message
 from gantrymq.cli.main import main
-from gantrymq.client.admin.dead_letters import DeadLetterFilter, Letter, NotReadable
+from gantrymq.client.admin.letters.dead_letters import DeadLetterFilter, Letter, NotReadable
 from gantrymq.client.core.errors import ClientError
 from gantrymq.model import Queue, dead_topic
 from gantrymq.testing.cluster import Cluster

@@ -9,7 +9,7 @@ from peer import Peer, Run, bodies
 
 from gantrymq import Delivery, Message
 from gantrymq.cli.main import main
-from gantrymq.client.admin.group_settings import change_settings, settings
+from gantrymq.client.admin.groups.group_settings import change_settings, settings
 from gantrymq.client.core.errors import BrokerRefused, ClientError
 from gantrymq.model import GroupConfig
 from gantrymq.protocol.codes import RequestCode, ResponseCode

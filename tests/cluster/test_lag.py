@@ -15,9 +15,9 @@ from peer import Peer, Run
 
 from gantrymq import ConsumerOptions, Delivery, Message, SimpleConsumer
 from gantrymq.cli.main import main
-from gantrymq.client.admin.lag import Backlog, GroupLag, QueueLag, TopicLag
-from gantrymq.client.admin.lag_advice import advice
-from gantrymq.client.admin.members import HeldQueue, Member, Members
+from gantrymq.client.admin.groups.lag import Backlog, GroupLag, QueueLag, TopicLag
+from gantrymq.client.admin.groups.lag_advice import advice
+from gantrymq.client.admin.groups.members import HeldQueue, Member, Members
 from gantrymq.client.core.errors import ClientError
 from gantrymq.model import GroupConfig, Queue
 from gantrymq.testing.cluster import Cluster

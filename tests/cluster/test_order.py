@@ -8,7 +8,7 @@ from flaky import FlakyLine
 from peer import Peer, Run
 
 from gantrymq import ConsumerOptions, Delivery, GantryError, Message
-from gantrymq.client.admin.dead_letters import DeadLetters
+from gantrymq.client.admin.letters.dead_letters import DeadLetters
 from gantrymq.client.consume.push.consumer import Consumer
 from gantrymq.client.sending.send_policy import sharded
 from gantrymq.model import Queue

@@ -237,6 +237,29 @@ def test_an_empty_member_alone_elects_nobody() -> None:
     in_group(work)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_group_is_restored_from_one_member(seed: int) -> None:
+    """Two disks are lost, or a backup of one member is all there is: it is started first, and the
+    empty ones take its log. They do not begin a new group, because they meet one that has a log."""
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("orders")
+        await send(cluster, *"abc")
+        await agreed(cluster)
+        left, *lost = cluster.running
+        for name in (left, *lost):
+            await cluster.stop_broker(name)
+        for name in lost:
+            cluster.empty_disk(name)
+        for name in (left, *lost):
+            await cluster.start_broker(name)
+        assert await cluster.wait_for_leader() == left
+        assert sorted(await read(cluster, 3)) == list("abc")
+        await until(lambda: all(node_of(cluster, name).core.stored.may_vote for name in lost))
+
+    in_group(work, seed=seed)
+
+
 def test_a_member_older_than_retention_begins_anew() -> None:
     """The leader's log begins behind the end of its own: it starts at the leader's first file."""
 
@@ -263,6 +286,47 @@ def test_a_member_older_than_retention_begins_anew() -> None:
             cluster.broker(name).store.queues.max_offset("orders", 0) for name in cluster.running
         ]
         assert len(set(ends)) == 1
+
+    in_group(work, mapped_file_size_commit_log=16 * 1024, max_message_size=4096)
+
+
+def test_a_member_that_begins_anew_counts_when_it_has_the_tables() -> None:
+    """Topics older than its log come with the tables: without them it confirms nothing and has no
+    vote, also after a crash in between."""
+
+    async def work(cluster: Cluster) -> None:
+        away = followers(cluster)[0]
+        await cluster.kill_broker(away)
+        cluster.empty_disk(away)
+        await cluster.create_topic("orders", queues=7)
+        await send(cluster, *(f"{n}".ljust(3_000) for n in range(12)))
+        for name in cluster.running:
+            store = cluster.broker(name).store
+            await store.upkeep.checkpoint()
+            store.config.retention_hours = 0
+            await asyncio.sleep(1)
+            await store.upkeep.delete_expired()
+        leader = await cluster.wait_for_leader()
+        network, port = network_of(cluster), cluster.broker(leader).config.listen_port
+        network.deafen(port)  # the tables cannot be asked for
+        for _ in range(2):
+            await cluster.start_broker(away)
+            await until(lambda: cluster.broker(away).store.log_min > 0)
+            await asyncio.sleep(10)
+            leadership = node_of(cluster, leader).core.leadership
+            assert leadership is not None
+            assert leadership.followers[away].match == 0
+            assert not node_of(cluster, away).core.stored.may_vote
+            assert "tables" in node_of(cluster, away).trouble
+            await cluster.kill_broker(away)
+        network.hear(port)
+        network.cut_port(port)
+        await cluster.start_broker(away)
+        await until(lambda: node_of(cluster, away).core.stored.may_vote)
+        topic = cluster.broker(away).registry.topics.get("orders")
+        assert topic is not None
+        assert topic.write_queue_nums == 7
+        await agreed(cluster)
 
     in_group(work, mapped_file_size_commit_log=16 * 1024, max_message_size=4096)
 

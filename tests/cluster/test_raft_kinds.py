@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from epochs import publisher, stored, write
-from groups import agreed, in_group, lose_leader, read, send, until
+from groups import agreed, in_group, lose_leader, network_of, read, send, until
 
 from gantrymq import Message, Unfinished
 from gantrymq.client.produce.epochs import Epoch
@@ -127,5 +127,44 @@ def test_the_old_leader_comes_back_as_a_follower() -> None:
         await cluster.stop_broker(new)
         await cluster.wait_for_leader(other_than=new)
         assert await send(cluster, "a", topic="later") == ["SEND_OK"]
+
+    in_group(work)
+
+
+def test_what_was_popped_without_a_majority_is_no_progress() -> None:
+    """A leader that was cut off lends a message: it may lead again before it copies any table."""
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("orders", queues=1)
+        assert await send(cluster, "a") == ["SEND_OK"]
+        old = await cluster.wait_for_leader()
+        async with cluster.simple_consumer("g", invisible=10, from_first=True) as consumer:
+            consumer.subscribe("orders")
+            await consumer.start()
+            for name in cluster.running:
+                network_of(cluster).part(cluster.host_of(old), cluster.host_of(name))
+            assert [message.body for message in await consumer.receive(1, wait=0.5)] == [b"a"]
+            broker = cluster.broker(old)
+            assert broker.registry.offsets.get("g", "orders", 0) == 1
+            await until(lambda: broker.config.is_slave)
+            assert broker.registry.offsets.get("g", "orders", 0) == 0
+
+    in_group(work)
+
+
+def test_what_was_delivered_without_a_majority_is_no_progress() -> None:
+    """A delayed message is due while its leader is cut off, which may lead again at once."""
+
+    async def work(cluster: Cluster) -> None:
+        await cluster.create_topic("orders", queues=1)
+        old = await cluster.wait_for_leader()
+        assert await send(cluster, "a", delay_level=1) == ["SEND_OK"]
+        await asyncio.sleep(0.8)
+        for name in cluster.running:
+            network_of(cluster).part(cluster.host_of(old), cluster.host_of(name))
+        broker = cluster.broker(old)
+        await until(lambda: broker.registry.delays.table.get(1) == 1, 0.4)
+        await until(lambda: broker.config.is_slave)
+        assert broker.registry.delays.table.get(1, 0) == 0
 
     in_group(work)

@@ -8,7 +8,7 @@ from flaky import FlakyLine
 from peer import Run
 
 from gantrymq import ConsumerOptions, Delivery, Message
-from gantrymq.client.admin.dead_letters import DeadLetters
+from gantrymq.client.admin.letters.dead_letters import DeadLetters
 from gantrymq.client.consume.push.consumer import Consumer
 from gantrymq.client.consume.queues.pull_loop import PullLoop
 from gantrymq.model import Queue, retry_topic

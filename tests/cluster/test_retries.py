@@ -8,7 +8,7 @@ import pytest
 from peer import Run
 
 from gantrymq import ConsumerOptions, Delivery, GroupConfig, Message, ProducerOptions
-from gantrymq.client.admin.message_query import read_records
+from gantrymq.client.admin.messages.message_query import read_records
 from gantrymq.client.consume.push.consumer import Consumer
 from gantrymq.client.consume.queues.pull_request import pull_raw
 from gantrymq.client.messages.failures import Failure, failure_in, failure_of

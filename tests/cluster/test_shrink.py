@@ -6,7 +6,7 @@ import pytest
 from peer import Peer, Run
 
 from gantrymq import Message
-from gantrymq.client.admin.shrink import NotDrained, shrink_topic
+from gantrymq.client.admin.topics.shrink import NotDrained, shrink_topic
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 

@@ -11,6 +11,7 @@ from gantrymq.broker.identity import IdentityTaken
 from gantrymq.model import GroupConfig
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
+from gantrymq.testing.network import MemoryNetwork
 
 SLAVE = "broker-a-s1"
 
@@ -58,6 +59,24 @@ def test_a_sync_master_waits_for_its_slave(run: Run) -> None:
         assert slave.queues.topics() == master.queues.topics()
 
     run(work, slaves=1, broker_role="SYNC_MASTER")
+
+
+def test_after_a_cut_the_copy_goes_on_at_once() -> None:
+    """A link that was cut for four seconds is made anew within a second and a half."""
+
+    async def story() -> None:
+        async with Cluster(memory=True, slaves=1, broker_role="SYNC_MASTER") as cluster:
+            assert isinstance(cluster.network, MemoryNetwork)
+            await cluster.create_topic("orders")
+            await send(cluster, "a")
+            await copied(cluster)
+            cluster.network.part("127.0.0.1", "127.0.0.1")
+            await asyncio.sleep(4)
+            cluster.network.join("127.0.0.1", "127.0.0.1")
+            await asyncio.sleep(1.5)
+            assert await send(cluster, "b") == ["SEND_OK"]
+
+    simulate(story)
 
 
 def test_without_a_slave_a_sync_master_says_so(run: Run) -> None:
@@ -482,3 +501,74 @@ def test_admins_see_both(run: Run) -> None:
             assert sorted(info.broker_addr_table["broker-a"].broker_addrs) == ["0", "1"]
 
     run(work, slaves=1)
+
+
+def test_a_topic_deleted_on_the_master_does_not_come_back() -> None:
+    """Without a master its slave makes topics readable that it has messages of and does not know:
+    not those that the master has deleted."""
+
+    async def story() -> None:
+        async with Cluster(memory=True, slaves=1) as cluster:
+            for topic in ("orders", "bills"):
+                await cluster.create_topic(topic)
+                await send(cluster, "a", topic=topic)
+            await copied(cluster)
+            await asyncio.sleep(3)
+            async with cluster.admin() as admin:
+                await admin.delete_topic("orders")
+            await asyncio.sleep(3)
+            await cluster.kill_broker()
+            await asyncio.sleep(10)
+            slave = cluster.broker(SLAVE)
+            assert slave.registry.topics.get("orders") is None
+            assert slave.registry.topics.get("bills") is not None
+
+    simulate(story)
+
+
+def test_a_slave_in_sync_has_the_tables() -> None:
+    """A new slave is made the master in the moment in which it is in sync: it knows topics, with
+    their queues, and groups."""
+
+    async def story() -> None:
+        async with Cluster(memory=True, slaves=1, ha_copy_whole_log=True) as cluster:
+            await cluster.create_topic("orders", queues=7)
+            async with cluster.admin() as admin:
+                await admin.update_group(GroupConfig(group_name="g", retry_max_times=3))
+            await send(cluster, "a")
+            await cluster.stop_broker(SLAVE)
+            cluster.empty_disk(SLAVE)
+            await cluster.start_broker(SLAVE)
+            await copied(cluster)
+            await cluster.kill_broker()
+            await cluster.stop_broker(SLAVE)
+            cluster.reconfigure(SLAVE, broker_role="ASYNC_MASTER", broker_id=0)
+            await cluster.start_broker(SLAVE)
+            registry = cluster.broker(SLAVE).registry
+            topic, group = registry.topics.get("orders"), registry.groups.get("g")
+            assert topic is not None
+            assert group is not None
+            assert (topic.write_queue_nums, group.retry_max_times) == (7, 3)
+
+    simulate(story)
+
+
+def test_a_slave_that_stops_knows_the_topics_of_its_messages() -> None:
+    """A topic was made, used, and lost with its master before the tables were copied again."""
+
+    async def story() -> None:
+        async with Cluster(memory=True, slaves=1) as cluster:
+            await cluster.create_topic("orders")
+            await send(cluster, "a")
+            await copied(cluster)
+            await asyncio.sleep(3)
+            await cluster.create_topic("bills", queues=1)
+            await send(cluster, "b", topic="bills")
+            await until(lambda: "bills" in cluster.broker(SLAVE).store.queues.topics())
+            assert cluster.broker(SLAVE).registry.topics.get("bills") is None
+            await asyncio.gather(cluster.kill_broker(), cluster.stop_broker(SLAVE))
+            cluster.reconfigure(SLAVE, broker_role="ASYNC_MASTER", broker_id=0)
+            await cluster.start_broker(SLAVE)
+            assert cluster.broker(SLAVE).registry.topics.get("bills") is not None
+
+    simulate(story)

@@ -14,10 +14,10 @@ from peer import Peer, Run, messages
 
 from gantrymq import Message, ProducerOptions
 from gantrymq.cli.main import main
-from gantrymq.client.admin import spread_marks
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.spread import GroupRuns, Spread, SpreadRow
-from gantrymq.client.admin.spread_marks import parse_mark
+from gantrymq.client.admin.topics import spread_marks
+from gantrymq.client.admin.topics.spread import GroupRuns, Spread, SpreadRow
+from gantrymq.client.admin.topics.spread_marks import parse_mark
 from gantrymq.client.core.errors import ClientError
 from gantrymq.model import Queue
 from gantrymq.protocol import properties

@@ -10,7 +10,7 @@ from peer import Peer, Run, messages
 
 from gantrymq import ConsumerOptions, Delivery, Message, Producer
 from gantrymq.client import tracing
-from gantrymq.client.admin.trace_query import Trace, trace_of
+from gantrymq.client.admin.messages.trace_query import Trace, trace_of
 from gantrymq.client.tracing import QUEUE_MAX
 from gantrymq.model import TRACE_TOPIC, dead_topic, reply_topic
 from gantrymq.protocol import trace

@@ -181,6 +181,25 @@ class TestWaitingList:
 
         run(work)
 
+    def test_timers_are_counted_by_topic(self, run: Run) -> None:
+        """
+        GET_TIMER_METRICS counts what waits for a time of its own, not levels or what was recalled.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            async with cluster.producer() as producer:
+                for topic, count in (("orders", 3), ("bills", 1)):
+                    for _ in range(count):
+                        last = await producer.send(Message(topic, b"later", delay=60.0))
+                await producer.send(Message("orders", b"level", delay_level=18))
+                await producer.recall("bills", last.recall_handle or "")
+            peer = await Peer.to(cluster)
+            answer = json.loads((await peer.call(61)).body)
+            counted = {topic: each["count"] for topic, each in answer["timingCount"].items()}
+            assert counted == {"orders": 3}
+
+        run(work)
+
 
 class TestCommand:
     def test_gantry_waiting_prints_what_waits(self) -> None:

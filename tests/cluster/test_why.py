@@ -9,9 +9,9 @@ from click.testing import CliRunner
 from peer import Peer, Run
 
 from gantrymq import ConsumerOptions, Delivery, Message, SendResult
-from gantrymq.cli.why import why as why_command
-from gantrymq.client.admin.history_query import SOURCES, HistoryQuery, NothingKnown, why
-from gantrymq.client.admin.message_history import Event, MessageHistory, Standing
+from gantrymq.cli.history import why as why_command
+from gantrymq.client.admin.messages.history_query import SOURCES, HistoryQuery, NothingKnown, why
+from gantrymq.client.admin.messages.message_history import Event, MessageHistory, Standing
 from gantrymq.model import GroupConfig
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate

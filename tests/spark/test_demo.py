@@ -23,7 +23,7 @@ from rich.console import Console
 from sparkkit import BROKER, Processes
 
 from gantrymq import Decision, Message, Queue
-from gantrymq.client.admin.dead_letters import Cause
+from gantrymq.client.admin.letters.dead_letters import Cause
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -220,11 +220,12 @@ def _refused(parts: Parts) -> None:
         ("ordered consumers read all of it in order",
          lambda p: setattr(p.readers.ordered, "skips", 1)),
         ("plain consumers read all of it", lambda p: p.readers.plain.ids.pop()),
-        ("every reminder came", lambda p: p.reminders.came.clear()),
-        ("none came early", lambda p: p.reminders.take("r", 999, 1_001)),
-        ("recalled reminders never came", lambda p: p.reminders.came.add("regretted-0")),
-        ("every committed payment was delivered", lambda p: p.payments.delivered.popitem()),
-        ("no rolled-back payment was delivered", _refused),
+        ("reminders: acknowledged is kept", lambda p: p.reminders.came.clear()),
+        ("reminders: nothing before its time", lambda p: p.reminders.take("r", 999, 1_001)),
+        ("reminders: withdrawn is never delivered",
+         lambda p: p.reminders.came.add("regretted-0")),
+        ("payments: acknowledged is kept", lambda p: p.payments.delivered.popitem()),
+        ("payments: withdrawn is never delivered", _refused),
         ("the broker asked about the undecided ones", lambda p: p.payments.asked.pop()),
         ("what was out of stock was tried again", lambda p: p.warehouse.came_again.clear()),
         ("dead letters are the flawed orders, by cause",
@@ -234,11 +235,11 @@ def _refused(parts: Parts) -> None:
          lambda p: setattr(p.warehouse, "resent_again", 1)),
         ("in the end every order was packed",
          lambda p: p.warehouse.packed.difference_update(p.warehouse.books.expected)),
-        ("Spark: nothing promised was lost", lambda p: p.archived(lost=1)),
-        ("Spark: nothing is stored that should not be", lambda p: p.archived(strangers=1)),
-        ("Spark: twice only where an answer was missing",
+        ("Spark: acknowledged is kept", lambda p: p.archived(lost=1)),
+        ("Spark: nothing from nowhere", lambda p: p.archived(strangers=1)),
+        ("Spark: sent once, stored once",
          lambda p: p.archived(repeats=1, doubled=1)),
-        ("Spark: each customer's events lie in order",
+        ("Spark: order is kept",
          lambda p: p.archives.insert(0, replace(p.archives[0], misplaced=1))),
         ("a second archive run adds nothing",
          lambda p: p.archives.insert(0, replace(p.archives[0], second_run=1))),

@@ -14,10 +14,13 @@ IDS = [
     *(f"P{number}" for number in range(1, 11)),
     *(f"C{number}" for number in range(1, 17)),
     "G1",
+    "G7",
+    "G8",
     "A1",
     "A2",
     "A4",
     "A5",
+    "G5",
     *(f"D{number}" for number in range(1, 9)),
 ]
 ROWS = {
@@ -50,10 +53,10 @@ def test_a_row_names_a_guide_and_tests_that_exist(name: str) -> None:
 @pytest.mark.parametrize("name", IDS)
 def test_a_row_has_a_test_over_tcp(name: str) -> None:
     """
-    One of its files uses the fixture that runs every test in memory and over TCP; for the data
-    pipeline it is a real Spark, beside brokers in processes of their own.
+    One of its files uses the fixture that runs every test in memory and over TCP, or has foreign
+    clients; for the data pipeline it is a real Spark, beside brokers in processes of their own.
     """
     files = [ROOT / "tests" / file for file in FILE.findall(ROWS[name][2])]
-    real = ("spark", "sparklong") if name.startswith("D") else ()
+    real = ("spark", "sparklong") if name.startswith("D") else ("interop",)
 
     assert any("run: Run" in file.read_text() or file.parent.name in real for file in files)

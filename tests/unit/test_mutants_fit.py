@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 MUTANTS = ROOT / "tests" / "mutants"
 sys.path.insert(0, str(MUTANTS))
 
-from try_mutants import applied  # noqa: E402
+from try_mutants import applied, read  # noqa: E402
 
 PATCHES = sorted(MUTANTS.glob("*.patch"))
 
@@ -20,9 +20,10 @@ def test_a_patch_changes_the_product(patch: Path) -> None:
     """
     It is found in its file, and leaves Python that can be read.
     """
-    name, changed = applied(patch, ROOT)
+    mutant = read(patch)
+    changed = applied(mutant, ROOT)
 
-    assert changed != (ROOT / name).read_text()
+    assert changed != (ROOT / mutant.file).read_text()
     ast.parse(changed)
 
 

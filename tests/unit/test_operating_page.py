@@ -1,6 +1,7 @@
 """docs/operating.md and docs/broker-settings.md say what the code does; what is installed fits."""
 
 import configparser
+import json
 import re
 import shlex
 import subprocess
@@ -146,6 +147,57 @@ class TestWhatIsInstalled:
         assert (False, True) == (master.is_slave, slave.is_slave)
         assert 4 <= abs(master.listen_port - slave.listen_port)
         assert master.store_path_root_dir != slave.store_path_root_dir
+
+    def test_the_member_of_a_raft_group_is_one(self) -> None:
+        """
+        Its own address is the one that the others have under its id.
+        """
+        member = broker_config(WrittenSettings.in_file(str(ROOT / "deploy" / "raft-n0.conf")))
+        identity = member.group_identity
+
+        assert identity.me == "n0"
+        assert len(identity.members) == 3
+        assert identity.addresses["n0"][0] == member.broker_ip1
+
+    @pytest.mark.parametrize("file", sorted((ROOT / "deploy").glob("*.conf")), ids=lambda f: f.name)
+    def test_files_stay_in_the_folders_of_their_unit(self, file: Path) -> None:
+        """
+        A unit may write nowhere else; each key is one that its server knows and does not ignore.
+        """
+        unit = configparser.ConfigParser(interpolation=None)
+        unit.read(ROOT / "deploy" / "mqbroker@.service")
+        writable = [
+            f"/var/lib/{unit['Service']['StateDirectory']}/",
+            f"/var/log/{unit['Service']['LogsDirectory']}",
+        ]
+        lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
+        settings = dict(line.split("=", 1) for line in lines if line)
+
+        assert settings.keys() <= KEYS
+        for value in settings.values():
+            assert not value.startswith("/") or any(value.startswith(each) for each in writable)
+
+    def test_the_image_runs_a_server_with_settings_that_exist(self) -> None:
+        """
+        The image copies files that are there, and so do the commands on the page.
+        """
+        lines = (ROOT / "deploy" / "Containerfile").read_text().splitlines()
+        sources = [
+            source
+            for line in lines
+            if line.startswith("COPY ") and "--from" not in line
+            for source in line.split()[1:-1]
+        ]
+        (command,) = [line.removeprefix("CMD ") for line in lines if line.startswith("CMD ")]
+        program, *arguments = json.loads(command)
+        told = re.findall(r"-D(\w+)=", PROSE.split("## Containers")[1])
+
+        assert all((ROOT / source).exists() for source in sources)
+        assert {"pyproject.toml", "setup.py", "src"} <= set(sources)
+        assert hasattr(servers, program)
+        assert {each.removeprefix("-D").split("=")[0] for each in arguments} <= KEYS
+        assert set(told) <= KEYS
+        assert {"brokerIP1", "kvConfigPath"} <= set(told)
 
     @pytest.mark.parametrize("name", ["mqnamesrv", "mqbroker", "gantry"])
     def test_scripts_are_for_sh(self, name: str, tmp_path: Path) -> None:

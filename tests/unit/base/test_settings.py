@@ -185,7 +185,7 @@ class TestErrors:
             ),
             ("brokerRole=SLAVE", "brokerRole=SLAVE: give it a brokerId of 1 or more"),
             ("haMasterAddress=here", "haMasterAddress: 'here' is no address: write host:port (b."),
-            ("useTLS=true", "useTLS=true (b.conf, line 1): encrypted connections are not built"),
+            ("useTLS=true", "useTLS=true (b.conf, line 1): write tls.enable=true"),
             ("storeType=defaultRocksDB", "storeType=defaultRocksDB (b.conf, line 1)"),
         ],
     )

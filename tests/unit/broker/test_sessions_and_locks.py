@@ -137,7 +137,7 @@ class TestSettings:
             ("listenPort", "70000"),
             ("flushDiskType", "NEVER"),
             ("messageDelayLevel", "1s 5x"),
-            ("aclEnable", "true"),
+            ("authenticationEnabled", "true"),
             ("brokerRole", "SLAVE"),
         ],
     )
@@ -172,8 +172,8 @@ class TestStats:
         """
         written = WriteCounts()
         stats = BrokerStats(0, written)
-        stats.sample(0.0, 1)
+        stats.sample(0.0)
         written.count += 10
-        stats.sample(10.0, 1)
+        stats.sample(10.0)
 
         assert stats.rates(1) == "1.0 1.0 1.0"

@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 
 from gantrymq.cli.common.output import print_rows
 from gantrymq.cli.main import COMMANDS, main
-from gantrymq.client.admin.dead_letters import _parse_cursor
-from gantrymq.client.admin.spread_marks import parse_mark
+from gantrymq.client.admin.letters.dead_letters import _parse_cursor
+from gantrymq.client.admin.topics.spread_marks import parse_mark
 from gantrymq.client.core.errors import ClientError
 
 NOWHERE = ["-n", "127.0.0.1:1"]

@@ -8,9 +8,9 @@ import pytest
 
 from gantrymq import ClientError, Delivery, Message, ProducerOptions
 from gantrymq.base.plurals import counted
-from gantrymq.client.admin.lag import GroupLag, QueueLag, TopicLag
-from gantrymq.client.admin.lag_advice import advice
-from gantrymq.client.admin.members import HeldQueue, Member, Members
+from gantrymq.client.admin.groups.lag import GroupLag, QueueLag, TopicLag
+from gantrymq.client.admin.groups.lag_advice import advice
+from gantrymq.client.admin.groups.members import HeldQueue, Member, Members
 from gantrymq.client.core.errors import SendFailed, WindowFull
 from gantrymq.model import Queue
 from gantrymq.testing import Cluster

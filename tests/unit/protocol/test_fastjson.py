@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gantrymq.base.errors import ProtocolError
 from gantrymq.model import Queue
 from gantrymq.protocol import fastjson
-from gantrymq.protocol.bodies import LockRequest
+from gantrymq.protocol.bodies import ConsumeStatsList, LockRequest, OffsetWrapper
 
 names = st.text(max_size=5).filter(lambda name: name != "$ref")
 """An object whose only member is `$ref` is a reference in the dialect, and no object."""
@@ -93,6 +93,20 @@ class TestReading:
         body = b'{clientId:"c",consumerGroup:"g",mqSet:[{brokerName:"b",queueId:"1",topic:"T"}]}'
 
         assert [Queue("T", "b", 1)] == fastjson.load_as(body, LockRequest).mq_set
+
+    def test_a_map_keyed_by_queues_becomes_its_declared_type(self) -> None:
+        """
+        Objects that are keys become the values that the type declares as keys.
+        """
+        queue = '{"brokerName":"b","queueId":1,"topic":"T"}'
+        stats = f'{{"consumeTps":0.5,"offsetTable":{{{queue}:{{"brokerOffset":7}}}}}}'
+        text = f'{{"consumeStatsList":[{{"G":[{stats}]}}],"totalDiff":7}}'
+
+        found = fastjson.load_as(text, ConsumeStatsList)
+
+        (row,) = found.consume_stats_list[0]["G"]
+        assert {Queue("T", "b", 1): OffsetWrapper(broker_offset=7)} == row.offset_table
+        assert 7 == found.total_diff
 
 
 class TestWriting:

@@ -128,6 +128,26 @@ def test_queues_and_index_follow_the_log() -> None:
     run(body)
 
 
+def test_two_rounds_at_once_delete_each_file_once() -> None:
+    """
+    A round that an operator asks for waits for the one under way.
+    """
+
+    async def body() -> None:
+        disk, clock = MemoryDisk(), ManualClock()
+        store = await aged(disk, clock)
+        clock.ms += HOUR
+        files = len(store._log.bases)
+        first, second = await asyncio.gather(
+            store.upkeep.delete_expired(), store.upkeep.delete_expired()
+        )
+        assert first > 0
+        assert files - first - second == len(store._log.bases)
+        await store.close()
+
+    run(body)
+
+
 def test_the_file_being_written_is_never_deleted() -> None:
     """
     The log file that is written to is never deleted.

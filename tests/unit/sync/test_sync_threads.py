@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gantrymq import ConsumeStatus, Message, Once, SqliteStore
-from gantrymq.client.admin.dead_letters import DeadLetterFilter
+from gantrymq.client.admin.letters.dead_letters import DeadLetterFilter
 from gantrymq.client.core.options import ProducerOptions
 from gantrymq.sync import Admin, Consumer, DeadLetters, Delivery, Finder, Producer
 from gantrymq.testing.plugin import GantryCluster

@@ -7,7 +7,7 @@ import pytest
 
 from gantrymq.base.errors import ProtocolError
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.message_query import MessageMissing
+from gantrymq.client.admin.messages.message_query import MessageMissing
 from gantrymq.client.admin.tables import group_table, progress, topic_offsets
 from gantrymq.client.core.errors import BrokerRefused, ClientError, Closed, NoRoute, NotStarted
 from gantrymq.client.core.options import ConsumerOptions

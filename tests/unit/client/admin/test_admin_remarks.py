@@ -68,5 +68,6 @@ def test_only_a_remark_that_says_something_is_told(
 ) -> None:
     """RocketMQ's brokers leave a placeholder in the remark of a topic that they made."""
     create_topic_where_the_broker_says(remark)
-    lines = [r.getMessage() for r in caplog.records if r.name == "gantrymq.client.admin.admin"]
+    name = "gantrymq.client.admin.topic_admin"
+    lines = [r.getMessage() for r in caplog.records if r.name == name]
     assert [line.rpartition(": ")[2] for line in lines] == told

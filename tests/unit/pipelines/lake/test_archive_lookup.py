@@ -14,7 +14,7 @@ from sparkkit import BROKER
 
 from gantrymq import Admin, Message, Producer, ProducerOptions, Queue
 from gantrymq.cli.main import main
-from gantrymq.client.admin.message_search import Found
+from gantrymq.client.admin.messages.message_search import Found
 from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.pipelines.archive.watch import Watch, watch
 from gantrymq.pipelines.archive.work import build_copy_work

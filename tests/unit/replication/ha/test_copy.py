@@ -11,8 +11,8 @@ import pytest
 from gantrymq.base.offload import InlineOffload
 from gantrymq.protocol.ids import encode_host
 from gantrymq.replication.ha.in_sync import InSyncSlaves
-from gantrymq.replication.ha.master import HaMaster
-from gantrymq.replication.ha.slave import HaSlave
+from gantrymq.replication.ha.master import PROMISED_HEARTBEAT_SECONDS, HaMaster, SlaveIdentity
+from gantrymq.replication.ha.slave import REPORT_SECONDS, HaSlave
 from gantrymq.replication.ha.sync_copies import SyncCopies
 from gantrymq.replication.ha.wire import REPORT
 from gantrymq.store.append import Append, PutStatus
@@ -38,6 +38,7 @@ class Pair:
         self.disks = {"master": MemoryDisk(), "slave": MemoryDisk()}
         self.introduces = True
         self.wants_all = False
+        self.silences = asyncio.Event()
         self.following: asyncio.Task[None] | None = None
 
     async def open(self, role: str, **changes: Any) -> Store:
@@ -76,14 +77,20 @@ class Pair:
         """Open the slave's store and follow the master; it has connected when this returns."""
         self.slave = await self.open("slave", **changes)
         self.follower = HaSlave(
-            self.slave.log_copy, self.network, lambda: f"{HOST}:{PORT}", self._introduce
+            self.slave.log_copy,
+            self.network,
+            lambda: f"{HOST}:{PORT}",
+            self._introduce,
+            self.silences.set,
         )
         self.following = asyncio.create_task(self.follower.run())
         await asyncio.sleep(0.1)
 
-    async def _introduce(self, address: tuple[str, int]) -> None:
-        if self.introduces:
-            self.ha.introduce(address, 1, wants_all=self.wants_all)
+    async def _introduce(self, address: tuple[str, int]) -> float:
+        if not self.introduces:
+            return 0.0
+        self.ha.introduce(address, SlaveIdentity(1, self.wants_all, REPORT_SECONDS))
+        return PROMISED_HEARTBEAT_SECONDS
 
     async def stop_slave(self) -> None:
         if self.following is not None:
@@ -197,7 +204,7 @@ def test_a_slave_that_stops_acknowledging_costs_a_timeout(pair: Callable[..., No
         await both.start_slave()
         await both.put(2)
         await both.same()
-        both.network.part(HOST, HOST)
+        both.network.deafen(PORT)
         began = asyncio.get_running_loop().time()
         (sent,) = await both.put()
         assert sent.status is PutStatus.FLUSH_SLAVE_TIMEOUT
@@ -207,9 +214,116 @@ def test_a_slave_that_stops_acknowledging_costs_a_timeout(pair: Callable[..., No
         assert both.master.queues.max_offset("orders", 0) == 3
         (later,) = await both.put()
         assert later.status is PutStatus.SLAVE_NOT_AVAILABLE
+        both.network.hear(PORT)
+
+    pair(work)
+
+
+def test_a_cut_link_is_made_anew_at_once(pair: Callable[..., None]) -> None:
+    """After a cut of four seconds the slave follows within a second, whatever TCP waits for."""
+
+    async def work(both: Pair) -> None:
+        await both.start_slave()
+        await both.put(2)
+        await both.same()
+        both.network.part(HOST, HOST)
+        waiting = asyncio.create_task(both.put())
+        await asyncio.sleep(4)
+        assert both.silences.is_set()
+        both.network.join(HOST, HOST)
+        await asyncio.sleep(1.5)
+        await waiting
+        assert both.slave.log_max == both.master.log_max
+        (sent,) = await both.put()
+        assert sent.status is PutStatus.PUT_OK
+
+    pair(work)
+
+
+def test_an_idle_link_stays(pair: Callable[..., None]) -> None:
+    """Heartbeats and reports keep a connection on which nothing else is sent."""
+
+    async def work(both: Pair) -> None:
+        await both.start_slave()
+        await both.put(2)
+        connection = both.follower.connection
+        await asyncio.sleep(600)
+        assert connection is not None
+        assert both.follower.connection is connection
+
+    pair(work)
+
+
+def test_a_master_that_promises_no_heartbeats_gets_twenty_seconds(
+    pair: Callable[..., None],
+) -> None:
+    """RocketMQ's masters send one every five seconds: their slaves wait for several of them."""
+
+    async def work(both: Pair) -> None:
+        both.introduces = False
+        both.ha.set_known_hosts([HOST])
+        await both.start_slave()
+        await both.put(2)
+        connection = both.follower.connection
+        await asyncio.sleep(60)
+        assert both.follower.connection is connection is not None
+        both.network.part(HOST, HOST)
+        await asyncio.sleep(14)
+        assert both.follower.connection is connection
+        await asyncio.sleep(8)
+        assert both.follower.connection is not connection
         both.network.join(HOST, HOST)
 
     pair(work)
+
+
+def test_a_slave_that_stood_still_keeps_its_link(pair: Callable[..., None]) -> None:
+    """A process that was suspended has not listened: that is no silence of its master."""
+
+    async def work(both: Pair) -> None:
+        await both.start_slave()
+        await both.put(2)
+        connection = both.follower.connection
+        assert connection is not None
+        now = asyncio.get_running_loop().time()
+        connection.look(now + 60)
+        await asyncio.sleep(1)
+        assert both.follower.connection is connection
+
+    pair(work)
+
+
+def test_a_new_connection_of_a_silent_slave_replaces_the_old_one(pair: Callable[..., None]) -> None:
+    """Nobody is told SLAVE_NOT_AVAILABLE meanwhile: the old one counts until the new one does."""
+
+    async def work(both: Pair) -> None:
+        await both.put(2, wait=False)
+        old = await both.network.connect(HOST, PORT, Stranger, 1.0)
+        both.ha.introduce(old.here, SlaveIdentity(1, False, REPORT_SECONDS))
+        old.say(both.master.log_max)
+        await asyncio.sleep(1)
+        new = await both.network.connect(HOST, PORT, Stranger, 1.0)
+        assert both.ha.rival_of(new.here, 1) == old.here
+        assert both.ha.rival_of(new.here, 2) is None
+        await asyncio.sleep(2)
+        assert both.ha.rival_of(new.here, 1) is None
+        waiting = asyncio.create_task(both.put())
+        both.ha.introduce(new.here, SlaveIdentity(1, False, REPORT_SECONDS))
+        await asyncio.sleep(0.1)
+        assert not old.lost
+        new.say(both.master.log_max - waiting_bytes(both))
+        await asyncio.sleep(0.1)
+        new.say(both.master.log_max)
+        (sent,) = await waiting
+        assert sent.status is PutStatus.PUT_OK
+        assert old.lost
+
+    pair(work)
+
+
+def waiting_bytes(both: Pair) -> int:
+    """How many bytes of the log no slave has acknowledged yet."""
+    return both.master.log_max - both.copies.mark.value
 
 
 def test_a_slave_that_goes_frees_those_who_wait(pair: Callable[..., None]) -> None:

@@ -67,7 +67,7 @@ def check(store: Store) -> int:
         return 0
     offsets = range(queue.min_offset, queue.max_offset)
     entries = b"".join(queue.read(offset, 1) for offset in offsets)
-    units, seen = queue.ext._units(entries), 0
+    units, seen = queue.ext.units(entries), 0
     for position, size, code in ENTRY.iter_unpack(entries):
         if code in units:
             stored: StoredMessage = next(iter(decode_records(store._log.read(size, position))))

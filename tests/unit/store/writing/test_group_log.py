@@ -8,6 +8,7 @@ from storekit import message, open_store, put, read_queue, run, tiny
 from gantrymq.store.append import PutStatus
 from gantrymq.store.engine import Store
 from gantrymq.store.errors import StoreError
+from gantrymq.store.writing.group_log import GroupLog
 from gantrymq.testing.disk import MemoryDisk
 
 GROUP = tiny(in_group=True, flush="ASYNC_FLUSH")
@@ -25,6 +26,10 @@ async def log_of(*bodies: bytes) -> bytes:
 
 async def shown(store: Store) -> list[bytes]:
     return [one.body for one in await read_queue(store, "orders", 0)]
+
+
+def end_of_first(log: GroupLog) -> int:
+    return log.boundary_in(0, log.read(0, log.boundary_bytes(0, 1)))
 
 
 def dispatch(store: Store, upto: int) -> None:
@@ -52,7 +57,7 @@ def test_only_what_is_committed_is_shown() -> None:
         disk, data = MemoryDisk(), await log_of(b"one", b"two", b"three")
         store = await open_store(disk, GROUP)
         await store.group_log.write(0, data)
-        first = store.group_log.boundary(0, 1)
+        first = end_of_first(store.group_log)
         assert await shown(store) == []
         dispatch(store, first)
         assert await shown(store) == [b"one"]
@@ -76,7 +81,7 @@ def test_a_cut_makes_room_for_other_records() -> None:
         log, first = store.group_log, 0
         await log.write(0, data)
         await store.flush()
-        first = log.boundary(0, 1)
+        first = end_of_first(log)
         log.cut(first)
         assert log.end == store.flushed.value == first
         await log.write(first, other[first:])
@@ -99,7 +104,7 @@ def test_a_cut_over_several_files() -> None:
         store = await open_store(disk, GROUP)
         log = store.group_log
         await log.write(0, data)
-        first = log.boundary(0, 1)
+        first = end_of_first(log)
         log.cut(first)
         assert len(disk.list("store/commitlog")) == 1
         await log.write(first, data[first:])
@@ -163,12 +168,32 @@ def test_who_waits_for_the_flush_of_what_is_cut_is_told() -> None:
         store = await open_store(MemoryDisk(), GROUP)
         log = store.group_log
         await log.write(0, await log_of(b"one", b"two"))
-        first = log.boundary(0, 1)
+        first = end_of_first(log)
         waiting = asyncio.create_task(store.flush())
         await asyncio.sleep(0)
         log.cut(first)
         with pytest.raises(OSError, match="was cut off before it was flushed"):
             await asyncio.wait_for(waiting, 10)
+        await store.close()
+
+    run(body)
+
+
+def test_what_was_cut_is_not_kept_by_what_replaced_it() -> None:
+    """A log that was cut and has grown again is as long as before, but progress in it is void."""
+
+    async def body() -> None:
+        data = await log_of(b"one", b"two")
+        store = await open_store(MemoryDisk(), GROUP)
+        store.leading = lambda: None
+        await store.group_log.write(0, data)
+        before, first = store.cuts, end_of_first(store.group_log)
+        store.group_log.cut(first)
+        await store.group_log.write(first, data[first:])
+        dispatch(store, len(data))
+        await store.sync()
+        with pytest.raises(OSError, match="cut off"):
+            await store.sync(before)
         await store.close()
 
     run(body)
