@@ -47,6 +47,7 @@ class RemoteOffsets:
         self._set_zero = False if skip_young_queues else None
         self._turn = asyncio.Lock()
         self._stored: dict[Queue, int] = {}
+        self._begun: set[tuple[str, str]] = set()
 
     async def load(self) -> None:
         """Nothing to do: `read` asks the broker for each queue."""
@@ -76,11 +77,32 @@ class RemoteOffsets:
 
     async def _store(self, offsets: dict[Queue, int], wait: bool) -> None:
         changed = {q: offset for q, offset in offsets.items() if self._stored.get(q) != offset}
+        first = self._first_commits(changed)
+        await self._store_together(first, wait)
+        await self._store_together({q: changed[q] for q in changed if q not in first}, wait)
+        # Another member may have begun at the same moment: what was stored beside a first commit
+        # is committed once more with the next set.
+        begun = {_table(queue) for queue in first}
+        self._begun |= begun
+        for queue in changed:
+            if _table(queue) in begun:
+                self._stored.pop(queue, None)
+
+    def _first_commits(self, changed: dict[Queue, int]) -> dict[Queue, int]:
+        """One queue of each topic and broker where this member has committed nothing yet.
+
+        RocketMQ (4.9 and 5.3) makes a group's table of a topic at its first commit. Of two that
+        come together each makes one, and the offset in the table that was replaced is lost.
+        """
+        alone = {_table(queue): queue for queue in changed if _table(queue) not in self._begun}
+        return {queue: changed[queue] for queue in alone.values()}
+
+    async def _store_together(self, offsets: dict[Queue, int], wait: bool) -> None:
         results = await asyncio.gather(
-            *(self._store_one(queue, offset) for queue, offset in changed.items()),
+            *(self._store_one(queue, offset) for queue, offset in offsets.items()),
             return_exceptions=True,
         )
-        for (queue, offset), error in zip(changed.items(), results, strict=True):
+        for (queue, offset), error in zip(offsets.items(), results, strict=True):
             if error is None:
                 self._stored[queue] = offset
             elif wait or not isinstance(error, GantryError):
@@ -109,6 +131,11 @@ class RemoteOffsets:
 
     def forget(self, queue: Queue) -> None:
         self._stored.pop(queue, None)
+
+
+def _table(queue: Queue) -> tuple[str, str]:
+    """Where a broker keeps the offsets of a group's queues together: by topic, on each broker."""
+    return queue.topic, queue.broker_name
 
 
 class LocalOffsets:
