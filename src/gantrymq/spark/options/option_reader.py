@@ -23,6 +23,11 @@ class OptionReader:
             if option.use == ("read" if streaming else "readStream") and self.has(option.name):
                 raise ConfigError(f"{option.name} is an option of {option.use}")
 
+    @property
+    def given(self) -> Mapping[str, str]:
+        """All of them, by their proper names."""
+        return self._given
+
     def has(self, name: str) -> bool:
         return name in self._given
 

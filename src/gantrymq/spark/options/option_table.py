@@ -23,13 +23,34 @@ class Option:
     aliases: tuple[str, ...] = ()
 
 
-OPTIONS: Final = (
+CONNECTION_OPTIONS: Final = (
     Option(
         "nameServer",
         "$NAMESRV_ADDR",
         "name servers, `host:port;host:port`",
         aliases=("namesrvAddr",),
     ),
+    Option(
+        "credentialsFile",
+        "$GANTRY_CREDENTIALS, or the keys in $ROCKETMQ_ACCESS_KEY and $ROCKETMQ_SECRET_KEY",
+        "a file with lines `accessKey:` and `secretKey:`, like mqadmin's tools.yml; on every "
+        "machine that runs tasks",
+    ),
+    Option("useTLS", "$ROCKETMQ_TLS_ENABLE", "`true`: all connections are encrypted"),
+    Option(
+        "tlsConfigFile",
+        "$ROCKETMQ_TLS_CONFIG",
+        "a file with RocketMQ's names, `tls.client.trustCertPath` and so on; on every machine that "
+        "runs tasks",
+    ),
+)
+"""Of source and sink: which cluster, as whom, and how."""
+
+SECRETS: Final = ("accessKey", "secretKey", "securityToken")
+"""What nobody may write as an option, whose values Spark shows."""
+
+OPTIONS: Final = (
+    *CONNECTION_OPTIONS,
     Option("topic", "", "one topic, or several with commas between", aliases=("subscribe",)),
     Option(
         "subscribePattern",
@@ -207,6 +228,11 @@ def proper_name(key: str, table: Sequence[Option], of: str = "") -> str:
     for word, name in names.items():
         if word.lower() == key.lower():
             return name
+    if key.lower() in map(str.lower, SECRETS):
+        raise ConfigError(
+            f"option {key}: Spark shows options in plans, logs and pages; write accessKey and "
+            "secretKey into a file, and name it with the option credentialsFile"
+        )
     words = in_our_words(key)
     if words:
         raise ConfigError(f"option {key}{words}")

@@ -8,9 +8,14 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.model import GROUP_BYTES_MAX, UNSENDABLE_TOPICS, check_group_name, check_topic_name
 from gantrymq.protocol.publishing import ONCE_PREFIX
 from gantrymq.spark.options import values
+from gantrymq.spark.options.client_security import (
+    UNSECURED,
+    ClientSecurity,
+    parse_client_security,
+)
 from gantrymq.spark.options.columns import nearest
 from gantrymq.spark.options.kafka_names import in_our_words
-from gantrymq.spark.options.option_table import Option, canonical
+from gantrymq.spark.options.option_table import CONNECTION_OPTIONS, Option, canonical
 
 AUTO, EXACTLY_ONCE, AT_LEAST_ONCE = "auto", "exactly-once", "at-least-once"
 FAIL, DEAD_LETTER, SKIP = "fail", "dlq", "skip"
@@ -20,12 +25,7 @@ BATCH_BYTES_MAX: Final = 3 * MIB
 IN_FLIGHT_MAX: Final = 256
 
 SINK_OPTIONS: Final = (
-    Option(
-        "nameServer",
-        "$NAMESRV_ADDR",
-        "name servers, `host:port;host:port`",
-        aliases=("namesrvAddr",),
-    ),
+    *CONNECTION_OPTIONS,
     Option("topic", "", "where rows go that have no column `topic`"),
     Option(
         "createTopic",
@@ -105,6 +105,7 @@ class SinkOptions:
     dead_topic: str | None = None
     new_topic_queues: int | None = None
     """Queues of a topic that does not exist and is created; None: it is an error."""
+    security: ClientSecurity = UNSECURED
 
 
 def parse_sink_options(
@@ -137,6 +138,7 @@ def parse_sink_options(
         on_error=on_error,
         dead_topic=_topic(given, "dlqTopic"),
         new_topic_queues=_new_topic_queues(given),
+        security=parse_client_security(given),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Final
 from gantrymq.model import Queue
 from gantrymq.model.offset_ranges import QueueOffsets
 from gantrymq.protocol.subscription import ALL, parse_tags
+from gantrymq.spark.options.client_security import UNSECURED, ClientSecurity
 from gantrymq.spark.options.points import EARLIEST, LATEST, Point
 from gantrymq.spark.options.row_shape import RowShape
 
@@ -35,6 +36,7 @@ class ClusterAccess:
     """How long brokers may be away."""
     metadata_ms: int = 1_000
     """How old what is known of topics and queues may be."""
+    security: ClientSecurity = UNSECURED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

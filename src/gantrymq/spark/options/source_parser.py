@@ -9,6 +9,7 @@ from gantrymq.filter import BadSql, condition
 from gantrymq.model import Queue, check_group_name
 from gantrymq.protocol.subscription import ALL, BadSubscription, parse_tags
 from gantrymq.spark.options import values
+from gantrymq.spark.options.client_security import parse_client_security
 from gantrymq.spark.options.option_reader import OptionReader
 from gantrymq.spark.options.points import (
     COMMITTED,
@@ -93,6 +94,7 @@ def _cluster(given: OptionReader, namesrv_default: str) -> ClusterAccess:
     return ClusterAccess(
         namesrv=given.text("nameServer", namesrv_default),
         group=group or GROUP_DEFAULT,
+        security=parse_client_security(given.given),
         **_known(
             patience_ms=given.maybe("patience", values.duration_ms),
             metadata_ms=given.maybe("metadataMaxAge", values.duration_ms),

@@ -33,11 +33,12 @@ from gantrymq.client.core.errors import (
     NoRoute,
 )
 from gantrymq.client.core.instance import Instance, shared_instance
-from gantrymq.client.core.options import ClientOptions
 from gantrymq.model import Queue, Subscription
 from gantrymq.model.offset_ranges import OffsetRange
 from gantrymq.protocol.codes import ResponseCode
+from gantrymq.spark.client import client_options
 from gantrymq.spark.closeable import Closeable
+from gantrymq.spark.options.client_security import UNSECURED, ClientSecurity
 
 T = TypeVar("T")
 
@@ -137,8 +138,15 @@ def retry_patiently(
 class Reader(Closeable):
     """A connection to a cluster. Use it in a `with` block."""
 
-    def __init__(self, namesrv: str, group: str, *, patience: float = PATIENCE_SECONDS) -> None:
-        self._options = ClientOptions(namesrv=namesrv)
+    def __init__(
+        self,
+        namesrv: str,
+        group: str,
+        *,
+        patience: float = PATIENCE_SECONDS,
+        security: ClientSecurity = UNSECURED,
+    ) -> None:
+        self._options = client_options(namesrv, security)
         self.group, self.patience = group, patience
         self._runner = asyncio.Runner()
         self._instance: Instance | None = None
@@ -295,16 +303,18 @@ def gather_records(replies: Iterator[bytes], size: int = BATCH_BYTES) -> Iterato
 
 # connections that outlive a task
 
-_Key = tuple[int, str, str]
+_Key = tuple[int, str, str, ClientSecurity]
 _idle: dict[_Key, Reader] = {}
-"""By process, cluster and group: what was made before a fork is not the child's."""
+"""By process, cluster, group and who it is: what was made before a fork is not the child's."""
 
 
 @contextmanager
-def borrow_reader(namesrv: str, group: str, patience: float) -> Iterator[Reader]:
+def borrow_reader(
+    namesrv: str, group: str, patience: float, security: ClientSecurity
+) -> Iterator[Reader]:
     """A reader that is kept for the next task of this process: workers outlive tasks."""
-    key = (os.getpid(), namesrv, group)
-    reader = _idle.pop(key, None) or Reader(namesrv, group)
+    key = (os.getpid(), namesrv, group, security)
+    reader = _idle.pop(key, None) or Reader(namesrv, group, security=security)
     reader.patience = patience
     try:
         yield reader

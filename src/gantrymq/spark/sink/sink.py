@@ -23,7 +23,7 @@ from pyspark.sql.datasource import (
 from gantrymq.base.errors import ConfigError
 from gantrymq.base.tokens import unique_id
 from gantrymq.client.core.errors import BrokerUnknown
-from gantrymq.client.produce.publishing import EpochResult, Publisher
+from gantrymq.client.produce.publishing import EpochResult
 from gantrymq.protocol.publishing import ONCE_PREFIX, Share, WriterState
 from gantrymq.spark.explain import explain_errors
 from gantrymq.spark.options.sink_options import (
@@ -36,6 +36,7 @@ from gantrymq.spark.sink.task import (
     NO_SUCH_TOPIC,
     Assignment,
     TaskCommit,
+    open_publisher,
     topic_queues,
     write_rows,
 )
@@ -72,7 +73,7 @@ def is_exact(options: SinkOptions, types: Mapping[str, str]) -> bool:
 
 
 async def _probe(options: SinkOptions) -> bool:
-    async with Publisher(options.namesrv, PROBE) as publisher:
+    async with open_publisher(options, PROBE) as publisher:
         brokers: set[str] = set()
         for topic in filter(None, (options.topic, options.dead_topic)):
             queues = await topic_queues(publisher.instance, topic, options)
@@ -106,7 +107,7 @@ def able(delivery: str, brokers: Set[str], states: Mapping[str, WriterState | No
 # committing
 
 
-def commit(namesrv: str, messages: Sequence[Any], epoch: int) -> EpochResult | None:
+def commit(options: SinkOptions, messages: Sequence[Any], epoch: int) -> EpochResult | None:
     """Publish what the tasks of an epoch have staged; None when there is nothing to publish."""
     parts = [message.written for message in messages if message is not None]
     parts.sort(key=lambda written: written.task.part)
@@ -119,13 +120,13 @@ def commit(namesrv: str, messages: Sequence[Any], epoch: int) -> EpochResult | N
     for written in parts:
         for broker, share in written.shares.items():
             shares.setdefault(broker, []).extend(share)
-    return blocking(_publish(namesrv, parts[0].task.writer, epoch, shares))
+    return blocking(_publish(options, parts[0].task.writer, epoch, shares))
 
 
 async def _publish(
-    namesrv: str, writer: str, epoch: int, shares: Mapping[str, Share]
+    options: SinkOptions, writer: str, epoch: int, shares: Mapping[str, Share]
 ) -> EpochResult:
-    async with Publisher(namesrv, writer) as publisher:
+    async with open_publisher(options, writer) as publisher:
         return await publisher.publish(epoch, shares)
 
 
@@ -148,7 +149,7 @@ class BatchSink(DataSourceArrowWriter):  # type: ignore[misc, unused-ignore]
         return TaskWritten(blocking(write_rows(task, self._options, iterator)))
 
     def commit(self, messages: list[Any]) -> None:
-        commit(self._options.namesrv, messages, self._epoch)
+        commit(self._options, messages, self._epoch)
 
     def abort(self, messages: list[Any]) -> None:
         """Nothing to undo: what is staged and never published is left to retention."""
@@ -172,7 +173,7 @@ class StreamSink(DataSourceStreamArrowWriter):  # type: ignore[misc, unused-igno
         return TaskWritten(blocking(write_rows(task, self._options, iterator)))
 
     def commit(self, messages: list[Any], batchId: int) -> None:
-        commit(self._options.namesrv, messages, batchId)
+        commit(self._options, messages, batchId)
 
     def abort(self, messages: list[Any], batchId: int) -> None:
         """Nothing to undo: what is staged and never published is left to retention."""

@@ -19,6 +19,7 @@ from gantrymq.client.produce.publishing import Publisher
 from gantrymq.model import NameRefused, Queue, check_topic_name, is_system_topic
 from gantrymq.protocol import properties
 from gantrymq.protocol.publishing import Share
+from gantrymq.spark.client import client_options
 from gantrymq.spark.options.sink_options import FAIL, SKIP, SinkOptions
 from gantrymq.spark.sink.encode import (
     GOOD,
@@ -67,9 +68,14 @@ class TaskCommit:
     """The epoch was decided before, so nothing was staged."""
 
 
+def open_publisher(options: SinkOptions, writer: str) -> Publisher:
+    """A publisher of the cluster that the options name; to be used in an `async with` block."""
+    return Publisher(None, writer, client=client_options(options.namesrv, options.security))
+
+
 async def write_rows(task: Assignment, options: SinkOptions, batches: Iterator[Any]) -> TaskCommit:
     """Write all rows of a task; when this returns, every one of them is stored."""
-    async with Publisher(options.namesrv, task.writer) as publisher:
+    async with open_publisher(options, task.writer) as publisher:
         written = TaskCommit(task)
         if task.exact and await publisher.last_epoch() >= task.epoch:
             for _ in batches:  # Spark requires that all rows are read
@@ -174,7 +180,7 @@ async def topic_queues(instance: Instance, topic: str, options: SinkOptions) -> 
     except NoRoute:
         if options.new_topic_queues is None or not _may_be_made(topic):
             return TOPIC_QUEUES_NONE
-    async with Admin(options.namesrv) as admin:
+    async with Admin(client=instance.options) as admin:
         await admin.create_topic(topic, queues=options.new_topic_queues)
     log.warning("topic %s did not exist: created with %d queues", topic, options.new_topic_queues)
     return publish_queues(await instance.routes.refresh(topic), topic)

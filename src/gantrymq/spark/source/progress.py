@@ -58,9 +58,11 @@ class StreamProgress:
             self._told = offsets
 
     def _report(self, offsets: QueueOffsets) -> None:
-        group, rewinds = self._cluster.group, self._reports.rewinds
+        cluster, group, rewinds = self._cluster, self._cluster.group, self._reports.rewinds
         if self._reader is None:
-            reader = Reader(self._cluster.namesrv, group, patience=REPORT_SECONDS_MAX)
+            reader = Reader(
+                cluster.namesrv, group, patience=REPORT_SECONDS_MAX, security=cluster.security
+            )
             reader.ask(lambda instance: introduce(instance, group))
             self._reader = reader
         self._reader.ask(lambda instance: store(instance, group, offsets, rewinds=rewinds))

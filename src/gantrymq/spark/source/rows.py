@@ -35,7 +35,9 @@ class BrokerRows:
         self._looked = -math.inf
         self._opened = ExitStack()
         self._reader = self._opened.enter_context(
-            borrow_reader(cluster.namesrv, cluster.group, cluster.patience_ms / 1000)
+            borrow_reader(
+                cluster.namesrv, cluster.group, cluster.patience_ms / 1000, cluster.security
+            )
         )
 
     def __enter__(self) -> Self:
