@@ -6,6 +6,7 @@ python -m bench.load HOST:PORT --codec json|binary --size 1024 --count 100000
 import argparse
 import json
 import socket
+import ssl
 import time
 from pathlib import Path
 
@@ -53,8 +54,26 @@ def make_block(
     return b"".join(frames)
 
 
+def connect(address: str, trusted: Path | None) -> socket.socket:
+    """A connection, with TLS if the certificate of an authority is given."""
+    link = socket.create_connection(split_address(address))
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if trusted is None:
+        return link
+    context = ssl.create_default_context(cafile=str(trusted))
+    context.check_hostname = False  # a test's certificate is made for no address
+    return context.wrap_socket(link)
+
+
 def pump(
-    address: str, codec: int, size: int, count: int, queues: int, keys: Path | None = None
+    address: str,
+    codec: int,
+    size: int,
+    count: int,
+    queues: int,
+    *,
+    keys: Path | None = None,
+    trusted: Path | None = None,
 ) -> dict[str, float]:
     """Send `count` messages, a window of them under way; signed with the keys of a file."""
     signer = None if keys is None else RequestSigner(credentials_of_file(keys))
@@ -62,8 +81,7 @@ def pump(
     rounds = max(1, count // BLOCK_FRAMES)
     sent = answered = failed = 0
     buffer = bytearray()
-    with socket.create_connection(split_address(address)) as link:
-        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with connect(address, trusted) as link:
         began = time.perf_counter()
         while answered < rounds * BLOCK_FRAMES:
             while sent < rounds and sent * BLOCK_FRAMES - answered < WINDOW_FRAMES:
@@ -92,9 +110,16 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--queues", type=int, default=8)
     parser.add_argument("--keys", type=Path, help="a file with accessKey: and secretKey:")
+    parser.add_argument("--tls", type=Path, help="the certificate of the authority to trust")
     given = parser.parse_args()
     figures = pump(
-        given.address, CODECS[given.codec], given.size, given.count, given.queues, given.keys
+        given.address,
+        CODECS[given.codec],
+        given.size,
+        given.count,
+        given.queues,
+        keys=given.keys,
+        trusted=given.tls,
     )
     print(json.dumps(figures))
 

@@ -1,16 +1,12 @@
 """Pipelined 1 KiB messages, asynchronous flush: how many a broker takes in a second."""
 
-import tempfile
-from pathlib import Path
-
 from bench import programs
 from bench.programs import Figures
 from bench.rows import Row
 from bench.servers import Ours
 from bench.workloads import Run
 
-COMPILED, PURE, SIGNED = 60_000, 25_000, 45_000
-KEYS = "accessKey: bench-key, secretKey: bench-secret"
+COMPILED, PURE = 60_000, 25_000
 
 
 def json_headers(run: Run) -> list[Row]:
@@ -32,17 +28,6 @@ def binary_headers_pure(run: Run) -> list[Row]:
 def _raw(run: Run, name: str, codec: str, target: int, *, pure: bool) -> list[Row]:
     with Ours(pure=pure, profile=run.profile) as cluster:
         return _sends(run, cluster, name, target, "--codec", codec)
-
-
-def signed(run: Run) -> list[Row]:
-    """The same with access control: the second figure may be a quarter over that of send-json."""
-    with tempfile.TemporaryDirectory(prefix="gantrymq-bench-") as folder:
-        rules, keys = Path(folder) / "plain_acl.yml", Path(folder) / "keys.yml"
-        rules.write_text(f"accounts: [{{{KEYS}, defaultTopicPerm: PUB}}]")
-        keys.write_text(f"{{{KEYS}}}")
-        settings = {"aclEnable": "true", "aclFile": str(rules)}
-        with Ours(profile=run.profile, settings=settings) as cluster:
-            return _sends(run, cluster, "send-signed", SIGNED, "--keys", str(keys))
 
 
 def _sends(run: Run, cluster: Ours, name: str, target: int, *how: str) -> list[Row]:
