@@ -4,6 +4,8 @@ Release 1.0.0 takes the hash of a tag with the blanks around it, so that a subsc
 gets nothing, from RocketMQ's brokers as well: its tags are written without blanks here.
 """
 
+import asyncio
+
 import pytest
 from clients import RustClient
 from expect import assert_offsets_are_consecutive, bodies, by_shard
@@ -82,6 +84,8 @@ class TestSending:
 
             @consumer.handler
             async def answer(question: Delivery) -> None:
+                # This client misses a reply that comes before it waits (`Notify::notify_waiters`).
+                await asyncio.sleep(1)
                 await producer.reply(question, f"re: {question.body.decode()}")
 
             asked = await scene.java(

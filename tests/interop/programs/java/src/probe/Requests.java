@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
@@ -32,11 +33,16 @@ final class Requests {
         List<Message> questions = Messages.of(args);
         for (int i = 0; i < questions.size(); i++) {
             CountDownLatch answered = new CountDownLatch(1);
+            AtomicBoolean isAnswered = new AtomicBoolean();
             Map<String, Object> fields = new LinkedHashMap<>();
             fields.put("index", i);
             producer.request(questions.get(i), new RequestCallback() {
+                /** 4.9.8 also calls when the question is stored: without a reply, or a second time with it. */
                 @Override
                 public void onSuccess(Message reply) {
+                    if (reply == null || !isAnswered.compareAndSet(false, true)) {
+                        return;
+                    }
                     fields.put("body", new String(reply.getBody(), StandardCharsets.UTF_8));
                     fields.put("properties", reply.getProperties());
                     Lines.print("reply", fields);
