@@ -2,10 +2,10 @@
 
 import statistics
 import time
-from typing import NamedTuple
 
 from bench import programs
 from bench.rows import Row
+from bench.send_cost import SendCost, measure_sends
 from bench.servers import Ours, Slave, prepare_real
 from bench.workloads import Run
 from gantrymq import sync
@@ -32,10 +32,10 @@ def copies(run: Run) -> list[Row]:
     memory that the machine has to spare at the moment as on the copy.
     """
     count = run.scaled(200_000)
-    alone: list[Cost] = []
-    copied: list[Cost] = []
+    alone: list[SendCost] = []
+    copied: list[SendCost] = []
     with Ours(settings=ALONE) as cluster:
-        _cost(cluster, count)
+        measure_sends(cluster, count)
         with Slave(cluster):
             speed = _catch_up(cluster)
     with (
@@ -45,8 +45,8 @@ def copies(run: Run) -> list[Row]:
     ):
         _catch_up(pair)
         for _ in range(COST_ROUNDS):
-            alone.append(_cost(single, count))
-            copied.append(_cost(pair, count))
+            alone.append(measure_sends(single, count))
+            copied.append(measure_sends(pair, count))
         beside = _beside_theirs(pair, run)
     ratios = [with_copy.us / without.us for with_copy, without in zip(copied, alone, strict=True)]
     return [
@@ -93,22 +93,7 @@ def _beside_theirs(cluster: Ours, run: Run) -> list[Row]:
     return [*rows, Row("copies", "the same as a ratio", ours / theirs, "x", PEER_RATIO_MIN)]
 
 
-class Cost(NamedTuple):
-    """What one round of sends took."""
-
-    us: float
-    """Microseconds of the master's processor time for a message."""
-    tps: float
-
-
-def _cost(cluster: Ours, count: int) -> Cost:
-    programs.load(cluster.broker, "--codec", "json", "--count", 20_000)
-    before = cluster.cpu_seconds()
-    found = programs.load(cluster.broker, "--codec", "json", "--count", count)
-    return Cost((cluster.cpu_seconds() - before) / found["count"] * 1e6, found["tps"])
-
-
-def _cost_rows(how: str, costs: list[Cost]) -> list[Row]:
+def _cost_rows(how: str, costs: list[SendCost]) -> list[Row]:
     us, tps = (statistics.median(figures) for figures in zip(*costs, strict=True))
     return [
         Row("copies", f"processor time {how}, median", us, "us/message"),

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from bench import programs
 from bench.rows import Row
+from bench.send_cost import SendCost, measure_sends
 from bench.servers import ROOT, Ours
 from bench.workloads import Run
 
@@ -32,26 +32,20 @@ def send_secured(run: Run) -> list[Row]:
         clusters = {
             name: opened.enter_context(Ours(settings=way.settings)) for name, way in ways.items()
         }
-        costs: dict[str, list[float]] = {name: [] for name in ways}
-        rates: dict[str, list[float]] = {name: [] for name in ways}
+        costs: dict[str, list[SendCost]] = {name: [] for name in ways}
         for _ in range(ROUNDS):
             for name, way in ways.items():
-                us, tps = _round(clusters[name], run, *way.sender)
-                costs[name].append(us)
-                rates[name].append(tps)
+                costs[name].append(measure_sends(clusters[name], run.scaled(200_000), *way.sender))
     rows = []
     for name in ways:
+        us, tps = (statistics.median(figures) for figures in zip(*costs[name], strict=True))
         rows += [
-            Row("send-secured", f"messages, {name}, median", statistics.median(rates[name]), "1/s"),
-            Row(
-                "send-secured",
-                f"broker's processor time, {name}, median",
-                statistics.median(costs[name]),
-                "us/message",
-            ),
+            Row("send-secured", f"messages, {name}, median", tps, "1/s"),
+            Row("send-secured", f"broker's processor time, {name}, median", us, "us/message"),
         ]
     for name, most in (("signed", SIGNED_MAX), ("TLS", TLS_MAX)):
-        ratios = [dear / plain for dear, plain in zip(costs[name], costs["plain"], strict=True)]
+        pairs = zip(costs[name], costs["plain"], strict=True)
+        ratios = [secured.us / plain.us for secured, plain in pairs]
         rows += [
             Row(
                 "send-secured",
@@ -87,11 +81,3 @@ def _ways(folder: Path) -> dict[str, Way]:
             ("--tls", str(authority.cert)),
         ),
     }
-
-
-def _round(cluster: Ours, run: Run, *how: str) -> tuple[float, float]:
-    """Microseconds of the broker's processor time for a message, and messages a second."""
-    programs.load(cluster.broker, *how, "--count", 20_000)
-    before = cluster.cpu_seconds()
-    found = programs.load(cluster.broker, *how, "--count", run.scaled(200_000))
-    return (cluster.cpu_seconds() - before) / found["count"] * 1e6, found["tps"]

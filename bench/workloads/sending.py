@@ -1,8 +1,8 @@
 """Pipelined 1 KiB messages, asynchronous flush: how many a broker takes in a second."""
 
 from bench import programs
-from bench.programs import Figures
 from bench.rows import Row
+from bench.send_cost import SendCost, measure_sends
 from bench.servers import Ours
 from bench.workloads import Run
 
@@ -27,14 +27,7 @@ def binary_headers_pure(run: Run) -> list[Row]:
 
 def _raw(run: Run, name: str, codec: str, target: int, *, pure: bool) -> list[Row]:
     with Ours(pure=pure, profile=run.profile) as cluster:
-        return _sends(run, cluster, name, target, "--codec", codec)
-
-
-def _sends(run: Run, cluster: Ours, name: str, target: int, *how: str) -> list[Row]:
-    programs.load(cluster.broker, *how, "--count", 20_000)
-    before = cluster.cpu_seconds()
-    found = programs.load(cluster.broker, *how, "--count", run.scaled(500_000))
-    return _rows(name, found, cluster.cpu_seconds() - before, target)
+        return _rows(name, measure_sends(cluster, run.scaled(500_000), "--codec", codec), target)
 
 
 def through_the_client(run: Run) -> list[Row]:
@@ -45,11 +38,12 @@ def through_the_client(run: Run) -> list[Row]:
             "producer", "--namesrv", cluster.namesrv, "--size", 1024, "--async",
             "--count", run.scaled(300_000),
         )  # fmt: skip
-        return _rows("send-client", found, cluster.cpu_seconds() - before, None)
+        cpu = (cluster.cpu_seconds() - before) / found["count"] * 1e6
+        return _rows("send-client", SendCost(cpu, found["tps"]), None)
 
 
-def _rows(name: str, found: Figures, cpu: float, target: int | None) -> list[Row]:
+def _rows(name: str, cost: SendCost, target: int | None) -> list[Row]:
     return [
-        Row(name, "messages", found["tps"], "1/s", target),
-        Row(name, "broker's processor time", cpu / found["count"] * 1e6, "us/message"),
+        Row(name, "messages", cost.tps, "1/s", target),
+        Row(name, "broker's processor time", cost.us, "us/message"),
     ]
