@@ -10,7 +10,7 @@ from setuptools import Extension, setup
 
 KERNEL = Path("src/gantrymq/kernel")
 SOURCE = KERNEL / "_fast.pyx"
-PARTS = sorted(map(str, [KERNEL / "_fast.h", *KERNEL.glob("_*.pxi")]))
+PARTS = sorted(map(str, [*KERNEL.glob("_*.h"), *KERNEL.glob("_*.pxi")]))
 
 extensions = []
 if SOURCE.exists():

@@ -30,6 +30,7 @@ try:
     if os.environ.get("GANTRY_PURE") == "1":
         raise ImportError("GANTRY_PURE=1")
     from gantrymq.kernel._fast import (
+        HmacSha1,
         SyncThread,
         crc32,
         cut_commands,
@@ -66,6 +67,7 @@ except ImportError as reason:
         walk_records,
     )
     from gantrymq.kernel.sends import read_send, stored_answer
+    from gantrymq.kernel.signing import HmacSha1
     from gantrymq.kernel.syncing import SyncThread
     from gantrymq.kernel.warm import read_warm
 
@@ -82,6 +84,7 @@ __all__ = [
     "STOP_ZERO",
     "Buffer",
     "Cut",
+    "HmacSha1",
     "KeyedRecord",
     "RecordItem",
     "Selected",

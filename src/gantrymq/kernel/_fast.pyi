@@ -5,6 +5,7 @@ from gantrymq.kernel.keys import KeyedRecord
 from gantrymq.kernel.pulled import Cut
 from gantrymq.kernel.records import Buffer, RecordItem, Selected, Walk
 from gantrymq.kernel.sends import PlainSend
+from gantrymq.kernel.signing import HmacSha1 as HmacSha1
 from gantrymq.kernel.syncing import SyncThread as SyncThread
 from gantrymq.protocol.command import Command
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gantrymq.kernel import frames, keys, pulled, records, sends, warm
+from gantrymq.kernel import frames, keys, pulled, records, sends, signing, warm
 
 try:
     from gantrymq.kernel import _fast
@@ -31,9 +31,8 @@ def twin(name: str) -> Any:
 
 def pure(name: str) -> Any:
     """The readable function of that name."""
-    return next(
-        getattr(m, name) for m in (frames, records, pulled, sends, keys, warm) if hasattr(m, name)
-    )
+    modules = frames, records, pulled, sends, signing, keys, warm
+    return next(getattr(m, name) for m in modules if hasattr(m, name))
 
 
 def outcome(function: Any, *arguments: Any) -> Any:
