@@ -1,4 +1,4 @@
-"""Random names, unique to each run: of files, runs and writers.
+"""Random names, unique to each run: of files, runs and writers; and bytes that nobody foresees.
 
 Code that *decides* by chance takes a `random.Random`, so that a simulation can repeat it. A name
 decides nothing, so it comes from the machine; ruff's TID251 refuses that elsewhere.
@@ -11,6 +11,11 @@ import uuid
 def run_token() -> str:
     """Eight digits that mark the files of one run of a pipeline."""
     return secrets.token_hex(4)
+
+
+def challenge() -> bytes:
+    """Bytes that nobody can foresee, for the other side of a connection to hash with its key."""
+    return secrets.token_bytes(32)
 
 
 def unique_id() -> str:

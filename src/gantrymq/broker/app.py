@@ -14,6 +14,7 @@ from gantrymq.access.rights import BROKER_RIGHTS
 from gantrymq.access.server_access import ServerAccess, open_access
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.disk import OsDisk
+from gantrymq.base.errors import ConfigError
 from gantrymq.base.network import Network, TcpNetwork
 from gantrymq.base.offload import ThreadOffload
 from gantrymq.broker.copies.group_changes import GroupChanges
@@ -29,6 +30,7 @@ from gantrymq.broker.tables.registry import Registry
 from gantrymq.broker.waiting.delay_levels import DelayService
 from gantrymq.broker.waiting.timer.service import TimerService
 from gantrymq.protocol.ids import encode_host
+from gantrymq.replication.group.group_key import GroupKey
 from gantrymq.replication.group.node import RaftNode
 from gantrymq.replication.group.node_settings import NodeSettings
 from gantrymq.replication.group.opening import open_node
@@ -166,9 +168,14 @@ async def run_broker(
 
 
 def _open_access(config: BrokerConfig, ports: Ports) -> ServerAccess | None:
-    own_credentials(config)  # a setting that cannot be read stops the start, not a registration
+    own = own_credentials(config)  # what cannot be read stops the start, not a registration
     if not config.acl_enable:
         return None
+    if config.enable_d_leger_commit_log and own is None:
+        raise ConfigError(
+            "access control is on, but the members of the raft group have no key for each other: "
+            "give all of them the same innerClientAuthenticationCredentials, of an admin"
+        )
     return open_access(
         BROKER_RIGHTS,
         file=config.acl_file,
@@ -190,12 +197,14 @@ def _changes_of(node: RaftNode | None, store: Store, registry: Registry) -> Grou
 def _open_node(config: BrokerConfig, address: str, store: Store, ports: Ports) -> RaftNode | None:
     if not config.enable_d_leger_commit_log:
         return None
+    own = own_credentials(config)
     settings = NodeSettings(
         tick_seconds=config.raft_election_timeout / 1000 / ELECTION_TICKS,
         append_bytes_max=config.raft_append_bytes_max,
         commit_timeout_ms=config.slave_timeout,
         bind_address=config.bind_address,
         client_address=address,
+        key=None if own is None else GroupKey(f"{own.access_key}:{own.secret_key}".encode()),
     )
     return open_node(
         config.group_identity,

@@ -1,7 +1,9 @@
 """The parts of the copy: a master's HA port, or what makes a broker a slave."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from gantrymq.access.server_access import ServerAccess
 from gantrymq.base import upkeep
 from gantrymq.broker.copies.known_slaves import watch_slaves
 from gantrymq.broker.copies.log_comparison import LogComparison
@@ -37,7 +39,8 @@ def build_replication(shared: Shared, modes: ModeTable) -> ReplicationParts:
     is_sync = config.broker_role == "SYNC_MASTER"
     if is_sync:
         store.wait_for(copies)
-    master = HaMaster(store.log_bytes, slaves, copies.slaves_changed if is_sync else _nothing)
+    changed = copies.slaves_changed if is_sync else _nothing
+    master = HaMaster(store.log_bytes, slaves, changed, _trusts(shared.access))
 
     async def start() -> None:
         await master.start(ports.network, config.bind_address, config.ha_listen_port)
@@ -139,6 +142,18 @@ def _handler(
         role,
         (shared.announcer.address, shared.announcer.ha_address),
     )
+
+
+def _trusts(access: ServerAccess | None) -> Callable[[str], bool] | None:
+    """Which hosts need no key; None without access control."""
+    if access is None:
+        return None
+    guard = access.guard
+
+    def trusts(host: str) -> bool:
+        return guard.rules.trusts(host)  # those in force now
+
+    return trusts
 
 
 def _nothing() -> None:

@@ -9,7 +9,8 @@ A link that was cut is made anew: the system breaks a connection on which nothin
 for a while, because TCP's pauses would double, and an election would wait for them.
 
 A member that connects greets first. One that is no member of this group, or that has another idea
-of it, is refused with a reason, which its log shows.
+of it, is refused with a reason, which its log shows. Where members have a key, a connection that
+has not proved it changes nothing: it is not read, and it takes no other one's place.
 """
 
 import asyncio
@@ -17,15 +18,20 @@ import logging
 from collections.abc import Callable
 from typing import Final, cast
 
+import msgspec
+
 from gantrymq.base.background import Background
 from gantrymq.base.errors import GantryError, ProtocolError
 from gantrymq.base.network import Listener, Network, limit_silence
+from gantrymq.base.tokens import challenge
+from gantrymq.replication.group.group_key import ANSWERS, CONNECTS, GroupKey
 from gantrymq.replication.group.identity import GroupIdentity
 from gantrymq.replication.group.wire import (
     VERSION,
     FrameReader,
     Greeting,
     GreetingRefused,
+    Proof,
     encode_frame,
 )
 from gantrymq.replication.raft.messages import RaftMessage
@@ -40,6 +46,7 @@ SILENT_SECONDS_MAX: Final = 1.5
 UNSENT_BYTES_MAX: Final = 64 << 20
 """A member that does not read is sent nothing more: what was written to it waits in memory."""
 GREETING_SECONDS_MAX: Final = 5.0
+SAME_KEY: Final = "give all members the same innerClientAuthenticationCredentials"
 
 
 class MemberLinks:
@@ -53,10 +60,11 @@ class MemberLinks:
         on_message: Callable[[RaftMessage], None],
         on_greeting: Callable[[Greeting], None],
         on_lost: Callable[[str], None],
+        key: GroupKey | None = None,
     ) -> None:
         """`greeting` makes the one for a member; `on_lost` hears whose messages end."""
-        self.identity, self._network = identity, network
-        self.greeting, self.on_message = greeting, on_message
+        self.identity, self._network, self.key = identity, network, key
+        self._greeting, self.on_message = greeting, on_message
         self._on_greeting, self._on_lost = on_greeting, on_lost
         self._outgoing: dict[str, OutgoingLink] = {}
         self._incoming: dict[str, IncomingLink] = {}
@@ -141,12 +149,11 @@ class MemberLinks:
     def came(self, link: "IncomingLink") -> None:
         self._guests[link] = None
 
-    def greeted(self, link: "IncomingLink", theirs: Greeting) -> str | None:
-        """Take a connection as that of a member; the reason if it cannot be."""
-        fault = self.fault_of(theirs)
-        if fault is not None:
-            log.error("a connection to raft group %s is refused: %s", self.identity.group, fault)
-            return fault
+    def refused(self, fault: str) -> None:
+        log.error("a connection to raft group %s is refused: %s", self.identity.group, fault)
+
+    def joined(self, link: "IncomingLink", theirs: Greeting) -> None:
+        """Take a connection as that of a member."""
         self._guests.pop(link, None)
         if theirs.sender in self._seen:
             self._seen[theirs.sender].set()
@@ -155,7 +162,6 @@ class MemberLinks:
         if before is not None:
             before.close()
         self._on_greeting(theirs)
-        return None
 
     def gone(self, link: "IncomingLink") -> None:
         self._guests.pop(link, None)
@@ -163,9 +169,16 @@ class MemberLinks:
             del self._incoming[link.name]
             self._on_lost(link.name)
 
+    def greeting(self, receiver: str) -> Greeting:
+        """The greeting for a member, with a new challenge if there is a key to prove."""
+        made = self._greeting(receiver)
+        if self.key is None:
+            return made
+        return msgspec.structs.replace(made, challenge=challenge())
+
     def fault_of(self, theirs: Greeting) -> str | None:
         """Why who sent a greeting is no fellow member."""
-        ours, me = self.greeting(theirs.sender), self.identity.me
+        ours, me = self._greeting(theirs.sender), self.identity.me
         if theirs.version != VERSION:
             return f"{theirs.sender} speaks version {theirs.version}, {me} speaks {VERSION}"
         if theirs.group != ours.group:
@@ -187,6 +200,9 @@ class MemberLinks:
                 f"mappedFileSizeCommitLog of {theirs.sender} is {theirs.file_bytes}, that of {me} "
                 f"{ours.file_bytes}: give all members the same"
             )
+        if bool(theirs.challenge) != (self.key is not None):
+            without = me if self.key is None else theirs.sender
+            return f"{without} has no key: {SAME_KEY}"
         return None
 
 
@@ -230,7 +246,8 @@ class OutgoingLink(_Link):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         assert self._transport is not None
-        self._transport.write(encode_frame(self._links.greeting(self.name)))
+        self._mine = self._links.greeting(self.name)
+        self._transport.write(encode_frame(self._mine))
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -250,10 +267,17 @@ class OutgoingLink(_Link):
     def _accept(self, theirs: Greeting) -> None:
         self._greeted()
         fault = self._links.fault_of(theirs)
-        if fault is not None or theirs.sender != self.name:
-            self._end(fault or f"{theirs.sender} answers at the address of {self.name}")
+        key = self._links.key
+        if fault is None and theirs.sender != self.name:
+            fault = f"{theirs.sender} answers at the address of {self.name}"
+        if fault is None and key and not key.proves(ANSWERS, self._mine, theirs, theirs.proof):
+            fault = f"{self.name} has another key: {SAME_KEY}"
+        if fault is not None:
+            self._end(fault)
             self.close()
             return
+        if key is not None:
+            self.send(encode_frame(Proof(proof=key.proof(CONNECTS, self._mine, theirs))))
         self.was_accepted = True
         self._links.accepted(self, theirs)
 
@@ -273,7 +297,9 @@ class IncomingLink(_Link):
     def __init__(self, links: MemberLinks) -> None:
         super().__init__(links)
         self.name: str | None = None
-        """Who it is; None until it has greeted."""
+        """Who it is; None until it has greeted and proved it."""
+        self._greetings: tuple[Greeting, Greeting] | None = None
+        """Ours and theirs, while a proof is missing."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -293,19 +319,44 @@ class IncomingLink(_Link):
 
     def _take(self, frame: object) -> None:
         if self.name is None:
-            if not isinstance(frame, Greeting):
+            if isinstance(frame, Greeting) and self._greetings is None:
+                self._greet(frame)
+            elif isinstance(frame, Proof) and self._greetings is not None:
+                self._check(frame, *self._greetings)
+            else:
                 raise ProtocolError("it did not greet")
-            self._greet(frame)
         elif isinstance(frame, RaftMessage) and frame.sender == self.name:
             self._links.on_message(frame)
 
     def _greet(self, theirs: Greeting) -> None:
         assert self._transport is not None
-        self._greeted()
-        fault = self._links.greeted(self, theirs)
+        fault = self._links.fault_of(theirs)
         if fault is not None:
-            self._transport.write(encode_frame(GreetingRefused(reason=fault)))
-            self._transport.close()
+            self._refuse(fault)
             return
+        mine, key = self._links.greeting(theirs.sender), self._links.key
+        if key is None:
+            self._join(theirs)
+        else:
+            mine = msgspec.structs.replace(mine, proof=key.proof(ANSWERS, mine, theirs))
+            self._greetings = mine, theirs
+        self._transport.write(encode_frame(mine))
+
+    def _check(self, frame: Proof, mine: Greeting, theirs: Greeting) -> None:
+        key = self._links.key
+        if key is not None and key.proves(CONNECTS, mine, theirs, frame.proof):
+            self._join(theirs)
+        else:
+            self._refuse(f"{theirs.sender} has another key: {SAME_KEY}")
+
+    def _join(self, theirs: Greeting) -> None:
+        self._greeted()
         self.name = theirs.sender
-        self._transport.write(encode_frame(self._links.greeting(theirs.sender)))
+        self._links.joined(self, theirs)
+
+    def _refuse(self, fault: str) -> None:
+        assert self._transport is not None
+        self._greeted()
+        self._links.refused(fault)
+        self._transport.write(encode_frame(GreetingRefused(reason=fault)))
+        self._transport.close()

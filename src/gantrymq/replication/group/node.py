@@ -92,6 +92,7 @@ class RaftNode:
             on_message=self._receive,
             on_greeting=self._meet,
             on_lost=self._lost,
+            key=settings.key,
         )
         self._loop = asyncio.get_running_loop()
         self._background = Background(f"raft member {identity.me}")

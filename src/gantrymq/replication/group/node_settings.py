@@ -2,6 +2,7 @@
 
 import msgspec
 
+from gantrymq.replication.group.group_key import GroupKey
 from gantrymq.replication.raft.config import APPEND_BYTES_MAX
 
 
@@ -14,3 +15,5 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     bind_address: str
     client_address: str
     """The broker's port for clients, which other members are told."""
+    key: GroupKey | None = None
+    """What members prove to each other; None: whoever knows the group is taken for a member."""

@@ -6,7 +6,9 @@ an append carries.
     u32 length of what follows | u8 kind | u32 length of the head | head | payload
 
 A connection goes one way: the member that connected sends messages, and the other side answers the
-greeting only. Each greeting says who speaks, to whom, and what both have to agree on.
+greeting only. Each greeting says who speaks, to whom, and what both have to agree on. Members with
+a key prove it: each greeting has a challenge, the second one answers the first's, and a proof, the
+next frame, answers the second's.
 """
 
 import struct
@@ -50,6 +52,16 @@ class Greeting(msgspec.Struct, frozen=True, kw_only=True):
     """The sender's port for clients."""
     is_empty: bool
     """Whether the sender has neither a log nor a term: it is new, or lost its disk."""
+    challenge: bytes = b""
+    """To be hashed with the group's key; empty if the sender has none."""
+    proof: bytes = b""
+    """Answers the challenge of the greeting that this one answers."""
+
+
+class Proof(msgspec.Struct, frozen=True, kw_only=True):
+    """What a member with a key sends first once its greeting was answered."""
+
+    proof: bytes
 
 
 class GreetingRefused(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +70,7 @@ class GreetingRefused(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-Frame = RaftMessage | Greeting | GreetingRefused
+Frame = RaftMessage | Greeting | GreetingRefused | Proof
 
 _KINDS: Final[tuple[type[Frame], ...]] = (
     Greeting,
@@ -73,6 +85,7 @@ _KINDS: Final[tuple[type[Frame], ...]] = (
     HeartbeatRequest,
     HeartbeatAnswer,
     TimeoutNow,
+    Proof,
 )
 _NUMBERS: Final = {kind: number for number, kind in enumerate(_KINDS)}
 _DECODERS: Final = [msgspec.msgpack.Decoder(kind) for kind in _KINDS]

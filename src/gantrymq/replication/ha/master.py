@@ -8,7 +8,8 @@ that reads slowly is sent nothing more until its socket has room, so it costs no
 What counts as acknowledged: only bytes that were sent on the same connection, and only from a slave
 that is known: one of ours that has introduced itself over the remoting port, or one whose address
 the name servers have as a slave of this broker. A stranger gets the log, as from RocketMQ's master,
-but cannot make a send count as copied.
+but cannot make a send count as copied. With access control a stranger gets nothing: a slave has to
+introduce itself, which needs an admin's key, or come from an address that needs none.
 """
 
 import asyncio
@@ -100,6 +101,13 @@ class SlaveConnection(asyncio.Protocol):
 
     def _begin(self, asked: int) -> None:
         """The first report: from where on the slave wants the log."""
+        if not self._master.admits(self):
+            self._refuse(
+                "access control is on, and it did not introduce itself with an admin's key: give "
+                "a slave innerClientAuthenticationCredentials, or a Java slave's address to the "
+                "white list"
+            )
+            return
         start = asked
         if asked == 0:
             start = self._log.min if self.wants_all else self._log.last_file
@@ -218,9 +226,14 @@ class HaMaster:
     """The HA port of a master."""
 
     def __init__(
-        self, log_bytes: LogBytes, slaves: InSyncSlaves, changed: Callable[[], None]
+        self,
+        log_bytes: LogBytes,
+        slaves: InSyncSlaves,
+        changed: Callable[[], None],
+        trusts: Callable[[str], bool] | None = None,
     ) -> None:
-        self.log, self._slaves = log_bytes, slaves
+        """`trusts` says which hosts need no key; None: every host."""
+        self.log, self._slaves, self._trusts = log_bytes, slaves, trusts
         self._changed = changed
         """Called when a slave acknowledged, came or went."""
         self.background = Background("the HA port")
@@ -252,6 +265,12 @@ class HaMaster:
         for connection in self.connections:
             if connection.peer == address:
                 self._know(connection)
+
+    def admits(self, connection: SlaveConnection) -> bool:
+        """Whether who connected may have the log."""
+        if self._trusts is None or connection.peer in self._introduced:
+            return True
+        return self._trusts(connection.peer[0])
 
     def rival_of(self, address: tuple[str, int], broker_id: int) -> tuple[str, int] | None:
         """The address of another slave with this id that follows this master.
