@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -233,9 +233,11 @@ READY = re.compile(r"^gantrymq ready namesrv=(\S+) broker=(\S+) console=(\S+)$")
 class OurCluster(_Servers):
     """Our name server and broker, as `gantry up` starts them."""
 
-    def __init__(self, *, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, *, settings: Mapping[str, str] | None = None, options: Sequence[str] = ()
+    ) -> None:
         super().__init__(None)
-        self._settings = settings or {}
+        self._settings, self._options = settings or {}, options
 
     def _start(self) -> None:
         command = [
@@ -248,6 +250,7 @@ class OurCluster(_Servers):
             "--broker-port",
             "0",
             "--no-console",
+            *self._options,
         ]
         if self._settings:
             config = write_properties(self.directory / "broker.conf", self._settings)

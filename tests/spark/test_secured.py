@@ -51,6 +51,12 @@ class SecuredCluster:
         self.tls.write_text(
             f"tls.client.authServer=true\ntls.client.trustCertPath={self._authority.cert}\n"
         )
+        self.one_file = folder / "client.yml"
+        """Both in one, as `gantry up --secure` writes it."""
+        self.one_file.write_text(
+            f"{self.keys.read_text()}tls.enable: true\ntls.client.authServer: true\n"
+            f'authority: "\n{self._authority.cert.read_text()}"\n'
+        )
         self.namesrv = ""
         self._up, self._end = threading.Event(), asyncio.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
@@ -115,6 +121,16 @@ def test_rows_go_out_and_come_back_with_two_files(spark: Any, secured: SecuredCl
     assert bodies_of(read.collect()) == numbered([300])
     plan = read._jdf.queryExecution().toString()
     assert "spark-secret" not in plan
+
+
+def test_the_file_of_a_secure_cluster_is_enough(spark: Any, secured: SecuredCluster) -> None:
+    """It turns TLS on, and has the key pair and the authority."""
+    one = {"credentialsFile": str(secured.one_file), "tlsConfigFile": ""}
+    rows = spark.range(0, 4, 1, 1).selectExpr("concat('1:', id) AS body")
+    write(rows, **options(secured, **one))
+    read = spark.read.format("rocketmq").options(**options(secured, **one)).load()
+
+    assert {f"1:{number}" for number in range(4)} <= set(bodies_of(read.collect()))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,15 @@ TOOLS_FILE: Final = "tools.yml"
 SECURITY_TOKEN_VARIABLE: Final = "ROCKETMQ_SECURITY_TOKEN"
 
 
+def find_credentials(
+    key_file: str | None = None, environment: Mapping[str, str] | None = None
+) -> Credentials | None:
+    """The key pair of a file, or without one of the environment; None if there is none."""
+    if key_file:
+        return credentials_of_file(Path(key_file))
+    return credentials_of_environment(environment)
+
+
 def credentials_of_environment(environment: Mapping[str, str] | None = None) -> Credentials | None:
     """The key pair of the environment, or of the file that it names; None without one.
 
@@ -50,12 +59,11 @@ def credentials_of_file(path: Path) -> Credentials:
     return credentials_of(fields, str(path))
 
 
-def credentials_of_tools(environment: Mapping[str, str] | None = None) -> Credentials | None:
-    """The key pair of an operator's tools: of the environment, or of `tools.yml` as in RocketMQ."""
+def key_file_of_tools(environment: Mapping[str, str] | None = None) -> str | None:
+    """`tools.yml` below RocketMQ's home, for an operator's tools that find no other key pair."""
     env = os.environ if environment is None else environment
-    found = credentials_of_environment(env)
     home = env.get(HOME_VARIABLE)
-    if found is not None or not home:
-        return found
+    if not home or credentials_of_environment(env) is not None:
+        return None
     path = Path(home) / "conf" / TOOLS_FILE
-    return credentials_of_file(path) if path.is_file() else None
+    return str(path) if path.is_file() else None

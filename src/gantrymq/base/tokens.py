@@ -18,6 +18,14 @@ def challenge() -> bytes:
     return secrets.token_bytes(32)
 
 
+def secret_text() -> str:
+    """A secret key that nobody can guess: letters and digits, a letter first.
+
+    So it is text in YAML, too, where other digits would be a number.
+    """
+    return "s" + secrets.token_hex(16)
+
+
 def unique_id() -> str:
     """A UUID, with its dashes."""
     return str(uuid.uuid4())

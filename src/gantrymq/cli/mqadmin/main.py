@@ -5,7 +5,7 @@ import difflib
 import sys
 from importlib.metadata import entry_points
 
-from gantrymq.access.key_sources import credentials_of_tools
+from gantrymq.access.key_sources import key_file_of_tools
 from gantrymq.cli.common.guard import report
 from gantrymq.cli.common.pipes import while_read
 from gantrymq.cli.common.profiles import namesrv_of
@@ -66,7 +66,7 @@ async def _carry_out(command: AdminCommand, values: dict[str, object], form: str
     if not command.needs_name_server:
         await command.run(Invocation(Admin(namesrv), out, values))  # which is not opened
     else:
-        client = ClientOptions(credentials=credentials_of_tools())
+        client = ClientOptions(key_file=key_file_of_tools())
         async with while_read(), Admin(namesrv_of(namesrv), client=client) as admin:
             await command.run(Invocation(admin, out, values))
     out.close()

@@ -1,10 +1,13 @@
 """The command `gantry up`."""
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
+from gantrymq.access.credentials import Credentials
+from gantrymq.base.clock import SystemClock
 from gantrymq.base.config import WrittenSettings
 from gantrymq.base.disk import Lock, LockedError, OsDisk, check_unlocked
 from gantrymq.base.errors import ConfigError
@@ -14,6 +17,8 @@ from gantrymq.cli.up.modes import MODES, OWN_KEYS, BrokerSetup, masters
 from gantrymq.cli.up.processes import Deployment, supervise
 
 PORT = click.IntRange(0, 65_535)
+ACCESS_KEYS = ("aclEnable", "aclFile")
+"""What a secure name server is told of its brokers' access control."""
 
 
 @click.command("up", cls=GuardedCommand)
@@ -41,6 +46,11 @@ PORT = click.IntRange(0, 65_535)
     type=click.Choice(list(MODES)),
     help="Run the brokers of a deployment mode; one that dies leaves the others running.",
 )
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="Access control and TLS on every port; DATA/secure/client.yml is what clients need.",
+)
 @click.option("--config", multiple=True, metavar="FILE", help="Broker property file; repeatable.")
 def up(
     data: str,
@@ -51,6 +61,7 @@ def up(
     no_console: bool,
     brokers: int | None,
     mode: str | None,
+    secure: bool,
     config: tuple[str, ...],
 ) -> None:
     """Run a name server and brokers until Ctrl-C or SIGTERM."""
@@ -58,9 +69,12 @@ def up(
         raise click.UsageError(f"--mode {mode} says which brokers run; leave --brokers out")
     root = Path(data).resolve()
     setups = masters(brokers or 1) if mode is None else MODES[mode]
-    settings = _checked_settings(config, mode)
+    _check_settings(config, mode)
     lock = _claim(root, setups)
     try:
+        if secure:
+            config = (*config, _secure(root, host))
+        settings, credentials = _check_settings(config, mode)
         code = asyncio.run(
             supervise(
                 Deployment(
@@ -71,6 +85,8 @@ def up(
                     setups=setups,
                     files=config,
                     tls=with_config_file(settings.values),
+                    access={key: settings.values[key] for key in ACCESS_KEYS if secure},
+                    credentials=credentials,
                     survives_losses=mode is not None,
                 )
             )
@@ -80,12 +96,26 @@ def up(
     raise SystemExit(code)
 
 
-def _checked_settings(files: tuple[str, ...], mode: str | None) -> WrittenSettings:
-    """The settings of all files; refuses what a broker would, before any process is started.
+def _secure(root: Path, host: str) -> str:
+    """Make keys and certificates; returns the file with the settings of all servers."""
+    from gantrymq.cli.up.secure import prepare
 
-    With a mode also those that cannot be the same for all of its brokers.
+    now = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC)
+    files = prepare(root, host, now)
+    print(f"clients need {files.key_file}: export GANTRY_CREDENTIALS={files.key_file}", flush=True)
+    return str(files.settings)
+
+
+def _check_settings(
+    files: tuple[str, ...], mode: str | None
+) -> tuple[WrittenSettings, Credentials | None]:
+    """The settings of all files, and the brokers' own key pair among them.
+
+    Refuses what a broker would, before any process is started; with a mode also what cannot be the
+    same for all of its brokers.
     """
     from gantrymq.broker.settings.config import broker_config
+    from gantrymq.broker.settings.own_key import own_credentials
 
     written = WrittenSettings()
     for name in files:
@@ -95,8 +125,7 @@ def _checked_settings(files: tuple[str, ...], mode: str | None) -> WrittenSettin
             raise click.UsageError(
                 f"{written.quote(key)}: --mode {mode} gives each broker its own; remove the line"
             )
-    broker_config(take_tls(written)[1])
-    return written
+    return written, own_credentials(broker_config(take_tls(written)[1]))
 
 
 def _claim(root: Path, setups: list[BrokerSetup]) -> Lock:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gantrymq.access.credentials import Credentials
 from gantrymq.base.config import format_properties
 from gantrymq.base.errors import GantryError
-from gantrymq.base.network import Network, TcpNetwork, free_port
+from gantrymq.base.network import TcpNetwork, free_port
 from gantrymq.base.tls.files import tls_network
 from gantrymq.base.tls.settings import tls_settings
 from gantrymq.cli.up.modes import BrokerSetup
@@ -48,6 +49,10 @@ class Deployment:
     """Property files for all brokers."""
     tls: Mapping[str, str]
     """What these files say of TLS: the name server and this process need it, too."""
+    access: Mapping[str, str]
+    """Settings by which the name server asks for keys, too; none of them is secret."""
+    credentials: Credentials | None
+    """The key pair of the brokers themselves, with which this process asks how they are."""
     survives_losses: bool
     """Whether the others go on when a broker dies."""
 
@@ -139,6 +144,7 @@ async def _start_namesrv(deployment: Deployment, port: int) -> ServerProcess:
         "mqnamesrv",
         "mqnamesrv",
         *_tls_file(root / "namesrv", deployment.tls),
+        *(f"-D{key}={value}" for key, value in deployment.access.items()),
         f"-DbindAddress={deployment.host}",
         f"-DlistenPort={port}",
         f"-DkvConfigPath={root}/namesrv/kvConfig.json",
@@ -209,8 +215,8 @@ async def _serve(deployment: Deployment, servers: list[ServerProcess], namesrv: 
     """Wait until all serve, and for a while until slaves are in sync and leaders elected."""
     await asyncio.gather(*(_await_port(server) for server in servers))
     groups = Counter(setup.broker_name for setup in deployment.setups if setup.member_id)
-    network = tls_network(tls_settings(deployment.tls), TcpNetwork())
-    await _await_leaders(groups, namesrv, deployment.root, network)
+    open_admin = _admin_of(deployment, namesrv)
+    await _await_leaders(groups, deployment.root, open_admin)
     brokers = list(zip(deployment.setups, servers[1:], strict=True))
     copied = {setup.broker_name for setup, _ in brokers if setup.is_slave}
     await _await_copies(
@@ -219,10 +225,23 @@ async def _serve(deployment: Deployment, servers: list[ServerProcess], namesrv: 
             for setup, server in brokers
             if setup.broker_name in copied and not setup.is_slave
         },
-        namesrv,
         deployment.root,
-        network,
+        open_admin,
     )
+
+
+def _admin_of(deployment: Deployment, namesrv: str) -> Callable[[], "Admin"]:
+    """What makes an admin that every server of the deployment listens to."""
+
+    def open_admin() -> "Admin":
+        from gantrymq.client.admin.admin import Admin
+        from gantrymq.client.core.options import ClientOptions
+
+        network = tls_network(tls_settings(deployment.tls), TcpNetwork())
+        options = ClientOptions(credentials=deployment.credentials)
+        return Admin(namesrv, client=options, network=network)
+
+    return open_admin
 
 
 async def _await_port(server: ServerProcess) -> None:
@@ -239,7 +258,7 @@ async def _await_port(server: ServerProcess) -> None:
 
 
 async def _await_leaders(
-    groups: Mapping[str, int], namesrv: str, root: Path, network: Network
+    groups: Mapping[str, int], root: Path, open_admin: Callable[[], "Admin"]
 ) -> None:
     """Wait until each raft group, by the number of its members, has a leader and all its votes."""
 
@@ -248,40 +267,35 @@ async def _await_leaders(
         states = [await admin.raft_status(each) for each in found.values()]
         return 0 in found and sum(state.may_vote for state in states) == groups[name]
 
-    for name in await _still_waiting(list(groups), is_whole, namesrv, network, LEADER_SECONDS_MAX):
+    for name in await _still_waiting(list(groups), is_whole, open_admin, LEADER_SECONDS_MAX):
         said = f"{name} has no leader with all members yet; logs below {root}/logs say why"
         print(said, file=sys.stderr)
 
 
 async def _await_copies(
-    masters: Mapping[str, str], namesrv: str, root: Path, network: Network
+    masters: Mapping[str, str], root: Path, open_admin: Callable[[], "Admin"]
 ) -> None:
     """Wait until each master has a slave in sync; say which have none when time is over."""
 
     async def is_copied(admin: "Admin", name: str) -> bool:
         return (await admin.ha_status(masters[name])).in_sync_slave_nums > 0
 
-    for name in await _still_waiting(
-        list(masters), is_copied, namesrv, network, COPIES_SECONDS_MAX
-    ):
+    for name in await _still_waiting(list(masters), is_copied, open_admin, COPIES_SECONDS_MAX):
         print(f"{name} has no slave in sync yet; logs below {root}/logs say why", file=sys.stderr)
 
 
 async def _still_waiting(
     names: list[str],
     is_ready: Callable[["Admin", str], Awaitable[bool]],
-    namesrv: str,
-    network: Network,
+    open_admin: Callable[[], "Admin"],
     seconds: float,
 ) -> list[str]:
     """Ask until all are ready; returns those that are not when time is over."""
     if not names:
         return []
-    from gantrymq.client.admin.admin import Admin
-
     left = dict.fromkeys(names)
     with suppress(TimeoutError):
-        async with asyncio.timeout(seconds), Admin(namesrv, network=network) as admin:
+        async with asyncio.timeout(seconds), open_admin() as admin:
             while left:
                 for name in list(left):
                     with suppress(GantryError):  # one that has died is told later

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from gantrymq.access.key_sources import credentials_of_environment
+from gantrymq.access.key_sources import find_credentials
 from gantrymq.access.signature import RequestSigner
 from gantrymq.base.background import Background
 from gantrymq.base.clock import SystemClock, WallClock
@@ -87,7 +87,7 @@ class Instance:
             self._advice,
         )
         self.hooks: list[Hook] = list(hooks)
-        credentials = self.options.credentials or credentials_of_environment()
+        credentials = self.options.credentials or find_credentials(self.options.key_file)
         if credentials is not None:
             self.hooks.append(RequestSigner(credentials))  # last: it signs what others add
         self.codec = BINARY_CODEC if self.options.serialize == "ROCKETMQ" else JSON_CODEC

@@ -112,8 +112,12 @@ class ClientOptions(Options, frozen=True, kw_only=True):
     namesrv: str | None = None
     """`namesrvAddr`: name servers, separated by `;`. Unset: see `client.addressing`."""
     credentials: Credentials | None = None
-    """`AclClientRPCHook`: the key pair that signs requests. Unset: $ROCKETMQ_ACCESS_KEY and
-    $ROCKETMQ_SECRET_KEY; without those nothing is signed."""
+    """`AclClientRPCHook`: the key pair that signs requests. Unset: that of `key_file`, else
+    $ROCKETMQ_ACCESS_KEY and $ROCKETMQ_SECRET_KEY; without those nothing is signed."""
+    key_file: str | None = None
+    """A file with the lines `accessKey:` and `secretKey:`, as RocketMQ's `tools.yml`. One that
+    `gantry up --secure` wrote also turns on TLS and has the authority to trust. Unset: the file
+    that $GANTRY_CREDENTIALS names."""
     client_ip: str | None = None
     """`clientIP`: the address in the client id. Unset: the machine's own."""
     instance_name: str = "DEFAULT"
@@ -141,10 +145,11 @@ class ClientOptions(Options, frozen=True, kw_only=True):
     address_refresh_ms: Positive = 120_000
     """How often that page is asked again, so that name servers can be exchanged."""
     use_tls: bool | None = None
-    """`useTLS`: whether connections are TLS. Unset: `ROCKETMQ_TLS_ENABLE` of the environment."""
+    """`useTLS`: whether connections are TLS. Unset: `ROCKETMQ_TLS_ENABLE` of the environment, else
+    `tls.enable` of the key file."""
     tls_config: str | None = None
     """`tls.config.file`: a property file with `tls.client.trustCertPath` and the like. Unset:
-    `ROCKETMQ_TLS_CONFIG` of the environment."""
+    `ROCKETMQ_TLS_CONFIG` of the environment, else the key file."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,11 +1,9 @@
 """Key pairs and TLS of a query: options name files, and a secret is never an option."""
 
-from pathlib import Path
-
 import pytest
 
-from gantrymq import Credentials
 from gantrymq.base.errors import ConfigError
+from gantrymq.client.core.tls import network_of
 from gantrymq.spark.client import client_options
 from gantrymq.spark.options.client_security import UNSECURED, ClientSecurity
 from gantrymq.spark.options.sink_options import parse_sink_options
@@ -49,20 +47,18 @@ def test_contradictions_are_refused() -> None:
         security_of(useTLS="perhaps")
 
 
-def test_the_files_are_read_where_a_client_is_made(tmp_path: Path) -> None:
-    """The key pair of the file; a file for TLS turns TLS on; nothing given leaves all to the
-    environment."""
-    keys = tmp_path / "keys.yml"
-    keys.write_text("accessKey: spark\nsecretKey: hunter2\n")
-    made = client_options("a:1", ClientSecurity(credentials_file=str(keys), tls_config="/tls"))
+def test_files_are_named_to_the_client_that_reads_them() -> None:
+    """A file for TLS turns TLS on; nothing given leaves all to the environment."""
+    made = client_options("a:1", ClientSecurity(credentials_file="/keys.yml", tls_config="/tls"))
     plain = client_options("a:1")
 
-    assert made.credentials == Credentials("spark", "hunter2")
+    assert (made.credentials, made.key_file) == (None, "/keys.yml")
     assert (made.use_tls, made.tls_config) == (True, "/tls")
-    assert (plain.credentials, plain.use_tls, plain.tls_config) == (None, None, None)
+    assert (plain.key_file, plain.use_tls, plain.tls_config) == (None, None, None)
 
 
 def test_a_missing_file_is_named() -> None:
     """An executor without the file says which one."""
+    options = client_options("a:1", ClientSecurity(credentials_file="/nowhere/keys.yml"))
     with pytest.raises(ConfigError, match=r"cannot read /nowhere/keys\.yml"):
-        client_options("a:1", ClientSecurity(credentials_file="/nowhere/keys.yml"))
+        network_of(options)

@@ -1,0 +1,153 @@
+"""`gantry up --secure`: one file opens everything, and nothing opens without it."""
+
+import asyncio
+import socket
+import stat
+import subprocess
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_cli import Up, gantry
+from tlskit import Authority
+
+from gantrymq import Admin, ClientError, ClientOptions, Consumer, Credentials, Message, Producer
+from gantrymq.access.key_sources import credentials_of_file
+from gantrymq.protocol.codes import RequestCode
+from gantrymq.protocol.command import Command, encode
+
+pytestmark = pytest.mark.timeout(120)
+
+SECONDS_MAX = 60
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(work, SECONDS_MAX))
+
+
+def client(namesrv: str, **changes: Any) -> ClientOptions:
+    return ClientOptions(namesrv=namesrv, **changes)
+
+
+async def send_and_read(options: ClientOptions, topic: str = "orders") -> list[str]:
+    async with Producer(group="shop", client=options) as producer:
+        for number in range(3):
+            await producer.send(Message(topic, f"order {number}"))
+    async with Consumer(group="billing", client=options, start="first") as consumer:
+        consumer.subscribe(topic)
+        found = []
+        async for message in consumer:
+            found.append(message.body.decode())
+            await message.ack()
+            if len(found) == 3:
+                return sorted(found)
+    return []
+
+
+def test_one_file_opens_everything(tmp_path: Path) -> None:
+    """
+    A Python program, commands and mqadmin need client.yml; a restart keeps the keys.
+    """
+    key_file = tmp_path / "secure" / "client.yml"
+    with Up(tmp_path, "--secure") as up:
+        options = client(up.namesrv, key_file=str(key_file))
+
+        async def program() -> None:
+            async with Admin(client=options) as admin:
+                await admin.create_topic("orders", queues=1)
+            assert ["order 0", "order 1", "order 2"] == await send_and_read(options)
+
+        run(program())
+        keys = {"GANTRY_CREDENTIALS": str(key_file)}
+        listed = gantry("topic", "list", "-n", up.namesrv, **keys)
+        assert 0 == listed.returncode, listed.stderr
+        assert b"orders" in listed.stdout
+        admin = gantry("admin", "topicRoute", "-t", "orders", "-n", up.namesrv, **keys)
+        assert b"brokerDatas" in admin.stdout
+        home = tmp_path / "home"
+        (home / "conf").mkdir(parents=True)
+        (home / "conf" / "tools.yml").write_bytes(key_file.read_bytes())
+        tools = gantry("admin", "topicList", "-n", up.namesrv, ROCKETMQ_HOME=str(home))
+        assert b"orders" in tools.stdout
+
+        secret = credentials_of_file(key_file).secret_key
+        shown = subprocess.check_output(["ps", "-eww", "-o", "args"], text=True)
+        assert "mqbroker" in shown
+        assert secret not in shown
+        logs = [path.read_text() for path in (tmp_path / "logs").rglob("*.log")]
+        assert logs
+        assert not any(secret in text for text in logs)
+    before = key_file.read_bytes()
+    with Up(tmp_path, "--secure") as up:
+        assert before == key_file.read_bytes()
+        assert 0 == gantry("topic", "list", "-n", up.namesrv, **keys).returncode
+
+
+def test_nothing_opens_without_it(tmp_path: Path) -> None:
+    """
+    No TLS, TLS without a key, a wrong key, another authority: at name server and broker.
+    """
+    key_file = tmp_path / "secure" / "client.yml"
+    with Up(tmp_path, "--secure") as up:
+        trusting = tmp_path / "trusting.properties"
+        trusting.write_text("tls.client.authServer=false\n")
+        other = tmp_path / "other.properties"
+        other.write_text(
+            "tls.client.authServer=true\n"
+            f"tls.client.trustCertPath={Authority(tmp_path, 'another').cert}\n"
+        )
+        wrong = Credentials("gantry-admin", "not-the-secret-key")
+
+        async def strangers() -> None:
+            plain = client(up.namesrv)
+            for options in (
+                plain,
+                client(up.namesrv, use_tls=True, tls_config=str(trusting)),
+                client(up.namesrv, use_tls=True, tls_config=str(trusting), credentials=wrong),
+                client(up.namesrv, key_file=str(key_file), tls_config=str(other)),
+            ):
+                with pytest.raises(ClientError):
+                    async with Admin(client=options) as admin:
+                        await admin.topics()
+
+        run(strangers())
+        host, _, port = up.brokers[0].partition(":")
+        assert not speaks_plain(host, int(port))
+
+
+def speaks_plain(host: str, port: int) -> bool:
+    """Whether a port answers a request without TLS."""
+    with socket.create_connection((host, port), timeout=10) as link:
+        link.sendall(encode(Command(code=RequestCode.GET_BROKER_RUNTIME_INFO, ext={})))
+        try:
+            return bool(link.recv(1))
+        except ConnectionError:
+            return False
+
+
+def test_a_raft_group_is_secure_too(tmp_path: Path) -> None:
+    """
+    Its members prove the key to each other, over TLS; it elects and serves.
+    """
+    with Up(tmp_path, "--secure", "--mode", "dledger") as up:
+        options = client(up.namesrv, key_file=str(tmp_path / "secure" / "client.yml"))
+
+        async def program() -> None:
+            async with Admin(client=options) as admin:
+                await admin.create_topic("orders", queues=1)
+            assert ["order 0", "order 1", "order 2"] == await send_and_read(options)
+
+        run(program())
+
+
+def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+    """
+    Keys, accounts and settings; the folder, too.
+    """
+    with Up(tmp_path, "--secure"):
+        folder = tmp_path / "secure"
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+
+    assert 0o700 == stat.S_IMODE(folder.stat().st_mode)
+    assert {0o600} == set(modes.values()), modes
