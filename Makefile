@@ -15,7 +15,7 @@ OTHER_HALF := $(SPARK_TESTS) tests/simulation tests/raft tests/dialogues tests/c
   $(addprefix tests/cluster/test_,modes.py nothing_lost.py six_accidents.py slaves.py slave_ahead.py \
     raft_cut.py raft_damage.py raft_group.py raft_kinds.py access.py tls.py)
 
-.PHONY: setup run test spark-long check sim mutants raft-check chaos bench interop demo clean tools
+.PHONY: setup run test spark-long check sim mutants fuzz raft-check chaos bench interop demo clean tools
 
 setup: $(CORE) $(KERNEL)
 
@@ -100,6 +100,15 @@ endif
 # Classic faults in copies of the product: which story finds each. One with MUTANT=votes_twice.
 mutants: $(DEV)
 	$(BIN)/python tests/mutants/try_mutants.py $(MUTANT)
+
+# Damaged input by coverage, on every reader of bytes from outside; a minute each, or FUZZ_SECONDS.
+FUZZ := $(VENV)/.fuzz
+$(FUZZ): $(DEV)
+	@$(BIN)/python -m pip install -q --no-build-isolation -e ".[fuzz]"
+	@touch $@
+
+fuzz: $(FUZZ)
+	$(BIN)/python tests/fuzz/guided.py --seconds $(or $(FUZZ_SECONDS),60) $(TARGET)
 
 # Every interleaving of a small raft group, as far as three minutes go.
 raft-check: $(CORE)

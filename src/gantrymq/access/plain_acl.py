@@ -69,7 +69,10 @@ class AccessFile(msgspec.Struct, kw_only=True):
 
 def parse_file(path: str, text: str) -> AccessFile:
     """An access file; raises ConfigError with file and line."""
-    loader = yaml.SafeLoader(text)
+    try:
+        loader = yaml.SafeLoader(text)
+    except yaml.YAMLError:
+        raise ConfigError(f"{path}: this is no YAML: it has control characters") from None
     try:
         node = loader.get_single_node()
         data = None if node is None else loader.construct_document(node)
@@ -77,7 +80,7 @@ def parse_file(path: str, text: str) -> AccessFile:
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark is not None else ""
         raise ConfigError(f"{path}{line}: this is no YAML: {error.problem}") from None
-    except (yaml.YAMLError, ValueError):
+    except (yaml.YAMLError, ValueError, RecursionError):
         raise ConfigError(f"{path}: this is no YAML") from None
     finally:
         loader.dispose()

@@ -8,6 +8,7 @@ that the setting stands in.
 import difflib
 import logging
 import re
+import string
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=msgspec.Struct)
 
+_HEX_DIGITS = frozenset(string.hexdigits)
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -145,7 +147,10 @@ def _unescape(text: str) -> str:
             parts.append(mark)
             at += 1
         elif text[at + 1 : at + 2] == "u" and len(text) >= at + 6:
-            parts.append(chr(int(text[at + 2 : at + 6], 16)))
+            digits = text[at + 2 : at + 6]
+            if not set(digits) <= _HEX_DIGITS:
+                raise ConfigError(f"\\u{digits} is no character: write \\u and four hex digits")
+            parts.append(chr(int(digits, 16)))
             at += 6
         else:
             follow = text[at + 1 : at + 2]

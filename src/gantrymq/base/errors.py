@@ -1,6 +1,12 @@
 """The root of every error raised on purpose."""
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+import msgspec
+
+DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for bytes that it cannot read: text that is no UTF-8 and values in a thousand
+others are no errors of its own."""
 
 
 class GantryError(Exception):

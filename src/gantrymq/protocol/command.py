@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
-from gantrymq.base.errors import ProtocolError
+from gantrymq.base.errors import DECODE_ERRORS, ProtocolError
 from gantrymq.base.javatypes import Int32, java_enum
 from gantrymq.base.layout import I16, I32, U8, U32, byte_layout
 from gantrymq.protocol import fastjson
@@ -124,7 +124,7 @@ def decode_header(codec: int, header: bytes | memoryview) -> Command:
     if codec == JSON_CODEC:
         try:
             return _strict_decoder.decode(header)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except DECODE_ERRORS:
             return _decode_lenient_json(header)
     if codec == BINARY_CODEC:
         return _decode_binary(bytes(header))

@@ -50,18 +50,28 @@ def _unpack_zlib(body: bytes) -> bytes:
 
 
 def _unpack_lz4(body: bytes) -> bytes:
+    # In pieces: a frame that only claims to be huge makes the one-step function reserve its size.
+    stream = _lz4().LZ4FrameDecompressor()
     try:
-        return bytes(_lz4().decompress(body))
-    except RuntimeError as error:
+        whole = bytes(stream.decompress(body, max_length=UNPACKED_BYTES_MAX))
+    except (RuntimeError, MemoryError) as error:
         raise ProtocolError(f"lz4 body: {error}") from error
+    if not stream.eof:
+        raise ProtocolError("lz4 body is cut off or larger than 256 MiB unpacked")
+    return whole
 
 
 def _unpack_zstd(body: bytes) -> bytes:
     zstd = _zstd()
     try:
-        return bytes(zstd.ZstdDecompressor().decompressobj().decompress(body))
-    except zstd.ZstdError as error:
+        with zstd.ZstdDecompressor().stream_reader(body) as stream:
+            whole = bytes(stream.read(UNPACKED_BYTES_MAX))
+            more = stream.read(1)
+    except (zstd.ZstdError, MemoryError) as error:
         raise ProtocolError(f"zstd body: {error}") from error
+    if more:
+        raise ProtocolError("zstd body is larger than 256 MiB unpacked")
+    return whole
 
 
 def _lz4() -> Any:

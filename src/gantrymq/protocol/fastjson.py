@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from gantrymq.base.errors import ProtocolError
+from gantrymq.base.errors import DECODE_ERRORS, ProtocolError
 from gantrymq.protocol.casts import cast_to, member_names
 
 DEPTH_MAX: Final = 64
@@ -49,7 +49,7 @@ def _loads(data: bytes | str, quickly: Callable[[bytes | str], Any]) -> Any:
         raise ProtocolError(f"body of {len(data)} bytes is over the limit of {BYTES_MAX}")
     try:
         value = quickly(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except DECODE_ERRORS:
         text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
         value = _Parser(text).whole()
     mark: Any = b"$ref" if isinstance(data, bytes) else "$ref"
@@ -65,7 +65,7 @@ def load_as(data: bytes | str, kind: type[T]) -> T:
     text = data.encode() if isinstance(data, str) else data
     try:
         return msgspec.json.decode(text, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except DECODE_ERRORS:
         return _cast_as(text, kind)
 
 
@@ -73,7 +73,7 @@ def load_request(text: bytes, kind: type[T]) -> T:
     """The same for requests of clients: fastjson accepts any spelling of members' names."""
     try:
         found = msgspec.json.decode(text, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except DECODE_ERRORS:
         return _cast_as(text, kind)
     return found if _only_names_of(kind, text) else _cast_as(text, kind)
 

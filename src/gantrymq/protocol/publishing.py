@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from gantrymq.base.errors import ProtocolError
+from gantrymq.base.errors import DECODE_ERRORS, ProtocolError
 from gantrymq.protocol.headers.base import Header
 
 STAGE_QUEUES: Final = 4
@@ -92,12 +92,12 @@ _read_decision = msgspec.json.Decoder(EpochDecision).decode
 def read_share(body: bytes) -> Share:
     try:
         return _read_share(body)
-    except msgspec.MsgspecError as error:
+    except DECODE_ERRORS as error:
         raise ProtocolError(f"the body names no staged messages: {error}") from error
 
 
 def read_decision(body: bytes) -> EpochDecision:
     try:
         return _read_decision(body)
-    except msgspec.MsgspecError as error:
+    except DECODE_ERRORS as error:
         raise ProtocolError(f"the body is no decision: {error}") from error

@@ -13,7 +13,7 @@ import msgspec
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk
-from gantrymq.base.errors import ConfigError
+from gantrymq.base.errors import DECODE_ERRORS, ConfigError
 from gantrymq.base.files import load_text
 from gantrymq.base.offload import Offload
 from gantrymq.base.saved import SavedFile
@@ -145,7 +145,7 @@ def _load(disk: Disk, path: str) -> WriterFile:
     def usable(text: str) -> bool:
         try:
             _decode(text)
-        except msgspec.MsgspecError as error:
+        except DECODE_ERRORS as error:
             problems.append(str(error))
             return False
         return True

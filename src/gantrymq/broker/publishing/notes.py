@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from gantrymq.base.errors import DECODE_ERRORS
 from gantrymq.protocol.publishing import EpochDecision, Share
 from gantrymq.protocol.record import StoredMessage
 
@@ -87,6 +88,6 @@ def note_of(message: StoredMessage) -> Note | None:
     """The note in a record; None if it cannot be read: a later release may have written it."""
     try:
         return _decode(message.body)  # type: ignore[no-any-return, unused-ignore]
-    except msgspec.MsgspecError as error:
+    except DECODE_ERRORS as error:
         log.error("note %d about publishing cannot be read: %s", message.queue_offset, error)
         return None

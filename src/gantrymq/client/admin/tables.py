@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from gantrymq.base.errors import ProtocolError
+from gantrymq.base.errors import DECODE_ERRORS, ProtocolError
 from gantrymq.model import GroupConfig, Queue
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import OffsetWrapper, TopicOffset
@@ -81,7 +81,7 @@ def load_keyed(body: bytes) -> Any:
     if b"$ref" not in body:
         try:
             return msgspec.json.decode(_OBJECT_KEY.sub(_quoted, body))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except DECODE_ERRORS:
             pass
     return fastjson.loads(body)
 

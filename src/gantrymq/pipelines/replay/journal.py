@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from gantrymq.base.disk import Disk, OsDisk
-from gantrymq.base.errors import ConfigError, GantryError
+from gantrymq.base.errors import DECODE_ERRORS, ConfigError, GantryError
 from gantrymq.base.files import load_text, save_text
 from gantrymq.model import Queue
 from gantrymq.pipelines.common.selection import Selection
@@ -84,7 +84,7 @@ class Journal:
             raise ConfigError(f"there is no replay {replay} in {self._folder}: see --history")
         try:
             return msgspec.json.decode(text, type=ReplayPlan)
-        except msgspec.DecodeError as error:
+        except DECODE_ERRORS as error:
             raise GantryError(f"the plan {path} cannot be read: {error}") from error
 
     def unfinished(self, request: ReplayRequest, namesrv: str) -> ReplayPlan | None:

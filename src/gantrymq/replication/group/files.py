@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from gantrymq.base.disk import Disk
-from gantrymq.base.errors import ConfigError
+from gantrymq.base.errors import DECODE_ERRORS, ConfigError
 from gantrymq.base.files import read_file, save_text
 from gantrymq.replication.raft.log_view import EpochStart, LogView
 from gantrymq.replication.raft.ready import StoredState
@@ -103,7 +103,7 @@ def stored_state(state: MemberState | None, boot_id: str, *, damaged: bool = Fal
 def _decoded(path: str, text: str, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(text, type=kind)
-    except msgspec.DecodeError as error:
+    except DECODE_ERRORS as error:
         raise ConfigError(
             f"{path} cannot be read: {error}. Without it this member must not take part: move its "
             "store away and start it empty; the group gives it everything again"

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from gantrymq.base.errors import ProtocolError
+from gantrymq.base.errors import DECODE_ERRORS, ProtocolError
 from gantrymq.replication.raft.messages import (
     AppendAnswer,
     AppendRequest,
@@ -126,7 +126,7 @@ def _decode(frame: bytes) -> Frame:
         raise ProtocolError(f"a frame of kind {number} is none of a raft group")
     try:
         message: Frame = _DECODERS[number].decode(memoryview(frame)[_HEAD.size : head_end])
-    except msgspec.DecodeError as error:
+    except DECODE_ERRORS as error:
         raise ProtocolError(f"a frame of kind {number} cannot be read: {error}") from error
     if isinstance(message, AppendRequest):
         payload = frame[head_end:]
