@@ -15,7 +15,7 @@ OTHER_HALF := $(SPARK_TESTS) tests/simulation tests/raft tests/dialogues tests/c
   $(addprefix tests/cluster/test_,modes.py nothing_lost.py six_accidents.py slaves.py slave_ahead.py \
     raft_cut.py raft_damage.py raft_group.py raft_kinds.py access.py tls.py)
 
-.PHONY: setup run test spark-long check sim mutants fuzz raft-check chaos bench interop demo clean tools
+.PHONY: setup run test spark-long check sim mutants fuzz soak raft-check chaos bench interop demo clean tools
 
 setup: $(CORE) $(KERNEL)
 
@@ -75,7 +75,7 @@ check: $(DEV)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
-	MYPYPATH=src:tests $(BIN)/mypy --explicit-package-bases -p chaos
+	MYPYPATH=src:tests $(BIN)/mypy --explicit-package-bases -p chaos -p soak
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/unit/test_tidy.py
 
@@ -100,6 +100,11 @@ endif
 # Classic faults in copies of the product: which story finds each. One with MUTANT=votes_twice.
 mutants: $(DEV)
 	$(BIN)/python tests/mutants/try_mutants.py $(MUTANT)
+
+# An hour of load with slow and dead clients, and a kill -9 every five minutes; MINUTES=5 for less.
+soak: setup
+	@PYTHONPATH=tests:$$PYTHONPATH $(BIN)/python -m soak \
+	  --minutes $(or $(MINUTES),60) --kill-seconds $(or $(KILL_SECONDS),300)
 
 # Damaged input by coverage, on every reader of bytes from outside; a minute each, or FUZZ_SECONDS.
 FUZZ := $(VENV)/.fuzz
