@@ -15,7 +15,7 @@ OTHER_HALF := $(SPARK_TESTS) tests/simulation tests/raft tests/dialogues tests/c
   $(addprefix tests/cluster/test_,modes.py nothing_lost.py six_accidents.py slaves.py slave_ahead.py \
     raft_cut.py raft_damage.py raft_group.py raft_kinds.py access.py tls.py)
 
-.PHONY: setup run test spark-long check sim mutants fuzz soak raft-check chaos bench interop demo clean tools
+.PHONY: setup run test spark-long check sim mutants fuzz soak raft-check chaos bench interop demo clean tools lock audit lower-bounds
 
 setup: $(CORE) $(KERNEL)
 
@@ -139,6 +139,28 @@ interop: tools $(SPARK)
 	  >$(VENV)/other-interop.log 2>&1 & other=$$!; trap "kill $$other" INT TERM; \
 	$(BIN)/pytest tests/interop --ignore-glob='*/test_across_*.py'; \
 	one=$$?; wait $$other; other=$$?; cat $(VENV)/other-interop.log; exit $$((one | other))
+
+# The newest versions of what an installation needs, with hashes: requirements/core.txt.
+lock: $(DEV)
+	@$(BIN)/python -m pip install -q uv
+	$(BIN)/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	  --python-version 3.11 --upgrade --extra secure --extra lz4 --extra zstd pyproject.toml -o requirements/core.txt
+
+# Known vulnerabilities of these versions; needs a package index that tells of them.
+audit: $(DEV)
+	@$(BIN)/python -m pip install -q pip-audit
+	$(BIN)/pip-audit --disable-pip --require-hashes --strict -r requirements/core.txt
+
+# The oldest versions that pyproject.toml allows, in an environment of their own.
+OLDEST := $(VENV)-oldest
+LOWER_BOUND_TESTS := $(addprefix tests/unit/,access base broker client filter kernel nameserver protocol remoting store) \
+  $(addprefix tests/cluster/test_,cli.py broker.py tls.py secure_up.py)
+lower-bounds: setup
+	@$(PYTHON) -m venv $(OLDEST)
+	@$(OLDEST)/bin/python -m pip install -q --upgrade pip setuptools wheel "Cython>=3.1"
+	@$(OLDEST)/bin/python -m pip install -q --no-build-isolation -c requirements/lower-bounds.txt \
+	  -e ".[secure,lz4,zstd]" pytest pytest-timeout hypothesis pydantic fastapi
+	$(OLDEST)/bin/pytest $(LOWER_BOUND_TESTS)
 
 bench: tools $(WARM)
 	$(BIN)/python -m bench
