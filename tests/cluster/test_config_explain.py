@@ -80,7 +80,7 @@ def test_rocketmqs_keys_without_effect_say_what_there_is_instead(tmp_path: Path)
     row = explain("sendMessageThreadPoolNums", "-c", str(file))
     assert ("16", f"{file}, line 1") == (row["value"], row["from"])
     assert "one event loop answers all requests" in row["instead"]
-    assert "a broker does not start with it" in explain("authenticationEnabled")["meaning"]
+    assert "a broker does not start with it" in explain("enableLmq")["meaning"]
     found = CliRunner().invoke(main, ["config", "explain", "fileReservedTim"])
     assert (1, "") == (found.exit_code, found.stdout)
     assert "error: unknown setting fileReservedTim; did you mean fileReservedTime?" in found.stderr

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from player import Step, play_all
 from record import AREAS
+from users_script import CHANGES, DECISIONS
 
 from gantrymq.broker import routes as broker_routes
 from gantrymq.broker.settings.rocketmq_keys import IGNORED_KEYS, STATED
@@ -88,6 +89,7 @@ def test_every_code_that_we_answer_has_a_dialogue() -> None:
     """
     steps = [step for area in AREAS for step in recorded(area)]
     said = {step["request"]["code"] for step in steps if "request" in step}
+    said |= {request["code"] for request in (*CHANGES, *DECISIONS)}
     table = ast.parse(Path(broker_routes.__file__).read_text())
     answered = {
         RequestCode[node.attr].value

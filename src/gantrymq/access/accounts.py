@@ -61,25 +61,19 @@ class Account:
     """By topic; groups by their retry topic."""
 
     def may(self, resource: str, needed: Permission) -> bool:
-        """Whether the account has a right; an admin without any rule of its own has all."""
+        """Whether the account has a right to a topic, or by its retry topic to a group."""
+        return self.ruling(resource, needed)[0]
+
+    def ruling(self, resource: str, needed: Permission) -> tuple[bool, str]:
+        """The same, and the rule that decides; an admin without any rule of its own has all."""
         if self.admin and not self.resources:
-            return True
-        owned = self.resources.get(resource)
+            return True, "admin"
+        is_group = resource.startswith(RETRY_PREFIX)
+        owned, rule = self.resources.get(resource), "groupPerms" if is_group else "topicPerms"
         if owned is None:
-            is_group = resource.startswith(RETRY_PREFIX)
             owned = self.default_group if is_group else self.default_topic
-        if owned & Permission.DENY:
-            return False
-        return bool(owned & (PUB_SUB if needed & Permission.ANY else needed))
-
-
-@dataclass(frozen=True)
-class AccessRules:
-    """All rules in force at one time; a change makes a new value."""
-
-    accounts: Mapping[str, Account] = field(default_factory=dict)
-    white_addresses: tuple[AddressPattern, ...] = ()
-    """Whoever comes from there may do everything, without a key."""
-
-    def trusts(self, address: str) -> bool:
-        return any(pattern.matches(address) for pattern in self.white_addresses)
+            rule = "defaultGroupPerm" if is_group else "defaultTopicPerm"
+        allowed = not owned & Permission.DENY and bool(
+            owned & (PUB_SUB if needed & Permission.ANY else needed)
+        )
+        return allowed, rule

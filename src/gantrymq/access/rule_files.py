@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from gantrymq.access.accounts import AccessRules, Account
+from gantrymq.access.account_rules import AccessRules
+from gantrymq.access.accounts import Account
 from gantrymq.access.addresses import parse_pattern
 from gantrymq.access.key_sources import HOME_VARIABLE, TOOLS_FILE
 from gantrymq.access.plain_acl import (

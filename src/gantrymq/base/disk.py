@@ -93,6 +93,9 @@ class Disk(Protocol):
     def keep_mode(self, old: str, new: str) -> None:
         """Let the same users read and write `new` as `old`: it may hold secrets, too."""
 
+    def make_private(self, path: str) -> None:
+        """Let no other user read or write a file."""
+
     def make_dirs(self, path: str) -> None:
         """Make a directory and what is missing above it."""
 
@@ -308,6 +311,9 @@ class OsDisk:
 
     def keep_mode(self, old: str, new: str) -> None:
         os.chmod(new, os.stat(old).st_mode & 0o777)
+
+    def make_private(self, path: str) -> None:
+        os.chmod(path, 0o600)
 
     def make_dirs(self, path: str) -> None:
         Path(path).mkdir(parents=True, exist_ok=True)

@@ -5,22 +5,23 @@ from collections.abc import Callable
 from gantrymq.base.disk import Disk, parent_of
 
 
-def save_text(disk: Disk, path: str, text: str) -> None:
+def save_text(disk: Disk, path: str, text: str, *, private: bool = False) -> None:
     """Replace the file's text; after a crash either the old or the new text is found.
 
     The order is RocketMQ's (`.tmp`, `.bak`, then the name itself) with the syncs it leaves out.
     The old file keeps its name until the new one takes it in one step, so there is no moment
-    without a readable file.
+    without a readable file. A `private` text is at no moment readable for other users.
     """
     directory = parent_of(path)
     if not disk.exists(directory):
         disk.make_dirs(directory)
         disk.sync_dir(parent_of(directory))
-    _write(disk, f"{path}.tmp", text.encode())
+    _write(disk, f"{path}.tmp", text.encode(), private)
     if disk.exists(path):
-        disk.keep_mode(path, f"{path}.tmp")
-        _write(disk, f"{path}.bak.tmp", read_file(disk, path))
-        disk.keep_mode(path, f"{path}.bak.tmp")
+        _write(disk, f"{path}.bak.tmp", read_file(disk, path), private)
+        if not private:
+            disk.keep_mode(path, f"{path}.tmp")
+            disk.keep_mode(path, f"{path}.bak.tmp")
         disk.rename(f"{path}.bak.tmp", f"{path}.bak")
     disk.rename(f"{path}.tmp", path)
     disk.sync_dir(directory)
@@ -54,9 +55,11 @@ def read_file(disk: Disk, path: str) -> bytes:
         file.close()
 
 
-def _write(disk: Disk, path: str, data: bytes) -> None:
+def _write(disk: Disk, path: str, data: bytes, private: bool) -> None:
     file = disk.open(path, create=True)
     try:
+        if private:
+            disk.make_private(path)
         file.truncate(0)
         file.pwrite(data, 0)
         file.sync()

@@ -7,11 +7,15 @@ answers held pulls and accepted sends, flushes and closes the store, and saves i
 import random
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 
 import msgspec
 
 from gantrymq.access.rights import BROKER_RIGHTS
-from gantrymq.access.server_access import ServerAccess, open_access
+from gantrymq.access.server_access import ServerAccess, guard_by_users, open_access
+from gantrymq.access.user_rules import UserRules
+from gantrymq.access.user_table import FILE as USERS_FILE
+from gantrymq.access.user_table import UserTable
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.disk import OsDisk
 from gantrymq.base.errors import ConfigError
@@ -22,6 +26,7 @@ from gantrymq.broker.identity import check_identity, check_kind_of_store
 from gantrymq.broker.leadership import serve_by_leadership
 from gantrymq.broker.parts.shared import Ports
 from gantrymq.broker.serving import OpenBroker, Serving, serve
+from gantrymq.broker.settings.access_settings import codes_of, users_of_settings
 from gantrymq.broker.settings.config import OTHER_PORTS, BrokerConfig, local_address
 from gantrymq.broker.settings.live_settings import warn_of_old_file, with_own_file
 from gantrymq.broker.settings.own_key import own_credentials
@@ -130,7 +135,7 @@ async def run_broker(
     warn_of_old_file(config, ports.disk)
     address = f"{config.broker_ip1}:{config.listen_port}"
     host = encode_host(config.broker_ip1, config.listen_port)
-    access = _open_access(config, ports)
+    files = _open_access_files(config, ports)
     check_kind_of_store(config, ports.disk)
     if not config.enable_d_leger_commit_log:
         await check_identity(config, address, ports.network)
@@ -144,6 +149,7 @@ async def run_broker(
             marker=conditions.marker if marked else None,
         )
         stack.push_async_callback(store.close)
+        access = _with_users(config, ports, files)  # behind the lock of the store
         conditions.log_end = lambda: store.log_max
         stack.push_async_callback(conditions.save)
         registry = Registry(ports.disk, ports.offload, ports.clock, config.store_path_root_dir)
@@ -167,15 +173,16 @@ async def run_broker(
         yield broker
 
 
-def _open_access(config: BrokerConfig, ports: Ports) -> ServerAccess | None:
-    own = own_credentials(config)  # what cannot be read stops the start, not a registration
-    if not config.acl_enable:
-        return None
-    if config.enable_d_leger_commit_log and own is None:
+def _open_access_files(config: BrokerConfig, ports: Ports) -> ServerAccess | None:
+    users_of_settings(config)  # a setting that cannot be read stops the start, not a registration
+    is_on = config.acl_enable or config.authentication_enabled
+    if is_on and config.enable_d_leger_commit_log and own_credentials(config) is None:
         raise ConfigError(
             "access control is on, but the members of the raft group have no key for each other: "
             "give all of them the same innerClientAuthenticationCredentials, of an admin"
         )
+    if not config.acl_enable:
+        return None
     return open_access(
         BROKER_RIGHTS,
         file=config.acl_file,
@@ -184,6 +191,29 @@ def _open_access(config: BrokerConfig, ports: Ports) -> ServerAccess | None:
         offload=ports.offload,
         clock=ports.clock,
     )
+
+
+def _with_users(
+    config: BrokerConfig, ports: Ports, files: ServerAccess | None
+) -> ServerAccess | None:
+    """Access control with the users of the broker; None if it is off.
+
+    With access files users are not in force. An admin can make them ready for the day they are.
+    """
+    if files is None and not config.authentication_enabled:
+        return None
+    rules = UserRules(
+        config.broker_cluster_name,
+        unsigned_codes=codes_of("authenticationWhitelist", config.authentication_whitelist),
+        open_codes=codes_of("authorizationWhitelist", config.authorization_whitelist),
+        authorizes=config.authorization_enabled,
+    )
+    path = f"{config.store_path_root_dir}/config/{USERS_FILE}"
+    users = UserTable(ports.disk, ports.offload, path, rules)
+    if files is not None:
+        return replace(files, users=users)
+    users.begin(users_of_settings(config))
+    return guard_by_users(users)
 
 
 def _changes_of(node: RaftNode | None, store: Store, registry: Registry) -> GroupChanges | None:

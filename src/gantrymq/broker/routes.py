@@ -28,6 +28,7 @@ from gantrymq.broker.handlers.stats import StatsHandler
 from gantrymq.broker.handlers.timers import TimerHandler
 from gantrymq.broker.handlers.topics import TopicHandler
 from gantrymq.broker.handlers.transactions import TransactionHandler
+from gantrymq.broker.handlers.users import UserHandler
 from gantrymq.protocol.codes import RequestCode as Code
 from gantrymq.protocol.command import Command
 from gantrymq.protocol.refusals import REFUSED
@@ -74,6 +75,7 @@ class Handlers:
     raft_group: RaftGroupHandler
     admin: AdminHandler
     access: AccessHandler
+    users: UserHandler
 
 
 def broker_routes(to: Handlers, guard: Guard | None = None) -> HandlerTable:
@@ -181,6 +183,16 @@ def _of_tools(to: Handlers) -> dict[int, Slow]:
         Code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: to.access.put_white_addresses,
         Code.GET_BROKER_CLUSTER_ACL_INFO: to.access.versions,
         Code.GET_BROKER_CLUSTER_ACL_CONFIG: to.access.all,
+        Code.AUTH_CREATE_USER: to.users.create_user,
+        Code.AUTH_UPDATE_USER: to.users.update_user,
+        Code.AUTH_DELETE_USER: to.users.delete_user,
+        Code.AUTH_GET_USER: to.users.get_user,
+        Code.AUTH_LIST_USER: to.users.list_users,
+        Code.AUTH_CREATE_ACL: to.users.put_acl,
+        Code.AUTH_UPDATE_ACL: to.users.put_acl,
+        Code.AUTH_DELETE_ACL: to.users.delete_acl,
+        Code.AUTH_GET_ACL: to.users.get_acl,
+        Code.AUTH_LIST_ACL: to.users.list_acls,
         Code.VIEW_BROKER_STATS_DATA: to.stats.view,
         Code.INTRODUCE_SLAVE: to.copies.introduce,
         Code.GET_RAFT_STATUS: to.raft_group.status,

@@ -126,7 +126,7 @@ async def serve(opened: OpenBroker, config: BrokerConfig) -> AsyncIterator[Servi
         for work in feature.background:
             background.keep_up(work)
         background.keep_up(lambda: _announce(serving, opened.announced))
-        if access is not None:
+        if access is not None and access.files is not None:
             background.every(WATCH_SECONDS, access.files.refresh)
         for seconds, save in feature.saves:
             background.every(seconds, save, may_be_late=True)

@@ -72,7 +72,7 @@ async def run_nameserver(
         lambda: _expire_silent(table, clock),
         may_be_late=True,
     )
-    if access is not None:
+    if access is not None and access.files is not None:
         background.every(WATCH_SECONDS, access.files.refresh)
     try:
         yield NameServer(port, table, config)

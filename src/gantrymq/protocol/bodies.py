@@ -411,7 +411,7 @@ class UserInfo(msgspec.Struct, kw_only=True, rename="camel"):
     username: str | None = None
 
 
-class PolicyEntryInfo(msgspec.Struct, kw_only=True, rename="camel"):
+class PolicyEntryInfo(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     actions: list[str] | None = None
     decision: str | None = None
     resource: str | None = None

@@ -7,10 +7,6 @@ from typing import Final
 
 from gantrymq.protocol.codes import RequestCode as Code
 
-_ACCESS = (
-    "users and policies of RocketMQ 5 are not built: keys and rights are in access files like "
-    "4.9's (aclEnable), and updateAclConfig changes them"
-)
 _ROCKSDB = (
     "this broker has no RocksDB: its queues and tables are RocketMQ's files, "
     "which tools can copy as they are"
@@ -59,16 +55,6 @@ REFUSED: Final = {
         "this broker maps no files, so there is no read-ahead to set: the kernel reads ahead "
         "for whoever reads in order"
     ),
-    Code.AUTH_CREATE_USER: _ACCESS,
-    Code.AUTH_UPDATE_USER: _ACCESS,
-    Code.AUTH_DELETE_USER: _ACCESS,
-    Code.AUTH_GET_USER: _ACCESS,
-    Code.AUTH_LIST_USER: _ACCESS,
-    Code.AUTH_CREATE_ACL: _ACCESS,
-    Code.AUTH_UPDATE_ACL: _ACCESS,
-    Code.AUTH_DELETE_ACL: _ACCESS,
-    Code.AUTH_GET_ACL: _ACCESS,
-    Code.AUTH_LIST_ACL: _ACCESS,
     Code.SWITCH_TIMER_ENGINE: (
         "timers have one engine here, and nothing of it lies in RocksDB: there is none to switch to"
     ),

@@ -305,6 +305,9 @@ class MemoryDisk:
     def keep_mode(self, old: str, new: str) -> None:
         """Files in memory have no modes."""
 
+    def make_private(self, path: str) -> None:
+        """The same."""
+
     def make_dirs(self, path: str) -> None:
         if not path or path in self._names.directories:
             return

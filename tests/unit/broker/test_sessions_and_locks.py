@@ -137,7 +137,7 @@ class TestSettings:
             ("listenPort", "70000"),
             ("flushDiskType", "NEVER"),
             ("messageDelayLevel", "1s 5x"),
-            ("authenticationEnabled", "true"),
+            ("authorizationEnabled", "true"),
             ("brokerRole", "SLAVE"),
         ],
     )

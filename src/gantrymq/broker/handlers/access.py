@@ -39,8 +39,8 @@ class AccessHandler:
 
     @property
     def _files(self) -> RuleFiles:
-        if self._access is None:
-            raise Refused("access control is off here: this broker has aclEnable=false")
+        if self._access is None or self._access.files is None:
+            raise Refused("access files are off here: this broker has aclEnable=false")
         return self._access.files
 
     async def put(self, connection: Connection, command: Command) -> Command:

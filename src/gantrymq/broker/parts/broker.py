@@ -26,6 +26,7 @@ from gantrymq.broker.handlers.send import SendHandler
 from gantrymq.broker.handlers.sendback import SendBackHandler
 from gantrymq.broker.handlers.stats import StatsHandler
 from gantrymq.broker.handlers.topics import TopicHandler
+from gantrymq.broker.handlers.users import UserHandler
 from gantrymq.broker.locks import QueueLockTable
 from gantrymq.broker.offset_moves import OffsetMoves
 from gantrymq.broker.parts.feature import Feature, joined, without_work
@@ -108,6 +109,7 @@ def build_broker(shared: Shared) -> BrokerParts:
         raft_group=RaftGroupHandler(config, shared.node),
         admin=AdminHandler(settings, figures, clock),
         access=AccessHandler(config, shared.access, shared.announcer.address),
+        users=UserHandler(shared.access),
     )
     own = Feature(
         background=(

@@ -10,7 +10,7 @@ import msgspec
 
 from gantrymq.base.config import WrittenSettings, settings
 from gantrymq.base.errors import ConfigError
-from gantrymq.broker.settings.limits import check_address, check_hours, check_limits
+from gantrymq.broker.settings.limits import check_access, check_address, check_hours, check_limits
 from gantrymq.broker.settings.rocketmq_keys import IGNORED_KEYS
 from gantrymq.replication.group.identity import GroupIdentity, group_identity
 from gantrymq.store.config import StoreConfig
@@ -26,16 +26,10 @@ OLD_NAMES = {
 QUEUE_ENTRY_BYTES = 20
 _NO_CONTROLLER = "brokers that a controller elects are not built; remove the line, run a master"
 _NO_CONTAINER = "one process runs one broker: start mqbroker -c for each of these files"
-_NO_USERS = (
-    "users and policies of RocketMQ 5 are not built; remove the line, and use the access files of "
-    "4.9 with aclEnable=true"
-)
 _NO_LIGHT_QUEUES = "light queues (LMQ) are not built; remove the line"
 _NOT_BUILT: dict[str, tuple[Callable[[str], bool], str]] = {
     "enableControllerMode": (lambda value: value == "true", _NO_CONTROLLER),
     "brokerConfigPaths": (bool, _NO_CONTAINER),
-    "authenticationEnabled": (lambda value: value == "true", _NO_USERS),
-    "authorizationEnabled": (lambda value: value == "true", _NO_USERS),
     "useTLS": (
         lambda value: value == "true",
         "write tls.enable=true: connections that the broker opens are TLS then",
@@ -110,9 +104,21 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
     acl_file: str = ""
     """The main access file; empty stands for `conf/plain_acl.yml` below rocketmqHome. More files
     may lie in a folder `acl` beside it."""
+    authentication_enabled: bool = False
+    """The broker serves only requests that a user of its own has signed (users of RocketMQ 5.3);
+    not together with aclEnable."""
+    authorization_enabled: bool = False
+    """The policies of users decide what they may do; without it every user may do everything."""
+    init_authentication_user: str = ""
+    """A super user that the broker makes at its start if it has none of that name, as
+    `{"username":"...","password":"..."}`."""
+    authentication_whitelist: str = ""
+    """Numbers of request codes that need no signature, with commas between."""
+    authorization_whitelist: str = ""
+    """Numbers of request codes about which no policy is asked, with commas between."""
     inner_client_authentication_credentials: str = ""
     """The key pair of the broker's own requests to name servers and its master, as
-    `{"accessKey":"...","secretKey":"..."}`."""
+    `{"accessKey":"...","secretKey":"..."}`; with authenticationEnabled a super user, too."""
 
     # --- Registration with name servers ---
 
@@ -374,6 +380,7 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
             )
         if self.ha_master_address:
             check_address("haMasterAddress", self.ha_master_address)
+        check_access(self.acl_enable, self.authentication_enabled, self.authorization_enabled)
         parse_delay_levels(self.message_delay_level)
         for address in self.name_servers:
             check_address("namesrvAddr", address, 9876)

@@ -74,3 +74,17 @@ def check_address(key: str, address: str, default_port: int | None = None) -> No
         split_address(address, default_port)
     except GantryError as error:
         raise ConfigError(f"{key}: {error}") from error
+
+
+def check_access(acl: bool, authentication: bool, authorization: bool) -> None:
+    """Raise a ConfigError for two kinds of access control at once, or half of one."""
+    if acl and authentication:
+        raise ConfigError(
+            "aclEnable and authenticationEnabled: take either the access files of 4.9 or the users "
+            "of 5.3. An admin of the access files can make users before you change the setting"
+        )
+    if authorization and not authentication:
+        raise ConfigError(
+            "authorizationEnabled: write authenticationEnabled=true, too; without signatures a "
+            "client is whichever user it says"
+        )

@@ -34,7 +34,9 @@ FIXED: Final = frozenset(
         "fastListenPort", "haListenPort", "storePathRootDir", "storePathCommitLog", "storeProfile",
         "mappedFileSizeCommitLog", "mappedFileSizeConsumeQueue", "maxHashSlotNum", "maxIndexNum",
         "logDirectory", "enableDLegerCommitLog", "dLegerGroup", "dLegerPeers", "dLegerSelfId",
-        "aclEnable", "aclFile", "innerClientAuthenticationCredentials",
+        "aclEnable", "aclFile", "innerClientAuthenticationCredentials", "authenticationEnabled",
+        "authorizationEnabled", "initAuthenticationUser", "authenticationWhitelist",
+        "authorizationWhitelist",
     }
 )  # fmt: skip
 """Who and where a broker is, and how its store is laid out: for its own file, not for a call."""

@@ -13,12 +13,13 @@ from gantrymq.protocol.command import Command
 KEY: Final = "innerClientAuthenticationCredentials"
 """RocketMQ 5's name for it. Brokers of 4.9 sign nothing: a slave has to be on the white list of its
 master, which works here, too."""
+FIRST_USER_KEY: Final = "initAuthenticationUser"
 HIDDEN: Final = "(hidden)"
 
 
 def without_secret(settings: dict[str, str]) -> dict[str, str]:
     """Settings as they are shown to people and tools."""
-    return {**settings, KEY: HIDDEN} if settings.get(KEY) else settings
+    return settings | {key: HIDDEN for key in (KEY, FIRST_USER_KEY) if settings.get(key)}
 
 
 def own_credentials(config: BrokerConfig) -> Credentials | None:

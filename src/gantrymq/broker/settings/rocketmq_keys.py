@@ -4,8 +4,11 @@ IGNORED_KEYS = frozenset(
     """
     accessMessageInMemoryHotRatio accountStatsEnable
     accountStatsPrintZeroValues ackMessageThreadPoolNums ackThreadPoolQueueCapacity
+    aclCacheExpiredSecond aclCacheMaxNum aclCacheRefreshSecond
     adminBrokerThreadPoolNums adminBrokerThreadPoolQueueCapacity allAckInSyncStateSet
     allowRecallWhenBrokerNotWriteable appendAckAsync appendCkAsync asyncLearner asyncSendEnable
+    authConfigPath authenticationMetadataProvider authenticationProvider authenticationStrategy
+    authorizationMetadataProvider authorizationProvider authorizationStrategy
     autoDeleteUnusedStats autoMessageVersionOnTopicLen batchDispatchRequestThreadPoolNums
     bitMapLengthConsumeQueueExt bottomMostCompressionTypeForConsumeQueueStore
     broadcastOffsetExpireMaxSecond broadcastOffsetExpireSecond
@@ -67,7 +70,8 @@ IGNORED_KEYS = frozenset(
     metricGrpcExporterIntervalInMills metricGrpcExporterTimeOutInMills
     metricLoggingExporterIntervalInMills metricsExporterType metricsGrpcExporterHeader
     metricsGrpcExporterTarget metricsInDelta metricsLabel metricsOtelCardinalityLimit
-    metricsPromExporterHost metricsPromExporterPort minInSyncReplicas offsetCheckInSlave
+    metricsPromExporterHost metricsPromExporterPort migrateAuthFromV1Enabled minInSyncReplicas
+    offsetCheckInSlave
     popCkMaxBufferSize popCkOffsetMaxQueueSize popCkStayBufferTime popCkStayBufferTimeOut
     popConsumerFSServiceInit popConsumerKVServiceEnable popConsumerKVServiceInit
     popConsumerKVServiceLog popInflightMessageThreshold popLongPollingForceNotifyInterval
@@ -90,7 +94,10 @@ IGNORED_KEYS = frozenset(
     serverSocketRcvBufSize serverSocketSndBufSize serverWorkerThreads shutdownWaitTimeSeconds
     skipPreOnline skipWhenCKRePutReachMaxTimes socksProxyConfig
     spinLockCollisionRetreatOptimalDegree splitRegistrationSize startAcceptSendRequestTimeStamp
-    statRocksDBCQIntervalSec storePathBrokerIdentity storePathDLedgerCommitLog storePathEpochFile
+    statRocksDBCQIntervalSec statefulAuthenticationCacheExpiredSecond
+    statefulAuthenticationCacheMaxNum statefulAuthorizationCacheExpiredSecond
+    statefulAuthorizationCacheMaxNum storePathBrokerIdentity storePathDLedgerCommitLog
+    storePathEpochFile
     storeType subscriptionExpiredTimeout syncBrokerMemberGroupPeriod syncBrokerMetadataPeriod
     syncControllerMetadataPeriod syncFromLastFile syncMasterFlushOffsetWhenStartup
     timerCheckMetricsWhen timerColdDataCheckIntervalMs timerCongestNumEachSlot
@@ -103,7 +110,8 @@ IGNORED_KEYS = frozenset(
     transactionOpBatchInterval transactionOpMsgMaxSize transientStorePoolEnable
     transientStorePoolSize travelCqFileNumWhenGetMessage
     updateNameServerAddrPeriod useABSLock useEpollNativeSelector usePIDColdCtrStrategy
-    useReentrantLockWhenPutMessage useStaticSubscription useTLS validateSystemTopicWhenUpdateTopic
+    useReentrantLockWhenPutMessage useStaticSubscription useTLS userCacheExpiredSecond
+    userCacheMaxNum userCacheRefreshSecond validateSystemTopicWhenUpdateTopic
     waitTimeMillsInAckQueue waitTimeMillsInAdminBrokerQueue waitTimeMillsInHeartbeatQueue
     waitTimeMillsInLitePullQueue waitTimeMillsInPullQueue waitTimeMillsInTransactionQueue
     wakeCommitWhenPutMessage wakeFlushWhenPutMessage warmMapedFileEnable writeBufferHighWaterMark
@@ -113,8 +121,6 @@ IGNORED_KEYS = frozenset(
 """Keys of RocketMQ's broker (4.9 and 5.x) without effect here: accepted, with one warning."""
 
 STATED = {
-    "authenticationEnabled": "false",
-    "authorizationEnabled": "false",
     "coldDataFlowControlEnable": "false",
     "duplicationEnable": "false",
     "enableCompaction": "false",

@@ -45,18 +45,6 @@ SUMMARIES = {
     "removeBroker": ("Remove a broker from specified container.", Code.REMOVE_BROKER),
     "updateStaticTopic": ("Update or create static topic.", Code.UPDATE_AND_CREATE_STATIC_TOPIC),
     "remappingStaticTopic": ("Remapping static topic.", Code.UPDATE_AND_CREATE_STATIC_TOPIC),
-    "createUser": ("Create user to cluster.", Code.AUTH_CREATE_USER),
-    "updateUser": ("Update user to cluster.", Code.AUTH_UPDATE_USER),
-    "deleteUser": ("Delete user from cluster.", Code.AUTH_DELETE_USER),
-    "getUser": ("Get user from cluster.", Code.AUTH_GET_USER),
-    "listUser": ("List user from cluster.", Code.AUTH_LIST_USER),
-    "copyUser": ("Copy user to cluster.", Code.AUTH_CREATE_USER),
-    "createAcl": ("Create acl to cluster.", Code.AUTH_CREATE_ACL),
-    "updateAcl": ("Update acl to cluster.", Code.AUTH_UPDATE_ACL),
-    "deleteAcl": ("Delete acl from cluster.", Code.AUTH_DELETE_ACL),
-    "getAcl": ("Get acl from cluster.", Code.AUTH_GET_ACL),
-    "listAcl": ("List acl from cluster.", Code.AUTH_LIST_ACL),
-    "copyAcl": ("Copy acl to cluster.", Code.AUTH_CREATE_ACL),
 }
 """Commands whose request our brokers refuse, with the same reason."""
 
