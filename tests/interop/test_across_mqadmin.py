@@ -94,16 +94,6 @@ def test_rocketmqs_tool_works_on_our_brokers(case: Case, version: str, ours: Pla
 
 
 REFUSED = {
-    "createUser": "-b {broker} -u someone -p secret",
-    "updateUser": "-b {broker} -u someone -p secret",
-    "deleteUser": "-b {broker} -u someone",
-    "getUser": "-b {broker} -u someone",
-    "listUser": "-b {broker}",
-    "createAcl": "-b {broker} -s User:someone -r Topic:orders -a Pub -d Allow",
-    "updateAcl": "-b {broker} -s User:someone -r Topic:orders -a Pub -d Allow",
-    "deleteAcl": "-b {broker} -s User:someone",
-    "getAcl": "-b {broker} -s User:someone",
-    "listAcl": "-b {broker}",
     "getColdDataFlowCtrInfo": "-b {broker}",
     "updateColdDataFlowCtrGroupConfig": "-b {broker} -g billing -v 10",
     "removeColdDataFlowCtrGroupConfig": "-b {broker} -g billing",

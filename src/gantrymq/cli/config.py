@@ -45,6 +45,7 @@ REPLACED = {
     "client*": "clients have their own options: docs/client-options.md",
     "server*": "the operating system chooses sizes of sockets; one event loop serves them",
     "flushConsumeQueue*": "queues are flushed with checkpoints",
+    "auth*": "users and policies lie in one file, config/access.json, and are kept in memory",
     "commit*": "writes go to the page cache at once; there is no buffer to commit",
 }
 """What takes the place of RocketMQ's keys that have no effect here, by patterns of their names."""

@@ -410,6 +410,9 @@ class UserInfo(msgspec.Struct, kw_only=True, rename="camel"):
     user_type: str | None = None
     username: str | None = None
 
+    def __repr__(self) -> str:
+        return f"UserInfo({self.username!r})"
+
 
 class PolicyEntryInfo(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     actions: list[str] | None = None

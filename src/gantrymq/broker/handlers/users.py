@@ -94,7 +94,7 @@ class UserHandler:
         return response(command, body=fastjson.dumps(found) if found else b"")
 
     async def put_acl(self, connection: Connection, command: Command) -> Command:
-        """AUTH_CREATE_ACL and AUTH_UPDATE_ACL (3006, 3007): add or replace entries."""
+        """AUTH_CREATE_ACL (3006) and AUTH_UPDATE_ACL (3007): add or replace policy entries."""
         table, header = self._table, c.AUTH_CREATE_ACL.request.parse(command.ext)
         info = fastjson.load_request(command.body or b"{}", AclInfo)
         if not info.policies:

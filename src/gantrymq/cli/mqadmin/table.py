@@ -18,6 +18,7 @@ from gantrymq.cli.mqadmin.commands import (
     refused,
     sending,
     topics,
+    users,
 )
 
 COMMANDS: tuple[AdminCommand, ...] = (
@@ -34,6 +35,7 @@ COMMANDS: tuple[AdminCommand, ...] = (
     *copies.COMMANDS,
     *name_servers.COMMANDS,
     *access.COMMANDS,
+    *users.COMMANDS,
     *exports.COMMANDS,
     *monitoring.COMMANDS,
     *refused.COMMANDS,
