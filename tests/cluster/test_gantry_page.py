@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from gantrykit import GantryPlace, furnish, gantry_cases, leaves, page_of, said
-from mqadminkit import Case, Scene, missing_line
+from mqadminkit import Case, Scene, missing_line, white_listed
 
 from gantrymq.testing.threaded import GantryCluster
 
@@ -17,7 +17,8 @@ CASES = [case for group in gantry_cases().values() for case in group]
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GantryPlace]:
     """A cluster at work, with a delayed message and a dead letter."""
-    running = GantryCluster()
+    rules = white_listed(tmp_path_factory.mktemp("access"))
+    running = GantryCluster(acl_enable=True, acl_file=rules["aclFile"])
     with Scene(running.namesrv, tmp_path_factory.mktemp("gantry")) as scene:
         yield furnish(scene.place)
     running.close()

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 from gantrykit import GantryPlace, furnish, gantry_cases, leaves, page_of, said
 from mqadmin_page import cut, plain
-from mqadminkit import Case, Scene
+from mqadminkit import Case, Scene, white_listed
 
 from gantrymq.testing.threaded import GantryCluster
 
@@ -89,16 +89,15 @@ def example(case: Case, place: GantryPlace) -> str:
 
 
 def main() -> None:
-    running = GantryCluster()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Scene(running.namesrv, Path(folder)) as scene,
-    ):
-        os.chdir(folder)
-        os.environ["GANTRY_CONFIG"] = str(Path(folder) / "profiles.toml")
-        sys.stdout.write(page(furnish(scene.place)))
-        sys.stdout.flush()
-    running.close()
+    with tempfile.TemporaryDirectory() as folder:
+        rules = white_listed(Path(folder))
+        running = GantryCluster(acl_enable=True, acl_file=rules["aclFile"])
+        with Scene(running.namesrv, Path(folder)) as scene:
+            os.chdir(folder)
+            os.environ["GANTRY_CONFIG"] = str(Path(folder) / "profiles.toml")
+            sys.stdout.write(page(furnish(scene.place)))
+            sys.stdout.flush()
+        running.close()
 
 
 if __name__ == "__main__":

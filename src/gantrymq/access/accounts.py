@@ -76,4 +76,4 @@ class Account:
         allowed = not owned & Permission.DENY and bool(
             owned & (PUB_SUB if needed & Permission.ANY else needed)
         )
-        return allowed, rule
+        return allowed, f"{rule}: {owned.name}"

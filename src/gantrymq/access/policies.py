@@ -128,17 +128,17 @@ class PolicyEntry:
     def fits(self, resource: Resource, actions: Sequence[Action], address: str) -> bool:
         """Whether the rule is about a request that may take any of these actions."""
         return (
-            self.resource.fits(resource)
-            and self._fits_action(actions)
-            and (not self.sources or self._fits_source(address))
+            self.resource.fits(resource) and self.fits_action(actions) and self.fits_source(address)
         )
 
-    def _fits_action(self, actions: Sequence[Action]) -> bool:
+    def fits_action(self, actions: Sequence[Action]) -> bool:
         if Action.ANY in actions or Action.ALL in self.actions:
             return True
         return any(action in self.actions for action in actions)
 
-    def _fits_source(self, address: str) -> bool:
+    def fits_source(self, address: str) -> bool:
+        if not self.sources:
+            return True
         try:
             found = ip_address(address)
         except ValueError:
