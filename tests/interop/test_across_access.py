@@ -1,4 +1,4 @@
-"""Foreign clients and tools with access keys, on our servers and on RocketMQ's of 4.9."""
+"""Foreign clients and tools with access keys: access files of 4.9, users of 5.3."""
 
 import contextlib
 import os
@@ -199,3 +199,94 @@ def _their_change(home: Path, namesrv: str, words: list[str]) -> None:
 
 def _our_change(home: Path, namesrv: str, words: list[str]) -> None:
     assert 0 == our_mqadmin([*words, "-n", namesrv])
+
+
+# users and policies of 5.3
+
+USER, USER_SECRET = "shop-user", "shop-user-secret"
+BY_USERS = {
+    "authenticationEnabled": "true",
+    "authorizationEnabled": "true",
+    "initAuthenticationUser": '{"username":"operator","password":"operator-secret"}',
+    "innerClientAuthenticationCredentials": '{"accessKey":"inner","secretKey":"inner-secret"}',
+    # RocketMQ keeps no users without these.
+    "authenticationMetadataProvider": (
+        "org.apache.rocketmq.auth.authentication.provider.LocalAuthenticationMetadataProvider"
+    ),
+    "authorizationMetadataProvider": (
+        "org.apache.rocketmq.auth.authorization.provider.LocalAuthorizationMetadataProvider"
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=["ours", "5.3.3"])
+def by_users(
+    request: pytest.FixtureRequest, programs: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[OurCluster | RealCluster, Path]]:
+    """A broker with users, which RocketMQ's own tool makes, and the home of that tool."""
+    home = tmp_path_factory.mktemp("tools")
+    (home / "conf").mkdir()
+    (home / "conf" / "logback_tools.xml").write_text("<configuration/>")
+    (home / "conf" / "tools.yml").write_text("accessKey: operator\nsecretKey: operator-secret\n")
+    settings = {**SETTINGS, **BY_USERS}
+    cluster: Any = (
+        OurCluster(settings=settings)
+        if request.param == "ours"
+        else RealCluster(request.param, settings=settings)
+    )
+    with cluster:
+        place = ["-b", cluster.broker_addr]
+        subject = ["-s", f"User:{USER}"]
+        rights = ["-a", "Pub,Sub", "-d", "Allow"]
+        for words, said in (
+            (["updateTopic", *place, "-t", TOPIC, "-r", "1", "-w", "1"], "create topic to"),
+            (["updateTopic", *place, "-t", CLOSED, "-r", "1", "-w", "1"], "create topic to"),
+            (["createUser", *place, "-u", USER, "-p", USER_SECRET], "create user to"),
+            (["createAcl", *place, *subject, "-r", f"Topic:{TOPIC}", *rights], "create acl to"),
+            (["createAcl", *place, *subject, "-r", f"Group:{GROUP}*", *rights], "create acl to"),
+        ):
+            assert said in _tool("5.3.3", home, cluster.namesrv, words)
+        yield cluster, home
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=repr)
+def test_a_client_of_a_user_is_served_and_refused(
+    client: Client, by_users: tuple[OurCluster | RealCluster, Path]
+) -> None:
+    """
+    It sends and consumes where the policies allow; a closed topic and a wrong password fail.
+    """
+    cluster, _ = by_users
+    place = {"namesrv": cluster.namesrv, "accessKey": USER, "secretKey": USER_SECRET}
+    assert 1 == len(client.run("send-sync", topic=TOPIC, body=repr(client), **place).sent)
+    group = f"{GROUP}_{CLIENTS.index(client)}"
+    found = client.run("consume-concurrently", topic=TOPIC, group=group, expected=1, **place)
+    assert found.messages
+    for topic, secret in ((CLOSED, USER_SECRET), (TOPIC, "wrong-secret")):
+        with pytest.raises(ProcessFailed):
+            client.run("send-sync", **{**place, "topic": topic, "secretKey": secret, "timeout": 10})
+
+
+def test_rocketmqs_tool_reads_and_changes_users(
+    by_users: tuple[OurCluster | RealCluster, Path],
+) -> None:
+    """
+    What 5.3.3's mqadmin prints about users and policies is the same on both brokers.
+    """
+    cluster, home = by_users
+    place = ["-b", cluster.broker_addr]
+
+    def said(*words: str) -> str:
+        return " ".join(_tool("5.3.3", home, cluster.namesrv, [*words, *place]).split())
+
+    assert f"{USER} {USER_SECRET} Normal enable" in said("listUser", "-f", "shop")
+    assert f"User:{USER} Custom Topic:{TOPIC} [Pub, Sub] null Allow" in said("listAcl", "-s", USER)
+    subject = ["-s", f"User:{USER}"]
+    assert "delete acl to" in said("deleteAcl", *subject, "-r", f"Topic:{TOPIC}")
+    shown = said("getAcl", *subject)
+    assert f"User:{USER} Custom Group:{GROUP}* [Pub, Sub] null Allow" in shown
+    assert f"Topic:{TOPIC}" not in shown
+    assert "update user to" in said("updateUser", "-u", USER, "-s", "disable")
+    assert f"{USER} {USER_SECRET} Normal disable" in said("getUser", "-u", USER)
+    assert "delete user to" in said("deleteUser", "-u", USER)
+    assert "The subject is not exist." in said("getAcl", *subject)
