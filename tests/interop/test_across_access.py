@@ -1,6 +1,7 @@
 """Foreign clients and tools with access keys: access files of 4.9, users of 5.3."""
 
 import contextlib
+import json
 import os
 import subprocess
 import time
@@ -10,12 +11,14 @@ from typing import Any
 
 import pytest
 import toolchain
+from click.testing import CliRunner
 from clients import Client, GoClient, JavaClient, Lines, NodeClient
 from clusters import SETTINGS
 from process import ProcessFailed
 from real import OurCluster, RealCluster
 
 from gantrymq.access.credentials import Credentials
+from gantrymq.cli.main import main as gantry
 from gantrymq.cli.mqadmin.main import run as our_mqadmin
 from gantrymq.client.core.options import ClientOptions
 from gantrymq.sync import Admin
@@ -157,6 +160,28 @@ def _tool(version: str, home: Path, namesrv: str, words: list[str]) -> str:
     return done.stdout + done.stderr
 
 
+def test_our_tool_explains_what_an_account_may(
+    guarded: OurCluster | RealCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    By the rules that the broker tells; both decide the same.
+    """
+    monkeypatch.setenv("ROCKETMQ_ACCESS_KEY", "operator")
+    monkeypatch.setenv("ROCKETMQ_SECRET_KEY", "operator-secret")
+
+    assert ("Allow", "topicPerms: PUB|SUB") == _explained(guarded, "shop-app", f"Topic:{TOPIC}")
+    assert ("Deny", "defaultTopicPerm: DENY") == _explained(guarded, "shop-app", f"Topic:{CLOSED}")
+    assert ("Allow", "admin") == _explained(guarded, "operator", f"Topic:{CLOSED}")
+
+
+def _explained(cluster: OurCluster | RealCluster, user: str, resource: str) -> tuple[str, str]:
+    words = ["acl", "explain", user, "Pub", resource, "-n", cluster.namesrv, "-o", "json"]
+    done = CliRunner().invoke(gantry, words)
+    assert done.exit_code == 0, done.output
+    (row,) = json.loads(done.stdout)
+    return row["decision"], row["rule"]
+
+
 def test_both_tools_change_accounts(
     guarded: OurCluster | RealCluster,
     tmp_path: Path,
@@ -265,6 +290,22 @@ def test_a_client_of_a_user_is_served_and_refused(
     for topic, secret in ((CLOSED, USER_SECRET), (TOPIC, "wrong-secret")):
         with pytest.raises(ProcessFailed):
             client.run("send-sync", **{**place, "topic": topic, "secretKey": secret, "timeout": 10})
+
+
+def test_our_tool_explains_what_a_user_may(
+    by_users: tuple[OurCluster | RealCluster, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    By the policies that the broker tells.
+    """
+    cluster, _ = by_users
+    monkeypatch.setenv("ROCKETMQ_ACCESS_KEY", "operator")
+    monkeypatch.setenv("ROCKETMQ_SECRET_KEY", "operator-secret")
+    allowed = "Allow", f"Custom: Allow Pub,Sub on Topic:{TOPIC}"
+
+    assert allowed == _explained(cluster, USER, f"Topic:{TOPIC}")
+    assert ("Deny", "no entry") == _explained(cluster, USER, f"Topic:{CLOSED}")
+    assert ("Allow", "userType Super") == _explained(cluster, "inner", f"Topic:{CLOSED}")
 
 
 def test_rocketmqs_tool_reads_and_changes_users(
