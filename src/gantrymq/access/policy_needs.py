@@ -36,6 +36,11 @@ OF_PERMISSION: Final = {
 """Actions that stand for a permission of access files."""
 
 
+def late_actions(code: int, permission: Permission) -> Actions:
+    """What is asked about a topic that only the handler of a request has found."""
+    return SUB_GET if code == Code.VIEW_MESSAGE_BY_ID else OF_PERMISSION[permission]
+
+
 def topic_or_group(name: str) -> Resource:
     """A topic; for a retry topic, the group that it belongs to."""
     if name.startswith(RETRY_PREFIX):

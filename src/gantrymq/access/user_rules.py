@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from gantrymq.access.accounts import Permission
 from gantrymq.access.denials import NotAuthenticated, PolicyDenied
 from gantrymq.access.policies import SUBJECT_PREFIX, UserAcl, judge
-from gantrymq.access.policy_needs import OF_PERMISSION, PolicyNeed, Wish, topic_or_group
+from gantrymq.access.policy_needs import PolicyNeed, Wish, late_actions, topic_or_group
 from gantrymq.access.users import User
 from gantrymq.protocol.command import Command
 
@@ -63,7 +63,8 @@ class UserRules:
         """Return if the user may use the topic; raises PolicyDenied."""
         if not self.authorizes or command.code in self.open_codes:
             return
-        self._allow(who, (topic_or_group(topic), OF_PERMISSION[permission]), address)
+        actions = late_actions(command.code, permission)
+        self._allow(who, (topic_or_group(topic), actions), address)
 
     def _allow(self, who: User | None, wish: Wish, address: str) -> None:
         if who is None:

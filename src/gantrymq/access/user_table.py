@@ -177,8 +177,9 @@ def _loaded(disk: Disk, path: str) -> tuple[Users, Acls]:
         ]
     except (msgspec.DecodeError, UnicodeDecodeError, PolicyDenied) as error:
         # The text of the error may quote the file, which has passwords.
+        older = f"; {backup} is the file before its last change" if disk.exists(backup) else ""
         raise ConfigError(
-            f"{path} is damaged ({type(error).__name__}): nobody would be let in, or everybody. "
-            f"{backup} is the file before its last change"
+            f"{path} is damaged ({type(error).__name__}): who may do what is not known, so the "
+            f"broker does not start{older}"
         ) from None
     return {user.username: user for user in users}, {acl.username: acl for acl in acls}
