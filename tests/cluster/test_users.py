@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from gantrymq import Message
 from gantrymq.access.credentials import Credentials
-from gantrymq.base.errors import ConfigError
+from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.network import TcpNetwork
 from gantrymq.cli.main import main as gantry
 from gantrymq.cli.mqadmin.main import run as mqadmin
@@ -134,6 +134,31 @@ def test_a_group_consumes_and_retries_where_it_may() -> None:
         assert [0, 1] == seen
 
     with_users(work, message_delay_level="1s 5s")
+
+
+def test_a_group_pops_and_gets_again_where_it_may() -> None:
+    """
+    Also from the retry topic of POP, whose messages are acknowledged by the right to the group.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        async with (
+            cluster.producer(client=signed(SHOP)) as producer,
+            cluster.simple_consumer("billing", client=signed(SHOP)) as consumer,
+        ):
+            consumer.subscribe("orders")
+            await producer.send(Message("orders", b"pay"))
+            first = (await consumer.receive(wait=5))[0]
+            await first.retry()
+            again = (await consumer.receive(wait=5))[0]
+            await again.ack()
+            assert (first.msg_id, 1) == (again.msg_id, again.reconsume_times)
+        async with cluster.simple_consumer("others", client=signed(SHOP)) as consumer:
+            consumer.subscribe("orders")
+            with pytest.raises(GantryError, match="no permission to access Group:others"):
+                await consumer.receive(wait=1)
+
+    with_users(work)
 
 
 def test_a_change_is_in_force_on_open_connections() -> None:
