@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from groups import in_group, lose_leader
 
 from gantrymq import Message
 from gantrymq.access.credentials import Credentials
@@ -366,6 +367,38 @@ def test_a_slave_copies_from_a_master_with_users() -> None:
             await asyncio.sleep(0.05)
 
     with_users(work, slaves=1)
+
+
+def test_a_raft_group_with_users_goes_on_without_its_leader() -> None:
+    """
+    Its members sign with the key that all have; the first users are known to each of them.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        async with cluster.admin(client=signed(ROOT)) as admin:
+            await admin.create_topic("orders", queues=1)
+        assert "SEND_OK" == await send(cluster, ROOT)
+        await lose_leader(cluster)
+        while "SEND_OK" != (said := await send(cluster, ROOT)):
+            assert "16: " not in said
+            await asyncio.sleep(0.1)
+        assert "User:stranger is not found." in await send(cluster, STRANGER)
+
+    in_group(work, **SETTINGS)
+
+
+def test_a_raft_group_with_users_needs_a_key_for_its_members() -> None:
+    """
+    As with access files: votes of strangers would count otherwise.
+    """
+
+    async def main() -> None:
+        without = {**SETTINGS, "inner_client_authentication_credentials": ""}
+        async with Cluster(members=3, **without):
+            pass
+
+    with pytest.raises(ConfigError, match="no key for each other"):
+        asyncio.run(main())
 
 
 def test_settings_are_told_without_passwords() -> None:
