@@ -65,6 +65,12 @@ def test_one_file_opens_everything(tmp_path: Path) -> None:
         assert b"orders" in listed.stdout
         admin = gantry("admin", "topicRoute", "-t", "orders", "-n", up.namesrv, **keys)
         assert b"brokerDatas" in admin.stdout
+        by_option = gantry("--key-file", str(key_file), "topic", "list", "-n", up.namesrv)
+        assert by_option.stdout == listed.stdout
+        mine = {"GANTRY_CONFIG": str(tmp_path / "profiles.toml")}
+        kept = ("profile", "add", "mine", "-n", up.namesrv, "--key-file", str(key_file))
+        assert 0 == gantry(*kept, **mine).returncode
+        assert listed.stdout == gantry("topic", "list", **mine).stdout
         home = tmp_path / "home"
         (home / "conf").mkdir(parents=True)
         (home / "conf" / "tools.yml").write_bytes(key_file.read_bytes())

@@ -1,8 +1,13 @@
 """`gantry`: the table of all commands. A command is imported only when it is called."""
 
+import os
+
 import click
 
 from gantrymq.cli.common.lazy import LazyGroup
+
+FILE_VARIABLE = "GANTRY_CREDENTIALS"
+"""As in `access.key_sources`, which a command that needs no key does not import."""
 
 COMMANDS = {
     "up": "gantrymq.cli.up.command:up",
@@ -74,6 +79,14 @@ HELP = {
     summaries=HELP,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+@click.option(
+    "--key-file",
+    metavar="FILE",
+    help="Key pair, and TLS if the file says so; as $GANTRY_CREDENTIALS.",
+)
 @click.version_option(package_name="gantrymq")
-def main() -> None:
+def main(key_file: str | None) -> None:
     """GantryMQ: RocketMQ's messaging system in Python."""
+    if key_file is not None:
+        # By the environment, so that Spark's processes on this machine have it, too.
+        os.environ[FILE_VARIABLE] = os.path.abspath(key_file)

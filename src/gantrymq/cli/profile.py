@@ -2,13 +2,16 @@
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import click
 
+from gantrymq.access.key_sources import credentials_of_file
 from gantrymq.base.errors import ConfigError
 from gantrymq.cli.common.guard import GuardedCommand
 from gantrymq.cli.common.output import Row, output_option, print_rows
 from gantrymq.cli.common.profiles import (
+    KEY_FILE,
     Profiles,
     check_addresses,
     load_profiles,
@@ -41,13 +44,17 @@ def list_all(output: str) -> None:
 @click.option(
     "-n", "--namesrv", required=True, metavar="ADDR;ADDR", help="Name servers of the cluster."
 )
+@click.option("--key-file", metavar="FILE", help="Key pair of the cluster, as gantry --key-file.")
 @click.option("--use", is_flag=True, help="Make it the current one.")
-def add(name: str, namesrv: str, use: bool) -> None:
+def add(name: str, namesrv: str, key_file: str | None, use: bool) -> None:
     """Add profile NAME, or change it. The first one becomes the current one."""
     if not name.strip() or not name.isprintable():
         raise click.UsageError(f"{name!r} is no name for a profile")
     found = load_profiles()
     values = {**found.table.get(name, {}), "namesrv": check_addresses(namesrv)}
+    if key_file is not None:
+        credentials_of_file(Path(key_file))  # says what is wrong with it
+        values[KEY_FILE] = str(Path(key_file).resolve())
     current = name if use or not found.table else found.current
     path = save_profiles(Profiles({**found.table, name: values}, current))
     print(f"profile {name} saved in {path}", file=sys.stderr)
@@ -88,5 +95,6 @@ def show(name: str | None, output: str) -> None:
 
 
 def _row(found: Profiles, name: str) -> Row:
-    current = name == found.current
-    return {"profile": name, "current": current, "namesrv": found.table[name]["namesrv"]}
+    values, current = found.table[name], name == found.current
+    row: Row = {"profile": name, "current": current, "namesrv": values["namesrv"]}
+    return row | ({KEY_FILE: values[KEY_FILE]} if KEY_FILE in values else {})

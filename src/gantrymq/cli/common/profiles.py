@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from gantrymq.access.key_sources import FILE_VARIABLE as CREDENTIALS_VARIABLE
 from gantrymq.base.errors import ConfigError
 from gantrymq.client.core.addressing import find_addresses, split_list
 
 FILE_VARIABLE: Final = "GANTRY_CONFIG"
 NAME_VARIABLE: Final = "GANTRY_PROFILE"
+KEY_FILE: Final = "key_file"
 
 
 @dataclass(frozen=True)
@@ -93,13 +95,22 @@ def check_addresses(namesrv: str) -> str:
 
 
 def namesrv_of(option: str | None, profile: str | None = None) -> str | None:
-    """The name servers that a command asks; None leaves it to $NAMESRV_ADDR, or there are none."""
+    """The name servers that a command asks; None leaves it to $NAMESRV_ADDR, or there are none.
+
+    The key file of the profile that is used goes into the environment, unless there is one.
+    """
     if option is not None:
         return option
     profile = profile or os.environ.get(NAME_VARIABLE) or None
     if profile is not None:
-        return load_profiles().find(profile)["namesrv"]
+        return _used(load_profiles().find(profile))
     if find_addresses(None, sys._xoptions, os.environ):
         return None
     found = load_profiles()
-    return None if found.current is None else found.find(found.current)["namesrv"]
+    return None if found.current is None else _used(found.find(found.current))
+
+
+def _used(values: Mapping[str, str]) -> str:
+    if values.get(KEY_FILE):
+        os.environ.setdefault(CREDENTIALS_VARIABLE, values[KEY_FILE])
+    return values["namesrv"]
