@@ -7,9 +7,11 @@ must agree; what was read and can be written is read again.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from gantrymq.access.acl_bodies import new_user, policies_of
 from gantrymq.access.addresses import parse_pattern
 from gantrymq.access.credentials import Credentials
 from gantrymq.access.plain_acl import parse_file
+from gantrymq.access.policies import Action, Resource, ResourceType, UserAcl, judge
 from gantrymq.access.signature import RequestSigner, SigningKey
 from gantrymq.base.config import parse_properties
 from gantrymq.base.errors import GantryError, ProtocolError
@@ -19,7 +21,7 @@ from gantrymq.kernel import frames as pure_frames
 from gantrymq.kernel import records as pure_records
 from gantrymq.kernel import sends as pure_sends
 from gantrymq.protocol import batch, compression, fastjson, pop, properties, publishing, trace
-from gantrymq.protocol.bodies import Heartbeat, LockRequest, RegisterBrokerBody
+from gantrymq.protocol.bodies import AclInfo, Heartbeat, LockRequest, RegisterBrokerBody, UserInfo
 from gantrymq.protocol.command import BINARY_CODEC, Command, decode_header, encode
 from gantrymq.protocol.headers.messages import PullRequest, SendRequest, SendRequestV2
 from gantrymq.protocol.ids import parse_offset_msg_id, read_unique_id
@@ -76,6 +78,11 @@ accounts:
     topicPerms: [orders=PUB|SUB]
     groupPerms: [billing=SUB]
 """
+POLICIES = [
+    b'{"subject":"User:shop","policies":[{"policyType":"Custom","entries":[{"resource":"Topic:ord*",'
+    b'"actions":["Pub","Sub"],"sourceIps":["10.0.0.0/8"],"decision":"Allow"}]}]}\x00Topic:orders',
+    b'{"username":"shop","password":"s","userType":"Normal","userStatus":"enable"}\x00*',
+]
 _WAY: dict[str, Any] = {"group": "g", "term": 7, "sender": "n0", "receiver": "n1"}
 RAFT = [
     encode_frame(
@@ -186,6 +193,16 @@ def read_address(data: bytes) -> None:
         assert pattern.matches(address) in (True, False)
 
 
+def read_policies(data: bytes) -> None:
+    body, _, name = data.partition(b"\x00")
+    policies = policies_of(fastjson.load_request(body, AclInfo).policies)
+    acl = UserAcl("shop").with_policies(policies)
+    wanted = Resource.parse(text_of(name)) or Resource(ResourceType.TOPIC, text_of(name))
+    for address in ("10.0.0.1", "::1", ""):
+        assert judge(acl, wanted, (Action.PUB,), address).allowed in (True, False)
+    outcome(new_user, "shop", fastjson.load_request(body, UserInfo))
+
+
 def read_raft(data: bytes) -> None:
     for _ in FrameReader().feed(data):
         pass
@@ -232,6 +249,7 @@ TARGETS: dict[str, Target] = {
     "sql": Target(read_sql, [each + b"\x00a\x017\x02c\x01x\x02" for each in CONDITIONS]),
     "access-file": Target(read_access_file, [RULES]),
     "address": Target(read_address, [b"10.0.1-100.*", b"10.{1,2}.3.*", b"fe80:*:1-ffff::1", b"*"]),
+    "policies": Target(read_policies, POLICIES),
     "raft": Target(read_raft, RAFT),
     "ha": Target(read_ha, [TRANSFER_HEAD.pack(64, 5) + b"bytes", TRANSFER_HEAD.pack(69, 0) * 2]),
     "small-texts": Target(

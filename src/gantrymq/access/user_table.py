@@ -19,7 +19,7 @@ from gantrymq.access.policies import AclPolicy, PolicyType, Resource, UserAcl, u
 from gantrymq.access.user_rules import UserRules
 from gantrymq.access.users import User
 from gantrymq.base.disk import Disk
-from gantrymq.base.errors import ConfigError, GantryError
+from gantrymq.base.errors import DECODE_ERRORS, ConfigError, GantryError
 from gantrymq.base.files import read_file, save_text
 from gantrymq.base.offload import Offload
 from gantrymq.protocol import fastjson
@@ -175,7 +175,7 @@ def _loaded(disk: Disk, path: str) -> tuple[Users, Acls]:
             UserAcl(username_of(info.subject) or "", tuple(policies_of(info.policies)))
             for info in saved.acls
         ]
-    except (msgspec.DecodeError, UnicodeDecodeError, PolicyDenied) as error:
+    except (*DECODE_ERRORS, PolicyDenied) as error:
         # The text of the error may quote the file, which has passwords.
         older = f"; {backup} is the file before its last change" if disk.exists(backup) else ""
         raise ConfigError(
