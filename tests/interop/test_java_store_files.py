@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,11 @@ from real import RealCluster
 
 from gantrymq import Admin, Message, Producer, Queue
 from gantrymq.model.offset_ranges import OffsetRange
-from gantrymq.pipelines.audit.findings import Finding
-from gantrymq.pipelines.audit.scope import Scope, Task
-from gantrymq.pipelines.audit.store_audit import Audit, audit_by
-from gantrymq.pipelines.audit.store_rebuild import rebuild_store
-from gantrymq.pipelines.audit.work import audit_task
-from gantrymq.pipelines.common.progress import Silent
 from gantrymq.spark.options.source_parser import parse_source_options
 from gantrymq.spark.source.rows import open_rows
+from gantrymq.store.audit.whole import Audit, audit_store
 from gantrymq.store.errors import StoreError
+from gantrymq.store.tools.rebuild_store import rebuild_store
 
 pytestmark = pytest.mark.timeout(400)
 TOPIC, BROKER = "FilesTopic", "broker-a"
@@ -28,17 +23,8 @@ SMALL = {"mappedFileSizeCommitLog": str(1 << 20), "maxHashSlotNum": "1000", "max
 """Log files of a MiB and small index files, so that there are several."""
 
 
-def here(scope: Scope, tasks: Sequence[Task]) -> list[Finding]:
-    return [
-        Finding(**row)
-        for task in tasks
-        for batch in audit_task(scope, task)
-        for row in batch.to_pylist()
-    ]
-
-
 def audited(store: Path) -> Audit:
-    return audit_by(here, str(store), Silent())
+    return audit_store(str(store))
 
 
 async def write(namesrv: str, part: str) -> None:

@@ -40,8 +40,8 @@ def audit(store: Path, rebuilds: bool, report: Path | None, output: str, run: Ru
     is left out. The exit code is 1 when something is wrong.
     """
     with run.ending():
-        from gantrymq.pipelines.audit.store_rebuild import rebuild_store
         from gantrymq.store.files.folder import StoreFolder
+        from gantrymq.store.tools.rebuild_store import rebuild_store
 
         StoreFolder(str(store))  # an error if it is no store
         if rebuilds:

@@ -6,8 +6,9 @@ from typing import Any
 
 from gantrymq.base.errors import GantryError
 from gantrymq.pipelines.audit.page import page
-from gantrymq.pipelines.audit.store_audit import Audit, audit
+from gantrymq.pipelines.audit.store_audit import audit
 from gantrymq.pipelines.common.progress import RunProgress
+from gantrymq.store.audit.whole import Audit
 
 
 @dataclass(frozen=True, kw_only=True)

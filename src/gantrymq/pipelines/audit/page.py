@@ -6,9 +6,9 @@ from html import escape
 from typing import Any, Final
 
 from gantrymq.base.plurals import are
-from gantrymq.pipelines.audit.findings import WRONG
-from gantrymq.pipelines.audit.store_audit import Audit
 from gantrymq.pipelines.common.page_style import CSS
+from gantrymq.store.audit.findings import WRONG
+from gantrymq.store.audit.whole import Audit
 
 ROWS_SHOWN: Final = 1000
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"

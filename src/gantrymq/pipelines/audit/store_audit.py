@@ -1,200 +1,53 @@
-"""The whole audit: it runs tasks on workers and sums up their findings."""
+"""An audit on Spark: the store's own checks, run by workers."""
 
-import struct
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from gantrymq.base.clock import elapsed_seconds
-from gantrymq.base.plurals import counted
-from gantrymq.pipelines.audit.findings import (
-    COVERED,
-    JOINT,
-    NOTE,
-    SCHEMA,
-    WRONG,
-    Finding,
-    from_rows,
-    is_log_damage,
-    joined,
-    worst_first,
-)
-from gantrymq.pipelines.audit.scope import Scope, Task, scope_of, stray_files, tasks_of
-from gantrymq.pipelines.audit.walk import DEBRIS
-from gantrymq.pipelines.audit.work import audit_task
+from gantrymq.base.errors import GantryError
+from gantrymq.pipelines.audit.rows import SCHEMA, batch_of, from_rows
 from gantrymq.pipelines.common.progress import RunProgress, Silent
-from gantrymq.protocol.record import MAGIC_BLANK
 from gantrymq.spark.runtime.tasks import run_tasks
-from gantrymq.store.files.folder import StoreFolder
-from gantrymq.store.files.index_files import index_files
-
-WAVE_TASKS: Final = 32
-"""Tasks that go to Spark together: between waves the run tells how far it is."""
-
-BLANK: Final = struct.Struct(">ii")
-ENTRY_KINDS: Final = ("entry-missing", "entry-place", "entry-size", "entry-tag")
-
-
-@dataclass(frozen=True)
-class Audit:
-    """The result of an audit."""
-
-    directory: str
-    findings: list[Finding]
-    covered: dict[str, int]
-    seconds: float
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def is_good(self) -> bool:
-        """Whether nothing is wrong; notes do not count."""
-        return not any(each.level == WRONG for each in self.findings)
-
-
-Runner = Callable[[Scope, Sequence[Task]], list[Finding]]
+from gantrymq.store.audit.findings import Finding
+from gantrymq.store.audit.scope import Scope, Task
+from gantrymq.store.audit.task import audit_task
+from gantrymq.store.audit.whole import Audit, audit_by
+from gantrymq.store.errors import StoreError
 
 
 def audit(spark: Any, directory: str, progress: RunProgress | None = None) -> Audit:
     """Check a store on Spark's workers, which must see its directory."""
+    shown = _Shown(progress or Silent())
 
     def on_spark(scope: Scope, tasks: Sequence[Task]) -> list[Finding]:
-        frame = run_tasks(spark, tasks, lambda task: audit_task(scope, task), SCHEMA)
+        frame = run_tasks(spark, tasks, lambda task: on_worker(scope, task), SCHEMA)
         return from_rows(frame.collect())
 
-    return audit_by(on_spark, directory, progress or Silent())
+    found = audit_by(on_spark, directory, tell=shown.tell)
+    shown.progress.done()
+    return found
 
 
-def audit_by(run: Runner, directory: str, progress: RunProgress) -> Audit:
-    """The same with any function that runs tasks."""
-    began, scope = elapsed_seconds(), scope_of(directory)
-    tasks = tasks_of(scope, len(index_files(scope.directory)))
-    found: list[Finding] = []
-    progress.start(len(tasks), "parts of the store")
-    for at in range(0, len(tasks), WAVE_TASKS):
-        wave = tasks[at : at + WAVE_TASKS]
-        found += run(scope, wave)
-        progress.advance(len(wave))
-    progress.done()
-    folder = StoreFolder(directory)
-    covered: dict[str, int] = {}
-    for each in found:
-        if each.level == COVERED:
-            covered[each.kind] = covered.get(each.kind, 0) + each.count
-    findings = [each for each in found if each.level in (WRONG, NOTE)]
-    findings += [*_layout(folder), *_joints(found, scope)]
-    return Audit(
-        scope.directory,
-        worst_first(joined(_once(findings))),
-        covered,
-        elapsed_seconds() - began,
-        _notes(scope, folder),
-    )
+def on_worker(scope: Scope, task: Task) -> Iterator[Any]:
+    """What a task finds, as one Arrow batch."""
+    try:
+        yield batch_of(audit_task(scope, task))
+    except StoreError as error:
+        raise GantryError(
+            f"{scope.directory} cannot be seen from where Spark's executors run: audit it on its "
+            f"own machine, or where it is mounted ({error})"
+        ) from error
 
 
-def _layout(folder: StoreFolder) -> list[Finding]:
-    """Log files of a wrong size, or with a gap behind them."""
-    findings = [
-        Finding(
-            WRONG,
-            "log-gap",
-            folder.log.path(base),
-            position=base,
-            text="files between this one and the next are missing; nothing before is read",
-        )
-        for base in stray_files(folder)
-    ]
-    for base in folder.log.bases:
-        size = folder.log.file(base).size
-        if size != folder.segment_bytes:
-            text = f"the file has {counted(size, 'byte')} instead of {folder.segment_bytes}"
-            findings.append(
-                Finding(WRONG, "log-size", folder.log.path(base), size, base, text=text)
-            )
-    return findings
+class _Shown:
+    """Shows how many parts are done."""
 
+    def __init__(self, progress: RunProgress) -> None:
+        self.progress, self._done = progress, 0
+        self._begun = False
 
-def _joints(found: Sequence[Finding], scope: Scope) -> list[Finding]:
-    """Gaps between the parts of the log, and an end before the expected one."""
-    folder = StoreFolder(scope.directory)
-    damaged = {each.position + each.count for each in found if is_log_damage(each)}
-    findings, expected = [], max(scope.log_min, folder.log.min)
-    for part in sorted((f for f in found if f.level == JOINT), key=lambda f: f.position):
-        expected = _behind_blank(folder, expected)
-        if part.kind == DEBRIS and part.position < expected:
-            continue  # bytes after the end mark of a file have no meaning
-        if part.position > expected and expected not in damaged:
-            findings.append(_gap(folder, expected, part.position))
-        if part.kind == DEBRIS:
-            findings.append(_gap(folder, part.position, part.position + part.count))
-        expected = max(expected, part.position + part.count)
-    expected = _behind_blank(folder, expected)
-    if expected < scope.end and expected not in damaged:
-        base = folder.log.base_of(expected)
-        text = f"the log ends here, but queues or the checkpoint reach up to {scope.end}"
-        findings.append(
-            Finding(
-                WRONG,
-                "log-end",
-                folder.log.path(base),
-                expected - base,
-                expected,
-                count=scope.end - expected,
-                text=text,
-            )
-        )
-    return findings
-
-
-def _behind_blank(folder: StoreFolder, position: int) -> int:
-    """The start of the next file if the end mark of this file stands here, else `position`."""
-    base = folder.log.base_of(position)
-    mark = folder.log.file(base)[position - base : position - base + BLANK.size]
-    rest = base + folder.segment_bytes - position
-    is_end = mark.size == BLANK.size and BLANK.unpack(mark.tobytes()) == (rest, MAGIC_BLANK)
-    return position + rest if is_end else position
-
-
-def _gap(folder: StoreFolder, start: int, end: int) -> Finding:
-    base = folder.log.base_of(start)
-    return Finding(
-        WRONG,
-        "log-chain",
-        folder.log.path(base),
-        start - base,
-        start,
-        count=end - start,
-        text="no record can be read here",
-    )
-
-
-def _once(findings: Sequence[Finding]) -> list[Finding]:
-    """One finding for one fault: leave out those that another finding explains."""
-    damaged = [(f.position, f.position + f.count) for f in findings if is_log_damage(f)]
-    explained: dict[tuple[str, int], list[tuple[int, int]]] = {}
-    for each in joined([f for f in findings if f.kind in ENTRY_KINDS]):
-        stretch = each.offset, each.offset + each.count
-        explained.setdefault((each.topic, each.queue_id), []).append(stretch)
-
-    def is_new(each: Finding) -> bool:
-        if each.kind not in ("entry-surplus", "entry-hole", "index-nowhere"):
-            return True
-        if each.kind != "entry-hole" and any(a <= each.position < b for a, b in damaged):
-            return False
-        known = explained.get((each.topic, each.queue_id), ())
-        return not any(a <= each.offset and each.offset + each.count <= b for a, b in known)
-
-    return [each for each in findings if is_new(each)]
-
-
-def _notes(scope: Scope, folder: StoreFolder) -> list[str]:
-    notes = []
-    if not scope.is_clean:
-        notes.append(
-            f"the store is open (a broker runs on it or died on it): records from log offset "
-            f"{scope.end} on are left out"
-        )
-    elif folder.is_open:
-        notes.append("a broker was started meanwhile: what was found may be its work")
-    if not index_files(scope.directory):
-        notes.append("the store has no key index that could be read")
-    return notes
+    def tell(self, done: int, total: int) -> None:
+        if not self._begun:
+            self.progress.start(total, "parts of the store")
+            self._begun = True
+        self.progress.advance(done - self._done)
+        self._done = done

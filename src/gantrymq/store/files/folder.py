@@ -16,9 +16,9 @@ INHERIT: Final = 1
 class StoreFolder:
     """One broker's store, read from outside. A broker may write to it meanwhile."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, log_directory: str = "") -> None:
         self.directory = directory.rstrip("/") or "/"
-        log_directory = f"{self.directory}/commitlog"
+        log_directory = log_directory or f"{self.directory}/commitlog"
         if not Path(log_directory).is_dir():
             raise StoreError(
                 f"{directory} is no store: it has no commitlog folder. Name the folder that holds "

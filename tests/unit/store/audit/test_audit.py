@@ -1,6 +1,6 @@
 """An audit finds what is damaged, names it once, and finds nothing where nothing is."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -9,12 +9,9 @@ import numpy as np
 import pytest
 from storekeeping import TOPIC, StepClock, contents, flip, keep_store, message, patch, records_in
 
-from gantrymq.pipelines.audit.findings import JOINT, NOTE, WRONG, Finding, TaskFindings
-from gantrymq.pipelines.audit.scope import Scope, Task
-from gantrymq.pipelines.audit.store_audit import Audit, audit_by
-from gantrymq.pipelines.audit.work import audit_task
-from gantrymq.pipelines.common.progress import Silent
 from gantrymq.protocol.record import decode_record
+from gantrymq.store.audit.findings import JOINT, NOTE, WRONG, Finding, TaskFindings
+from gantrymq.store.audit.whole import Audit, audit_store
 from gantrymq.store.index.index_file import ENTRY_DTYPE, HEADER
 from gantrymq.store.queues.consumequeue import ENTRY_TYPE
 
@@ -32,18 +29,8 @@ def orders(count: int = COUNT) -> list[Any]:
     ]  # fmt: skip
 
 
-def here(scope: Scope, tasks: Sequence[Task]) -> list[Finding]:
-    """Run tasks in this process."""
-    return [
-        Finding(**row)
-        for task in tasks
-        for batch in audit_task(scope, task)
-        for row in batch.to_pylist()
-    ]
-
-
 def audited(store: Path) -> Audit:
-    return audit_by(here, str(store), Silent())
+    return audit_store(str(store))
 
 
 def wrong(store: Path) -> list[tuple[str, int]]:
@@ -185,7 +172,7 @@ def test_a_log_that_ends_early_is_found(store: Path) -> None:
 
 def test_zeros_at_the_end_of_a_part_are_found(store: Path, monkeypatch: Any) -> None:
     """Parts of the log are checked apart, and still no gap between them stays hidden."""
-    monkeypatch.setattr("gantrymq.pipelines.audit.scope.SLICE_BYTES", 1000)
+    monkeypatch.setattr("gantrymq.store.audit.scope.SLICE_BYTES", 1000)
     assert [] == wrong(store)
     file, at = place_of(store, 10)
     patch(file, at, bytes(2500))
@@ -365,7 +352,7 @@ def test_a_clock_that_went_back_is_a_note(tmp_path: Path) -> None:
 
 def test_many_findings_are_counted_not_listed(store: Path, monkeypatch: Any) -> None:
     """A ruined file must not fill the report, nor the driver's memory."""
-    monkeypatch.setattr("gantrymq.pipelines.audit.findings.KEPT_MAX", 2)
+    monkeypatch.setattr("gantrymq.store.audit.findings.KEPT_MAX", 2)
 
     def ruin(rows: Any) -> None:
         rows["size"][::2] += 1
@@ -398,14 +385,14 @@ def test_any_flipped_bit_that_something_guards_is_found(store: Path, seed: int) 
 
 def test_joints_of_the_log_are_never_dropped(monkeypatch: Any) -> None:
     """Without one the driver would call good log unreadable; a note stays a note."""
-    monkeypatch.setattr("gantrymq.pipelines.audit.findings.KEPT_MAX", 2)
+    monkeypatch.setattr("gantrymq.store.audit.findings.KEPT_MAX", 2)
     ledger = TaskFindings()
     for number in range(4):
         ledger.add(Finding(WRONG, "entry-missing", offset=2 * number))
     ledger.add(Finding(NOTE, "times", count=3))
     ledger.add(Finding(JOINT, "records", position=0, count=64))
 
-    rows = [(row["level"], row["kind"], row["count"]) for row in ledger.batch().to_pylist()]
+    rows = [(each.level, each.kind, each.count) for each in ledger.all()]
 
     wrong = (WRONG, "entry-missing", 1)
     assert [

@@ -7,9 +7,9 @@ import numpy as np
 from gantrymq.base.disk import OsDisk
 from gantrymq.base.plurals import counted
 from gantrymq.kernel import FILLER_SIZE
-from gantrymq.pipelines.audit.findings import WRONG, Finding, TaskFindings, runs
-from gantrymq.pipelines.audit.scope import Scope
 from gantrymq.protocol.record import BORN_V6, STORE_V6, version_of
+from gantrymq.store.audit.findings import WRONG, Finding, TaskFindings, runs
+from gantrymq.store.audit.scope import Scope
 from gantrymq.store.files.folder import StoreFolder
 from gantrymq.store.files.mapped import (
     Bools,

@@ -1,14 +1,12 @@
-"""What an audit finds, as rows that cross from Spark's workers to the driver."""
+"""What an audit finds; a finding is a plain value that any worker can send to whoever asked."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
-from gantrymq.pipelines.common.arrow import arrow_schema
 from gantrymq.store.files.mapped import Ints
 
 WRONG: Final = "wrong"
@@ -56,13 +54,6 @@ class Finding:
         return {name: None if value in ("", -1) else value for name, value in row.items()}
 
 
-SCHEMA: Final = (
-    "level string, kind string, file string, at bigint, position bigint, topic string, "
-    "queue_id int, offset bigint, count bigint, text string"
-)
-_ARROW: Final = arrow_schema(SCHEMA)
-
-
 class TaskFindings:
     """What one task found and how much it covered."""
 
@@ -94,25 +85,19 @@ class TaskFindings:
         if count:
             self._covered[kind] += count
 
-    def batch(self) -> pa.RecordBatch:
-        """All findings and counts as one Arrow batch."""
+    def all(self) -> list[Finding]:
+        """Everything that was found, what was only counted, and how much was covered."""
         more = [
             Finding(level, kind, count=count, text="more of the same in this part of the store")
             for (level, kind), count in self._dropped.items()
         ]
         covered = [Finding(COVERED, kind, count=count) for kind, count in self._covered.items()]
-        rows = [asdict(each) for each in (*self.findings, *more, *covered)]
-        return pa.RecordBatch.from_pylist(rows, _ARROW)
+        return [*self.findings, *more, *covered]
 
 
 def is_log_damage(finding: Finding) -> bool:
     """Whether the finding is a stretch of the log that cannot be read."""
     return finding.kind in ("crc", "log-chain", "log-zeros", "log-cut", "log-parts", "log-end")
-
-
-def from_rows(rows: Iterable[Any]) -> list[Finding]:
-    """Findings from Spark's rows."""
-    return [Finding(**row.asDict()) for row in rows]
 
 
 def runs(offsets: Ints) -> list[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gantrymq.pipelines.audit.findings import WRONG, Finding, TaskFindings
+from gantrymq.store.audit.findings import WRONG, Finding, TaskFindings
 from gantrymq.store.files.index_files import IndexView
 from gantrymq.store.files.mapped import Bools
 from gantrymq.store.index.index_file import HEADER, link

@@ -1,4 +1,4 @@
-"""What an audit covers, decided once on the driver; and its split into tasks."""
+"""What an audit covers, decided once before it begins; and its split into tasks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ class Scope:
     """A store as it was when the audit began."""
 
     directory: str
+    log_directory: str
     end: int
     """Records from this log offset on are left out: their entries may not be in files yet. After a
     proper stop it is the end of the log."""
@@ -55,14 +56,14 @@ class IndexPart:
 Task = LogSlice | QueueSet | IndexPart
 
 
-def scope_of(directory: str) -> Scope:
+def scope_of(directory: str, log_directory: str = "") -> Scope:
     """The scope of an audit: whether the store is open, and how far its files are complete."""
-    folder = StoreFolder(directory)
+    folder = StoreFolder(directory, log_directory)
     known = checkpoint.load(OsDisk(), f"{folder.directory}/checkpoint")
     dispatched = known.dispatched if known is not None else None
     is_clean = not folder.is_open
     end = _built_end(folder, is_clean=is_clean) if dispatched is None else dispatched
-    return Scope(folder.directory, end, is_clean, dispatched, folder.log.min)
+    return Scope(folder.directory, folder.log.directory, end, is_clean, dispatched, folder.log.min)
 
 
 def _built_end(folder: StoreFolder, *, is_clean: bool) -> int:
@@ -86,7 +87,7 @@ def _built_end(folder: StoreFolder, *, is_clean: bool) -> int:
 
 def tasks_of(scope: Scope, index_files: int) -> list[Task]:
     """The log in slices, queues in sets, index files one by one."""
-    folder = StoreFolder(scope.directory)
+    folder = StoreFolder(scope.directory, scope.log_directory)
     limit = min(scope.end, folder.log.limit)
     size = max(SLICE_BYTES, -(-max(0, limit - folder.log.min) // TASKS_MAX))
     slices = [each for base in folder.log.bases for each in _slices(folder, base, limit, size)]

@@ -12,8 +12,6 @@ import numpy as np
 from gantrymq.base.errors import ProtocolError
 from gantrymq.base.plurals import counted
 from gantrymq.kernel import STOP_BLANK, STOP_PARTIAL, Walked, walk_records
-from gantrymq.pipelines.audit.findings import JOINT, WRONG, Finding, TaskFindings
-from gantrymq.pipelines.audit.scope import LogSlice
 from gantrymq.protocol.record import (
     AT_MAGIC,
     BLANK_BYTES,
@@ -24,6 +22,8 @@ from gantrymq.protocol.record import (
     body_crc,
     decode_record,
 )
+from gantrymq.store.audit.findings import JOINT, WRONG, Finding, TaskFindings
+from gantrymq.store.audit.scope import LogSlice
 from gantrymq.store.files.mapped import FRONT_TYPE, Bytes, MappedLog, gather
 
 CHUNK: Final = 4 << 20

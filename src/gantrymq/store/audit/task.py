@@ -1,18 +1,16 @@
-"""One task of an audit, as a Spark worker or a test runs it."""
+"""One task of an audit, as this process or a Spark worker runs it."""
 
 import gc
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from gantrymq.base.errors import GantryError
 from gantrymq.kernel import Walked
-from gantrymq.pipelines.audit.against_index import check_index
-from gantrymq.pipelines.audit.against_log import EntriesOf, KeysOf, block_of, check_times
-from gantrymq.pipelines.audit.against_queues import check_queue
-from gantrymq.pipelines.audit.findings import TaskFindings
-from gantrymq.pipelines.audit.scope import IndexPart, LogSlice, QueueSet, Scope, Task
-from gantrymq.pipelines.audit.walk import records_of
-from gantrymq.store.errors import StoreError
+from gantrymq.store.audit.against_index import check_index
+from gantrymq.store.audit.against_log import EntriesOf, KeysOf, block_of, check_times
+from gantrymq.store.audit.against_queues import check_queue
+from gantrymq.store.audit.findings import Finding, TaskFindings
+from gantrymq.store.audit.scope import IndexPart, LogSlice, QueueSet, Scope, Task
+from gantrymq.store.audit.walk import records_of
 from gantrymq.store.files.folder import StoreFolder
 from gantrymq.store.files.index_files import index_files
 
@@ -20,10 +18,10 @@ BLOCK_RECORDS: Final = 16_384
 """Records that are held against queues and index together."""
 
 
-def audit_task(scope: Scope, task: Task) -> Iterator[Any]:
-    """What a task finds, as one Arrow batch."""
+def audit_task(scope: Scope, task: Task) -> list[Finding]:
+    """What a task finds."""
     ledger = TaskFindings()
-    folder = _opened(scope)
+    folder = StoreFolder(scope.directory, scope.log_directory)
     gc.disable()  # many short-lived tuples without cycles
     try:
         if isinstance(task, LogSlice):
@@ -36,17 +34,7 @@ def audit_task(scope: Scope, task: Task) -> Iterator[Any]:
     finally:
         gc.enable()
         folder.close()
-    yield ledger.batch()
-
-
-def _opened(scope: Scope) -> StoreFolder:
-    try:
-        return StoreFolder(scope.directory)
-    except StoreError as error:
-        raise GantryError(
-            f"{scope.directory} cannot be seen from where Spark's executors run: audit it on its "
-            f"own machine, or where it is mounted ({error})"
-        ) from error
+    return ledger.all()
 
 
 def _check_log(folder: StoreFolder, scope: Scope, part: LogSlice, ledger: TaskFindings) -> None:

@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from gantrymq.kernel import FILLER_SIZE, Walked, key_rows
-from gantrymq.pipelines.audit.against_queues import fit
-from gantrymq.pipelines.audit.findings import NOTE, WRONG, Finding, TaskFindings, runs
 from gantrymq.protocol.record import TRANSACTION_COMMIT, TRANSACTION_MASK, TRANSACTION_ROLLBACK
+from gantrymq.store.audit.against_queues import fit
+from gantrymq.store.audit.findings import NOTE, WRONG, Finding, TaskFindings, runs
 from gantrymq.store.files.folder import StoreFolder
 from gantrymq.store.files.index_files import IndexView
 from gantrymq.store.files.mapped import Bools, Entries, Ints
