@@ -17,6 +17,7 @@ from gantrymq.store.config import StoreConfig
 from gantrymq.store.engine import Store
 from gantrymq.store.log.syncer import InlineSyncer
 from gantrymq.store.shared import StorePorts
+from gantrymq.store.writing.dispatch import Marker
 
 HOST = encode_host("127.0.0.1", 10911)
 BORN = encode_host("10.0.0.2", 50000)
@@ -63,6 +64,7 @@ def keep_store(
     clock: StepClock | None = None,
     stays_open: bool = False,
     expire: bool = False,
+    marker: Marker | None = None,
     **changes: Any,
 ) -> None:
     """Put messages into a store, one turn each; `stays_open` leaves it as a killed broker would."""
@@ -70,7 +72,7 @@ def keep_store(
     async def fill() -> None:
         time = clock or StepClock()
         ports = StorePorts(OsDisk(), time, InlineOffload(), InlineSyncer())
-        store = await Store.open(small(directory, **changes), ports, store_host=HOST)
+        store = await Store.open(small(directory, **changes), ports, store_host=HOST, marker=marker)
         for each in messages:
             store.put(each)
             await asyncio.sleep(0)

@@ -96,6 +96,9 @@ class Disk(Protocol):
     def make_private(self, path: str) -> None:
         """Let no other user read or write a file."""
 
+    def is_shared(self, path: str) -> bool:
+        """Whether the file has further names, such as one in a snapshot."""
+
     def make_dirs(self, path: str) -> None:
         """Make a directory and what is missing above it."""
 
@@ -137,6 +140,21 @@ def copy_file(disk: Disk, source: str, target: str) -> None:
     finally:
         old.close()
         new.close()
+
+
+def own_file(disk: Disk, path: str) -> bool:
+    """Give a file that has further names a copy of its own, before bytes of it are changed.
+
+    Returns whether that was needed. Whoever has it open has the shared one still.
+    """
+    if not disk.is_shared(path):
+        return False
+    if disk.exists(f"{path}.own"):  # of a run that was ended
+        disk.delete(f"{path}.own")
+    copy_file(disk, path, f"{path}.own")
+    disk.rename(f"{path}.own", path)
+    disk.sync_dir(parent_of(path))
+    return True
 
 
 def delete_tree(disk: Disk, path: str) -> None:
@@ -251,10 +269,13 @@ class OsLock:
 
 
 def check_unlocked(path: str) -> None:
-    """Raise LockedError if another process holds this lock. The file is not changed."""
+    """Raise LockedError if a process holds this lock, this one too. The file is not changed."""
     import fcntl
 
     try:
+        stat = os.stat(path)
+        if (stat.st_dev, stat.st_ino) in _locked_here:  # closing it would drop the lock
+            raise LockedError(f"{path} is locked by this process (pid {os.getpid()})")
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return
@@ -314,6 +335,9 @@ class OsDisk:
 
     def make_private(self, path: str) -> None:
         os.chmod(path, 0o600)
+
+    def is_shared(self, path: str) -> bool:
+        return os.stat(path).st_nlink > 1
 
     def make_dirs(self, path: str) -> None:
         Path(path).mkdir(parents=True, exist_ok=True)

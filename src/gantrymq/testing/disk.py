@@ -308,6 +308,9 @@ class MemoryDisk:
     def make_private(self, path: str) -> None:
         """The same."""
 
+    def is_shared(self, path: str) -> bool:
+        return False
+
     def make_dirs(self, path: str) -> None:
         if not path or path in self._names.directories:
             return

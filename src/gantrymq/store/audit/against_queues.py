@@ -8,6 +8,7 @@ from gantrymq.base.disk import OsDisk
 from gantrymq.base.plurals import counted
 from gantrymq.kernel import FILLER_SIZE
 from gantrymq.protocol.record import BORN_V6, STORE_V6, version_of
+from gantrymq.store.audit.against_ext import check_units
 from gantrymq.store.audit.findings import WRONG, Finding, TaskFindings, runs
 from gantrymq.store.audit.scope import Scope
 from gantrymq.store.files.folder import StoreFolder
@@ -45,13 +46,17 @@ def check_queue(
         is_open = entries["position"] >= scope.end  # beyond the end of the audit
         is_gone = (entries["position"] < folder.log.min) & (entries["size"] > 0)
         filler = entries["size"] == FILLER_SIZE
+        lost = filler & (entries["position"] > 0)  # a repair has told of it
+        filler &= ~lost
         hole = (entries["size"] <= 0) & ~is_open
-        judged = ~is_open & ~is_gone & ~filler & ~hole
+        judged = ~is_open & ~is_gone & ~filler & ~lost & ~hole
         wrong = np.zeros(entries.size, bool)
         rows = np.flatnonzero(judged)
         wrong[rows] = ~fit(folder.log, entries[rows], queue_id, offsets[rows], topic)
         ledger.cover("queue entries with their record", rows.size)
-        ledger.cover("queue entries of deleted log files", int(is_gone.sum()))
+        ledger.cover("queue entries of deleted log files", int((is_gone & ~lost).sum()))
+        ledger.cover("queue entries of lost messages", int(lost.sum()))
+        check_units(folder, topic, queue_id, offsets[rows], entries[rows], ledger)
         late = filler & (begun | (np.cumsum(judged) > 0))
         begun = begun or bool(judged.any())
         for kind, mask, text in (

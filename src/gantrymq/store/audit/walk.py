@@ -16,6 +16,7 @@ from gantrymq.protocol.record import (
     AT_MAGIC,
     BLANK_BYTES,
     I32_LEN,
+    MAGIC_BLANK,
     MAGIC_V1,
     MAGIC_V2,
     RECORD_BYTES_MIN,
@@ -43,6 +44,17 @@ class WalkEnd(NamedTuple):
     kind: int
 
 
+class Damage(NamedTuple):
+    """A stretch of the log that holds no good record."""
+
+    start: int
+    end: int
+    kind: str
+    text: str
+    before_ms: int = 0
+    """The store time of the last good record before it, if it was asked for."""
+
+
 def records_of(log: MappedLog, part: LogSlice, ledger: TaskFindings) -> Iterator[list[Walked]]:
     """The good records that begin in a part of the log, some thousands at a time.
 
@@ -51,14 +63,14 @@ def records_of(log: MappedLog, part: LogSlice, ledger: TaskFindings) -> Iterator
     """
     base = log.base_of(part.start)
     view, stop, first = log.file(base), part.end - base, part.start - base
-    at = first if first == 0 else _next_record(view, first, stop, base)
+    at = first if first == 0 else next_record(view, first, stop, base)
     if at is None:
         if view[first:stop].any():
             ledger.add(Finding(JOINT, DEBRIS, position=part.start, count=stop - first))
         return
     begun = ended = at
     while at is not None and at < stop:
-        ended, kind = yield from _stretch(view, at, stop, base, log.segment_bytes)
+        ended, kind = yield from stretch(view, at, stop, base, log.segment_bytes)
         if ended >= stop:
             break
         if kind == STOP_BLANK:
@@ -68,7 +80,7 @@ def records_of(log: MappedLog, part: LogSlice, ledger: TaskFindings) -> Iterator
     ledger.add(Finding(JOINT, RECORDS, position=base + begun, count=ended - begun))
 
 
-def _stretch(
+def stretch(
     view: Bytes, at: int, stop: int, base: int, segment_bytes: int
 ) -> Generator[list[Walked], None, WalkEnd]:
     """Good records from `at` on; returns where they end."""
@@ -97,19 +109,33 @@ def _over_damage(
     log: MappedLog, ledger: TaskFindings, view: Bytes, at: int, stop: int, base: int
 ) -> int | None:
     """Report the damage at `at`; return where the next record is, None if there is none."""
+    after, found = damage_at(log, view, at, stop, base)
+    if found is not None:
+        size = found.end - found.start
+        path = log.path(base)
+        ledger.add(Finding(WRONG, found.kind, path, at, base + at, count=size, text=found.text))
+    return after
+
+
+def damage_at(
+    log: MappedLog, view: Bytes, at: int, stop: int, base: int
+) -> tuple[int | None, Damage | None]:
+    """Where the next record is in a file, and what stands before it.
+
+    None for the first: there is no further record; for both: nothing was ever written here.
+    """
     size = _size_at(view, at)
     follows = at + size
     is_sized = size >= RECORD_BYTES_MIN and follows <= view.size
     if is_sized and _is_start(view, follows, base):
         after: int | None = follows
     else:
-        after = _next_record(view, at + 1, stop, base)
+        after = next_record(view, at + 1, stop, base)
         if after is None and not view[at : min(stop, view.size)].any():
-            return None  # nothing was ever written here
+            return None, None
     end = stop if after is None else after
     kind, text = _reason(view, at, base, log.segment_bytes)
-    ledger.add(Finding(WRONG, kind, log.path(base), at, base + at, count=end - at, text=text))
-    return after
+    return after, Damage(base + at, base + end, kind, text)
 
 
 def _size_at(view: Bytes, at: int) -> int:
@@ -122,10 +148,13 @@ def _is_start(view: Bytes, at: int, base: int) -> bool:
         return at == view.size
     if not view[at : at + 4096].any():
         return True
-    return _next_record(view, at, at + 1, base) == at
+    size, magic = gather(view, np.array([at, at + I32_LEN.size]), ">i4").tolist()
+    if magic == MAGIC_BLANK and at + size == view.size:
+        return True
+    return next_record(view, at, at + 1, base) == at
 
 
-def _next_record(view: Bytes, start: int, stop: int, base: int) -> int | None:
+def next_record(view: Bytes, start: int, stop: int, base: int) -> int | None:
     """The first place in [start, stop) of a record whose stored offset is its place."""
     for begin in range(start, min(stop, view.size), SEARCH_BYTES):
         end = min(begin + SEARCH_BYTES, stop, view.size)

@@ -3,11 +3,14 @@
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from gantrymq.base.clock import elapsed_seconds
+from gantrymq.base.disk import LockedError, OsDisk, check_unlocked
 from gantrymq.base.plurals import counted
 from gantrymq.protocol.record import MAGIC_BLANK
+from gantrymq.store.audit.against_tables import check_small_files
 from gantrymq.store.audit.findings import (
     COVERED,
     JOINT,
@@ -19,15 +22,19 @@ from gantrymq.store.audit.findings import (
     worst_first,
 )
 from gantrymq.store.audit.scope import Scope, Task, scope_of, stray_files, tasks_of
+from gantrymq.store.audit.survey import survey
 from gantrymq.store.audit.task import audit_task
 from gantrymq.store.audit.walk import DEBRIS
 from gantrymq.store.files.folder import StoreFolder
 from gantrymq.store.files.index_files import index_files
+from gantrymq.store.index.index_file import ENTRY_BYTES, HEADER, SLOT_BYTES
+from gantrymq.store.recovery import checkpoint
 
 WAVE_TASKS: Final = 32
 """Tasks that are run together: between waves the audit tells how far it is."""
 
 BLANK: Final = struct.Struct(">ii")
+CUT_THERE: Final = "records follow, which the next start would cut off with it"
 ENTRY_KINDS: Final = ("entry-missing", "entry-place", "entry-size", "entry-tag")
 
 
@@ -84,7 +91,8 @@ def audit_by(
         if each.level == COVERED:
             covered[each.kind] = covered.get(each.kind, 0) + each.count
     findings = [each for each in found if each.level in (WRONG, NOTE)]
-    findings += [*_layout(folder), *_joints(found, scope)]
+    findings += [*_layout(folder), *_joints(found, scope), *_unchecked_tail(folder, scope)]
+    findings += check_small_files(folder, scope)
     return Audit(
         scope.directory,
         worst_first(joined(_once(findings))),
@@ -113,7 +121,27 @@ def _layout(folder: StoreFolder) -> list[Finding]:
             findings.append(
                 Finding(WRONG, "log-size", folder.log.path(base), size, base, text=text)
             )
-    return findings
+    return [*findings, *_index_sizes(folder)]
+
+
+def _index_sizes(folder: StoreFolder) -> list[Finding]:
+    """Index files of another size than the store was made with."""
+    known = checkpoint.load(OsDisk(), f"{folder.directory}/checkpoint")
+    if known is None or known.sizes is None:
+        return []
+    _, _, slots, entries = known.sizes
+    wanted = HEADER.size + slots * SLOT_BYTES + entries * ENTRY_BYTES
+    return [
+        Finding(
+            WRONG,
+            "index-size",
+            str(path),
+            path.stat().st_size,
+            text=f"the file has {counted(path.stat().st_size, 'byte')} instead of {wanted}",
+        )
+        for path in sorted(Path(folder.directory, "index").glob("[0-9]*"))
+        if path.name.isdigit() and path.stat().st_size != wanted
+    ]
 
 
 def _joints(found: Sequence[Finding], scope: Scope) -> list[Finding]:
@@ -146,6 +174,42 @@ def _joints(found: Sequence[Finding], scope: Scope) -> list[Finding]:
             )
         )
     return findings
+
+
+def _unchecked_tail(folder: StoreFolder, scope: Scope) -> list[Finding]:
+    """What the next start does to the log of a broker of ours that died.
+
+    The parts of the audit end where the checkpoint does.
+    """
+    if scope.is_clean or scope.dispatched is None or is_held(scope.directory):
+        return []
+    found = survey(folder.log, scope.end, folder.log.limit)
+    behind = [(WRONG, each, CUT_THERE) for each in found.damages]
+    if found.tail is not None:
+        behind.append((NOTE, found.tail, "a torn write: the next start cuts it off"))
+    return [
+        Finding(
+            level,
+            each.kind,
+            folder.log.path(folder.log.base_of(each.start)),
+            each.start % folder.segment_bytes,
+            each.start,
+            count=each.end - each.start,
+            text=f"{each.text}; {said}",
+        )
+        for level, each, said in behind
+    ]
+
+
+def is_held(directory: str) -> bool:
+    """Whether a process has the store open now."""
+    try:
+        check_unlocked(f"{directory}/lock")
+    except LockedError:
+        return True
+    except OSError:
+        return False  # the lock file may not be written, so nobody can hold it
+    return False
 
 
 def _behind_blank(folder: StoreFolder, position: int) -> int:

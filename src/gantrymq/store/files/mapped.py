@@ -220,7 +220,8 @@ class QueueFiles:
             middle = (low + high) // 2
             entry = self.read(middle, middle + 1)
             gone = entry.size and (
-                entry["position"][0] < log_min or entry["size"][0] == FILLER_SIZE
+                entry["position"][0] < log_min
+                or (entry["position"][0] == 0 and entry["size"][0] == FILLER_SIZE)
             )
             low, high = (middle + 1, high) if gone else (low, middle)
         return low

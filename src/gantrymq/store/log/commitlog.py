@@ -22,7 +22,7 @@ import struct
 from collections.abc import Awaitable
 from itertools import groupby
 
-from gantrymq.base.disk import File
+from gantrymq.base.disk import File, own_file
 from gantrymq.base.offload import Offload
 from gantrymq.base.plurals import counted
 from gantrymq.kernel import read_warm
@@ -272,6 +272,8 @@ class CommitLog:
 
     def _zero_behind(self, end: int) -> None:
         base = self.bases[-1]
+        if own_file(self._disk, self.path(base)):  # a snapshot has it, too
+            self._files.drop(self.path(base))
         file = self.file(base)
         if file.size() < self.segment_bytes:
             file.allocate(self.segment_bytes)

@@ -33,7 +33,8 @@ ENTRY_TYPE = np.dtype([("position", ">i8"), ("size", ">i4"), ("code", ">i8")])
 """The same bytes as a row of an array."""
 assert ENTRY_TYPE.itemsize == ENTRY_BYTES
 FILLER = ENTRY.pack(0, FILLER_SIZE, 0)
-"""Stands for entries that are not there, in front of the first one of a queue that starts late."""
+"""Stands for entries that are not there, in front of the first one of a queue that starts late. In
+the middle of a queue it has the log offset of the record before it: searches go by log offsets."""
 
 
 LAST_ENTRIES = 64
@@ -98,10 +99,10 @@ class ConsumeQueue:
     def add(self, queue_offset: int, position: int, size: int, tag_code: int) -> None:
         """Append an entry with any offset; the dispatcher adds the usual next one itself."""
         if queue_offset > self.stop:
-            # Retention deleted the records between, with their log files.
+            # Retention deleted the records between with their log files, or they were damaged.
             if not self.is_known:
                 self._start_at(queue_offset)
-            self.tail += FILLER * (queue_offset - self.stop)
+            self.tail += self._filler() * (queue_offset - self.stop)
         elif queue_offset < self.stop:
             if position < self.last_position():
                 return  # is in the queue already
@@ -111,6 +112,10 @@ class ConsumeQueue:
             self.tail += FILLER * (queue_offset - self.stop)
         self.tail += ENTRY.pack(position, size, tag_code)
         self.stop = queue_offset + 1
+
+    def _filler(self) -> bytes:
+        before = self._built_entry(self.stop - 1) if self.stop > self.min_offset else None
+        return ENTRY.pack(before[0], FILLER_SIZE, 0) if before is not None else FILLER
 
     def fill_up(self, stop: int) -> None:
         """Continue at offset `stop`: retention deleted the records before it."""
@@ -395,4 +400,4 @@ class EntriesOnDisk(NamedTuple):
 
 
 def _is_gone(entry: tuple[int, int, int] | None, log_min: int) -> bool:
-    return entry is not None and (entry[0] < log_min or entry[1] == FILLER_SIZE)
+    return entry is not None and (entry[0] < log_min or entry[:2] == (0, FILLER_SIZE))

@@ -155,7 +155,7 @@ class QueueExt:
         data = self._stretch(first, size) if size <= STRETCH_BYTES_MAX else b""
         found = {}
         for address, position in places.items():
-            unit = _unit_at(data, address - ADDRESS_ZERO - first)
+            unit = unit_at(data, address - ADDRESS_ZERO - first)
             if unit is not None and unit.position in (None, position):
                 found[address] = unit
         return found
@@ -224,7 +224,8 @@ class QueueExt:
             delete_tree(self._files.disk, self._directory)
 
 
-def _unit_at(data: bytes, at: int) -> Unit | None:
+def unit_at(data: bytes, at: int) -> Unit | None:
+    """The unit that begins at a place; None if none does."""
     if at + UNIT.size > len(data):
         return None
     size, tag_code, store_ms, bitmap_size = UNIT.unpack_from(data, at)

@@ -123,6 +123,13 @@ def decode(page: bytes) -> Checkpoint:
     )
 
 
+def is_torn(page: bytes) -> bool:
+    """Whether our part of a page is there and does not fit its checksum."""
+    end = _TIMES.size + _OURS.size
+    ours = page[_TIMES.size : end]
+    return ours[:8] == _MAGIC and page[end : end + _CRC.size] != _CRC.pack(crc32(ours))
+
+
 def load(disk: Disk, path: str) -> Checkpoint | None:
     """The checkpoint on disk; None when there is none."""
     if not disk.exists(path):

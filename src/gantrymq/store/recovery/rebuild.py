@@ -59,14 +59,30 @@ async def rebuild(
     try:
         _check_stopped(disk, root)
         ports = StorePorts(disk, clock, offload, InlineSyncer())
-        return await _Rebuild(config, ports).run()
-    except OSError as error:
-        raise StoreError(
-            f"the rebuild of {root} stopped: {error}. Nothing is lost: run it again, or start the "
-            "broker, which repairs the store"
-        ) from error
+        return await _run(_Rebuild(config, ports, settled=False))
     finally:
         lock.release()
+
+
+async def rebuild_settled(
+    config: StoreConfig, *, disk: Disk, clock: WallClock, offload: Offload
+) -> Rebuilt:
+    """The same for who holds the store's lock, and knows that the log ends where it ends.
+
+    A store that was not stopped properly counts as such afterwards, too.
+    """
+    ports = StorePorts(disk, clock, offload, InlineSyncer())
+    return await _run(_Rebuild(config, ports, settled=True))
+
+
+async def _run(work: "_Rebuild") -> Rebuilt:
+    try:
+        return await work.run()
+    except OSError as error:
+        raise StoreError(
+            f"the rebuild of {work.root} stopped: {error}. Nothing is lost: run it again, or start "
+            "the broker, which repairs the store"
+        ) from error
 
 
 def _check_stopped(disk: Disk, root: str) -> None:
@@ -78,11 +94,12 @@ def _check_stopped(disk: Disk, root: str) -> None:
 
 
 class _Rebuild:
-    def __init__(self, config: StoreConfig, ports: StorePorts) -> None:
-        self._root, self._work = config.directory, f"{config.directory}/{WORK}"
+    def __init__(self, config: StoreConfig, ports: StorePorts, *, settled: bool) -> None:
+        self._settled = settled
+        self.root, self._work = config.directory, f"{config.directory}/{WORK}"
         self._ports, (disk, clock, self._offload, _) = ports, ports
         self._disk = disk
-        self._last = checkpoint.load(disk, f"{self._root}/checkpoint")
+        self._last = checkpoint.load(disk, f"{self.root}/checkpoint")
         self._config = _beside(config, self._work)
         self._files = OpenFiles(disk, config.open_files_max)
         self._log = CommitLog(self._files, config.commit_log_directory, config.segment_bytes)
@@ -109,7 +126,8 @@ class _Rebuild:
             self._queues, self._index, self._config.delay_levels_ms, self._log.min
         )
         end = await scan(self._log, self._log.min, dispatcher, check=True, offload=self._offload)
-        await self._offload.run(self._check_end, end)
+        if not self._settled:
+            await self._offload.run(self._check_end, end)
         self._fill_up({queue: ends[queue] for queue, stop in taken.items() if queue.stop == stop})
         if dispatcher.dispatched.value < end:
             dispatcher.dispatched.advance(end)
@@ -135,7 +153,7 @@ class _Rebuild:
         Returns, for each queue, the end of such entries in the old files, which may be damaged.
         """
         for topic, queue_id in self._old_queues():
-            source = f"{self._root}/consumequeue/{topic}/{queue_id}"
+            source = f"{self.root}/consumequeue/{topic}/{queue_id}"
             target = f"{self._work}/consumequeue/{topic}/{queue_id}"
             self._disk.make_dirs(target)
             for name in self._disk.list(source):
@@ -148,7 +166,7 @@ class _Rebuild:
 
     def _old_end(self, topic: str, queue_id: int) -> int:
         """The offset behind the last old entry of a deleted record, even behind damaged entries."""
-        source = f"{self._root}/consumequeue/{topic}/{queue_id}"
+        source = f"{self.root}/consumequeue/{topic}/{queue_id}"
         file_bytes = self._config.queue_file_entries * ENTRY_BYTES
         for base in reversed(last_run(bases_in(self._disk, source), file_bytes)):
             file = self._disk.open_read(f"{source}/{file_name(base)}")
@@ -170,7 +188,7 @@ class _Rebuild:
                 self._queues.unwritten[queue] = None
 
     def _old_queues(self) -> list[tuple[str, int]]:
-        root = f"{self._root}/consumequeue"
+        root = f"{self.root}/consumequeue"
         return [
             (topic, int(name))
             for topic in self._disk.list(root)
@@ -197,7 +215,7 @@ class _Rebuild:
         for topic, queue_id in self._old_queues():
             queue = ConsumeQueue(
                 self._files,
-                f"{self._root}/consumequeue/{topic}/{queue_id}",
+                f"{self.root}/consumequeue/{topic}/{queue_id}",
                 topic,
                 queue_id,
                 self._config.queue_file_entries,
@@ -217,7 +235,7 @@ class _Rebuild:
 
         Until the last step is done, a start derives everything from the log.
         """
-        disk, root = self._disk, self._root
+        disk, root = self._disk, self.root
         number = self._free_number()
         kept = [self._put_aside("checkpoint", number)]
         disk.sync_dir(root)
@@ -232,7 +250,7 @@ class _Rebuild:
         return [name for name in kept if name]
 
     def _free_number(self) -> str:
-        names = set(self._disk.list(self._root))
+        names = set(self._disk.list(self.root))
         suffix, count = BEFORE, 1
         while any(f"{name}.{suffix}" in names for name in ("checkpoint", *DERIVED)):
             count += 1
@@ -240,9 +258,9 @@ class _Rebuild:
         return suffix
 
     def _put_aside(self, name: str, suffix: str) -> str:
-        if not self._disk.exists(f"{self._root}/{name}"):
+        if not self._disk.exists(f"{self.root}/{name}"):
             return ""
-        self._disk.rename(f"{self._root}/{name}", f"{self._root}/{name}.{suffix}")
+        self._disk.rename(f"{self.root}/{name}", f"{self.root}/{name}.{suffix}")
         return f"{name}.{suffix}"
 
 

@@ -13,9 +13,9 @@ from gantrymq.store.recovery import checkpoint
 from gantrymq.store.recovery.rebuild import Rebuilt, rebuild
 
 
-def config_of(directory: str) -> StoreConfig:
+def config_of(directory: str, log_directory: str = "") -> StoreConfig:
     """The sizes that a store was made with, or RocketMQ's where its files do not show them."""
-    folder = StoreFolder(directory)
+    folder = StoreFolder(directory, log_directory)
     known = checkpoint.load(OsDisk(), f"{folder.directory}/checkpoint")
     slots, entries = JAVA_SLOTS, JAVA_SLOTS * ENTRIES_A_SLOT
     if known is not None and known.sizes is not None:
@@ -26,6 +26,7 @@ def config_of(directory: str) -> StoreConfig:
             entries = (view.data.size - HEADER.size - 4 * slots) // ENTRY_BYTES
     return StoreConfig(
         directory=folder.directory,
+        log_directory=log_directory,
         segment_bytes=folder.segment_bytes,
         queue_file_entries=folder.file_entries,
         index_slots=slots,

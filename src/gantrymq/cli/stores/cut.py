@@ -1,4 +1,4 @@
-"""`gantry store`: work on the folder of a stopped broker."""
+"""`gantry store cut`: cut the end off the log of a stopped broker."""
 
 import asyncio
 import sys
@@ -7,22 +7,15 @@ from pathlib import Path
 import click
 
 from gantrymq.base.plurals import counted
+from gantrymq.cli.common.guard import GuardedCommand
 from gantrymq.cli.common.output import output_option, print_rows
-
-FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
-
-
-@click.group("store")
-def store() -> None:
-    """Work on the folder of a stopped broker."""
+from gantrymq.cli.stores.options import log_option, store_argument
 
 
-@store.command("cut")
-@click.argument("folder", metavar="STORE", type=FOLDER)
+@click.command("cut", cls=GuardedCommand)
+@store_argument
 @click.option("--at", "at", type=click.IntRange(0), required=True, help="A log offset.")
-@click.option(
-    "--commit-log", "log_folder", type=FOLDER, help="storePathCommitLog, if the broker sets it."
-)
+@log_option
 @output_option
 def cut(folder: Path, at: int, log_folder: Path | None, output: str) -> None:
     """Cut the log of STORE at an offset, so that a slave can follow a master that lost messages.

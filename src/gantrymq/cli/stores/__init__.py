@@ -1,0 +1,1 @@
+"""`gantry store`: commands that work on the folder of a broker's store."""
