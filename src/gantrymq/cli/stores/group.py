@@ -9,6 +9,8 @@ COMMANDS = {
     "verify": "gantrymq.cli.stores.verify:verify",
     "dump": "gantrymq.cli.stores.dump:dump",
     "repair": "gantrymq.cli.stores.repair:repair",
+    "snapshot": "gantrymq.cli.stores.snapshot:snapshot",
+    "restore": "gantrymq.cli.stores.snapshot:restore",
     "cut": "gantrymq.cli.stores.cut:cut",
 }
 HELP = {
@@ -16,6 +18,8 @@ HELP = {
     "verify": "Check every record, queue entry, index entry and table of a store.",
     "dump": "Print records of a store, or the contents of one of its files.",
     "repair": "Show how a store can be repaired; with --yes, do it.",
+    "snapshot": "Copy a store, also while its broker runs.",
+    "restore": "Make a store from a snapshot.",
     "cut": "Cut the log of a slave whose master lost messages.",
 }
 

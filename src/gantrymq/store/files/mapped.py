@@ -229,7 +229,7 @@ class QueueFiles:
 
 def _filled(fd: int, size: int) -> int:
     """The number of entries up to the last one that is not zero."""
-    for start, end in reversed(_extents(fd, size)):
+    for start, end in reversed(extents(fd, size)):
         for begin in reversed(range(start, end, CHUNK)):
             data = os.pread(fd, min(CHUNK, end - begin), begin)
             used = np.flatnonzero(np.frombuffer(data, np.uint8))
@@ -238,7 +238,7 @@ def _filled(fd: int, size: int) -> int:
     return 0
 
 
-def _extents(fd: int, size: int) -> list[tuple[int, int]]:
+def extents(fd: int, size: int) -> list[tuple[int, int]]:
     """The parts of a sparse file that have data; holes are skipped."""
     found: list[tuple[int, int]] = []
     at = 0

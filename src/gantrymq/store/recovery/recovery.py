@@ -55,6 +55,7 @@ from gantrymq.store.recovery.checkpointer import Checkpointer
 from gantrymq.store.recovery.damage import is_damaged
 from gantrymq.store.recovery.offset_mark import CUT, DAMAGED, OffsetMark
 from gantrymq.store.shared import StoreFiles, StorePorts
+from gantrymq.store.version import check_version, record_version
 from gantrymq.store.writing.dispatch import Dispatcher, Marker
 
 log = logging.getLogger(__name__)
@@ -156,6 +157,7 @@ async def recover(
 ) -> RecoveredStore:
     """Open and repair the store below `config.directory`; the caller holds its lock."""
     root, (disk, clock, offload, _) = config.directory, ports
+    check_version(disk, root)
     last = checkpoint.load(disk, f"{root}/checkpoint")
     if last is not None and last.sizes is not None and last.sizes != config.sizes:
         raise LayoutError(
@@ -174,6 +176,7 @@ async def recover(
     missing = is_derived_missing(config, disk, last)
     plan = plan_recovery(log_, last, clean=clean, derived_missing=missing)
     _mark_open(config, disk)
+    record_version(disk, root)
 
     queues = QueueTable(open_files, root, config.queue_file_entries, config.ext_file_bytes)
     index = None
