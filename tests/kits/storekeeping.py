@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -126,3 +127,15 @@ def records_in(store: Path, queue_id: int, topic: str = TOPIC) -> list[bytes]:
         base = at - at % len(log[min(log)])
         found.append(log[base][at - base : at - base + size])
     return found
+
+
+STORES = Path(__file__).parent / "stores"
+"""Small stores of real brokers, packed by `make_stores.py`."""
+
+
+def unpack_store(name: str, target: Path) -> Path:
+    """Unpack one of the kept stores; returns its folder."""
+    target.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(STORES / f"{name}.tar.xz") as packed:
+        packed.extractall(target, filter="data")
+    return target

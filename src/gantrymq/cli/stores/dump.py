@@ -8,7 +8,7 @@ import click
 
 from gantrymq.cli.common.guard import GuardedCommand
 from gantrymq.cli.common.output import Row, body_fields, output_option, print_line, print_rows
-from gantrymq.cli.stores.options import log_option, path_or_none, store_argument
+from gantrymq.cli.stores.options import ledger_in, log_option, path_or_none, store_argument
 
 TABLE_COLUMNS = ("position", "size", "topic", "queueId", "queueOffset", "tags", "keys", "storeTime")
 
@@ -44,16 +44,26 @@ def dump(
     Damaged records are left out: `gantry store verify` lists them.
     """
     from gantrymq.store.files.folder import StoreFolder
-    from gantrymq.store.tools.dump import RecordQuery, file_rows, record_row, records
+    from gantrymq.store.tools.dump import (
+        RecordQuery,
+        file_rows,
+        ledger_records,
+        record_row,
+        records,
+    )
 
     if queue_id is not None and topic is None:
         raise click.UsageError("--queue needs --topic")
-    found = StoreFolder(str(folder), path_or_none(log_folder))
+    ledger = ledger_in(folder, log_folder)
+    found = (
+        ledger.folder if ledger is not None else StoreFolder(str(folder), path_or_none(log_folder))
+    )
     if path is not None:
         print_each(islice(file_rows(found, path), limit), output)
         return
     query = RecordQuery(first=first, end=end, topic=topic, queue_id=queue_id, key=key)
-    rows = (_printed(record_row(each), output) for each in records(found, query))
+    source = records(found, query) if ledger is None else ledger_records(ledger, query)
+    rows = (_printed(record_row(each), output) for each in source)
     print_each(islice(rows, limit), output)
 
 

@@ -11,6 +11,7 @@ COMMANDS = {
     "repair": "gantrymq.cli.stores.repair:repair",
     "snapshot": "gantrymq.cli.stores.snapshot:snapshot",
     "restore": "gantrymq.cli.stores.snapshot:restore",
+    "migrate": "gantrymq.cli.stores.migrate:migrate",
     "cut": "gantrymq.cli.stores.cut:cut",
 }
 HELP = {
@@ -20,6 +21,7 @@ HELP = {
     "repair": "Show how a store can be repaired; with --yes, do it.",
     "snapshot": "Copy a store, also while its broker runs.",
     "restore": "Make a store from a snapshot.",
+    "migrate": "Make a store from one of RocketMQ's raft groups (DLedger).",
     "cut": "Cut the log of a slave whose master lost messages.",
 }
 

@@ -3,9 +3,12 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from gantrymq.store.tools.dledger import DLedgerFolder
 
 FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 NEW_FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -54,3 +57,11 @@ class Shown:
 def path_or_none(folder: Path | None) -> str:
     """A folder as the tools take it: empty for the usual one."""
     return str(folder) if folder is not None else ""
+
+
+def ledger_in(folder: Path, log_folder: Path | None) -> "DLedgerFolder | None":
+    """The store with the log of a raft group of RocketMQ, if it is one."""
+    from gantrymq.store.tools.dledger import DLedgerFolder, dledger_of
+
+    ledger = dledger_of(folder, log_folder)
+    return DLedgerFolder(folder, ledger) if ledger is not None else None

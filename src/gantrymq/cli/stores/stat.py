@@ -13,6 +13,7 @@ from gantrymq.cli.common.output import Row, output_option, print_line, print_tab
 from gantrymq.cli.common.times import shown
 from gantrymq.cli.stores.options import (
     Shown,
+    ledger_in,
     log_option,
     path_or_none,
     quiet_option,
@@ -35,9 +36,16 @@ def stat(folder: Path, log_folder: Path | None, counts: bool, quiet: bool, outpu
     """
     from gantrymq.store.tools.stat import StoreStat
 
-    found = StoreStat(str(folder), path_or_none(log_folder))
+    ledger = ledger_in(folder, log_folder)
+    log_directory = ledger.log.directory if ledger is not None else path_or_none(log_folder)
+    found = StoreStat(str(folder), log_directory)
     parts = found.parts()
-    if counts:
+    if ledger is not None:
+        from gantrymq.store.tools.dledger import dledger_rows
+
+        parts["dledger"] = dledger_rows(ledger)
+        parts["store"][0]["writtenBy"] = "RocketMQ (DLedger)"
+    if counts and ledger is None:
         display = Shown("log files", quiet=quiet)
         parts["store"][0].update(found.count(display.tell))
         display.end()
@@ -61,7 +69,7 @@ def print_parts(parts: dict[str, list[Row]], output: str) -> None:
                 print_line({"part": part, **row})
     else:
         for part, rows in parts.items():
-            if part in ("store", "checkpoint", "raft"):
+            if part in ("store", "checkpoint", "raft", "dledger"):
                 print_table(_upright(part, rows))
             else:
                 print_table(

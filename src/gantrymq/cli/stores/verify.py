@@ -13,6 +13,7 @@ from gantrymq.cli.common.output import Row, output_option, print_line, print_tab
 from gantrymq.cli.stores.options import (
     FINDINGS_CODE,
     Shown,
+    ledger_in,
     log_option,
     path_or_none,
     quiet_option,
@@ -37,7 +38,13 @@ def verify(folder: Path, log_folder: Path | None, quiet: bool, output: str) -> N
     from gantrymq.store.audit.whole import audit_store
 
     display = Shown("parts of the store", quiet=quiet)
-    found = audit_store(str(folder), path_or_none(log_folder), display.tell)
+    ledger = ledger_in(folder, log_folder)
+    if ledger is not None:
+        from gantrymq.store.tools.dledger import verify_dledger
+
+        found = verify_dledger(ledger, display.tell)
+    else:
+        found = audit_store(str(folder), path_or_none(log_folder), display.tell)
     display.end()
     print_findings(found, output)
     raise SystemExit(0 if found.is_good else FINDINGS_CODE)

@@ -15,6 +15,7 @@ _FILLED: Final = (
 )
 _DERIVED: Final = "builds queues and index anew from the log"
 _NOTHING: Final = "nothing"
+_OTHER: Final = "nothing: another member of the group has the same log"
 _LOST: Final = "the messages that stood there are lost"
 
 ADVICE: Final[dict[str, Advice]] = {
@@ -70,6 +71,9 @@ ADVICE: Final[dict[str, Advice]] = {
         "this member of a raft group does not start",
         "nothing: start it with an empty store, its group gives it everything",
     ),
+    "dledger-entry": Advice("the raft group of RocketMQ reads nothing behind this", _OTHER),
+    "dledger-record": Advice(_LOST, _OTHER),
+    "dledger-index": Advice("the raft group of RocketMQ finds another entry here", _OTHER),
 }
 
 

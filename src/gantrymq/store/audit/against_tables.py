@@ -24,10 +24,15 @@ def check_small_files(folder: StoreFolder, scope: Scope) -> list[Finding]:
     """What is wrong with tables, checkpoint and raft state."""
     root = Path(folder.directory)
     return [
-        *(finding for path in table_paths(root) for finding in _check_table(path)),
+        *check_tables(root),
         *_check_checkpoint(root / "checkpoint", folder, scope),
         *_check_raft(root / RAFT, folder),
     ]
+
+
+def check_tables(root: Path) -> list[Finding]:
+    """Tables that cannot be read."""
+    return [finding for path in table_paths(root) for finding in _check_table(path)]
 
 
 def table_paths(root: Path) -> list[Path]:

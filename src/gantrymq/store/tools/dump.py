@@ -18,6 +18,7 @@ from gantrymq.store.files.index_files import IndexView, index_files
 from gantrymq.store.files.mapped import QueueFiles
 from gantrymq.store.queues.queueext import ADDRESS_MAX
 from gantrymq.store.recovery import checkpoint
+from gantrymq.store.tools.dledger import DLedgerFolder
 
 Row = dict[str, Any]
 ENTRIES_PER_READ: Final = 1 << 14
@@ -57,6 +58,21 @@ def records(folder: StoreFolder, query: RecordQuery) -> Iterator[StoredMessage]:
     if query.topic is None:
         raise StoreError("a queue is one of a topic: name the topic as well")
     yield from _in_queue(folder, query, folder.queue(query.topic, query.queue_id))
+
+
+def ledger_records(ledger: DLedgerFolder, query: RecordQuery) -> Iterator[StoredMessage]:
+    """The same of a store whose log is DLedger's."""
+    if query.queue_id is not None:
+        yield from records(ledger.folder, query)
+        return
+    for each in ledger.entries([]):
+        if each.record is None or each.record[3] < (query.first or 0):
+            continue
+        if query.end is not None and each.record[3] >= query.end:
+            return
+        message = decode_record(each.data.tobytes())
+        if query.wants(message):
+            yield message
 
 
 def _in_log(folder: StoreFolder, query: RecordQuery) -> Iterator[StoredMessage]:

@@ -72,7 +72,7 @@ def take_snapshot(
     directory: str, target: str, *, log_directory: str = "", sleep: Sleep
 ) -> Snapshot:
     """Copy a store, which a broker may have open, into a folder that is new or empty."""
-    _check_empty(target)
+    check_empty(target)
     folder = StoreFolder(directory, log_directory)
     work = _Copying(folder, Path(target), sleep)
     try:
@@ -227,7 +227,8 @@ def _files_below(directory: Path) -> Iterator[Path]:
                 yield path
 
 
-def _check_empty(directory: str) -> None:
+def check_empty(directory: str) -> None:
+    """Raise unless a folder is new or empty."""
     path = Path(directory)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise StoreError(f"{directory} is not empty: name a folder that is new or empty")
@@ -249,7 +250,7 @@ def restore_snapshot(snapshot: str, directory: str, *, log_directory: str = "") 
     made, disk = load_manifest(snapshot), OsDisk()
     for place in (directory, log_directory):
         if place:
-            _check_empty(place)
+            check_empty(place)
     log_place = log_directory or f"{directory}{PARTIAL}/commitlog"
     for place in (f"{directory}{PARTIAL}", f"{log_directory}{PARTIAL}" if log_directory else ""):
         if place and disk.exists(place):

@@ -8,7 +8,7 @@ from gantrymq.base.disk import LockedError, OsDisk, check_unlocked
 from gantrymq.protocol import fastjson
 from gantrymq.store.audit.against_tables import BACKUP, RAFT, table_error, table_paths
 from gantrymq.store.audit.scope import scope_of
-from gantrymq.store.audit.survey import Tell, survey
+from gantrymq.store.audit.survey import Tell, good_records, survey
 from gantrymq.store.files.folder import StoreFolder
 from gantrymq.store.files.index_files import index_files
 from gantrymq.store.log.segment import bases_in
@@ -55,7 +55,7 @@ class StoreStat:
             "logFileBytes": folder.segment_bytes,
             "logFirst": log.min,
             "logEnd": end.end if end is not None else scope.end,
-            "firstStored": log.store_ms(log.min) if log.bases else 0,
+            "firstStored": self._first_ms(),
             "lastStored": last_ms,
             "checkpointAt": scope.dispatched,
             "diskBytes": _used(self._root) + _used_outside(self._root, Path(log.directory)),
@@ -74,6 +74,14 @@ class StoreStat:
         except OSError:
             return "not known: its lock cannot be asked"
         return "not stopped properly" if self.folder.is_open else "stopped"
+
+    def _first_ms(self) -> int:
+        """The store time of the first record that can be read; 0 if there is none."""
+        log = self.folder.log
+        for _, _, records in good_records(log, log.min, log.limit):
+            if records:
+                return records[0][7]
+        return 0
 
     def _last_ms(self) -> int:
         """The store time of the newest message that has a queue entry."""
