@@ -14,6 +14,7 @@ from gantrymq.store.files.index_files import index_files
 from gantrymq.store.log.segment import bases_in
 from gantrymq.store.recovery import checkpoint
 from gantrymq.store.recovery.offset_mark import CUT, DAMAGED
+from gantrymq.store.version import load_version
 
 Row = dict[str, Any]
 MARKS: Final = ("abort", "fenced", CUT, DAMAGED)
@@ -41,13 +42,15 @@ class StoreStat:
 
     def summary(self) -> Row:
         """The store in one row: its state, and the log."""
-        folder = self.folder
+        folder, version = self.folder, load_version(OsDisk(), self.folder.directory)
         log, scope = folder.log, scope_of(folder.directory, folder.log.directory)
         end = survey(log, scope.end, log.limit) if scope.dispatched is not None else None
         last_ms = (end.last_ms if end is not None else 0) or self._last_ms()
         return {
             "store": folder.directory,
             "writtenBy": "GantryMQ" if self._is_ours else "RocketMQ",
+            "release": version.written_by if version is not None else None,
+            "format": version.format if version is not None else None,
             "broker": folder.broker_name(),
             "state": self.state(),
             "marks": [name for name in MARKS if (self._root / name).exists()],
