@@ -92,7 +92,7 @@ class NoteJournal:
 
     async def recover(self) -> None:
         """Load the file, then apply every later note of the log."""
-        self._writers.load(_load(self._disk, self._path))
+        self._writers.load(load_writers(self._disk, self._path))
         low, high = (
             self._store.queues.min_offset(PUBLISH_TOPIC, 0),
             self._store.queues.max_offset(PUBLISH_TOPIC, 0),
@@ -138,7 +138,7 @@ class NoteJournal:
 _decode = msgspec.json.Decoder(WriterFile).decode
 
 
-def _load(disk: Disk, path: str) -> WriterFile:
+def load_writers(disk: Disk, path: str) -> WriterFile:
     """The saved table of writers, or its backup; an empty one if there never was any."""
     problems: list[str] = []
 
@@ -152,6 +152,8 @@ def _load(disk: Disk, path: str) -> WriterFile:
 
     text = load_text(disk, path, usable=usable)
     if text is not None:
+        if problems:
+            log.warning("%s is damaged (%s); its backup is used", path, problems[0])
         return _decode(text)
     if problems:
         raise ConfigError(f"{path} and its backup cannot be read: {'; '.join(problems)}")

@@ -93,6 +93,8 @@ class FilterTable:
 
     def _load(self, disk: Disk, path: str) -> None:
         text = load_text(disk, path, _is_readable)
+        if text is None and disk.exists(path):
+            log.warning("%s and its backup cannot be read: conditions are learned again", path)
         loaded = fastjson.load_as(text.encode(), FilterFile) if text else FilterFile()
         now_ms = self._clock.now_ms()
         for topic, filters in loaded.filter_data_by_topic.items():

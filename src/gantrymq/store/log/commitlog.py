@@ -74,7 +74,11 @@ class CommitLog:
         bases = bases_in(self._disk, self.directory)
         self.bases = last_run(bases, self.segment_bytes)
         if len(self.bases) < len(bases):
-            log.warning("the commit log has a gap before %s", self.path(self.bases[0]))
+            log.error(
+                "the commit log has a gap before %s: what lies before it is not read. Stop the "
+                "broker and run gantry store repair",
+                self.path(self.bases[0]),
+            )
         for base in self.bases:
             self._check_size(base, made_by_us and base == self.bases[-1])
         self.end = self.limit

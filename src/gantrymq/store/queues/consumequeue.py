@@ -16,6 +16,7 @@ entry that readers may see, and only `publish` moves it; an entry names a record
 log, unless retention has just deleted it.
 """
 
+import logging
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,8 @@ from gantrymq.protocol.record import record_size
 from gantrymq.store.errors import LayoutError
 from gantrymq.store.log.segment import OpenFiles, bases_in, file_name, last_run
 from gantrymq.store.queues.queueext import QueueExt, is_address
+
+log = logging.getLogger(__name__)
 
 ENTRY_BYTES = ENTRY.size
 ENTRY_TYPE = np.dtype([("position", ">i8"), ("size", ">i4"), ("code", ">i8")])
@@ -222,7 +225,15 @@ class ConsumeQueue:
         what lies behind them may be anything.
         Returns the files behind that end.
         """
-        self._bases = last_run(bases_in(self._files.disk, self.directory), self._file_bytes)
+        found = bases_in(self._files.disk, self.directory)
+        self._bases = last_run(found, self._file_bytes)
+        if len(self._bases) < len(found):
+            log.error(
+                "%s has a gap before %s: messages before it are not delivered. Stop the broker and "
+                "run gantry store repair",
+                self.directory,
+                file_name(self._bases[0]),
+            )
         behind: list[int] = []
         while self._bases and not self._holds(self._bases[-1], 0, below):
             behind.append(self._bases.pop())

@@ -5,9 +5,10 @@ position in RocketMQ's timer log, the offset up to which the timer topic was rea
 slaves, and a data version of three numbers. RocketMQ keeps what it read in its own files, which we
 do not write; so its offset here is that of the first waiting message, and it reads again from
 there. Behind RocketMQ's numbers stand ours: that offset, the offset up to which we have read, and a
-checksum over RocketMQ's numbers, which shows whether RocketMQ used the store since.
+checksum over all of them, which shows whether RocketMQ used the store since.
 """
 
+import logging
 import zlib
 from typing import Final, NamedTuple
 
@@ -45,8 +46,10 @@ class TimerOwn(NamedTuple):
     offset: I64
     """The timer topic was read up to here."""
     crc: U32
-    """CRC-32 of RocketMQ's part: if it does not match, RocketMQ wrote the file last."""
+    """CRC-32 of RocketMQ's part and of the three before: else RocketMQ wrote the file last."""
 
+
+log = logging.getLogger(__name__)
 
 _LAYOUT: Final = byte_layout(TimerNumbers)
 OWN_AT: Final = 64
@@ -73,7 +76,7 @@ class TimerCheck(NamedTuple):
 
     def encode(self) -> bytes:
         numbers = _LAYOUT.pack(self.read_ms, 0, self.low, self.low, 0, self.saved_ms, self.counter)
-        own = _OWN.pack(_OWN_MARK, self.low, self.offset, zlib.crc32(numbers))
+        own = _OWN.pack(_OWN_MARK, self.low, self.offset, _crc(numbers, self.low, self.offset))
         return (numbers.ljust(OWN_AT, b"\0") + own).ljust(WRITE_BYTES, b"\0")
 
     @classmethod
@@ -85,9 +88,19 @@ class TimerCheck(NamedTuple):
         low, offset = 0, numbers.queue_offset
         if len(data) >= OWN_AT + _OWN.size:
             own = TimerOwn._make(_OWN.unpack_from(data, OWN_AT))
-            if own.mark == _OWN_MARK and own.crc == zlib.crc32(data[: _LAYOUT.size]):
+            if own.mark == _OWN_MARK and own.crc == _crc(data[: _LAYOUT.size], own.low, own.offset):
                 low, offset = own.low, own.offset
+            elif any(data[OWN_AT : OWN_AT + _OWN.size]):
+                log.warning(
+                    "timercheck was written by RocketMQ, or is damaged: timer messages are read "
+                    "again from its offset %d",
+                    offset,
+                )
         return cls(numbers.read_ms, offset, low, numbers.counter, numbers.saved_ms)
+
+
+def _crc(numbers: bytes, low: int, offset: int) -> int:
+    return zlib.crc32(numbers + _OWN.pack(_OWN_MARK, low, offset, 0))
 
 
 class TimerCheckFile:

@@ -16,6 +16,8 @@ from gantrymq.store.engine import Store
 
 log = logging.getLogger(__name__)
 
+AHEAD_MS_MAX = 3_600_000
+"""A clock that goes back by more than this, or damage, makes a time of the future."""
 LOWEST_SECONDS: Final = 60.0
 """How often the first waiting message is looked for, which takes a walk over all of them."""
 
@@ -51,6 +53,15 @@ class TimerProgress:
             check = check._replace(offset=end)
         if check.low > check.offset:
             check = check._replace(low=check.offset)
+        now_ms = self._clock.now_ms()
+        if check.read_ms > now_ms + AHEAD_MS_MAX:
+            # What waits until then would count as delivered, and be lost.
+            log.error(
+                "timercheck says that all is delivered up to a time %d s ahead: it is damaged, or "
+                "the clock went back. Timer messages of that time are delivered, perhaps again",
+                (check.read_ms - now_ms) // 1000,
+            )
+            check = check._replace(read_ms=now_ms)
         self._check, self._low = check, check.low
         return check
 
