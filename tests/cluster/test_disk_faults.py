@@ -149,7 +149,7 @@ def test_a_read_that_fails_is_an_error_answer(part: str) -> None:
     simulate(story)
 
 
-@pytest.mark.parametrize("fault", ["flipped", "cut", "missing"])
+@pytest.mark.parametrize("fault", ["flipped", "cut", "missing", "longer"])
 def test_a_damaged_table_gives_way_to_its_backup(caplog: Any, fault: str) -> None:
     """With a word in the log; without a readable backup the start is refused."""
     disk, path = MemoryDisk(), "store/config/topics.json"
@@ -169,6 +169,8 @@ def test_a_damaged_table_gives_way_to_its_backup(caplog: Any, fault: str) -> Non
 def spoil(disk: MemoryDisk, path: str, fault: str) -> None:
     if fault == "missing":
         disk.delete(path)
+    elif fault == "longer":
+        disk.open(path).pwrite(b"}x", len(read_file(disk, path)))
     elif fault == "cut":
         disk.open(path).truncate(20)
     else:
@@ -194,7 +196,7 @@ def test_a_text_that_could_not_be_saved_is_saved_by_the_next_save(operation: str
     simulate(story)
 
 
-@pytest.mark.parametrize("fault", ["flipped", "cut"])
+@pytest.mark.parametrize("fault", ["flipped", "cut", "longer"])
 def test_a_damaged_journal_gives_way_to_its_backup(caplog: Any, fault: str) -> None:
     """What was published is in the log as well; the journal says from where to read it."""
     disk, path = MemoryDisk(), "store/config/publishing.json"
@@ -224,7 +226,7 @@ def test_no_bit_of_the_timer_progress_hides_a_waiting_message() -> None:
     assert CHECK == load_check(disk, path)
 
 
-@pytest.mark.parametrize("size", [0, 20, 60, 512])
+@pytest.mark.parametrize("size", [0, 20, 60, 512, 9000])
 def test_a_cut_timer_file_is_read_as_far_as_it_goes(size: int) -> None:
     """Without its numbers everything is read again; a missing file is a new one."""
     disk, path = MemoryDisk(), "store/config/timercheck"
@@ -254,7 +256,7 @@ def test_a_vote_that_cannot_be_saved_is_not_given(operation: str, number: int) -
 
 
 @pytest.mark.parametrize("name", ["state", "epochs"])
-@pytest.mark.parametrize("fault", ["flipped", "cut", "missing"])
+@pytest.mark.parametrize("fault", ["flipped", "cut", "missing", "longer"])
 def test_a_member_does_not_take_part_with_damaged_files(name: str, fault: str) -> None:
     """A backup would be an older vote; the text says to start it empty."""
     disk = MemoryDisk()

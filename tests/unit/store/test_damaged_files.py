@@ -4,6 +4,7 @@ A start repairs it, refuses it with the name of the file, or tells in the log wh
 `gantry store verify` finds all that a start does not look at.
 """
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,7 @@ def test_a_damaged_file_is_noticed(
     store: Path, caplog: Any, part: str, fault: str, kinds: set[str], start: Any
 ) -> None:
     """By the check of the whole store, and by a start as the table says."""
+    caplog.set_level(logging.WARNING, "gantrymq.store")
     path = chosen(store, part)
     harm(path, fault)
 

@@ -398,6 +398,34 @@ def test_a_failed_checkpoint_sync_is_never_forgotten() -> None:
     run(body)
 
 
+@pytest.mark.parametrize("operation", ["pwrite", "sync"])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
+def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(
+    operation: str, number: int
+) -> None:
+    """Sends are refused until one can be written; a start derives what it did not cover."""
+
+    async def body() -> None:
+        disk = MemoryDisk()
+        store = await open_store(disk)
+        await put(store, message(body=b"a"))
+        disk.fault = failing(operation, "store/checkpoint", number)
+        before = store.upkeep.checkpointer.last
+        store.upkeep.request_checkpoint()
+        await store.upkeep.write_derived()
+        assert before == store.upkeep.checkpointer.last
+        assert store.writable is not None
+        disk.fault = None
+        again = await open_store(disk.after_kill())
+        assert await bodies(again) == [b"a"]
+        store.upkeep.request_checkpoint()
+        await store.upkeep.write_derived()
+        assert store.writable is None
+        await store.close()
+
+    run(body)
+
+
 def test_a_listener_that_fails_does_not_silence_the_others() -> None:
     """
     A reply callback that raises does not keep other callbacks from being called.

@@ -9,6 +9,7 @@ lost, torn or overwritten unit is never used for another message, and units need
 crash. Units are written before the entries that refer to them.
 """
 
+import logging
 import struct
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ from gantrymq.base.disk import File, delete_tree
 from gantrymq.base.layout import I16, I64, byte_layout
 from gantrymq.kernel import ENTRY
 from gantrymq.store.log.segment import OpenFiles, bases_in, file_name
+
+log = logging.getLogger(__name__)
 
 
 class UnitHead(NamedTuple):
@@ -172,7 +175,10 @@ class QueueExt:
             stop = min(end, base + self._file_bytes, self._tail_start)
             part = None
             if base in self._bases:
-                part = self._files.get(self._path(base)).pread_warm(stop - at, at - base)
+                try:
+                    part = self._files.get(self._path(base)).pread_warm(stop - at, at - base)
+                except OSError as error:
+                    log.error("units are not read, the records are asked instead: %s", error)
             if part is None or len(part) < stop - at:
                 break
             parts.append(part)

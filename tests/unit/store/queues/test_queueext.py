@@ -186,6 +186,60 @@ def test_without_its_units_a_queue_still_gives_every_message() -> None:
     run(body)
 
 
+def test_units_that_cannot_be_read_change_no_result() -> None:
+    """
+    The disk refuses to read them: the records themselves are asked.
+    """
+
+    async def body() -> None:
+        disk = MemoryDisk()
+        store = await open_marked(disk)
+        for number in range(9):
+            await put(store, priced(number, "small" if number % 2 else "large"))
+        await store.close()
+        store = await open_marked(disk)
+        disk.fault = lambda name, path: (
+            OSError(5, name) if name == "pread" and EXT in path else None
+        )
+        asked: list[bytes] = []
+        by_condition = await sift(store, asked)
+
+        assert [b"1", b"3", b"5", b"7"] == bodies(by_condition)
+        assert 9 == len(asked)
+        disk.fault = None
+        await store.close()
+
+    run(body)
+
+
+@pytest.mark.parametrize("operation", ["pwrite", "create", "truncate"])
+def test_units_that_cannot_be_written_wait_with_their_entries(operation: str) -> None:
+    """
+    Sends are refused until the disk obeys; no entry names a unit that is not there.
+    """
+
+    async def body() -> None:
+        disk = MemoryDisk()
+        store = await open_marked(disk)
+        disk.fault = lambda name, path: (
+            OSError(28, "full", path) if name == operation and EXT in path else None
+        )
+        for number in range(9):
+            await put(store, priced(number, "small"))
+        store.upkeep.request_checkpoint()
+        await store.upkeep.write_derived()
+        assert "cannot be written" in str(store.writable)
+        disk.fault = None
+        await store.upkeep.write_derived()
+        assert store.writable is None
+        await store.close()
+        store = await open_marked(disk)
+        assert 9 == check(store)
+        await store.close()
+
+    run(body)
+
+
 def test_cold_units_are_not_waited_for() -> None:
     """
     They are an aid: reading the records costs less than stopping everybody.
