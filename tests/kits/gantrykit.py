@@ -37,6 +37,7 @@ ELSEWHERE = {
     "topic shrink": "../README.md",
     "nsaddr": "../README.md",
     "raft": "guides/raft.md",
+    "store": "guides/store.md",
     "store cut": "guides/slaves.md",
     "pipeline": "guides/spark-running.md",
     "pipeline audit": "guides/spark-audit.md",

@@ -3,7 +3,8 @@
 `engine` has `Store`, the face of all of it; `upkeep` is its periodic work. `log/` is the commit
 log, `queues/` and `index/` are derived from it, `writing/` and `reading/` are the ways in and out,
 `recovery/` opens a store after a crash, `retention` deletes old files, `files/` is for programs
-that read a store without its broker. Topics' settings and groups' offsets are in `broker/tables/`.
+that read a store without its broker, `audit/` checks one, `tools/` is what `gantry store` does.
+Topics' settings and groups' offsets are in `broker/tables/`.
 """
 
 from gantrymq.store.append import Append, PutStatus, QueryResult, ReadResult, ReadStatus
