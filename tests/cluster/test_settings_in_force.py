@@ -1,6 +1,7 @@
 """Every setting that is in force at once has an effect at once, on a running broker."""
 
 import effects_keeping
+import effects_limits
 import effects_reading
 import effects_sending
 import pytest
@@ -11,7 +12,7 @@ from gantrymq.broker.settings.live_settings import LIVE
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 
-ENTERED = (effects_keeping, effects_reading, effects_sending)
+ENTERED = (effects_keeping, effects_limits, effects_reading, effects_sending)
 """Importing them has entered their trials."""
 
 

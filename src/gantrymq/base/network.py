@@ -3,6 +3,7 @@
 import asyncio
 import random
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -29,6 +30,26 @@ class Listener(Protocol):
 
     async def close(self) -> None:
         """Stop accepting; connections that exist are not touched."""
+
+
+class CountedFactory(ABC):
+    """A factory of protocols that is told of connections before their protocol begins.
+
+    With TLS a connection may be silent, or shake hands, for a while; it has to be counted all the
+    same.
+    """
+
+    @abstractmethod
+    def __call__(self) -> asyncio.Protocol:
+        """The protocol of a connection."""
+
+    @abstractmethod
+    def enter(self, address: str) -> bool:
+        """A connection came from an IP address; False if it is to be cut."""
+
+    @abstractmethod
+    def leave(self, address: str) -> None:
+        """Its protocol begins now, or it ended before."""
 
 
 class Network(Protocol):

@@ -14,6 +14,7 @@ from gantrymq.broker.waiting.timer.service import TimerService
 from gantrymq.model import SCHEDULE_TOPIC
 from gantrymq.protocol.codes import VERSION_4_9_8
 from gantrymq.protocol.record import decode_record
+from gantrymq.remoting.limits import Refusals
 from gantrymq.store.engine import Store
 
 PULL_QUEUE_CAPACITY, QUERY_QUEUE_CAPACITY = 100_000, 20_000
@@ -34,10 +35,11 @@ class Figures:
         delays: DelayService,
         timers: TimerService,
         clock: WallClock,
+        refusals: Refusals,
     ) -> None:
         self._config, self._store, self._stats = config, store, stats
         self._held_pulls, self._clock = held_pulls, clock
-        self._delays, self._timers = delays, timers
+        self._delays, self._timers, self._refusals = delays, timers, refusals
 
     async def table(self) -> dict[str, str]:
         first = await self._store.reads.message_at(self._store.log_min)
@@ -54,6 +56,7 @@ class Figures:
             **self._disk(),
             **self._queues(),
             **self._waiting(),
+            **{f"refused_{key}": count for key, count in self._refusals.counts.items()},
             **self._stats.counters,
         }
         return {name: str(value) for name, value in figures.items()}

@@ -1,7 +1,7 @@
 """Which topics and groups clients may use, and how topics and groups are created."""
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
 import msgspec
 
@@ -34,6 +34,7 @@ from gantrymq.model import (
     retry_topic,
 )
 from gantrymq.protocol.pop import revive_topic
+from gantrymq.remoting.limits import Refusals
 
 log = logging.getLogger(__name__)
 
@@ -86,8 +87,10 @@ class Policy:
         config: BrokerConfig,
         registry: Registry,
         announcer: Announcer,
+        refusals: Refusals,
     ) -> None:
         self._config, self._registry, self._announcer = config, registry, announcer
+        self._refusals = refusals
         self._saves = Background("the tables of topics and groups")
 
     # settings
@@ -123,6 +126,7 @@ class Policy:
         if topic is None:
             topic = self._made_from_template(name, template, queues)
         if topic is None and name.startswith((RETRY_PREFIX, DEAD_PREFIX)):
+            self.check_room_for_topics([name])
             topic = self.ensure_topic(name, 1)
         if topic is None:
             raise TopicMissing(f"topic[{name}] not exist, apply first please!{FAQ}")
@@ -135,6 +139,7 @@ class Policy:
             return None
         if template == TEMPLATE_TOPIC and not self._config.auto_create_topic_enable:
             return None
+        self.check_room_for_topics([name])
         count = max(0, min(queues, source.write_queue_nums))
         made = TopicConfig(
             topic_name=name,
@@ -160,8 +165,33 @@ class Policy:
         self._save_soon(self._registry.topics.save)
         self._announcer.topic_changed(topic)
 
+    def check_room_for_topics(self, names: Iterable[str]) -> None:
+        """Raise if there would be too many topics with these.
+
+        Topics that the broker makes for its groups are not asked for: a message that was sent back
+        must go somewhere.
+        """
+        known = self._registry.topics.table
+        new = [name for name in names if name not in known]
+        if new and len(known) + len(new) > self._config.max_topics:
+            raise self._refusals.reached("maxTopics", "no more topics", f"topic {new[0]}")
+
+    def check_room_for_groups(self, names: Iterable[str]) -> None:
+        """Raise if there would be too many groups with these."""
+        known = self._registry.groups.table
+        new = [name for name in names if name not in known]
+        if new and len(known) + len(new) > self._config.max_groups:
+            raise self._refusals.reached("maxGroups", "no more groups", f"group {new[0]}")
+
+    def check_queues(self, count: int, who: str) -> None:
+        """Raise if a topic may not have so many queues."""
+        if count > self._config.max_queues_per_topic:
+            what = f"{counted(count, 'queue')} for one topic"
+            raise self._refusals.reached("maxQueuesPerTopic", what, who)
+
     async def change_topics(self, topics: Sequence[TopicConfig]) -> None:
         """Add or change topics for an operator: on disk and announced when this returns."""
+        self.check_room_for_topics(topic.topic_name for topic in topics)
         await self._registry.topics.change_many({topic.topic_name: topic for topic in topics})
         await self._announcer.announce(topics)
 
@@ -185,6 +215,7 @@ class Policy:
             check_group_name(name)
         except NameRefused as error:
             raise BadRequest(str(error)) from error
+        self.check_room_for_groups([name])
         made = GroupConfig(group_name=name)
         self._registry.groups.put(name, made)
         self._save_soon(self._registry.groups.save)

@@ -26,6 +26,7 @@ from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.subscriptions.consumer_filters import FilterTable
 from gantrymq.broker.tables.registry import Registry
 from gantrymq.model import GroupConfig
+from gantrymq.remoting.admission import ServerAdmission
 from gantrymq.remoting.connection import Connection
 from gantrymq.remoting.server import Server
 from gantrymq.replication.group.node import RaftNode
@@ -78,8 +79,9 @@ async def serve(opened: OpenBroker, config: BrokerConfig) -> AsyncIterator[Servi
             stack.callback(opened.changes.follow)
         ha_address = f"{config.broker_ip2 or config.broker_ip1}:{config.ha_listen_port}"
         announcer = Announcer(config, opened.address, ha_address, registry.topics, ports.network)
-        policy = Policy(config, registry, announcer)
         stats = BrokerStats(ports.clock.now_ms(), store.written)
+        admission = ServerAdmission(config)
+        policy = Policy(config, registry, announcer, admission.refusals)
         parts = build_broker(
             Shared(
                 config,
@@ -93,6 +95,7 @@ async def serve(opened: OpenBroker, config: BrokerConfig) -> AsyncIterator[Servi
                 opened.host,
                 opened.node,
                 opened.access,
+                admission.refusals,
             )
         )
         access = opened.access
@@ -114,7 +117,7 @@ async def serve(opened: OpenBroker, config: BrokerConfig) -> AsyncIterator[Servi
             (config.listen_port, routes),
             (config.fast_listen_port, routes.without(*PULL_CODES)),
         ):
-            server = Server(table, ports.network, on_lost=forget)
+            server = Server(table, ports.network, on_lost=forget, admission=admission)
             await server.start(config.bind_address, port)
             stack.push_async_callback(server.stop)
         for release in feature.on_stop:

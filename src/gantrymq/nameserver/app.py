@@ -19,6 +19,7 @@ from gantrymq.nameserver.handlers import NameServerHandlers
 from gantrymq.nameserver.kv import KvConfig
 from gantrymq.nameserver.live_settings import NameServerSettings
 from gantrymq.nameserver.table import RouteTable
+from gantrymq.remoting.admission import ServerAdmission
 from gantrymq.remoting.connection import Connection
 from gantrymq.remoting.server import Server
 
@@ -64,7 +65,9 @@ async def run_nameserver(
             log.warning("broker %s dropped: its connection closed", address)
 
     routes = handlers.routes(None if access is None else access.guard)
-    server = Server(routes, network or TcpNetwork(), on_lost=forget)
+    server = Server(
+        routes, network or TcpNetwork(), on_lost=forget, admission=ServerAdmission(config)
+    )
     port = await server.start(config.bind_address, config.listen_port)
     background = Background(f"the name server on port {port}")
     background.every(

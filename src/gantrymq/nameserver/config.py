@@ -2,15 +2,14 @@
 
 import os.path
 
-import msgspec
-
 from gantrymq.base.config import WrittenSettings, settings
 from gantrymq.base.errors import ConfigError
+from gantrymq.remoting.limits import OURS_OF_CONNECTIONS, ConnectionLimits, check_positive
 
 _HOME = os.path.expanduser("~")
 
 
-class NameServerConfig(msgspec.Struct, kw_only=True, rename="camel"):
+class NameServerConfig(ConnectionLimits, kw_only=True, rename="camel"):
     """All settings of a name server. Only the handler of setting changes writes to it."""
 
     listen_port: int = 9876
@@ -44,6 +43,7 @@ class NameServerConfig(msgspec.Struct, kw_only=True, rename="camel"):
             raise ConfigError(f"listenPort={self.listen_port}: write a number from 0 to 65535")
         if self.scan_not_active_broker_interval < 1:
             raise ConfigError("scanNotActiveBrokerInterval: write a number of at least 1")
+        check_positive(self)
 
 
 IGNORED_KEYS = frozenset(
@@ -70,7 +70,7 @@ UNCHANGEABLE = frozenset(
 NEXT_START = frozenset({"listenPort", "bindAddress", "logDirectory"})
 """Changed by a call, in force from the next start."""
 
-OURS = {
+OURS = OURS_OF_CONNECTIONS | {
     "aclEnable": "none; it serves everybody",
     "aclFile": "none",
     "brokerSilentMsMax": "always 120000, or what the broker registers",

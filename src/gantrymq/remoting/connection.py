@@ -22,6 +22,8 @@ from gantrymq.protocol.command import (
     encode,
 )
 from gantrymq.protocol.ids import encode_host
+from gantrymq.remoting.frame_limits import OversizedFrame, frames_within, oversized_front
+from gantrymq.remoting.limits import ConnectionLimits, Refusals
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +75,16 @@ class _Call:
             self.future.set_exception(answer)
 
 
+class RequestGate(Protocol):
+    """Holds the requests of a server's connections to its limits."""
+
+    limits: ConnectionLimits
+    refusals: Refusals
+
+    def admitted(self, connection: "Connection", commands: list[Command]) -> Sequence[Command]:
+        """The commands of one turn that are served; all others have been refused."""
+
+
 def refuse_requests(connection: "Connection", command: Command) -> None:
     """The default of clients: answer every request with code 3 (not supported)."""
     connection.reply(command, 3, remark=f" request type {command.code} not supported")
@@ -89,12 +101,18 @@ class Connection(asyncio.Protocol):
         on_lost: Callable[["Connection"], None] | None = None,
         frame_bytes_max: int = FRAME_BYTES_MAX,
         sign: Callable[[Command], None] | None = None,
+        gate: RequestGate | None = None,
     ) -> None:
-        """`sign` adds a signature to each request of this end."""
+        """`sign` adds a signature to each request of this end; `gate` has a server's limits."""
         self._answer, self._on_made, self._on_lost = answer, on_made, on_lost
-        self._frame_bytes_max, self._sign = frame_bytes_max, sign
+        self._frame_bytes_max, self._sign, self._gate = frame_bytes_max, sign, gate
         self._buffer = bytearray()
         self._out: list[bytes] = []
+        self._unsent = 0
+        """Bytes of large answers in `_out`."""
+        self._later: Sequence[Command] = ()
+        """Requests that wait until the peer has taken the answers to those before them."""
+        self._when_drained: list[Callable[[], None]] = []
         self._opaques = count(1)
         self._calls: dict[int, PendingCall] = {}
         self._sweep: asyncio.TimerHandle | None = None
@@ -106,11 +124,22 @@ class Connection(asyncio.Protocol):
         self.loop: asyncio.AbstractEventLoop
         self.open = False
         self.slow_reader = False
+        self.slow_since = 0.0
+        """When the peer began to be a slow reader; in the loop's time, as those below."""
+        self.frame_since = 0.0
+        """When the first byte of a frame came whose last one is missing; 0 without such a frame."""
+        self.made_at = 0.0
+        self.is_admitted = False
+        """Whether the server's guard has let one request pass."""
         self.peer = ("", 0)
         self.peer_host = b"\x7f\x00\x00\x01\x00\x00\x00\x00"
         self.last_active = 0.0
         self.pending = 0
         """Requests accepted from the peer and not answered yet."""
+        self.counted = 0
+        """What of it the gate has counted."""
+        self.polls_held = 0
+        """Pulls and pops of this peer that wait for messages."""
         self.access: object = None
         """What the server's guard decided for this connection."""
         self._answered: asyncio.Future[None] | None = None
@@ -126,7 +155,7 @@ class Connection(asyncio.Protocol):
         if isinstance(peer, tuple) and len(peer) >= 2:
             self.peer = (str(peer[0]), int(peer[1]))
             self.peer_host = encode_host(*self.peer)
-        self.last_active = self.loop.time()
+        self.last_active = self.made_at = self.loop.time()
         self.open = True
         if self._on_made is not None:
             self._on_made(self)
@@ -137,6 +166,8 @@ class Connection(asyncio.Protocol):
             self._answered.set_result(None)
         if self._sweep is not None:
             self._sweep.cancel()
+        self._later = ()
+        self._when_drained.clear()
         calls, self._calls = self._calls, {}
         for call in calls.values():
             call.settle(ConnectionLost(f"{self.address} closed the connection"))
@@ -145,11 +176,16 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.slow_reader = True
+        self.slow_since = self.loop.time()
         self._set_reading(False)
 
     def resume_writing(self) -> None:
         self.slow_reader = False
-        self._set_reading(True)
+        if self._later:
+            self.loop.call_soon(self._next_turn)
+        else:
+            self._set_reading(True)
+        self._tell_drained()
 
     def data_received(self, data: bytes) -> None:
         self.last_active = self.loop.time()
@@ -174,27 +210,51 @@ class Connection(asyncio.Protocol):
     def _take_turn(self) -> None:
         self._turn_pending = False
         began = self.loop.time()
-        commands, used, error = cut_commands(
-            self._buffer, self._frame_bytes_max, FRAMES_PER_TURN_MAX
-        )
+        gate, size_max = self._gate, self._frame_bytes_max
+        if gate is not None:
+            size_max = gate.limits.max_frame_bytes
+        commands, used, error = cut_commands(self._buffer, size_max, FRAMES_PER_TURN_MAX)
+        served: Sequence[Command] = commands
+        if gate is not None:
+            if used > gate.limits.max_header_bytes:
+                error, used = frames_within(self._buffer, used, commands, gate.limits, error)
+            served = gate.admitted(self, commands)
         if used:
             del self._buffer[:used]
-        for command in commands:
+        self._serve(served)
+        if gate is not None and self._buffer and not isinstance(error, OversizedFrame):
+            error = oversized_front(self._buffer, gate.limits) or error
+        if error is not None:
+            self._refuse_bytes(error)
+        now = self.loop.time()
+        if now - began > TURN_SECONDS_LOUD:
+            self._note_slow_turn(now - began, commands)
+        if error is not None or self._turn_pending:
+            return
+        if len(commands) == FRAMES_PER_TURN_MAX and self._buffer:
+            self._turn_pending = True
+            self._set_reading(False)
+            self.loop.call_soon(self._next_turn)
+        elif not self._buffer:
+            self.frame_since = 0.0
+        elif used or not self.frame_since:
+            self.frame_since = began
+
+    def _serve(self, commands: Sequence[Command]) -> None:
+        """Answer requests, as long as the peer takes the answers: a few may be all memory."""
+        for number, command in enumerate(commands):
             if command.flag & RESPONSE_FLAG:
                 self._settle(command)
             else:
                 if not command.flag & ONEWAY_FLAG:
                     self.pending += 1
                 self._answer(self, command)
-        if error is not None:
-            self._refuse_bytes(error)
-        took = self.loop.time() - began
-        if took > TURN_SECONDS_LOUD:
-            self._note_slow_turn(took, commands)
-        if error is None and len(commands) == FRAMES_PER_TURN_MAX and self._buffer:
-            self._turn_pending = True
-            self._set_reading(False)
-            self.loop.call_soon(self._next_turn)
+            if self._unsent > WRITE_BUFFER_BYTES_MAX:
+                self._flush()
+                if self.slow_reader:
+                    self._later = commands[number + 1 :]
+                    self._turn_pending = True  # the next one begins when the peer has caught up
+                    return
 
     def _note_slow_turn(self, took: float, commands: Sequence[Command]) -> None:
         """Log a warning about requests whose answer kept other peers waiting.
@@ -207,14 +267,29 @@ class Connection(asyncio.Protocol):
         log.log(level, "held the loop %d ms: codes %s, %s", took * 1000, list(asked), self.address)
 
     def _next_turn(self) -> None:
-        if self.open:
-            if not self.slow_reader:
-                self._set_reading(True)
-            self._take_turn()
+        if not self.open:
+            return
+        if self._later:
+            if self.slow_reader:
+                return
+            self._turn_pending = False
+            later, self._later = self._later, ()
+            self._serve(later)
+            if self._turn_pending:
+                return
+        if not self.slow_reader:
+            self._set_reading(True)
+        self._take_turn()
 
     def _refuse_bytes(self, error: ProtocolError) -> None:
         """Close after a bad frame: nothing after it can be trusted. Earlier replies still leave."""
-        log.warning("%s sent bytes that are no frame, closed: %s", self.address, error)
+        if isinstance(error, OversizedFrame) and self._gate is not None:
+            self._gate.refusals.count(error.key, self.address)
+            if error.command is not None and not error.command.flag & RESPONSE_FLAG:
+                self.pending += 1
+                self.reply(error.command, error.code, remark=str(error))
+        else:
+            log.warning("%s sent bytes that are no frame, closed: %s", self.address, error)
         self._buffer.clear()
         self._flush()
         self.close()
@@ -257,6 +332,8 @@ class Connection(asyncio.Protocol):
             if not self._out:
                 self.loop.call_soon(self._flush)
             self._out += parts
+            if len(parts) > 1:
+                self._unsent += len(parts[-1])
 
     def _one_answered(self) -> None:
         self.pending -= 1
@@ -275,9 +352,26 @@ class Connection(asyncio.Protocol):
             if not self._out:
                 self.loop.call_soon(self._flush)
             self._out.append(data)
+            if len(data) > JOINED_BYTES_MAX:
+                self._unsent += len(data)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so many answers wait for the peer that no large one should be added."""
+        return self.slow_reader or self._unsent > WRITE_BUFFER_BYTES_MAX
+
+    def when_drained(self, go_on: Callable[[], None]) -> None:
+        """Call once the peer has taken the answers that wait; never if it closes."""
+        self._when_drained.append(go_on)
+
+    def _tell_drained(self) -> None:
+        waiting, self._when_drained = self._when_drained, []
+        for go_on in waiting:
+            self.loop.call_soon(go_on)
 
     def _flush(self) -> None:
         out, self._out = self._out, []
+        self._unsent = 0
         if out and self.open:
             self.last_active = self.loop.time()
             if len(out) == 1:
@@ -286,6 +380,8 @@ class Connection(asyncio.Protocol):
                 self.transport.writelines(out)
             else:
                 self.transport.write(b"".join(out))
+        if self._when_drained and not self.slow_reader:
+            self._tell_drained()
 
     # calling the peer
 
@@ -358,6 +454,10 @@ class Connection(asyncio.Protocol):
             self.transport.resume_reading()
         else:
             self.transport.pause_reading()
+
+    def answer_with(self, answer: Answer) -> None:
+        """Answer all further requests in another way."""
+        self._answer = answer
 
     def stop_reading(self) -> None:
         """Read no further requests; replies still leave."""

@@ -13,17 +13,18 @@ from typing import Final
 
 from gantrymq.base.background import Background
 from gantrymq.base.errors import GantryError
-from gantrymq.base.network import Listener, Network
+from gantrymq.base.network import CountedFactory, Listener, Network
 from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.command import Command
+from gantrymq.remoting.admission import OVERLOAD, ServerAdmission
 from gantrymq.remoting.connection import Connection
+from gantrymq.remoting.limits import ConnectionLimits
 
 log = logging.getLogger(__name__)
 
 IDLE_SECONDS_MAX: Final = 120.0
-IDLE_SCAN_SECONDS: Final = 10.0
-SLOW_INFLIGHT_MAX: Final = 256
-"""Slow requests of one connection under way at once; more are refused, not queued."""
+SCAN_SECONDS_MAX: Final = 10.0
+"""Connections are looked at so often, or more often if a limit in milliseconds asks for it."""
 SLOW_STARTS_PER_TURN: Final = 8
 """A thousand questions at once must not hold the loop: the rest starts in the turns after."""
 STOP_SECONDS_MAX: Final = 5.0
@@ -58,6 +59,25 @@ class HandlerTable:
         )
 
 
+class _CountedConnections(CountedFactory):
+    """Makes the connections of a port, and counts those that have not begun."""
+
+    def __init__(self, make: Callable[[], Connection], admission: ServerAdmission) -> None:
+        self._make, self._admission = make, admission
+
+    def __call__(self) -> Connection:
+        return self._make()
+
+    def enter(self, address: str) -> bool:
+        key = self._admission.enter(address)
+        if key is not None:
+            self._admission.refusals.count(key, address)
+        return key is None
+
+    def leave(self, address: str) -> None:
+        self._admission.leave(address)
+
+
 class Server:
     """One listening port with its connections."""
 
@@ -67,8 +87,13 @@ class Server:
         network: Network,
         *,
         on_lost: Callable[[Connection], None] | None = None,
+        admission: ServerAdmission | None = None,
     ) -> None:
+        """Ports of one broker share an admission; without one the default limits hold."""
         self._routes, self._network = routes, network
+        self._admission = (
+            admission if admission is not None else ServerAdmission(ConnectionLimits())
+        )
         self._on_lost_hook = on_lost
         self._connections: dict[Connection, None] = {}
         self._background = Background("a server")
@@ -79,24 +104,39 @@ class Server:
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port."""
-        self._listener = await self._network.listen(host, port, self._new_connection)
-        self._background.every(IDLE_SCAN_SECONDS, self._close_idle, may_be_late=True)
+        factory = _CountedConnections(self._new_connection, self._admission)
+        self._listener = await self._network.listen(host, port, factory)
+        self._background.every(self._scan_seconds, self._close_late, may_be_late=True)
         return self._listener.port
+
+    def _scan_seconds(self) -> float:
+        limits = self._admission.limits
+        shortest_ms = min(limits.frame_timeout_mills, limits.reader_timeout_mills)
+        if self._routes.guard is not None:
+            shortest_ms = min(shortest_ms, limits.authentication_timeout_mills)
+        return min(SCAN_SECONDS_MAX, shortest_ms / 4000)
 
     @property
     def connections(self) -> list[Connection]:
         return list(self._connections)
 
     def _new_connection(self) -> Connection:
-        return Connection(self._answer, on_made=self._on_made, on_lost=self._on_lost)
+        return Connection(
+            self._answer, on_made=self._on_made, on_lost=self._on_lost, gate=self._admission
+        )
 
     def _on_made(self, connection: Connection) -> None:
+        if not self._admission.made(connection):
+            return
         self._connections[connection] = None
         if self._stopping:
             connection.abort()
 
     def _on_lost(self, connection: Connection) -> None:
-        self._connections.pop(connection, None)
+        self._admission.lost(connection)
+        if connection not in self._connections:
+            return
+        del self._connections[connection]
         self._slow_by_connection.pop(connection, None)
         if self._on_lost_hook is not None:
             self._on_lost_hook(connection)
@@ -106,6 +146,7 @@ class Server:
         try:
             if routes.guard is not None:
                 routes.guard(connection, command)
+                connection.is_admitted = True
             hot = routes.hot.get(command.code)
             if hot is not None:
                 hot(connection, command)
@@ -120,11 +161,17 @@ class Server:
                 ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
                 remark=f" request type {command.code} not supported",
             )
-        elif self._slow_by_connection.get(connection, 0) >= SLOW_INFLIGHT_MAX:
-            remark = f"[OVERLOAD]system busy: over {SLOW_INFLIGHT_MAX} requests of this connection"
-            connection.reply(command, ResponseCode.SYSTEM_BUSY, remark=remark)
+        elif self._is_full_of_slow(connection):
+            reached = self._admission.refusals.reached(
+                "maxSlowRequestsPerConnection", f"{OVERLOAD}one connection", connection.address
+            )
+            connection.reply(command, reached.code, remark=str(reached))
         else:
             self._start_slow(slow, connection, command)
+
+    def _is_full_of_slow(self, connection: Connection) -> bool:
+        under_way = self._slow_by_connection.get(connection, 0)
+        return under_way >= self._admission.limits.max_slow_requests_per_connection
 
     def _start_slow(self, slow: Slow, connection: Connection, command: Command) -> None:
         counts = self._slow_by_connection
@@ -165,12 +212,30 @@ class Server:
             remark = f"{type(error).__name__}: {error}"
             connection.reply(command, ResponseCode.SYSTEM_ERROR, remark=remark)
 
-    async def _close_idle(self) -> None:
-        oldest = asyncio.get_running_loop().time() - IDLE_SECONDS_MAX
+    async def _close_late(self) -> None:
+        """Close connections whose peer is silent, or too slow in what it began."""
+        limits, guarded = self._admission.limits, self._routes.guard is not None
+        now = asyncio.get_running_loop().time()
         for connection in self.connections:
-            if connection.last_active < oldest:
+            since, slow = connection.frame_since, connection.slow_reader
+            if slow and now - connection.slow_since > limits.reader_timeout_mills / 1000:
+                self._cut(connection, "readerTimeoutMills")
+            elif since and now - since > limits.frame_timeout_mills / 1000:
+                self._cut(connection, "frameTimeoutMills")
+            elif (
+                guarded
+                and not connection.is_admitted
+                and now - connection.made_at > limits.authentication_timeout_mills / 1000
+            ):
+                self._cut(connection, "authenticationTimeoutMills")
+            elif now - connection.last_active > IDLE_SECONDS_MAX:
                 log.info("%s idle for %d s, closed", connection.address, IDLE_SECONDS_MAX)
                 connection.close()
+
+    def _cut(self, connection: Connection, key: str) -> None:
+        """Close at once: a peer that takes nothing would keep an orderly end waiting."""
+        self._admission.refusals.count(key, connection.address)
+        connection.abort()
 
     async def stop(self) -> None:
         """Stop reading requests, answer those accepted, then close."""

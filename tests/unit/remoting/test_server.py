@@ -10,7 +10,8 @@ from gantrymq.base.errors import GantryError
 from gantrymq.base.network import TcpNetwork
 from gantrymq.protocol.command import Command, response
 from gantrymq.remoting.connection import CallTimeout, Connection, ConnectionLost
-from gantrymq.remoting.server import IDLE_SECONDS_MAX, SLOW_INFLIGHT_MAX, HandlerTable, Server
+from gantrymq.remoting.limits import ConnectionLimits
+from gantrymq.remoting.server import IDLE_SECONDS_MAX, HandlerTable, Server
 from gantrymq.testing.loop import simulate
 from gantrymq.testing.network import MemoryNetwork
 
@@ -27,6 +28,9 @@ def echo(connection: Connection, command: Command) -> None:
 
 def broken(connection: Connection, command: Command) -> None:
     raise KeyError("a bug")
+
+
+SLOW_MAX = ConnectionLimits().max_slow_requests_per_connection
 
 
 async def refusing(connection: Connection, command: Command) -> Command:
@@ -105,9 +109,9 @@ class TestAnswers:
         """
 
         async def work(server: Server, connection: Connection, slow: Slow) -> None:
-            calls = [connection.submit(Command(code=4), 30) for _ in range(SLOW_INFLIGHT_MAX + 1)]
+            calls = [connection.submit(Command(code=4), 30) for _ in range(SLOW_MAX + 1)]
             answer = await calls[-1]
-            assert (2, True) == (answer.code, str(SLOW_INFLIGHT_MAX) in (answer.remark or ""))
+            assert (2, True) == (answer.code, str(SLOW_MAX) in (answer.remark or ""))
             slow.go.set()
             assert {0} == {(await call).code for call in calls[:-1]}
 

@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeVar, cast
 
-from gantrymq.base.network import ConnectFailed, Listener, Network
+from gantrymq.base.network import ConnectFailed, CountedFactory, Listener, Network
 from gantrymq.base.tls.layer import TlsLayer
 
 log = logging.getLogger(__name__)
@@ -49,14 +49,33 @@ class FirstByte(asyncio.Protocol):
         self._make_above, self._tls = above, tls
         self._transport: asyncio.Transport
         self._timer: asyncio.TimerHandle | None = None
+        self._counted_at: str | None = None
+        """The address under which this connection is counted, until its protocol begins."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        if isinstance(self._make_above, CountedFactory):
+            address = str((transport.get_extra_info("peername") or ("",))[0])
+            if not self._make_above.enter(address):
+                self._transport.abort()
+                return
+            self._counted_at = address
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(FIRST_BYTE_SECONDS_MAX, self._transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        self._stop_counting()
+
+    def _stop_counting(self) -> None:
+        address, self._counted_at = self._counted_at, None
+        if address is not None and isinstance(self._make_above, CountedFactory):
+            self._make_above.leave(address)
+
+    def _above(self) -> asyncio.Protocol:
+        """The protocol above, which is counted from now on."""
+        self._stop_counting()
+        return self._make_above()
 
     def data_received(self, data: bytes) -> None:
         self._stop_timer()
@@ -68,9 +87,11 @@ class FirstByte(asyncio.Protocol):
         context = self._tls.context if data[0] == TLS_FIRST_BYTE else None
         protocol: asyncio.Protocol
         if context is None:
-            protocol = self._make_above()
+            protocol = self._above()
         else:
-            protocol = TlsLayer(self._make_above, context, server_side=True)
+            protocol = TlsLayer(
+                self._above, context, server_side=True, on_ready=lambda _: self._stop_counting()
+            )
         self._transport.set_protocol(protocol)
         protocol.connection_made(self._transport)
         protocol.data_received(data)

@@ -32,6 +32,7 @@ from gantrymq.protocol.bodies import (
 from gantrymq.protocol.codes import SQL_OPERATORS, RequestCode
 from gantrymq.protocol.command import Command
 from gantrymq.remoting.connection import Connection
+from gantrymq.remoting.limits import Refusals
 
 log = logging.getLogger(__name__)
 
@@ -53,16 +54,27 @@ class ClientHandler:
         locks: QueueLockTable,
         stats: BrokerStats,
         config: BrokerConfig,
+        refusals: Refusals,
     ) -> None:
         self._policy, self._sessions, self._locks = policy, sessions, locks
         self._filters, self._table, self._stats = filters, table, stats
-        self._config = config
+        self._config, self._refusals = config, refusals
 
     # membership
 
     def heartbeat(self, connection: Connection, command: Command) -> None:
         """HEART_BEAT (34): register a client in its producer and consumer groups."""
+        if len(command.body) > self._config.max_heartbeat_bytes:
+            raise self._refusals.reached(
+                "maxHeartbeatBytes",
+                f"a heartbeat of {len(command.body)} bytes",
+                connection.address,
+            )
         beat = fastjson.load_request(command.body, Heartbeat)
+        for wanted in (
+            sub for each in beat.consumer_data_set for sub in each.subscription_data_set
+        ):
+            self._filters.check_tags(wanted)
         if not beat.client_id and (beat.producer_data_set or beat.consumer_data_set):
             raise BadRequest(
                 "a heartbeat without clientID: members of a group are told apart by it"

@@ -4,9 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from gantrymq.base.plurals import counted
 from gantrymq.broker.errors import BadRequest, GroupMissing
-from gantrymq.broker.handlers.topics import QUEUES_MAX
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.stats_windows import StatsWindows
@@ -57,16 +55,14 @@ class GroupHandler:
             check_group_name(wanted.group_name)
         except NameRefused as error:
             raise BadRequest(str(error)) from error
-        if wanted.retry_queue_nums > QUEUES_MAX:
-            raise BadRequest(
-                f"{counted(wanted.retry_queue_nums, 'retry queue')}: {QUEUES_MAX} is the most"
-            )
+        self._policy.check_queues(wanted.retry_queue_nums, f"group {wanted.group_name}")
         known = self._registry.groups.get(wanted.group_name)
         current = known.attributes if known is not None else None
         kept = altered(GROUP_ATTRIBUTES, current, wanted.attributes)
         return msgspec.structs.replace(wanted, attributes=kept)
 
     async def _put(self, groups: Sequence[GroupConfig]) -> None:
+        self._policy.check_room_for_groups(group.group_name for group in groups)
         await self._registry.groups.change_many({group.group_name: group for group in groups})
         for group in groups:
             if self._registry.topics.get(retry_topic(group.group_name)) is not None:

@@ -148,8 +148,8 @@ class PopHandler:
         elif result.look_again:
             loop.call_soon(pop.attempt)
             return True
-        elif not self.pops.has_place(pop):
-            self._answer(pop, result, [], ResponseCode.POLLING_FULL)
+        elif (full := self.pops.full(pop)) is not None:
+            self._answer(pop, result, [], ResponseCode.POLLING_FULL, str(full))
         else:
             self.pops.hold(pop, result.watch, self._at(pop.connection, result.opens_ms))
         return False
@@ -193,6 +193,7 @@ class PopHandler:
         result: PopResult,
         batches: list[PoppedBatch],
         empty: ResponseCode = ResponseCode.POLLING_TIMEOUT,
+        remark: str = "NO_MESSAGE_IN_QUEUE",
     ) -> None:
         pop.stop()
         spec = pop.spec
@@ -215,9 +216,13 @@ class PopHandler:
             pop.command,
             ResponseCode.SUCCESS if batches else empty,
             ext=head.to_ext(),
-            remark="FOUND" if batches else "NO_MESSAGE_IN_QUEUE",
+            remark="FOUND" if batches else remark,
             body=body,
         )
+
+    def answer_none(self, pop: "HeldPop") -> None:
+        """Answer without a look at the queues."""
+        self._answer(pop, self.reader.begin(pop.spec.ordered), [])
 
     def _body(self, spec: PopSpec, result: PopResult, batch: PoppedBatch) -> bytes:
         """The records of one queue; those of a retry topic under the topic that was asked for."""
@@ -282,7 +287,7 @@ class PopHandler:
         found, seen = self.reader.has_messages(asked.spec)
         full = False
         if not found and asked.connection.loop.time() < asked.deadline:
-            full = not self.notifications.has_place(asked)
+            full = self.notifications.full(asked) is not None
             if not full:
                 look_at = self._at(asked.connection, seen.opens_ms)
                 self.notifications.hold(asked, seen.watch, look_at)
@@ -359,7 +364,10 @@ class HeldPop(_Held):
 
     def expire(self) -> None:
         self.deadline = 0.0
-        self.attempt()
+        if self.connection.is_crowded:
+            self._handler.answer_none(self)  # it has not taken the answers that it got
+        else:
+            self.attempt()
 
     def refuse(self, code: ResponseCode, why: str) -> None:
         self.stop()

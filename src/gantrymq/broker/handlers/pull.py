@@ -33,7 +33,9 @@ from gantrymq.protocol.headers.messages import (
     PullRequest,
 )
 from gantrymq.protocol.record import AT_PHYSICAL_OFFSET
+from gantrymq.remoting.admission import OVERLOAD
 from gantrymq.remoting.connection import Connection
+from gantrymq.remoting.limits import Refusals
 from gantrymq.store.append import ReadResult, ReadStatus
 from gantrymq.store.engine import Store
 
@@ -96,10 +98,11 @@ class PullHandler:
         filters: Filters,
         stats: BrokerStats,
         moves: OffsetMoves,
+        refusals: Refusals,
     ) -> None:
         self._config, self._store, self._resets, self._moves = config, store, resets, moves
         self._policy, self._sessions, self._filters = policy, sessions, filters
-        self._stats = stats
+        self._stats, self._refusals = stats, refusals
         self._memory_bytes = memory_bytes()
         self._held: dict[HeldPull, None] = {}
         self._background = Background("pulls that read from disk")
@@ -216,6 +219,10 @@ class PullHandler:
     # serving
 
     def _serve(self, pull: HeldPull) -> None:
+        if pull.connection.is_crowded:
+            # Many pulls of one peer may find the same large messages: one answer after the other.
+            pull.connection.when_drained(lambda: self._serve_drained(pull))
+            return
         try:
             outcome = self._store.reads.pull(
                 pull.topic, pull.queue_id, pull.offset, pull.limit, pull.limit_bytes, *pull.wanted
@@ -227,6 +234,10 @@ class PullHandler:
             self._settle(pull, outcome)
         else:
             self._background.spawn(self._serve_cold(pull, outcome))
+
+    def _serve_drained(self, pull: HeldPull) -> None:
+        if not pull.is_answered:
+            self._serve(pull)
 
     async def _serve_cold(self, pull: HeldPull, outcome: Awaitable[ReadResult]) -> None:
         begun = pull.connection.loop.time()
@@ -290,11 +301,31 @@ class PullHandler:
                 pull.deadline = None
                 self._serve(pull)
                 return
+            if not self._has_place(pull):
+                return
             pull.timer = loop.call_at(pull.deadline, self._expire, pull)
             self._held[pull] = None
+            pull.connection.polls_held += 1
         arrivals = self._store.queues.arrivals(pull.topic, pull.queue_id)
         if arrivals.value <= pull.offset:
             pull.parked = arrivals.park(pull.offset + 1, lambda: self._wake(pull))
+
+    def _has_place(self, pull: HeldPull) -> bool:
+        """Whether one more pull may be held; if not, it is answered: its client asks again later.
+
+        Clients that get "no message" ask again at once, but wait a while when a broker is busy.
+        """
+        connection, config = pull.connection, self._config
+        if len(self._held) >= config.max_pull_polling_size:
+            key = "maxPullPollingSize"
+        elif connection.polls_held >= config.max_polling_size_per_connection:
+            key = "maxPollingSizePerConnection"
+        else:
+            return True
+        error = self._refusals.reached(key, f"{OVERLOAD}too many pulls wait", connection.address)
+        pull.is_answered = True
+        connection.reply(pull.command, error.code, remark=str(error))
+        return False
 
     def _wake(self, pull: HeldPull) -> None:
         pull.parked = None
@@ -317,7 +348,8 @@ class PullHandler:
             self._serve(pull)
 
     def _let_go(self, pull: HeldPull) -> None:
-        self._held.pop(pull, None)
+        if self._held.pop(pull, self) is None:
+            pull.connection.polls_held -= 1
         if pull.timer is not None:
             pull.timer.cancel()
         if pull.parked is not None:
@@ -389,5 +421,7 @@ class PullHandler:
 
     def forget(self, connection: Connection) -> None:
         """Drop the held pulls of a closed connection."""
+        if not connection.polls_held:
+            return
         for pull in [held for held in self._held if held.connection is connection]:
             self._let_go(pull)

@@ -35,10 +35,13 @@ from gantrymq.protocol.ids import offset_msg_id
 from gantrymq.protocol.recall import RecallHandle
 from gantrymq.protocol.record import TRANSACTION_MASK
 from gantrymq.remoting.connection import Connection
+from gantrymq.remoting.limits import Refusals
 from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.engine import Store
 
 PREPARED, IPV6_BORN = 0x4, 0x10
+PROPERTY_BYTES_MIN = 4
+"""Of a property in its stored form: a name and a value of one character, and two separators."""
 _POP_MARK = f"{properties.POP_CHECKPOINT}\x01".encode()
 _HALF_FLAGS = {str(flag | PREPARED): str(flag) for flag in (0, 1)}
 """Flags of prepared messages, compressed or not, and what remains of them."""
@@ -108,7 +111,9 @@ class SendHandler:
         stats: BrokerStats,
         rng: random.Random,
         store_host: bytes,
+        refusals: Refusals,
     ) -> None:
+        self._refusals = refusals
         self._half_messages = half_messages
         self._config, self._store, self._registry = config, store, registry
         self._policy, self._redirect, self._stats, self._rng = policy, redirect, stats, rng
@@ -122,6 +127,8 @@ class SendHandler:
         self._region = region_fields(config.region_id)
         """In every answer to a send, refusals included."""
         self._stored_answer, self._send_answer = answers_in(config.region_id)
+        self._plain_bytes_max = PROPERTY_BYTES_MIN * config.user_property_max_num
+        """Properties with fewer bytes need not be counted."""
         # RocketMQ's consumers from 5.x on trace nothing that came without a region.
         tail = {**self._region, properties.CLUSTER: config.broker_cluster_name}
         self._tail = properties.encode(tail).encode()
@@ -221,6 +228,9 @@ class SendHandler:
             raise IllegalMessage("sysFlag says prepared, but the property TRAN_MSG is missing")
         if h.batch:
             message.batch = self._batch(h, command.body, text)
+            for _, _, stored in message.batch:
+                if len(stored) > self._plain_bytes_max:
+                    self._check_property_count(stored, connection)
         self._fill(message, text)
         is_timed = message.topic == TIMER_TOPIC and not h.topic.startswith(RETRY_PREFIX)
         self._put(message, self._answer_timed if is_timed else None)
@@ -318,13 +328,22 @@ class SendHandler:
 
     def _put(self, message: SendAppend, reply: Callable[[SendAppend], None] | None = None) -> None:
         if self._waiting >= self._config.send_thread_pool_queue_capacity:
+            self._refusals.count("sendThreadPoolQueueCapacity", message.connection.address)
             raise Busy(
                 f"[OVERLOAD]system busy: waiting for the disk: {counted(self._waiting, 'send')}, "
                 f"sendThreadPoolQueueCapacity is {self._config.send_thread_pool_queue_capacity}"
             )
+        if len(message.properties) > self._plain_bytes_max:
+            self._check_property_count(message.properties, message.connection)
         message.reply = reply or self._answer  # type: ignore[assignment]
         self._waiting += 1
         self._store.put(message)
+
+    def _check_property_count(self, stored: bytes, connection: Connection) -> None:
+        found = stored.count(b"\x02")
+        if found > self._config.user_property_max_num:
+            what = f"a message with {found} properties"
+            raise self._refusals.reached("userPropertyMaxNum", what, connection.address)
 
     def _answer_timed(self, message: SendAppend) -> None:
         """Answer the send of a timer message with the handle by which it can be recalled."""
@@ -349,11 +368,20 @@ class SendHandler:
             ext["recallHandle"] = RecallHandle(topic, name, due, message.uniq_key).encode()
         message.connection.reply(command, CODES[message.status], ext=ext)
 
+    def _refusal(self, message: SendAppend) -> str:
+        """Why the store refused, with the name of the limit if there is one."""
+        remark = message.error or message.status.name
+        key = _limit_of(message.status, remark)
+        if key is None:
+            return remark
+        self._refusals.count(key, message.connection.address)
+        return remark if key in remark else f"{remark} ({key})"
+
     def _answer(self, message: SendAppend) -> None:
         self._waiting -= 1
         status, command = message.status, message.command
         if status is not _OK and not status.is_stored:
-            remark = message.error or status.name
+            remark = self._refusal(message)
             message.connection.reply(command, CODES[status], ext=self._region, remark=remark)
             return
         code = 0 if status is _OK else CODES[status]
@@ -384,6 +412,16 @@ class SendHandler:
                 message.uniq_key,
             )
         message.connection.reply_frame(answer)
+
+
+def _limit_of(status: PutStatus, remark: str) -> str | None:
+    """The limit for which the store refused; None if it was something else."""
+    if status is PutStatus.MESSAGE_ILLEGAL and remark.startswith("a body of"):
+        return "maxMessageSize"
+    if status is PutStatus.PAGECACHE_BUSY:
+        late = remark.startswith("[TIMEOUT_CLEAN_QUEUE]")
+        return "waitTimeMillsInSendQueue" if late else "osPageCacheBusyTimeOutMills"
+    return None
 
 
 def _stored_form(given: bytes) -> bytes:

@@ -31,7 +31,6 @@ from gantrymq.store.engine import Store
 
 log = logging.getLogger(__name__)
 
-QUEUES_MAX = 65_536
 ROWS_PER_TURN = 64
 """After so many rows the loop gets its turn: a topic may have a thousand queues."""
 
@@ -100,8 +99,9 @@ class TopicHandler:
         if is_system_topic(name) or name == self._config.broker_cluster_name:
             raise BadRequest(f"The topic[{name}] is conflict with system topic.")
         for count in (wanted.read_queue_nums, wanted.write_queue_nums):
-            if not 0 <= count <= QUEUES_MAX:
-                raise BadRequest(f"{counted(count, 'queue')}: a topic has 0 to {QUEUES_MAX}")
+            if count < 0:
+                raise BadRequest(f"{counted(count, 'queue')}: a topic has 0 or more")
+            self._policy.check_queues(count, f"topic {name}")
         if not 0 <= wanted.perm <= 15:
             raise BadRequest(
                 f"perm {wanted.perm} is no set of permissions: 2 write, 4 read, 6 both"

@@ -67,19 +67,19 @@ def build_broker(shared: Shared) -> BrokerParts:
     policy, stats, clock = shared.policy, shared.stats, ports.clock
     sessions, locks, redirect = Sessions(), QueueLockTable(), SystemTopicRedirect(config, clock)
     resets, windows = Resets(registry.offsets), StatsWindows(stats, config.broker_cluster_name)
-    filters = Filters(config, sessions, shared.conditions)
+    conditions, refusals = shared.conditions, shared.refusals
+    filters = Filters(config, sessions, conditions, refusals)
     moves = OffsetMoves(config, store, clock, shared.host)
-    pull = PullHandler(config, store, resets, policy, sessions, filters, stats, moves)
-    clients = ClientHandler(policy, sessions, filters, shared.conditions, locks, stats, config)
+    pull = PullHandler(config, store, resets, policy, sessions, filters, stats, moves, refusals)
+    clients = ClientHandler(policy, sessions, filters, conditions, locks, stats, config, refusals)
     settings = BrokerSettings(config, ports.disk, ports.offload)
     waiting = build_waiting(shared, redirect)
     transactions = build_transactions(shared, sessions, redirect)
     pop = build_pop(shared, sessions, filters)
     epochs = build_publishing(shared, redirect)
     replication = build_replication(shared, pop.modes)
-    figures = Figures(
-        config, store, stats, lambda: pull.held, waiting.delays, waiting.timers, clock
-    )
+    delays, timers = waiting.delays, waiting.timers
+    figures = Figures(config, store, stats, lambda: pull.held, delays, timers, clock, refusals)
     send = _build_send(shared, redirect, transactions.half_messages)
     handlers = Handlers(
         send=send,
@@ -118,7 +118,7 @@ def build_broker(shared: Shared) -> BrokerParts:
         ),
         saves=(
             (config.flush_consumer_offset_interval / 1000, registry.offsets.save),
-            (SAVE_SECONDS, shared.conditions.save),
+            (SAVE_SECONDS, conditions.save),
         ),
         on_lost=(pull.forget, clients.forget),
         on_stop=(pull.release_all,),
@@ -159,6 +159,7 @@ def _build_send(
         shared.stats,
         shared.ports.rng,
         shared.host,
+        shared.refusals,
     )
 
 

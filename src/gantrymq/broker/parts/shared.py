@@ -1,7 +1,7 @@
 """Parts that several builders need. Only builders see all of it; a part gets what it uses."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gantrymq.access.guard import Require, nothing_required
 from gantrymq.access.server_access import ServerAccess
@@ -15,6 +15,7 @@ from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.subscriptions.consumer_filters import FilterTable
 from gantrymq.broker.tables.registry import Registry
+from gantrymq.remoting.limits import BrokerLimits, Refusals
 from gantrymq.replication.group.node import RaftNode
 from gantrymq.store.engine import Store
 from gantrymq.store.log.syncer import Syncer
@@ -50,6 +51,8 @@ class Shared:
     """The member of a raft group that this broker is."""
     access: ServerAccess | None = None
     """Access control; None if it is off."""
+    refusals: Refusals = field(default_factory=lambda: Refusals(BrokerLimits()))
+    """What limits have refused."""
 
     @property
     def require(self) -> Require:

@@ -12,6 +12,7 @@ from typing import Protocol
 from gantrymq.base.watermark import Parked, Watermark
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.remoting.connection import Connection
+from gantrymq.remoting.limits import LimitReached, Refusals
 from gantrymq.store.engine import Store
 
 WOKEN_PER_TURN = 32
@@ -59,18 +60,27 @@ class _Polling:
 class PopLongPolling:
     """All held requests, by topic and group."""
 
-    def __init__(self, config: BrokerConfig, store: Store) -> None:
-        self._config, self._store = config, store
+    def __init__(self, config: BrokerConfig, store: Store, refusals: Refusals) -> None:
+        self._config, self._store, self._refusals = config, store, refusals
         self._pollings: dict[tuple[str, str], _Polling] = {}
         self._counts: dict[tuple[str, str, int], int] = {}
         self._total = 0
 
-    def has_place(self, request: HeldRequest) -> bool:
-        """Whether RocketMQ's two limits allow one more: by topic, group and queue, and in all."""
-        if self._total >= self._config.max_pop_polling_size:
-            return False
-        here = self.waiting(request.topic, request.group, request.queue_id)
-        return here <= self._config.pop_polling_size
+    def full(self, request: HeldRequest) -> LimitReached | None:
+        """The limit that does not allow one more; None if there is a place.
+
+        RocketMQ has two, by topic, group and queue, and in all.
+        """
+        config, connection = self._config, request.connection
+        if self._total >= config.max_pop_polling_size:
+            key = "maxPopPollingSize"
+        elif connection.polls_held >= config.max_polling_size_per_connection:
+            key = "maxPollingSizePerConnection"
+        elif self.waiting(request.topic, request.group, request.queue_id) > config.pop_polling_size:
+            key = "popPollingSize"
+        else:
+            return None
+        return self._refusals.reached(key, "too many pops wait", connection.address)
 
     def waiting(self, topic: str, group: str, queue_id: int) -> int:
         return self._counts.get((topic, group, queue_id), 0)
@@ -146,6 +156,8 @@ class PopLongPolling:
                 return
             if request.kind in fruitless or request not in polling.requests:
                 continue
+            if request.connection.is_crowded:
+                continue  # it stays held: the peer has not taken the answers that it got
             self._take_out(polling, request)
             if not request.connection.open:
                 self._stop_timer(request)
@@ -170,6 +182,7 @@ class PopLongPolling:
     def _count(self, request: HeldRequest, step: int) -> None:
         key = request.topic, request.group, request.queue_id
         self._total += step
+        request.connection.polls_held += step
         left = self._counts.get(key, 0) + step
         if left:
             self._counts[key] = left
@@ -204,4 +217,5 @@ class PopLongPolling:
 
     def forget(self, connection: Connection) -> None:
         """Drop the held requests of a closed connection."""
-        self._each(lambda request: request.connection is connection)
+        if connection.polls_held:
+            self._each(lambda request: request.connection is connection)

@@ -12,6 +12,7 @@ from gantrymq.base.config import WrittenSettings, settings
 from gantrymq.base.errors import ConfigError
 from gantrymq.broker.settings.limits import check_access, check_address, check_hours, check_limits
 from gantrymq.broker.settings.rocketmq_keys import IGNORED_KEYS
+from gantrymq.remoting.limits import BrokerLimits, check_positive
 from gantrymq.replication.group.identity import GroupIdentity, group_identity
 from gantrymq.store.config import StoreConfig
 
@@ -49,12 +50,12 @@ OTHER_PORTS = (-2, 1)
 """How far the fast and the HA port are from the port of a broker that names only that."""
 
 
-class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
+class BrokerConfig(BrokerLimits, kw_only=True, rename="camel"):
     """All settings of a broker. Its parts share one value, and read a setting when they need it.
 
     Only `BrokerSettings` changes it while the broker runs, and only the keys of its list `LIVE`.
-    The keys are flat because RocketMQ's are. The headings are those of `docs/broker-settings.md`,
-    which `gantrymq.cli.pages.settings` prints from the sentences below.
+    The keys are flat because RocketMQ's are; limits stand in the base class. The headings are those
+    of `docs/broker-settings.md`, which `gantrymq.cli.pages.settings` prints from these sentences.
     """
 
     # --- Identity ---
@@ -369,6 +370,7 @@ class BrokerConfig(msgspec.Struct, kw_only=True, rename="camel"):
 
     def __post_init__(self) -> None:
         check_limits(self)
+        check_positive(self)
         check_hours("deleteWhen", self.delete_when)
         if self.enable_d_leger_commit_log:
             self.group_identity  # noqa: B018 (raises if the members are not well written)

@@ -24,6 +24,7 @@ from gantrymq.broker.errors import BadRequest, NotPermitted
 from gantrymq.broker.settings.config import OLD_NAMES, BrokerConfig
 from gantrymq.broker.settings.own_key import without_secret
 from gantrymq.broker.settings.rocketmq_keys import IGNORED_KEYS, STATED
+from gantrymq.remoting.limits import OURS_OF_LIMITS
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ FIXED: Final = frozenset(
 
 LIVE: Final = frozenset(
     {
+        *OURS_OF_LIMITS, "userPropertyMaxNum",
         "accessMessageInMemoryMaxRatio", "autoCreateSubscriptionGroup", "autoCreateTopicEnable",
         "brokerFastFailureEnable",
         "brokerPermission", "cleanResourceInterval", "defaultMessageRequestMode",

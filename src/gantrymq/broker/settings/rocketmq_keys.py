@@ -1,5 +1,7 @@
 """Settings that only RocketMQ or only this broker has, and defaults that differ."""
 
+from gantrymq.remoting.limits import OURS_OF_LIMITS
+
 IGNORED_KEYS = frozenset(
     """
     accessMessageInMemoryHotRatio accountStatsEnable
@@ -143,7 +145,7 @@ STATED = {
 """Keys without a setting here about which GET_BROKER_CONFIG tells how it is, because tools read
 them. Others of RocketMQ are left out of its answer: thread pools, RocksDB, Netty."""
 
-OURS = {
+OURS = OURS_OF_LIMITS | {
     "aclFile": "the Java property `rocketmq.acl.plain.file`",
     "raftAppendBytesMax": "none; its groups push entries one by one or in small batches",
     "haCopyWholeLog": "none; a new slave gets the last file of the log",
@@ -171,5 +173,6 @@ OTHER_DEFAULTS = {
     "timerMaxDelaySec": "259200",
     "timerPrecisionMs": "1000",
     "transactionCheckInterval": "30000, and 60000 in 4.9",
+    "userPropertyMaxNum": "128, in its proxy only",
 }
 """Defaults of RocketMQ 5's broker that differ from ours."""

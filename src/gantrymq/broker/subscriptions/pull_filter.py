@@ -16,6 +16,7 @@ from gantrymq.protocol.subscription import (
     parse_tags,
     tag_codes,
 )
+from gantrymq.remoting.limits import Refusals
 from gantrymq.store.reading.entry_filter import EntryFilter
 
 TAG, SQL = "TAG", "SQL92"
@@ -43,14 +44,17 @@ EVERYTHING = PullFilter()
 class Filters:
     """Parses subscriptions. One that cannot be parsed is refused and never matches everything."""
 
-    def __init__(self, config: BrokerConfig, sessions: Sessions, table: FilterTable) -> None:
-        self._config = config
+    def __init__(
+        self, config: BrokerConfig, sessions: Sessions, table: FilterTable, refusals: Refusals
+    ) -> None:
+        self._config, self._refusals = config, refusals
         self._sessions, self._table = sessions, table
 
     def of_request(self, group: str, topic: str, kind: str | None, expression: str) -> PullFilter:
         """The filter of a request that has its own expression."""
         if kind and kind != TAG:
             return PullFilter(entry_filter=self._entry_filter(group, topic, kind, expression))
+        self._check_tags(expression.count("||"), f"group {group}")
         tags = parse_tags(expression)
         return PullFilter(frozenset(java_hash(tag) for tag in tags) or None)
 
@@ -75,9 +79,19 @@ class Filters:
         if wanted.class_filter_mode:
             raise BadRequest(NO_CLASSES)
         if not wanted.expression_type or wanted.expression_type == TAG:
+            self.check_tags(wanted)
             parse_tags(wanted.sub_string)
         else:
             self._condition(wanted.expression_type, wanted.sub_string)
+
+    def check_tags(self, wanted: Subscription) -> None:
+        """Raise if a subscription has too many tags: each pull compares with all of them."""
+        given = len(wanted.tags_set), len(wanted.code_set), wanted.sub_string.count("||")
+        self._check_tags(max(given), f"topic {wanted.topic[:127]}")
+
+    def _check_tags(self, count: int, who: str) -> None:
+        if count > self._config.max_subscription_tags:
+            raise self._refusals.reached("maxSubscriptionTags", "too many tags", who)
 
     def _condition(self, kind: str, expression: str) -> Condition:
         if not self._config.enable_property_filter:

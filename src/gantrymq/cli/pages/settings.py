@@ -19,6 +19,7 @@ from gantrymq.broker.settings.live_settings import FIXED, LIVE
 from gantrymq.cli.pages.field_docs import field_docs
 from gantrymq.nameserver import config as nameserver
 from gantrymq.nameserver.config import NEXT_START, UNCHANGEABLE, NameServerConfig
+from gantrymq.remoting.limits import CLOSING, LIMITS, BrokerLimits
 
 PREFACE = """\
 # Settings of brokers and name servers
@@ -53,7 +54,10 @@ class SettingsClass:
 
     def page(self) -> str:
         """A heading and a table for each group."""
-        effects = field_docs(type(self.defaults))
+        effects = {
+            name: f"{text} {_refusal_of(name, type(self.defaults))}".strip()
+            for name, text in field_docs(type(self.defaults)).items()
+        }
         parts = []
         for group, names in _groups(type(self.defaults)).items():
             heading = f"### {group}\n\n" if group else ""
@@ -106,13 +110,28 @@ def reference() -> str:
 def _groups(kind: type[msgspec.Struct]) -> dict[str, list[str]]:
     """The fields below each heading of the class; what has no heading is in the group ''."""
     found: dict[str, list[str]] = {}
-    heading = ""
-    for line in inspect.getsource(kind).splitlines():
-        if match := _HEADING.match(line):
-            heading = match[1]
-        elif (match := _FIELD.match(line)) and match[1] in kind.__struct_fields__:
-            found.setdefault(heading, []).append(match[1])
+    for each in kind.__mro__:
+        if not each.__module__.startswith("gantrymq."):
+            continue
+        heading = ""
+        for line in inspect.getsource(each).splitlines():
+            if match := _HEADING.match(line):
+                heading = match[1]
+            elif (match := _FIELD.match(line)) and match[1] in kind.__struct_fields__:
+                found.setdefault(heading, []).append(match[1])
     return found
+
+
+def _refusal_of(field: str, kind: type[msgspec.Struct]) -> str:
+    """How a limit refuses; empty for a setting that is none, or that tells it itself."""
+    key = kind.__struct_encode_fields__[kind.__struct_fields__.index(field)]
+    if field not in BrokerLimits.__struct_fields__:
+        return ""
+    code = LIMITS[key]
+    if code is None:
+        return "Then the connection is closed."
+    closed = " and the connection is closed" if key in CLOSING else ""
+    return f"More is refused with {code.name}{closed}."
 
 
 if __name__ == "__main__":

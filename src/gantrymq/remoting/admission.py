@@ -1,0 +1,180 @@
+"""Who may come in: connections and requests of a server, held to its limits.
+
+Ports that belong together share one `ServerAdmission`. Requests are counted a turn at a time, and
+the sum over all connections is an upper bound: answers are subtracted when a connection sends
+again, or all at once when the bound is reached. So a request costs nothing here as long as there is
+room.
+"""
+
+import resource
+from collections.abc import Sequence
+from typing import Final
+
+from gantrymq.protocol.codes import VERSION_4_9_8, ResponseCode
+from gantrymq.protocol.command import (
+    JSON_CODEC,
+    ONEWAY_FLAG,
+    PREFIX,
+    RESPONSE_FLAG,
+    Command,
+    encode,
+)
+from gantrymq.remoting.connection import Connection
+from gantrymq.remoting.limits import ConnectionLimits, Refusals
+
+TURNED_AWAY_MAX: Final = 64
+"""Connections over the limit that stay until their first request is refused; more are cut."""
+TURNED_AWAY_SECONDS_MAX: Final = 3.0
+RECOUNT_SECONDS: Final = 0.05
+FILES_RATIO: Final = 0.75
+"""The part of a process's files that connections may be; the store needs the others."""
+OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while: "
+"""RocketMQ's words, which clients and operators know."""
+
+
+class BusyAnswer:
+    """SYSTEM_BUSY with one remark; only the number of the request differs between two answers."""
+
+    def __init__(self, remark: str) -> None:
+        self._remark = remark
+        whole = encode(self._command(0, JSON_CODEC))[PREFIX.size :]
+        self._head, self._tail = whole.split(b'"opaque":0')
+        assert b"%d" % VERSION_4_9_8 in self._tail
+
+    def _command(self, opaque: int, codec: int) -> Command:
+        return Command(
+            code=ResponseCode.SYSTEM_BUSY,
+            flag=RESPONSE_FLAG,
+            opaque=opaque,
+            remark=self._remark,
+            codec=codec,
+        )
+
+    def frame(self, command: Command) -> bytes:
+        """The answer to one request."""
+        if command.codec != JSON_CODEC:
+            return encode(self._command(command.opaque, command.codec))
+        header = b'%b"opaque":%d%b' % (self._head, command.opaque, self._tail)
+        return PREFIX.pack(4 + len(header), len(header)) + header
+
+
+class ServerAdmission:
+    """The connections and requests of one server, on all its ports."""
+
+    def __init__(self, limits: ConnectionLimits, refusals: Refusals | None = None) -> None:
+        self.limits = limits
+        self.refusals = refusals if refusals is not None else Refusals(limits)
+        self._connections: dict[Connection, None] = {}
+        self._by_address: dict[str, int] = {}
+        self._count = 0
+        self._requests = 0
+        self._recount_at = 0.0
+        self._turned_away: dict[Connection, None] = {}
+        self._files = int(resource.getrlimit(resource.RLIMIT_NOFILE)[0] * FILES_RATIO)
+
+    # connections
+
+    def enter(self, address: str) -> str | None:
+        """Count a connection; if it is one too many, the name of the limit instead."""
+        limits = self.limits
+        if self._count >= min(limits.max_connections, self._files):
+            return "maxConnections"
+        here = self._by_address.get(address, 0)
+        if here >= limits.max_connections_per_address:
+            return "maxConnectionsPerAddress"
+        self._count += 1
+        self._by_address[address] = here + 1
+        return None
+
+    def leave(self, address: str) -> None:
+        """Forget a connection that was counted."""
+        self._count -= 1
+        left = self._by_address[address] - 1
+        if left:
+            self._by_address[address] = left
+        else:
+            del self._by_address[address]
+
+    def made(self, connection: Connection) -> bool:
+        """A connection was made; False if it is turned away."""
+        key = self.enter(connection.peer[0])
+        if key is None:
+            self._connections[connection] = None
+            return True
+        self._turn_away(connection, key)
+        return False
+
+    def _turn_away(self, connection: Connection, key: str) -> None:
+        """Let a connection that is one too many ask once, so that it learns the reason."""
+        what = "no more connections" + (" from this address" if key.endswith("Address") else "")
+        error = self.refusals.reached(key, OVERLOAD + what, connection.address)
+        if len(self._turned_away) >= TURNED_AWAY_MAX:
+            connection.abort()
+            return
+
+        def refuse(connection: Connection, command: Command) -> None:
+            connection.reply(command, error.code, remark=str(error))
+            connection.close()
+
+        self._turned_away[connection] = None
+        connection.answer_with(refuse)
+        connection.loop.call_later(TURNED_AWAY_SECONDS_MAX, connection.abort)
+
+    def lost(self, connection: Connection) -> None:
+        """A connection ended, whether it was turned away or not."""
+        if self._turned_away.pop(connection, self) is None:
+            return
+        if connection in self._connections:
+            del self._connections[connection]
+            self._requests -= connection.counted
+            self.leave(connection.peer[0])
+
+    # requests
+
+    def admitted(self, connection: Connection, commands: list[Command]) -> Sequence[Command]:
+        """The requests of one turn that there is room for; the others are refused."""
+        limits = self.limits
+        wanted = connection.pending + len(commands)
+        self._requests += wanted - connection.counted
+        connection.counted = wanted
+        if self._requests > limits.max_requests:
+            self._recount(connection, wanted)
+        if wanted <= limits.max_requests_per_connection and self._requests <= limits.max_requests:
+            return commands
+        return self._some_of(connection, commands)
+
+    def _recount(self, connection: Connection, wanted: int) -> None:
+        """Subtract what was answered in the meantime on all connections."""
+        now = connection.loop.time()
+        if now < self._recount_at:
+            return
+        self._recount_at = now + RECOUNT_SECONDS
+        for each in self._connections:
+            each.counted = each.pending
+        connection.counted = wanted
+        self._requests = sum(each.counted for each in self._connections)
+
+    def _some_of(self, connection: Connection, commands: list[Command]) -> list[Command]:
+        room = self.limits.max_requests_per_connection - connection.pending
+        key = "maxRequestsPerConnection"
+        of_all = self.limits.max_requests - self._requests + len(commands)
+        if of_all < room:
+            room, key = of_all, "maxRequests"
+        served: list[Command] = []
+        refused = 0
+        answer = None
+        for command in commands:
+            if command.flag & (ONEWAY_FLAG | RESPONSE_FLAG):
+                served.append(command)
+            elif room > 0:
+                room -= 1
+                served.append(command)
+            else:
+                if answer is None:
+                    now = self.refusals.value(key)
+                    answer = BusyAnswer(f"{OVERLOAD}raise {key} (now {now})")
+                connection.write(answer.frame(command))
+                refused += 1
+        if refused:
+            self.refusals.count(key, connection.address, refused)
+        return served
