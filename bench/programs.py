@@ -78,6 +78,11 @@ def connections(*arguments: object) -> Figures:
     return run([sys.executable, "-m", "bench.connections", *map(str, arguments)])
 
 
+def overload(*arguments: object) -> Figures:
+    """More sends than a broker can take."""
+    return run([sys.executable, "-m", "bench.overload", *map(str, arguments)])
+
+
 def lookups(*arguments: object) -> Figures:
     """Look-ups of routes over several connections."""
     return run([sys.executable, "-m", "bench.lookups", *map(str, arguments)])

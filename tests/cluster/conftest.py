@@ -9,7 +9,9 @@ from peer import Run, Work
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 
-pytest.register_assert_rewrite("effects", "effects_keeping", "effects_reading", "effects_sending")
+pytest.register_assert_rewrite(
+    "effects", "effects_keeping", "effects_limits", "effects_reading", "effects_sending"
+)
 
 SECONDS_MAX = 60
 

@@ -116,6 +116,16 @@ def limit_silence(transport: asyncio.BaseTransport, seconds: float) -> None:
         connected.setsockopt(socket.IPPROTO_TCP, option, int(seconds * 1000))
 
 
+def limit_received(transport: asyncio.BaseTransport, size: int) -> None:
+    """Let the system keep so many bytes that have arrived and are not read; 0 leaves it alone.
+
+    Networks in memory do not know this limit.
+    """
+    connected = transport.get_extra_info("socket")
+    if connected is not None and size:
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+
+
 def free_port(host: str, beside: Sequence[int] = ()) -> int:
     """A free port, whose neighbours at these distances are free, too.
 

@@ -98,6 +98,7 @@ async def serve(opened: OpenBroker, config: BrokerConfig) -> AsyncIterator[Servi
                 admission.refusals,
             )
         )
+        admission.is_congested = parts.handlers.send.is_congested
         access = opened.access
         routes = broker_routes(parts.handlers, None if access is None else access.guard)
         feature = parts.feature

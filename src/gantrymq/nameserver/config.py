@@ -50,7 +50,7 @@ IGNORED_KEYS = frozenset(
     {
         "serverWorkerThreads", "serverCallbackExecutorThreads", "serverSelectorThreads",
         "serverOnewaySemaphoreValue", "serverAsyncSemaphoreValue",
-        "serverChannelMaxIdleTimeSeconds", "serverSocketSndBufSize", "serverSocketRcvBufSize",
+        "serverChannelMaxIdleTimeSeconds", "serverSocketSndBufSize",
         "serverPooledByteBufAllocatorEnable", "useEpollNativeSelector", "productEnvName",
         "clusterTest", "enableTopicList", "notifyMinBrokerIdChanged", "supportActingMaster",
         "needWaitForService", "waitSecondsForService",
@@ -77,7 +77,7 @@ OURS = OURS_OF_CONNECTIONS | {
     "logDirectory": "the log directory stands in `rmq.namesrv.logback.xml`",
 }
 """Keys that RocketMQ's name server does not have, and what it has instead."""
-OTHER_DEFAULTS = {"scanNotActiveBrokerInterval": "5000"}
+OTHER_DEFAULTS = {"scanNotActiveBrokerInterval": "5000", "serverSocketRcvBufSize": "0"}
 """Defaults of RocketMQ 5's name server that differ from ours."""
 
 _NO_CONTROLLER = (

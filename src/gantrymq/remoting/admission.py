@@ -6,8 +6,10 @@ again, or all at once when the bound is reached. So a request costs nothing here
 room.
 """
 
+import asyncio
 import resource
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from gantrymq.protocol.codes import VERSION_4_9_8, ResponseCode
@@ -26,6 +28,8 @@ TURNED_AWAY_MAX: Final = 64
 """Connections over the limit that stay until their first request is refused; more are cut."""
 TURNED_AWAY_SECONDS_MAX: Final = 3.0
 RECOUNT_SECONDS: Final = 0.05
+LOOK_SECONDS: Final = 0.001
+"""How often a congested server looks whether it still is."""
 FILES_RATIO: Final = 0.75
 """The part of a process's files that connections may be; the store needs the others."""
 OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while: "
@@ -35,8 +39,8 @@ OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while: "
 class BusyAnswer:
     """SYSTEM_BUSY with one remark; only the number of the request differs between two answers."""
 
-    def __init__(self, remark: str) -> None:
-        self._remark = remark
+    def __init__(self, remark: str, ext: dict[str, str] | None = None) -> None:
+        self._remark, self._ext = remark, ext or {}
         whole = encode(self._command(0, JSON_CODEC))[PREFIX.size :]
         self._head, self._tail = whole.split(b'"opaque":0')
         assert b"%d" % VERSION_4_9_8 in self._tail
@@ -44,6 +48,7 @@ class BusyAnswer:
     def _command(self, opaque: int, codec: int) -> Command:
         return Command(
             code=ResponseCode.SYSTEM_BUSY,
+            ext=self._ext,
             flag=RESPONSE_FLAG,
             opaque=opaque,
             remark=self._remark,
@@ -58,6 +63,10 @@ class BusyAnswer:
         return PREFIX.pack(4 + len(header), len(header)) + header
 
 
+def _never() -> bool:
+    return False
+
+
 class ServerAdmission:
     """The connections and requests of one server, on all its ports."""
 
@@ -70,6 +79,10 @@ class ServerAdmission:
         self._requests = 0
         self._recount_at = 0.0
         self._turned_away: dict[Connection, None] = {}
+        self._waiting: deque[Connection] = deque()
+        self._turn: asyncio.TimerHandle | asyncio.Handle | None = None
+        self.is_congested: Callable[[], bool] = _never
+        """Whether connections should be held back for a moment; a broker replaces it."""
         self._files = int(resource.getrlimit(resource.RLIMIT_NOFILE)[0] * FILES_RATIO)
 
     # connections
@@ -128,6 +141,35 @@ class ServerAdmission:
             del self._connections[connection]
             self._requests -= connection.counted
             self.leave(connection.peer[0])
+
+    # turns
+
+    def must_wait(self, connection: Connection) -> bool:
+        """Hold a connection back if the server is congested, behind those that wait already.
+
+        TCP then holds its peer back, which costs this server nothing. Connections go on one by one,
+        each with the requests of one turn, so that a busy peer cannot starve the others.
+        """
+        if not self._waiting and not self.is_congested():
+            return False
+        self._waiting.append(connection)
+        if self._turn is None:
+            self._turn = connection.loop.call_soon(self._let_one_go_on)
+        return True
+
+    def _let_one_go_on(self) -> None:
+        self._turn = None
+        loop = asyncio.get_running_loop()
+        if self.is_congested():
+            self._turn = loop.call_later(LOOK_SECONDS, self._let_one_go_on)
+            return
+        while self._waiting:
+            connection = self._waiting.popleft()
+            if connection.open:
+                connection.go_on()
+                break
+        if self._waiting:
+            self._turn = loop.call_soon(self._let_one_go_on)
 
     # requests
 

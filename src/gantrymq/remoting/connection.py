@@ -81,6 +81,9 @@ class RequestGate(Protocol):
     limits: ConnectionLimits
     refusals: Refusals
 
+    def must_wait(self, connection: "Connection") -> bool:
+        """Whether the server is congested; it calls `go_on` when it is this connection's turn."""
+
     def admitted(self, connection: "Connection", commands: list[Command]) -> Sequence[Command]:
         """The commands of one turn that are served; all others have been refused."""
 
@@ -207,12 +210,16 @@ class Connection(asyncio.Protocol):
         self.abort()
         return False
 
-    def _take_turn(self) -> None:
+    def _take_turn(self, *, is_called: bool = False) -> None:
         self._turn_pending = False
-        began = self.loop.time()
         gate, size_max = self._gate, self._frame_bytes_max
         if gate is not None:
+            if not is_called and gate.must_wait(self):
+                self._turn_pending = True
+                self._set_reading(False)  # so that TCP holds the peer back
+                return
             size_max = gate.limits.max_frame_bytes
+        began = self.loop.time()
         commands, used, error = cut_commands(self._buffer, size_max, FRAMES_PER_TURN_MAX)
         served: Sequence[Command] = commands
         if gate is not None:
@@ -266,7 +273,11 @@ class Connection(asyncio.Protocol):
         level = logging.WARNING if asked else logging.DEBUG
         log.log(level, "held the loop %d ms: codes %s, %s", took * 1000, list(asked), self.address)
 
-    def _next_turn(self) -> None:
+    def go_on(self) -> None:
+        """Read on: the server has room for the requests of this connection."""
+        self._next_turn(is_called=True)
+
+    def _next_turn(self, *, is_called: bool = False) -> None:
         if not self.open:
             return
         if self._later:
@@ -279,7 +290,7 @@ class Connection(asyncio.Protocol):
                 return
         if not self.slow_reader:
             self._set_reading(True)
-        self._take_turn()
+        self._take_turn(is_called=is_called)
 
     def _refuse_bytes(self, error: ProtocolError) -> None:
         """Close after a bad frame: nothing after it can be trusted. Earlier replies still leave."""

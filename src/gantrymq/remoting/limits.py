@@ -39,6 +39,9 @@ class ConnectionLimits(msgspec.Struct, kw_only=True, rename="camel"):
     """The most requests of all connections that wait for their answer, long polls among them."""
     max_requests_per_connection: int = 20_000
     """The most requests of one connection that wait for their answer."""
+    server_socket_rcv_buf_size: int = 128 * 1024
+    """Bytes of a connection that have arrived and wait to be read: what a busy server leaves there
+    is late when its turn comes. 0 leaves it to the system, which keeps megabytes."""
     max_slow_requests_per_connection: int = 256
     """The most requests of one connection that are worked at beside the hot ones: those of
     operators' tools."""
@@ -181,6 +184,5 @@ def check_positive(limits: ConnectionLimits) -> None:
     """Raise a ConfigError that names a limit below 1: it would refuse everything."""
     kind = type(limits)
     for key, field in zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True):
-        own = field in BrokerLimits.__struct_fields__
-        if own and getattr(limits, field) < 1:
+        if key in LIMITS and getattr(limits, field) < 1:
             raise ConfigError(f"{key}={getattr(limits, field)}: write a number of at least 1")

@@ -13,7 +13,7 @@ from typing import Final
 
 from gantrymq.base.background import Background
 from gantrymq.base.errors import GantryError
-from gantrymq.base.network import CountedFactory, Listener, Network
+from gantrymq.base.network import CountedFactory, Listener, Network, limit_received
 from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.command import Command
 from gantrymq.remoting.admission import OVERLOAD, ServerAdmission
@@ -129,6 +129,7 @@ class Server:
         if not self._admission.made(connection):
             return
         self._connections[connection] = None
+        limit_received(connection.transport, self._admission.limits.server_socket_rcv_buf_size)
         if self._stopping:
             connection.abort()
 

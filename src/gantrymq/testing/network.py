@@ -198,6 +198,10 @@ class MemoryNetwork:
         self._ports[host, port] = factory
         return _MemoryListener(self, host, port)
 
+    def under_way(self) -> int:
+        """Bytes that were written somewhere and not read yet."""
+        return sum(end.get_write_buffer_size() for end in self._open)
+
     async def connect(self, host: str, port: int, factory: Callable[[], P], timeout: float) -> P:
         return await self.connect_from(LOCALHOST, host, port, factory, timeout)
 

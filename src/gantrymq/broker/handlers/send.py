@@ -4,6 +4,7 @@ A request becomes an `Append`; the store writes all appends of a turn at once an
 for each as soon as it is stored or refused. All answers of a turn leave in one write.
 """
 
+import asyncio
 import random
 from collections.abc import Callable
 from typing import Any
@@ -34,12 +35,16 @@ from gantrymq.protocol.headers.messages import SendRequest, SendRequestV2
 from gantrymq.protocol.ids import offset_msg_id
 from gantrymq.protocol.recall import RecallHandle
 from gantrymq.protocol.record import TRANSACTION_MASK
+from gantrymq.remoting.admission import BusyAnswer
 from gantrymq.remoting.connection import Connection
 from gantrymq.remoting.limits import Refusals
 from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.engine import Store
 
 PREPARED, IPV6_BORN = 0x4, 0x10
+COUNTED_BITS = 14
+"""A send counts once more for each 16 KiB of its body, so that waiting sends cannot fill the
+memory."""
 PROPERTY_BYTES_MIN = 4
 """Of a property in its stored form: a name and a value of one character, and two separators."""
 _POP_MARK = f"{properties.POP_CHECKPOINT}\x01".encode()
@@ -119,6 +124,10 @@ class SendHandler:
         self._policy, self._redirect, self._stats, self._rng = policy, redirect, stats, rng
         self._store_host = store_host
         self._waiting = 0
+        """Sends that wait for the disk; a large one counts as several."""
+        self._progress = 0, 0.0
+        """How many messages were stored, and when that was seen to change."""
+        self._loop = asyncio.get_running_loop()
         self.take_settings()
 
     def take_settings(self) -> None:
@@ -127,6 +136,13 @@ class SendHandler:
         self._region = region_fields(config.region_id)
         """In every answer to a send, refusals included."""
         self._stored_answer, self._send_answer = answers_in(config.region_id)
+        capacity = config.send_thread_pool_queue_capacity
+        self._held_back_from = max(1, capacity // 2)
+        self._busy = BusyAnswer(
+            "[OVERLOAD]system busy, start flow control for a while: too many sends wait for the "
+            f"disk, sendThreadPoolQueueCapacity is {capacity}",
+            self._region,
+        )
         self._plain_bytes_max = PROPERTY_BYTES_MIN * config.user_property_max_num
         """Properties with fewer bytes need not be counted."""
         # RocketMQ's consumers from 5.x on trace nothing that came without a region.
@@ -142,6 +158,9 @@ class SendHandler:
 
     def v2(self, connection: Connection, command: Command) -> None:
         """SEND_MESSAGE_V2 (310), SEND_BATCH_MESSAGE (320): header fields have one-letter names."""
+        if self._waiting >= self._config.send_thread_pool_queue_capacity:
+            self._refuse(connection, command)
+            return
         try:
             self._quick(connection, command)
         except GantryError as error:
@@ -149,10 +168,33 @@ class SendHandler:
 
     def v1(self, connection: Connection, command: Command) -> None:
         """SEND_MESSAGE (10): header fields have long names; Go clients send it."""
+        if self._waiting >= self._config.send_thread_pool_queue_capacity:
+            self._refuse(connection, command)
+            return
         try:
             self._careful(connection, command, SendRequest.parse(command.ext))
         except GantryError as error:
             connection.reply(command, error.code, ext=self._region, remark=str(error))
+
+    def _refuse(self, connection: Connection, command: Command) -> None:
+        """Refuse a send without a look at it: whoever is overloaded must not work for nothing."""
+        self._refusals.count("sendThreadPoolQueueCapacity", connection.address)
+        if not command.flag & ONEWAY_FLAG:
+            connection.reply_frame(self._busy.frame(command))
+
+    def is_congested(self) -> bool:
+        """Whether connections should be held back, because many sends wait for the disk.
+
+        Not if the disk does nothing at all for waitTimeMillsInSendQueue: then sends are refused,
+        and everything else is served.
+        """
+        if self._waiting < self._held_back_from:
+            return False
+        now, stored = self._loop.time(), self._store.written.count
+        if stored != self._progress[0]:
+            self._progress = stored, now
+        limit_ms = self._store.config.queue_wait_max_ms
+        return not limit_ms or (now - self._progress[1]) * 1000 < limit_ms
 
     def _quick(self, connection: Connection, command: Command) -> None:
         """A plain message of a known topic is stored without a typed header."""
@@ -327,16 +369,10 @@ class SendHandler:
         message.properties = text.encode() + self._tail
 
     def _put(self, message: SendAppend, reply: Callable[[SendAppend], None] | None = None) -> None:
-        if self._waiting >= self._config.send_thread_pool_queue_capacity:
-            self._refusals.count("sendThreadPoolQueueCapacity", message.connection.address)
-            raise Busy(
-                f"[OVERLOAD]system busy: waiting for the disk: {counted(self._waiting, 'send')}, "
-                f"sendThreadPoolQueueCapacity is {self._config.send_thread_pool_queue_capacity}"
-            )
         if len(message.properties) > self._plain_bytes_max:
             self._check_property_count(message.properties, message.connection)
         message.reply = reply or self._answer  # type: ignore[assignment]
-        self._waiting += 1
+        self._waiting += 1 + (len(message.command.body) >> COUNTED_BITS)
         self._store.put(message)
 
     def _check_property_count(self, stored: bytes, connection: Connection) -> None:
@@ -351,7 +387,7 @@ class SendHandler:
         if not message.status.is_stored or command.flag & ONEWAY_FLAG:
             self._answer(message)
             return
-        self._waiting -= 1
+        self._waiting -= 1 + (len(command.body) >> COUNTED_BITS)
         self._stats.put(message.topic, 1, message.size)
         due = int(find_property(message.properties, b"TIMER_OUT_MS") or 0) + 1
         topic = (find_property(message.properties, b"REAL_TOPIC") or b"").decode()
@@ -378,8 +414,8 @@ class SendHandler:
         return remark if key in remark else f"{remark} ({key})"
 
     def _answer(self, message: SendAppend) -> None:
-        self._waiting -= 1
         status, command = message.status, message.command
+        self._waiting -= 1 + (len(command.body) >> COUNTED_BITS)
         if status is not _OK and not status.is_stored:
             remark = self._refusal(message)
             message.connection.reply(command, CODES[status], ext=self._region, remark=remark)

@@ -157,12 +157,14 @@ class BrokerConfig(BrokerLimits, kw_only=True, rename="camel"):
     max_message_size: int = 4 * 1024 * 1024
     """The most bytes of a message's body; larger ones are refused with MESSAGE_ILLEGAL."""
     send_thread_pool_queue_capacity: int = 10_000
-    """The most sends that wait for the disk; the broker refuses more with SYSTEM_BUSY."""
+    """The most sends that wait for the disk, where each 16 KiB of a body count as one more. From
+    half of it on connections are held back, and beyond it sends are refused with SYSTEM_BUSY."""
     broker_fast_failure_enable: bool = True
     """The broker refuses sends that wait longer than waitTimeMillsInSendQueue."""
     wait_time_mills_in_send_queue: int = 200
     """Milliseconds that a send may wait for the next file of the commit log before the broker
-    refuses it with SYSTEM_BUSY; 0 sets no limit."""
+    refuses it with SYSTEM_BUSY, and for which connections are held back while the disk does
+    nothing; 0 sets no limit."""
     os_page_cache_busy_time_out_mills: int = 1_000
     """Milliseconds of one write after which the disk counts as busy: the broker refuses the sends
     that waited behind that write with SYSTEM_BUSY."""

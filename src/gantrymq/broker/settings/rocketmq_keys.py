@@ -93,7 +93,7 @@ IGNORED_KEYS = frozenset(
     serverAsyncSemaphoreValue serverCallbackExecutorThreads serverChannelMaxIdleTimeSeconds
     serverLoadBalancerEnable serverNettyWorkerGroupEnable serverOnewaySemaphoreValue
     serverPooledByteBufAllocatorEnable serverSelectorThreads serverSocketBacklog
-    serverSocketRcvBufSize serverSocketSndBufSize serverWorkerThreads shutdownWaitTimeSeconds
+    serverSocketSndBufSize serverWorkerThreads shutdownWaitTimeSeconds
     skipPreOnline skipWhenCKRePutReachMaxTimes socksProxyConfig
     spinLockCollisionRetreatOptimalDegree splitRegistrationSize startAcceptSendRequestTimeStamp
     statRocksDBCQIntervalSec statefulAuthenticationCacheExpiredSecond
@@ -170,6 +170,7 @@ OTHER_DEFAULTS = {
     "maxTransferCountOnMessageInMemory": "32",
     "recallMessageEnable": "false",
     "registerBrokerTimeoutMills": "24000",
+    "serverSocketRcvBufSize": "0, and 65535 in 4.9",
     "timerMaxDelaySec": "259200",
     "timerPrecisionMs": "1000",
     "transactionCheckInterval": "30000, and 60000 in 4.9",

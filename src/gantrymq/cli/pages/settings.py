@@ -125,7 +125,7 @@ def _groups(kind: type[msgspec.Struct]) -> dict[str, list[str]]:
 def _refusal_of(field: str, kind: type[msgspec.Struct]) -> str:
     """How a limit refuses; empty for a setting that is none, or that tells it itself."""
     key = kind.__struct_encode_fields__[kind.__struct_fields__.index(field)]
-    if field not in BrokerLimits.__struct_fields__:
+    if field not in BrokerLimits.__struct_fields__ or key not in LIMITS:
         return ""
     code = LIMITS[key]
     if code is None:

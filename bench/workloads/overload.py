@@ -1,0 +1,75 @@
+"""A broker that is offered five times what it can take: what it stores, how late, for whom."""
+
+import threading
+
+from bench import programs
+from bench.rows import Row
+from bench.servers import Ours
+from bench.workloads import Run
+
+TIMES = 5
+CONNECTIONS = 16
+GOODPUT_MIN, ACCEPTED_SECONDS_MAX, RECOVERY_SECONDS_MAX = 0.8, 1.0, 5.0
+SHARE_MIN = 0.5
+"""Of an equal share: what the connection gets that is served least."""
+GROWTH_MIB_MAX = 64.0
+SAMPLE_SECONDS = 0.25
+
+
+class MemorySamples:
+    """The memory of a cluster, looked at again and again in the background."""
+
+    def __init__(self, cluster: Ours) -> None:
+        self._cluster, self._end = cluster, threading.Event()
+        self.mib: list[float] = []
+        self._thread = threading.Thread(target=self._sample)
+
+    def __enter__(self) -> "MemorySamples":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._end.wait(SAMPLE_SECONDS):
+            self.mib.append(self._cluster.memory_mib())
+
+
+def overload(run: Run) -> list[Row]:
+    """With answers before and after the flush."""
+    return [row for flush in ("ASYNC_FLUSH", "SYNC_FLUSH") for row in _rows(run, flush)]
+
+
+def _rows(run: Run, flush: str) -> list[Row]:
+    peak_seconds, seconds = (0.5, 1) if run.quick else (2, 5)
+    with Ours(settings={"flushDiskType": flush}) as cluster:
+        programs.overload(cluster.broker, "--rounds", 1, "--seconds", 1)
+        warm = cluster.memory_mib()
+        with MemorySamples(cluster) as memory:
+            found = programs.overload(
+                cluster.broker, "--connections", CONNECTIONS, "--times", TIMES,
+                "--peak-seconds", peak_seconds, "--seconds", seconds,
+            )  # fmt: skip
+    growth = max(memory.mib) - warm
+
+    def row(
+        measure: str, value: float, unit: str, target: float | None = None, least: bool = False
+    ) -> Row:
+        return Row("overload", f"{flush}: {measure}", value, unit, target, at_most=not least)
+
+    return [
+        row("peak", found["peak"], "1/s"),
+        row("offered", found["offered"], "1/s"),
+        row("held back by TCP", found["held_back"], "1/s"),
+        row("refused", found["refused"], "1/s"),
+        row("stored", found["goodput"], "1/s"),
+        row("stored, as a part of the peak", found["ratio"], "x", GOODPUT_MIN, least=True),
+        row("stored, half within", found["accepted_p50_s"], "s"),
+        row("stored, p99", found["accepted_p99_s"], "s", ACCEPTED_SECONDS_MAX),
+        row("a polite client, p99", found["polite_p99_s"], "s", ACCEPTED_SECONDS_MAX),
+        row("least of an equal share", found["least_share"], "x", SHARE_MIN, least=True),
+        row("memory more than before", growth, "MiB", GROWTH_MIB_MAX),
+        row("calm again after", found["recovery_s"], "s", RECOVERY_SECONDS_MAX),
+    ]
