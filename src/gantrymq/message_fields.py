@@ -5,6 +5,7 @@ comes here only for what is given and not the plainest case.
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -20,6 +21,8 @@ EARLIEST_MS: Final = 100_000_000_000
 LATEST_MS: Final = 253_402_300_799_999
 """The end of the year 9999. A larger number is of microseconds or nanoseconds."""
 _SEPARATORS = ("\x01", "\x02")
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+"""It has no form in UTF-8, so it could not be sent."""
 
 RESERVED: Final = frozenset(
     {
@@ -49,6 +52,8 @@ def text(name: str, value: Any) -> str:
         raise wrong_type(name, "a string", value)
     if any(mark in value for mark in _SEPARATORS):
         raise WrongValue(f"{name} contains a separator (0x01 or 0x02): {value[:80]!r}")
+    if not value.isascii() and _HALF_CHARACTER.search(value):
+        raise WrongValue(f"{name} has half a character in it (a surrogate): {value[:80]!r}")
     return str.__str__(value)
 
 

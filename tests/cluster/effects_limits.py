@@ -7,7 +7,7 @@ from typing import Any
 from effects import Trial, effect
 from peer import Peer
 
-from gantrymq.protocol import fastjson
+from gantrymq.protocol import batch, fastjson
 from gantrymq.protocol.command import Command, encode
 from gantrymq.remoting.connection import Connection, ConnectionLost
 from gantrymq.remoting.limits import LIMITS
@@ -329,3 +329,17 @@ async def so_large_a_heartbeat(trial: Trial) -> None:
         return await trial.peer.call(34, fastjson.dumps(beat))
 
     await refuses(trial, "maxHeartbeatBytes", 1_000, ask)
+
+
+@effect("maxMessagesPerBatch")
+async def so_many_messages_in_a_batch(trial: Trial) -> None:
+    """Small ones; the bytes of a batch have a limit of their own."""
+    body = batch.encode([batch.Item(0, b"x", b"")] * 20)
+    ext = {
+        "a": "p", "b": "T", "c": "TBW102", "d": 4, "e": 0, "f": 0, "g": 1, "h": 0, "m": "true",
+    }  # fmt: skip
+
+    async def ask() -> Command:
+        return await trial.peer.call(320, body, **ext)
+
+    await refuses(trial, "maxMessagesPerBatch", 10, ask)

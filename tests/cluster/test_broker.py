@@ -286,15 +286,17 @@ class TestGroups:
 
     def test_one_owner_holds_a_queue(self, run: Run) -> None:
         """
-        LOCK_BATCH_MQ gives only what is free; UNLOCK_BATCH_MQ frees it for the next.
+        LOCK_BATCH_MQ gives only what is there and free; UNLOCK_BATCH_MQ frees it for the next.
         """
 
         async def work(cluster: Cluster) -> None:
             peer = await Peer.to(cluster)
+            await peer.send("orders", b"x")
             queue = {"topic": "orders", "brokerName": "broker-a", "queueId": 0}
+            nowhere = {"topic": "nowhere", "brokerName": "broker-a", "queueId": 0}
 
             async def ask(code: int, client: str) -> list[object]:
-                wanted = {"clientId": client, "consumerGroup": "g", "mqSet": [queue]}
+                wanted = {"clientId": client, "consumerGroup": "g", "mqSet": [queue, nowhere]}
                 answer = await peer.call(code, fastjson.dumps(wanted))
                 return fastjson.loads(answer.body)["lockOKMQSet"] if answer.body else []
 

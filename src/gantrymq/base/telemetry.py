@@ -12,6 +12,16 @@ FILES_KEPT = 10
 LINES_WAITING_MAX = 10_000
 
 
+class _OneLine(logging.Formatter):
+    """Escapes control characters: a name from the network must not look like a line of its own."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        if not record.message.isprintable():
+            shown = (c if c.isprintable() else repr(c)[1:-1] for c in record.message)
+            record.message = "".join(shown)
+        return super().formatMessage(record)
+
+
 class _DroppingHandler(logging.handlers.QueueHandler):
     """Drops a line if the queue is full, so that it never blocks the event loop."""
 
@@ -32,7 +42,7 @@ def start_logging(directory: str, name: str) -> logging.handlers.QueueListener:
         )
     else:
         target = logging.StreamHandler(sys.stderr)
-    target.setFormatter(logging.Formatter(FORMAT))
+    target.setFormatter(_OneLine(FORMAT))
     waiting: queue.Queue[logging.LogRecord] = queue.Queue(LINES_WAITING_MAX)
     listener = logging.handlers.QueueListener(waiting, target)
     listener.start()

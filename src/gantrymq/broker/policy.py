@@ -28,6 +28,7 @@ from gantrymq.model import (
     WRITE,
     GroupConfig,
     NameRefused,
+    Queue,
     TopicConfig,
     check_group_name,
     check_topic_name,
@@ -201,6 +202,11 @@ class Policy:
         if found is None:
             raise TopicMissing(f"topic[{name}] not exist, apply first please!{FAQ}")
         return found
+
+    def has_queue(self, queue: Queue) -> bool:
+        """Whether there may be such a queue: a topic with fewer queues than before had others."""
+        topic = self._registry.topics.get(queue.topic)
+        return topic is not None and 0 <= queue.queue_id < self._config.max_queues_per_topic
 
     # groups
 

@@ -12,7 +12,7 @@ WORD, TEXT, WHOLE, BROKEN, SIGN, END = "word", "text", "whole", "broken", "sign"
 
 _TOKEN = re.compile(
     r"""
-    (?P<skip>   [ \t\n\r\f]+ | --[^\n\r]*[\n\r] | /\*.*?\*/ )
+    (?P<skip>   [ \t\n\r\f]+ | /\*.*?\*/ )
   | (?P<text>   '(?:''|[^'])*' )
   | (?P<broken> [0-9]+\.[0-9]*(?:[eE][+-]?[0-9]+)? | \.[0-9]+(?:[eE][+-]?[0-9]+)?
               | [0-9]+[eE][+-]?[0-9]+ )
@@ -22,7 +22,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""A line comment needs its line end: without one, `--` is two minus signs, as in RocketMQ."""
+_LINE_COMMENT = re.compile(r"--[^\n\r]*[\n\r]")
+"""It needs its line end: without one, `--` is two minus signs, as in RocketMQ. It is looked for
+only before the last line end: a row of minus signs would be read to its end from each of them."""
 
 
 class Token(NamedTuple):
@@ -44,8 +46,11 @@ def cut(sql: str) -> list[Token]:
     if len(sql) > CHARACTERS_MAX:
         raise BadSql(sql, CHARACTERS_MAX, f"more than {CHARACTERS_MAX:,} characters")
     found: list[Token] = []
-    at = 0
+    at, last_line_end = 0, max(sql.rfind("\n"), sql.rfind("\r"))
     while at < len(sql):
+        if at < last_line_end and (comment := _LINE_COMMENT.match(sql, at)):
+            at = comment.end()
+            continue
         match = _TOKEN.match(sql, at)
         if match is None:
             raise BadSql(sql, at, _oddity(sql, at))

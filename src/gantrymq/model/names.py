@@ -9,6 +9,7 @@ from gantrymq.base.errors import GantryError
 RETRY_PREFIX, DEAD_PREFIX = message_fields.RETRY_PREFIX, "%DLQ%"
 REPLY_SUFFIX = "_REPLY_TOPIC"
 TOPIC_BYTES_MAX, GROUP_BYTES_MAX = 127, 255
+READABLE_CHARS_MAX = 255
 STORED_TOPIC_BYTES_MAX = 255
 """Of the topics that a broker makes from groups and topics: each is a directory."""
 NAME_PATTERN = re.compile(r"[%|a-zA-Z0-9_-]+\Z")
@@ -85,6 +86,19 @@ def check_topic_name(topic: str) -> str:
 
 def check_group_name(group: str) -> str:
     return _checked("group", group, GROUP_BYTES_MAX)
+
+
+def check_readable_name(kind: str, name: str) -> str:
+    """Return a name that is no directory, such as a client's id, or say what is wrong with it.
+
+    RocketMQ takes any; but one with a control character would forge lines in logs and tables.
+    """
+    if not name or len(name) > READABLE_CHARS_MAX or not name.isprintable():
+        raise NameRefused(
+            f"The specified {kind} must have 1 to {READABLE_CHARS_MAX} printable characters: "
+            f"{name[:64]!r} has {len(name)}."
+        )
+    return name
 
 
 def _checked(kind: str, name: str, size_max: int) -> str:

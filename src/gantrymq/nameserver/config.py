@@ -4,12 +4,12 @@ import os.path
 
 from gantrymq.base.config import WrittenSettings, settings
 from gantrymq.base.errors import ConfigError
-from gantrymq.remoting.limits import OURS_OF_CONNECTIONS, ConnectionLimits, check_positive
+from gantrymq.remoting.limits import OURS_OF_NAME_SERVERS, NameServerLimits, check_positive
 
 _HOME = os.path.expanduser("~")
 
 
-class NameServerConfig(ConnectionLimits, kw_only=True, rename="camel"):
+class NameServerConfig(NameServerLimits, kw_only=True, rename="camel"):
     """All settings of a name server. Only the handler of setting changes writes to it."""
 
     listen_port: int = 9876
@@ -70,7 +70,7 @@ UNCHANGEABLE = frozenset(
 NEXT_START = frozenset({"listenPort", "bindAddress", "logDirectory"})
 """Changed by a call, in force from the next start."""
 
-OURS = OURS_OF_CONNECTIONS | {
+OURS = OURS_OF_NAME_SERVERS | {
     "aclEnable": "none; it serves everybody",
     "aclFile": "none",
     "brokerSilentMsMax": "always 120000, or what the broker registers",

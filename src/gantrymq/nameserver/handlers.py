@@ -7,7 +7,7 @@ from typing import TypeVar
 from gantrymq.base.clock import WallClock
 from gantrymq.base.config import format_properties, parse_properties
 from gantrymq.base.errors import GantryError, ProtocolError
-from gantrymq.model import DataVersion, Route
+from gantrymq.model import DataVersion, Route, check_readable_name
 from gantrymq.nameserver.config import NameServerConfig
 from gantrymq.nameserver.kv import ORDER_NAMESPACE, KvConfig
 from gantrymq.nameserver.live_settings import NameServerSettings
@@ -29,6 +29,7 @@ from gantrymq.protocol.command import Command, response
 from gantrymq.protocol.headers import topics as t
 from gantrymq.protocol.headers.base import Header
 from gantrymq.remoting.connection import Connection
+from gantrymq.remoting.limits import LimitReached
 from gantrymq.remoting.server import Guard, HandlerTable, Hot
 
 NO_ROUTE = "No topic route info in name server for the topic: "
@@ -104,9 +105,10 @@ class NameServerHandlers:
 
         The body of the answer has the order topics of the key-value table, if there are any.
         """
+        self._check_registration(h)
         if h.body_crc32 and zlib.crc32(request.body) & 0x7FFF_FFFF != h.body_crc32:
             raise ProtocolError("crc32 not match")
-        body = decode_body(request.body)
+        body = decode_body(request.body, self._config.max_registration_bytes)
         new = Registration(
             cluster=h.cluster_name,
             name=h.broker_name,
@@ -130,6 +132,15 @@ class NameServerHandlers:
             body=fastjson.dumps(KvTable(table=order)) if order else b"",
         )
 
+    def _check_registration(self, h: t.RegisterBrokerRequest) -> None:
+        """Raise if clients could not use what a broker registers, or if there are too many."""
+        check_readable_name("broker name", h.broker_name)
+        check_readable_name("cluster name", h.cluster_name)
+        check_readable_name("broker address", h.broker_addr)
+        limit = self._config.max_brokers
+        if self._table.is_new(h.broker_addr) and self._table.size >= limit:
+            raise LimitReached("maxBrokers", f"no more brokers: raise maxBrokers (now {limit})")
+
     def _unregister(self, peer: Connection, request: Command, h: t.BrokerIdentity) -> Answer:
         """UNREGISTER_BROKER (104): remove an address; with a broker's last one, its queues."""
         self._table.unregister(h.broker_name, h.broker_addr, h.broker_id)
@@ -140,7 +151,7 @@ class NameServerHandlers:
 
         If they did not change, the request counts as a heartbeat.
         """
-        theirs = fastjson.load_as(request.body or b"{}", DataVersion)
+        theirs = fastjson.load_as(request.body or b"{}", DataVersion, fastjson.DIALECT_BYTES_MAX)
         known = self._table.version_of(h.broker_addr)
         changed = known != theirs
         if not changed:
@@ -215,7 +226,8 @@ class NameServerHandlers:
 
     def _register_topic(self, peer: Connection, request: Command, h: t.TopicRequest) -> Answer:
         """REGISTER_TOPIC_IN_NAMESRV (217): add a topic on brokers that are registered."""
-        route = fastjson.load_as(request.body or b"{}", Route)
+        check_readable_name("topic", h.topic)
+        route = fastjson.load_as(request.body or b"{}", Route, fastjson.DIALECT_BYTES_MAX)
         self._table.add_topic(h.topic, route.queue_datas)
         return response(request)
 
@@ -250,6 +262,11 @@ class NameServerHandlers:
     async def _put_kv(self, peer: Connection, request: Command) -> Command:
         """PUT_KV_CONFIG (100): set a value; answered once it is on disk."""
         h = c.PUT_KV_CONFIG.request.parse(request.ext)
+        check_readable_name("namespace", h.namespace)
+        check_readable_name("key", h.key)
+        limit = self._config.max_kv_bytes
+        if self._kv.size + len(h.namespace) + len(h.key) + len(h.value) > limit:
+            raise LimitReached("maxKvBytes", f"no more KV config: raise maxKvBytes (now {limit})")
         await self._kv.put(h.namespace, h.key, h.value)
         return response(request)
 

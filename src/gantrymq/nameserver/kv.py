@@ -35,6 +35,15 @@ class KvConfig:
     def table(self, namespace: str) -> dict[str, str] | None:
         return self._tables.get(namespace)
 
+    @property
+    def size(self) -> int:
+        """Characters of all namespaces, keys and values."""
+        return sum(
+            len(namespace) + len(key) + len(value)
+            for namespace, table in self._tables.items()
+            for key, value in table.items()
+        )
+
     async def put(self, namespace: str, key: str, value: str) -> None:
         await self._change(namespace, key, value)
 

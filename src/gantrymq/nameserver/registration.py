@@ -7,12 +7,13 @@ from gantrymq.base.errors import ProtocolError
 from gantrymq.model import DataVersion, TopicConfig
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import RegisterBrokerBody, TopicTable
+from gantrymq.remoting.limits import LimitReached, NameServerLimits
 
 _SIZE = struct.Struct(">i")
-UNPACKED_BYTES_MAX = 64 * 1024 * 1024
+UNPACKED_BYTES_MAX = NameServerLimits().max_registration_bytes
 
 
-def decode_body(body: bytes) -> RegisterBrokerBody:
+def decode_body(body: bytes, unpacked_max: int = UNPACKED_BYTES_MAX) -> RegisterBrokerBody:
     """The body of a registration, plain or packed by its first byte.
 
     The header cannot tell: 5.x brokers say `compressed=false` of packed bodies, too.
@@ -20,14 +21,17 @@ def decode_body(body: bytes) -> RegisterBrokerBody:
     if not body:
         return RegisterBrokerBody()
     if body[:1] == b"{":
-        return fastjson.load_as(body, RegisterBrokerBody)
-    return _decode_packed(body)
+        return fastjson.load_as(body, RegisterBrokerBody, fastjson.DIALECT_BYTES_MAX)
+    return _decode_packed(body, unpacked_max)
 
 
-def _decode_packed(body: bytes) -> RegisterBrokerBody:
+def _decode_packed(body: bytes, unpacked_max: int) -> RegisterBrokerBody:
     stream = zlib.decompressobj()
     try:
-        data = stream.decompress(body, UNPACKED_BYTES_MAX)
+        data = stream.decompress(body, unpacked_max)
+        if stream.unconsumed_tail:
+            key = "maxRegistrationBytes"
+            raise LimitReached(key, f"packed registration: raise {key} (now {unpacked_max})")
         at = 0
 
         def take() -> bytes:

@@ -57,6 +57,15 @@ class RouteTable:
         self.revision = 0
         """Grows whenever a route may have changed; a registration with nothing new keeps it."""
 
+    def is_new(self, address: str) -> bool:
+        """Whether no broker is registered under an address."""
+        return address not in self._alive
+
+    @property
+    def size(self) -> int:
+        """How many brokers are registered, slaves among them."""
+        return len(self._alive)
+
     # changes
 
     def register(

@@ -25,6 +25,8 @@ class BatchItemHead(NamedTuple):
 _HEAD = byte_layout(BatchItemHead)
 _SIZE = struct.Struct(">h")
 FIXED_BYTES = _HEAD.size + _SIZE.size
+COUNT_MAX = 2**31 - 1
+"""More than any frame holds."""
 
 
 class Item(NamedTuple):
@@ -48,11 +50,15 @@ def encode(items: list[Item]) -> bytes:
     return b"".join(parts)
 
 
-def decode(data: bytes) -> list[Item]:
-    """All messages of a batch; ProtocolError refuses the whole batch."""
-    items, at = [], 0
+def decode(data: bytes, count_max: int = COUNT_MAX) -> list[Item]:
+    """The messages of a batch, one more than `count_max` at most.
+
+    ProtocolError refuses the whole batch.
+    """
+    items: list[Item] = []
+    at = 0
     try:
-        while at < len(data):
+        while at < len(data) and len(items) <= count_max:
             total, _magic, _crc, flag, body_size = _HEAD.unpack_from(data, at)
             body_end = at + 20 + body_size
             (properties_size,) = _SIZE.unpack_from(data, body_end) if body_size >= 0 else (-1,)

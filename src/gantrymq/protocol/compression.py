@@ -9,7 +9,9 @@ from gantrymq.base.errors import ProtocolError
 COMPRESSED: Final = 0x1
 TYPE_MASK: Final = 0x700
 LZ4, ZSTD, ZLIB = 0x100, 0x200, 0x300
-UNPACKED_BYTES_MAX: Final = 256 * 1024 * 1024
+UNPACKED_BYTES_MAX: Final = 64 * 1024 * 1024
+"""A few kilobytes may unpack to gigabytes; larger bodies are refused before they are unpacked."""
+STEP_BYTES: Final = 256
 TYPES = {"zlib": ZLIB, "lz4": LZ4, "zstd": ZSTD}
 
 
@@ -44,34 +46,51 @@ def _unpack_zlib(body: bytes) -> bytes:
         whole = stream.decompress(body, UNPACKED_BYTES_MAX)
     except zlib.error as error:
         raise ProtocolError(f"compressed body: {error}") from error
+    if stream.unconsumed_tail:
+        raise _too_large()
     if not stream.eof:
-        raise ProtocolError("compressed body is cut off or larger than 256 MiB unpacked")
+        raise ProtocolError("compressed body is cut off")
     return whole
+
+
+def _too_large() -> ProtocolError:
+    return ProtocolError(f"compressed body is larger than {UNPACKED_BYTES_MAX} bytes unpacked")
 
 
 def _unpack_lz4(body: bytes) -> bytes:
     # In pieces: a frame that only claims to be huge makes the one-step function reserve its size.
-    stream = _lz4().LZ4FrameDecompressor()
     try:
-        whole = bytes(stream.decompress(body, max_length=UNPACKED_BYTES_MAX))
-    except (RuntimeError, MemoryError) as error:
+        stream = _lz4().LZ4FrameDecompressor()
+        whole = bytes(stream.decompress(body, UNPACKED_BYTES_MAX))
+    except (RuntimeError, EOFError, MemoryError) as error:
         raise ProtocolError(f"lz4 body: {error}") from error
-    if not stream.eof:
-        raise ProtocolError("lz4 body is cut off or larger than 256 MiB unpacked")
-    return whole
+    if stream.eof:
+        return whole
+    raise _too_large() if len(whole) >= UNPACKED_BYTES_MAX else ProtocolError("lz4 body is cut off")
 
 
 def _unpack_zstd(body: bytes) -> bytes:
     zstd = _zstd()
     try:
-        with zstd.ZstdDecompressor().stream_reader(body) as stream:
-            whole = bytes(stream.read(UNPACKED_BYTES_MAX))
-            more = stream.read(1)
+        size = zstd.frame_content_size(body)
+        if size > UNPACKED_BYTES_MAX:
+            raise _too_large()
+        # A sender that streams does not say the size: then it is unpacked in small steps.
+        return _unpack_in_steps(zstd, body, len(body) if size >= 0 else STEP_BYTES)
     except (zstd.ZstdError, MemoryError) as error:
         raise ProtocolError(f"zstd body: {error}") from error
-    if more:
-        raise ProtocolError("zstd body is larger than 256 MiB unpacked")
-    return whole
+
+
+def _unpack_in_steps(zstd: Any, body: bytes, step: int) -> bytes:
+    stream, parts, total = zstd.ZstdDecompressor().decompressobj(), [], 0
+    for at in range(0, len(body), step):
+        parts.append(bytes(stream.decompress(body[at : at + step])))
+        total += len(parts[-1])
+        if total > UNPACKED_BYTES_MAX:
+            raise _too_large()
+        if stream.eof:
+            return b"".join(parts)
+    raise ProtocolError("zstd body is cut off")
 
 
 def _lz4() -> Any:

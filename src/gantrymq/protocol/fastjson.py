@@ -19,10 +19,17 @@ from gantrymq.protocol.casts import cast_to, member_names
 DEPTH_MAX: Final = 64
 BYTES_MAX: Final = 16_777_216
 
-_SPACE = frozenset(" \t\r\n\f\b,")
-_STOP = frozenset(" \t\r\n:,{}[]\"'")
+DIALECT_BYTES_MAX: Final = 256 * 1024
+"""Of a request that is no JSON: it is read character by character, which holds a server up."""
+
+_SPACE = re.compile("[ \t\r\n\f\b,]*")
+_WORD = re.compile("[^ \t\r\n:,{}[\\]\"']*")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "v": "\x0b"}
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "NaN": None}
+
+REFERRED_VALUES_MAX: Final = 100_000
+"""In all objects together that references stand for: a short text could mean endless ones."""
+_TOLD_MAX: Final = 300
 
 _NAME = re.compile(rb'"([^"\\]*)"\s*:')
 
@@ -44,29 +51,33 @@ def loads(data: bytes | str) -> Any:
     return _loads(data, msgspec.json.decode)
 
 
-def _loads(data: bytes | str, quickly: Callable[[bytes | str], Any]) -> Any:
+def _loads(
+    data: bytes | str, quickly: Callable[[bytes | str], Any], dialect_max: int = BYTES_MAX
+) -> Any:
     if len(data) > BYTES_MAX:
         raise ProtocolError(f"body of {len(data)} bytes is over the limit of {BYTES_MAX}")
     try:
         value = quickly(data)
     except DECODE_ERRORS:
+        if len(data) > dialect_max:
+            raise ProtocolError(f"a body of {len(data)} bytes has to be JSON") from None
         text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
         value = _Parser(text).whole()
     mark: Any = b"$ref" if isinstance(data, bytes) else "$ref"
     return _resolved(value) if mark in data else value
 
 
-def load_as(data: bytes | str, kind: type[T]) -> T:
+def load_as(data: bytes | str, kind: type[T], dialect_max: int = BYTES_MAX) -> T:
     """Parse into a declared type, with values as loose as fastjson takes them.
 
     Members are found by their exact names: this is for bodies of servers and for files. Raises
-    ProtocolError if the value does not fit the type.
+    ProtocolError if the value does not fit the type, or is larger than `dialect_max` and no JSON.
     """
     text = data.encode() if isinstance(data, str) else data
     try:
         return msgspec.json.decode(text, type=kind)
     except DECODE_ERRORS:
-        return _cast_as(text, kind)
+        return _cast_as(text, kind, dialect_max)
 
 
 def load_request(text: bytes, kind: type[T]) -> T:
@@ -74,15 +85,17 @@ def load_request(text: bytes, kind: type[T]) -> T:
     try:
         found = msgspec.json.decode(text, type=kind)
     except DECODE_ERRORS:
-        return _cast_as(text, kind)
-    return found if _only_names_of(kind, text) else _cast_as(text, kind)
+        return _cast_as(text, kind, DIALECT_BYTES_MAX)
+    return found if _only_names_of(kind, text) else _cast_as(text, kind, DIALECT_BYTES_MAX)
 
 
-def _cast_as(text: bytes, kind: type[T]) -> T:
+def _cast_as(text: bytes, kind: type[T], dialect_max: int) -> T:
     try:
-        return msgspec.convert(cast_to(_loads(text, _exact_decoder.decode), kind), kind)
+        value = _loads(text, _exact_decoder.decode, dialect_max)
+        return msgspec.convert(cast_to(value, kind), kind)
     except (msgspec.ValidationError, ProtocolError) as error:
-        raise ProtocolError(f"body is no {_name_of(kind)}: {error}") from error
+        # Its text may have the whole value in it.
+        raise ProtocolError(f"body is no {_name_of(kind)}: {str(error)[:_TOLD_MAX]}") from error
 
 
 def _only_names_of(kind: Any, text: bytes) -> bool:
@@ -144,15 +157,16 @@ class _Parser:
         return ProtocolError(f"not JSON at character {self._at}: {what}")
 
     def _skip(self) -> None:
-        text, at, end = self._text, self._at, len(self._text)
-        while at < end:
-            if text[at] in _SPACE:
-                at += 1
-            elif text[at] == "/" and text[at + 1 : at + 2] in ("/", "*"):
-                at = self._behind_comment(at)
-            else:
-                break
+        text, at = self._text, self._behind(_SPACE, self._at)
+        while text.startswith(("//", "/*"), at):
+            at = self._behind(_SPACE, self._behind_comment(at))
         self._at = at
+
+    def _behind(self, pattern: re.Pattern[str], at: int) -> int:
+        """Where a pattern ends that may match nothing."""
+        match = pattern.match(self._text, at)
+        assert match is not None
+        return match.end()
 
     def _behind_comment(self, at: int) -> int:
         mark = "*/" if self._text[at + 1] == "*" else "\n"
@@ -229,9 +243,7 @@ class _Parser:
             raise self._bad(f"\\{mark}{digits} is no character") from None
 
     def _word(self) -> Any:
-        text, start, at = self._text, self._at, self._at
-        while at < len(text) and text[at] not in _STOP:
-            at += 1
+        text, start, at = self._text, self._at, self._behind(_WORD, self._at)
         word = text[start:at]
         if not word:
             raise self._bad(f"{text[start]!r} is out of place")
@@ -265,6 +277,15 @@ def _number(word: str) -> Any:
 
 def _resolved(root: Any) -> Any:
     """Replace {"$ref": path} by the object that it names; an unknown path becomes None."""
+    left = REFERRED_VALUES_MAX
+
+    def referred(path: Any, parents: tuple[Any, ...]) -> Any:
+        nonlocal left
+        found = _referent(root, path, parents)
+        left -= _count_values(found, left)
+        if left < 0:
+            raise ProtocolError(f"references to more than {REFERRED_VALUES_MAX} values")
+        return found
 
     def walk(value: Any, parents: tuple[Any, ...]) -> Any:
         if isinstance(value, list):
@@ -272,10 +293,23 @@ def _resolved(root: Any) -> Any:
         if not isinstance(value, dict):
             return value
         if set(value) == {"$ref"}:
-            return _referent(root, value["$ref"], parents)
+            return referred(value["$ref"], parents)
         return {key: walk(item, (*parents, value)) for key, item in value.items()}
 
     return walk(root, ())
+
+
+def _count_values(root: Any, most: int) -> int:
+    """How many values there are in this one, itself included; it stops counting above `most`."""
+    count, open_values = 0, [root]
+    while open_values and count <= most:
+        value = open_values.pop()
+        count += 1
+        if isinstance(value, dict):
+            open_values += value.values()
+        elif isinstance(value, list):
+            open_values += value
+    return count
 
 
 def _referent(root: Any, path: Any, parents: tuple[Any, ...]) -> Any:

@@ -23,6 +23,7 @@ from gantrymq.protocol.command import (
 )
 from gantrymq.protocol.ids import encode_host
 from gantrymq.remoting.frame_limits import OversizedFrame, frames_within, oversized_front
+from gantrymq.remoting.future_call import FutureCall
 from gantrymq.remoting.limits import ConnectionLimits, Refusals
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,9 @@ WRITE_BUFFER_BYTES_MAX: Final = 4 * 1024 * 1024
 """Above it the peer is slow: nothing more is read from it until it has caught up."""
 JOINED_BYTES_MAX: Final = 16 * 1024
 """What is written in a turn goes out as one piece, unless copying would cost more than a write."""
+TURN_SECONDS_MAX: Final = 0.02
+CLOCK_EVERY: Final = 8
+"""Requests between two looks at the clock."""
 TURN_SECONDS_LOUD: Final = 0.05
 """Requests that hold the loop longer than this are named in the log."""
 CLEAR_FIRST_BYTES: Final = (0x00, 0x01)
@@ -56,23 +60,6 @@ class PendingCall(Protocol):
 
     def settle(self, answer: Command | GantryError) -> None:
         """Called exactly once: with the response, or with CallTimeout or ConnectionLost."""
-
-
-class _Call:
-    """A caller that awaits a future."""
-
-    __slots__ = ("deadline", "future")
-
-    def __init__(self, future: asyncio.Future[Command], deadline: float) -> None:
-        self.future, self.deadline = future, deadline
-
-    def settle(self, answer: Command | GantryError) -> None:
-        if self.future.done():
-            return
-        if isinstance(answer, Command):
-            self.future.set_result(answer)
-        else:
-            self.future.set_exception(answer)
 
 
 class RequestGate(Protocol):
@@ -114,7 +101,9 @@ class Connection(asyncio.Protocol):
         self._unsent = 0
         """Bytes of large answers in `_out`."""
         self._later: Sequence[Command] = ()
-        """Requests that wait until the peer has taken the answers to those before them."""
+        """Requests of this turn that are served in the next one."""
+        self._awaits_drain = False
+        """Whether that one begins when the peer has taken the answers that wait for it."""
         self._when_drained: list[Callable[[], None]] = []
         self._opaques = count(1)
         self._calls: dict[int, PendingCall] = {}
@@ -184,9 +173,10 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.slow_reader = False
-        if self._later:
+        if self._awaits_drain:
+            self._awaits_drain = False
             self.loop.call_soon(self._next_turn)
-        else:
+        elif not self._turn_pending:
             self._set_reading(True)
         self._tell_drained()
 
@@ -248,7 +238,11 @@ class Connection(asyncio.Protocol):
             self.frame_since = began
 
     def _serve(self, commands: Sequence[Command]) -> None:
-        """Answer requests, as long as the peer takes the answers: a few may be all memory."""
+        """Answer requests, for a while and as long as the peer takes the answers.
+
+        A few of them may ask for all memory, and some take milliseconds each.
+        """
+        began = self.loop.time()
         for number, command in enumerate(commands):
             if command.flag & RESPONSE_FLAG:
                 self._settle(command)
@@ -259,9 +253,20 @@ class Connection(asyncio.Protocol):
             if self._unsent > WRITE_BUFFER_BYTES_MAX:
                 self._flush()
                 if self.slow_reader:
-                    self._later = commands[number + 1 :]
-                    self._turn_pending = True  # the next one begins when the peer has caught up
+                    self._leave_for_later(commands[number + 1 :])
                     return
+            looks = number % CLOCK_EVERY == CLOCK_EVERY - 1
+            if looks and self.loop.time() - began > TURN_SECONDS_MAX:
+                self._leave_for_later(commands[number + 1 :])
+                return
+
+    def _leave_for_later(self, commands: Sequence[Command]) -> None:
+        """Serve the rest in the next turn, after others, and once the peer has caught up."""
+        self._later = commands
+        if commands:
+            self._turn_pending = True
+            self._set_reading(False)
+            self.loop.call_soon(self._next_turn)
 
     def _note_slow_turn(self, took: float, commands: Sequence[Command]) -> None:
         """Log a warning about requests whose answer kept other peers waiting.
@@ -280,16 +285,16 @@ class Connection(asyncio.Protocol):
     def _next_turn(self, *, is_called: bool = False) -> None:
         if not self.open:
             return
+        if self.slow_reader:
+            self._awaits_drain = True
+            return
         if self._later:
-            if self.slow_reader:
-                return
             self._turn_pending = False
             later, self._later = self._later, ()
             self._serve(later)
             if self._turn_pending:
                 return
-        if not self.slow_reader:
-            self._set_reading(True)
+        self._set_reading(not self.slow_reader)
         self._take_turn(is_called=is_called)
 
     def _refuse_bytes(self, error: ProtocolError) -> None:
@@ -301,6 +306,10 @@ class Connection(asyncio.Protocol):
                 self.reply(error.command, error.code, remark=str(error))
         else:
             log.warning("%s sent bytes that are no frame, closed: %s", self.address, error)
+        later, self._later = self._later, ()
+        for command in later:
+            self.pending += 1
+            self._answer(self, command)
         self._buffer.clear()
         self._flush()
         self.close()
@@ -404,7 +413,7 @@ class Connection(asyncio.Protocol):
             return future
         if self._sign is not None:
             self._sign(command)
-        command.opaque = self.expect(_Call(future, self.loop.time() + timeout))
+        command.opaque = self.expect(FutureCall(future, self.loop.time() + timeout))
         self.write(encode(command))
         return future
 

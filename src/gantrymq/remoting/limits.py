@@ -70,10 +70,25 @@ class BrokerLimits(ConnectionLimits, kw_only=True, rename="camel"):
     """The most pulls and pops that the broker holds for one connection."""
     user_property_max_num: int = 1_024
     """The most properties of a message; their bytes are limited to 32,767 by the format."""
+    max_messages_per_batch: int = 32_768
+    """The most messages of a batch."""
     max_subscription_tags: int = 2_000
     """The most tags of a subscription."""
     max_heartbeat_bytes: int = 1024 * 1024
     """The most bytes of a heartbeat, whose groups and subscriptions the broker keeps."""
+
+
+class NameServerLimits(ConnectionLimits, kw_only=True, rename="camel"):
+    """What a name server limits besides."""
+
+    # --- Limits ---
+
+    max_brokers: int = 10_000
+    """The most brokers, slaves among them, that are registered."""
+    max_registration_bytes: int = 16 * 1024 * 1024
+    """The most bytes of a packed registration once it is unpacked."""
+    max_kv_bytes: int = 4 * 1024 * 1024
+    """The most characters in the KV config, which is written whole at each change."""
 
 
 LIMITS: Final[Mapping[str, Code | None]] = {
@@ -93,8 +108,12 @@ LIMITS: Final[Mapping[str, Code | None]] = {
     "maxPullPollingSize": Code.SYSTEM_BUSY,
     "maxPollingSizePerConnection": Code.SYSTEM_BUSY,
     "userPropertyMaxNum": Code.MESSAGE_ILLEGAL,
+    "maxMessagesPerBatch": Code.MESSAGE_ILLEGAL,
     "maxSubscriptionTags": Code.SUBSCRIPTION_PARSE_FAILED,
     "maxHeartbeatBytes": Code.MESSAGE_ILLEGAL,
+    "maxBrokers": Code.NO_PERMISSION,
+    "maxRegistrationBytes": Code.MESSAGE_ILLEGAL,
+    "maxKvBytes": Code.NO_PERMISSION,
     # Older ones, whose refusals are counted as well.
     "maxMessageSize": Code.MESSAGE_ILLEGAL,
     "maxPopPollingSize": Code.POLLING_FULL,
@@ -129,8 +148,17 @@ OURS_OF_LIMITS: Final[dict[str, str]] = {
     "maxQueuesPerTopic": "none",
     "maxPullPollingSize": "none",
     "maxPollingSizePerConnection": "none",
+    "maxMessagesPerBatch": "none",
     "maxSubscriptionTags": "none",
     "maxHeartbeatBytes": "none",
+}
+
+
+OURS_OF_NAME_SERVERS: Final[dict[str, str]] = {
+    **OURS_OF_CONNECTIONS,
+    "maxBrokers": "none",
+    "maxRegistrationBytes": "none",
+    "maxKvBytes": "none",
 }
 
 
@@ -139,7 +167,7 @@ class LimitReached(GantryError):
 
     def __init__(self, key: str, text: str) -> None:
         super().__init__(text)
-        self.key = key
+        self.key, self.is_counted = key, False
         self.code = LIMITS[key] or Code.SYSTEM_ERROR  # type: ignore[misc]
 
 
@@ -177,7 +205,9 @@ class Refusals:
     def reached(self, key: str, what: str, who: str) -> LimitReached:
         """Count one refusal; the error to raise, whose text says what to do."""
         self.count(key, who)
-        return LimitReached(key, f"{what}: raise {key} (now {self.value(key)})")
+        error = LimitReached(key, f"{what}: raise {key} (now {self.value(key)})")
+        error.is_counted = True
+        return error
 
 
 def check_positive(limits: ConnectionLimits) -> None:

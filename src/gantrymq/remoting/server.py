@@ -18,7 +18,7 @@ from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.command import Command
 from gantrymq.remoting.admission import OVERLOAD, ServerAdmission
 from gantrymq.remoting.connection import Connection
-from gantrymq.remoting.limits import ConnectionLimits
+from gantrymq.remoting.limits import ConnectionLimits, LimitReached
 
 log = logging.getLogger(__name__)
 
@@ -204,6 +204,8 @@ class Server:
 
     def _reply_error(self, connection: Connection, command: Command, error: Exception) -> None:
         """Reply with the response code for an exception; the only place that maps them."""
+        if isinstance(error, LimitReached) and not error.is_counted:
+            self._admission.refusals.count(error.key, connection.address)
         if isinstance(error, GantryError):
             connection.reply(command, error.code, remark=str(error))
         else:

@@ -13,6 +13,7 @@ from gantrymq.broker.subscriptions.consumer_filters import FilterTable
 from gantrymq.broker.subscriptions.pull_filter import Filters
 from gantrymq.broker.subscriptions.sessions import Client, ConsumerGroup, Sessions
 from gantrymq.broker.subscriptions.subscription_check import MemberConflict
+from gantrymq.model import check_readable_name
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import (
@@ -71,10 +72,7 @@ class ClientHandler:
                 connection.address,
             )
         beat = fastjson.load_request(command.body, Heartbeat)
-        for wanted in (
-            sub for each in beat.consumer_data_set for sub in each.subscription_data_set
-        ):
-            self._filters.check_tags(wanted)
+        self._check(beat)
         if not beat.client_id and (beat.producer_data_set or beat.consumer_data_set):
             raise BadRequest(
                 "a heartbeat without clientID: members of a group are told apart by it"
@@ -104,6 +102,17 @@ class ClientHandler:
         if refused:
             raise NotPermitted("; ".join(refused))
         connection.reply(command)
+
+    def _check(self, beat: Heartbeat) -> None:
+        """Raise if the broker would keep something endless or unreadable of a heartbeat."""
+        if beat.client_id:
+            check_readable_name("client id", beat.client_id)
+        for producer in beat.producer_data_set:
+            check_readable_name("group", producer.group_name)
+        for consumer in beat.consumer_data_set:
+            for wanted in consumer.subscription_data_set:
+                check_readable_name("topic", wanted.topic)
+                self._filters.check_tags(wanted)
 
     def _objection(
         self, data: ConsumerData, connection: Connection, client: Client
@@ -231,10 +240,12 @@ class ClientHandler:
     def lock(self, connection: Connection, command: Command) -> None:
         """LOCK_BATCH_MQ (41): lock queues for an ordered consumer; answers those it holds now."""
         wanted = fastjson.load_request(command.body, LockRequest)
+        check_readable_name("client id", wanted.client_id)
+        self._policy.group(wanted.consumer_group)
         now = connection.loop.time()
         taken = self._locks.lock(
             wanted.consumer_group,
-            wanted.mq_set,
+            filter(self._policy.has_queue, wanted.mq_set),
             wanted.client_id,
             now,
             stops_when_lost=wanted.stops_when_lost,

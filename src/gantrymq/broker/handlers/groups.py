@@ -10,7 +10,14 @@ from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.stats_windows import StatsWindows
 from gantrymq.broker.tables.attributes import GROUP_ATTRIBUTES, altered
 from gantrymq.broker.tables.registry import FORBIDDEN, Registry
-from gantrymq.model import READ, GroupConfig, NameRefused, check_group_name, retry_topic
+from gantrymq.model import (
+    READ,
+    GroupConfig,
+    NameRefused,
+    check_group_name,
+    check_topic_name,
+    retry_topic,
+)
 from gantrymq.protocol import calls as c
 from gantrymq.protocol import fastjson
 from gantrymq.protocol.bodies import GroupConfigList, GroupForbidden
@@ -108,6 +115,8 @@ class GroupHandler:
         h = c.UPDATE_AND_GET_GROUP_FORBIDDEN.request.parse(command.ext)
         table, groups = self._registry.forbidden, self._registry.groups
         if h.readable is not None:
+            check_group_name(h.group)
+            check_topic_name(h.topic)
             if self._config.enable_d_leger_commit_log:
                 raise BadRequest(
                     "a raft group does not keep which topics a group may not read: "

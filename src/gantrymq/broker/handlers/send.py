@@ -6,6 +6,7 @@ for each as soon as it is stored or refused. All answers of a turn leave in one 
 
 import asyncio
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -50,6 +51,9 @@ PROPERTY_BYTES_MIN = 4
 _POP_MARK = f"{properties.POP_CHECKPOINT}\x01".encode()
 _HALF_FLAGS = {str(flag | PREPARED): str(flag) for flag in (0, 1)}
 """Flags of prepared messages, compressed or not, and what remains of them."""
+
+_NOT_IN_JSON = re.compile(r'["\\\x00-\x1f]')
+"""What would have to be escaped in an answer, which is put together without a look at its parts."""
 
 CODES = {
     PutStatus.PUT_OK: ResponseCode.SUCCESS,
@@ -336,11 +340,21 @@ class SendHandler:
         if self._redirect.wants_to_wait(text):
             raise IllegalMessage("a batch takes no delay: send such messages one by one")
         items = []
-        for flag, inner, props in batch.decode(body):
+        for flag, inner, props in self._decoded(body):
             items.append((flag, inner, _stored_form(props) + self._tail))
         if not items:
             raise IllegalMessage("batch without a message")
         return items
+
+    def _decoded(self, body: bytes) -> list[batch.Item]:
+        """The messages of a batch, unless there are too many to look at."""
+        count_max = self._config.max_messages_per_batch
+        if len(body) > self._config.max_message_size:
+            raise IllegalMessage(f"a batch of {len(body)} bytes (maxMessageSize)")
+        found = batch.decode(body, count_max)
+        if len(found) > count_max:
+            raise self._refusals.reached("maxMessagesPerBatch", "too large a batch", "a batch")
+        return found
 
     # storing and answering
 
@@ -371,6 +385,9 @@ class SendHandler:
     def _put(self, message: SendAppend, reply: Callable[[SendAppend], None] | None = None) -> None:
         if len(message.properties) > self._plain_bytes_max:
             self._check_property_count(message.properties, message.connection)
+        key = message.uniq_key
+        if key and not key.isalnum() and _NOT_IN_JSON.search(key):
+            raise IllegalMessage("UNIQ_KEY has a quote, a backslash or a control character")
         message.reply = reply or self._answer  # type: ignore[assignment]
         self._waiting += 1 + (len(message.command.body) >> COUNTED_BITS)
         self._store.put(message)

@@ -85,6 +85,8 @@ class TopicHandler:
     async def _put(self, topics: Sequence[TopicConfig]) -> str | None:
         """Create or change topics; returns advice about the queue counts of the last, or None."""
         advice = None
+        if not topics:
+            return None
         for topic in topics:
             advice = _advice(topic.read_queue_nums, topic.write_queue_nums)
             if advice is not None:

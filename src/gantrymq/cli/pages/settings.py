@@ -19,7 +19,7 @@ from gantrymq.broker.settings.live_settings import FIXED, LIVE
 from gantrymq.cli.pages.field_docs import field_docs
 from gantrymq.nameserver import config as nameserver
 from gantrymq.nameserver.config import NEXT_START, UNCHANGEABLE, NameServerConfig
-from gantrymq.remoting.limits import CLOSING, LIMITS, BrokerLimits
+from gantrymq.remoting.limits import CLOSING, LIMITS, BrokerLimits, NameServerLimits
 
 PREFACE = """\
 # Settings of brokers and name servers
@@ -125,7 +125,8 @@ def _groups(kind: type[msgspec.Struct]) -> dict[str, list[str]]:
 def _refusal_of(field: str, kind: type[msgspec.Struct]) -> str:
     """How a limit refuses; empty for a setting that is none, or that tells it itself."""
     key = kind.__struct_encode_fields__[kind.__struct_fields__.index(field)]
-    if field not in BrokerLimits.__struct_fields__ or key not in LIMITS:
+    own = BrokerLimits.__struct_fields__ + NameServerLimits.__struct_fields__
+    if field not in own or key not in LIMITS:
         return ""
     code = LIMITS[key]
     if code is None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.quick_pattern import REPEATS_MAX, is_quick
 
 _UNITS: Final = {
     "ms": 1,
@@ -109,9 +110,14 @@ def queue_ids(text: str, option: str) -> frozenset[int]:
 
 
 def pattern(text: str, option: str) -> str:
-    """A regular expression, checked."""
+    """A regular expression for names of topics, checked: no name may keep it busy for long."""
     try:
         re.compile(text)
-    except re.error as error:
+    except (re.error, RecursionError, OverflowError) as error:
         raise ConfigError(f"{option} is no regular expression: {error}") from error
+    if not is_quick(text):
+        raise ConfigError(
+            f"{option} could take years for some names: write no repetition of something that is "
+            f"repeated itself or has alternatives, and {REPEATS_MAX} repetitions at most"
+        )
     return text
