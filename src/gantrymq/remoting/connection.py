@@ -35,8 +35,8 @@ WRITE_BUFFER_BYTES_MAX: Final = 4 * 1024 * 1024
 JOINED_BYTES_MAX: Final = 16 * 1024
 """What is written in a turn goes out as one piece, unless copying would cost more than a write."""
 TURN_SECONDS_MAX: Final = 0.02
-CLOCK_EVERY: Final = 8
-"""Requests between two looks at the clock."""
+LOOK_EVERY: Final = 16
+"""Requests between two looks at the clock and at the answers that wait for the peer."""
 TURN_SECONDS_LOUD: Final = 0.05
 """Requests that hold the loop longer than this are named in the log."""
 CLEAR_FIRST_BYTES: Final = (0x00, 0x01)
@@ -83,6 +83,15 @@ def refuse_requests(connection: "Connection", command: Command) -> None:
 class Connection(asyncio.Protocol):
     """A connection to a peer, with its pending calls and unanswered requests."""
 
+    # With more than 30 attributes an instance without slots is slower, at each message.
+    __slots__ = (
+        "_answer", "_answered", "_awaits_drain", "_buffer", "_calls", "_frame_bytes_max", "_gate",
+        "_later", "_on_lost", "_on_made", "_opaques", "_out", "_reading", "_sign", "_sniffed",
+        "_sweep", "_sweep_at", "_turn_pending", "_unsent", "_when_drained", "access", "counted",
+        "frame_since", "is_admitted", "last_active", "loop", "made_at", "open", "peer", "peer_host",
+        "pending", "polls_held", "slow_reader", "slow_since", "transport",
+    )  # fmt: skip
+
     def __init__(
         self,
         answer: Answer = refuse_requests,
@@ -101,9 +110,8 @@ class Connection(asyncio.Protocol):
         self._unsent = 0
         """Bytes of large answers in `_out`."""
         self._later: Sequence[Command] = ()
-        """Requests of this turn that are served in the next one."""
+        """Requests of this turn that are served in the next one, maybe once the peer reads on."""
         self._awaits_drain = False
-        """Whether that one begins when the peer has taken the answers that wait for it."""
         self._when_drained: list[Callable[[], None]] = []
         self._opaques = count(1)
         self._calls: dict[int, PendingCall] = {}
@@ -238,26 +246,20 @@ class Connection(asyncio.Protocol):
             self.frame_since = began
 
     def _serve(self, commands: Sequence[Command]) -> None:
-        """Answer requests, for a while and as long as the peer takes the answers.
-
-        A few of them may ask for all memory, and some take milliseconds each.
-        """
-        began = self.loop.time()
-        for number, command in enumerate(commands):
-            if command.flag & RESPONSE_FLAG:
-                self._settle(command)
-            else:
-                if not command.flag & ONEWAY_FLAG:
-                    self.pending += 1
-                self._answer(self, command)
+        """Answer requests, for a while and as long as the peer takes the answers."""
+        ends = self.loop.time() + TURN_SECONDS_MAX
+        for at in range(0, len(commands), LOOK_EVERY):
+            for command in commands[at : at + LOOK_EVERY]:
+                if command.flag & RESPONSE_FLAG:
+                    self._settle(command)
+                else:
+                    if not command.flag & ONEWAY_FLAG:
+                        self.pending += 1
+                    self._answer(self, command)
             if self._unsent > WRITE_BUFFER_BYTES_MAX:
                 self._flush()
-                if self.slow_reader:
-                    self._leave_for_later(commands[number + 1 :])
-                    return
-            looks = number % CLOCK_EVERY == CLOCK_EVERY - 1
-            if looks and self.loop.time() - began > TURN_SECONDS_MAX:
-                self._leave_for_later(commands[number + 1 :])
+            if self.slow_reader or self.loop.time() > ends:
+                self._leave_for_later(commands[at + LOOK_EVERY :])
                 return
 
     def _leave_for_later(self, commands: Sequence[Command]) -> None:
@@ -301,7 +303,7 @@ class Connection(asyncio.Protocol):
         """Close after a bad frame: nothing after it can be trusted. Earlier replies still leave."""
         if isinstance(error, OversizedFrame) and self._gate is not None:
             self._gate.refusals.count(error.key, self.address)
-            if error.command is not None and not error.command.flag & RESPONSE_FLAG:
+            if error.command is not None:
                 self.pending += 1
                 self.reply(error.command, error.code, remark=str(error))
         else:
@@ -352,8 +354,11 @@ class Connection(asyncio.Protocol):
             if not self._out:
                 self.loop.call_soon(self._flush)
             self._out += parts
-            if len(parts) > 1:
-                self._unsent += len(parts[-1])
+
+    def reply_with_body(self, head: bytes, body: bytes) -> None:
+        """The same for a frame whose body may be large."""
+        self._unsent += len(body)
+        self.reply_frame(head, body)
 
     def _one_answered(self) -> None:
         self.pending -= 1

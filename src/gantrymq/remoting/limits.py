@@ -39,7 +39,7 @@ class ConnectionLimits(msgspec.Struct, kw_only=True, rename="camel"):
     """The most requests of all connections that wait for their answer, long polls among them."""
     max_requests_per_connection: int = 20_000
     """The most requests of one connection that wait for their answer."""
-    server_socket_rcv_buf_size: int = 128 * 1024
+    server_socket_rcv_buf_size: int = 1024 * 1024
     """Bytes of a connection that have arrived and wait to be read: what a busy server leaves there
     is late when its turn comes. 0 leaves it to the system, which keeps megabytes."""
     max_slow_requests_per_connection: int = 256

@@ -380,7 +380,7 @@ class PullHandler:
             len(pulled.body),
         )
         if pulled.body:
-            pull.connection.reply_frame(head, pulled.body)
+            pull.connection.reply_with_body(head, pulled.body)
         else:
             pull.connection.reply_frame(head)
 

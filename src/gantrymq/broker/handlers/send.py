@@ -13,7 +13,7 @@ from typing import Any
 from gantrymq.base.errors import GantryError
 from gantrymq.base.plurals import counted
 from gantrymq.broker.errors import BadRequest, Busy, GroupMissing, IllegalMessage, NotPermitted
-from gantrymq.broker.handlers.send_answers import answers_in, region_fields
+from gantrymq.broker.handlers.send_answers import answers_in, limit_of, region_fields
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.stats import BrokerStats
@@ -43,7 +43,7 @@ from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.engine import Store
 
 PREPARED, IPV6_BORN = 0x4, 0x10
-COUNTED_BITS = 14
+LARGE_BYTES = 16 * 1024
 """A send counts once more for each 16 KiB of its body, so that waiting sends cannot fill the
 memory."""
 PROPERTY_BYTES_MIN = 4
@@ -215,7 +215,16 @@ class SendHandler:
             connection, command, name, queue_id, flag, sys_flag, born_ms, reconsumed
         )
         message.properties, message.uniq_key, message.wait = stored, uniq_key, waits
-        self._put(message)
+        if (
+            len(stored) > self._plain_bytes_max
+            or len(command.body) >= LARGE_BYTES
+            or not uniq_key.isalnum()
+        ):
+            self._put(message)
+            return
+        message.reply = self._answer  # type: ignore[assignment]
+        self._waiting += 1
+        self._store.put(message)
 
     def _quick_half(self, connection: Connection, command: Command) -> bool:
         """A half message that is plain otherwise; False if `_careful` has to look at it."""
@@ -388,8 +397,14 @@ class SendHandler:
         key = message.uniq_key
         if key and not key.isalnum() and _NOT_IN_JSON.search(key):
             raise IllegalMessage("UNIQ_KEY has a quote, a backslash or a control character")
-        message.reply = reply or self._answer  # type: ignore[assignment]
-        self._waiting += 1 + (len(message.command.body) >> COUNTED_BITS)
+        answer, weight = reply or self._answer, 1 + len(message.body) // LARGE_BYTES
+
+        def answer_large(message: SendAppend) -> None:
+            self._waiting -= weight - 1
+            answer(message)
+
+        message.reply = answer if weight == 1 else answer_large  # type: ignore[assignment]
+        self._waiting += weight
         self._store.put(message)
 
     def _check_property_count(self, stored: bytes, connection: Connection) -> None:
@@ -404,7 +419,7 @@ class SendHandler:
         if not message.status.is_stored or command.flag & ONEWAY_FLAG:
             self._answer(message)
             return
-        self._waiting -= 1 + (len(command.body) >> COUNTED_BITS)
+        self._waiting -= 1
         self._stats.put(message.topic, 1, message.size)
         due = int(find_property(message.properties, b"TIMER_OUT_MS") or 0) + 1
         topic = (find_property(message.properties, b"REAL_TOPIC") or b"").decode()
@@ -424,7 +439,7 @@ class SendHandler:
     def _refusal(self, message: SendAppend) -> str:
         """Why the store refused, with the name of the limit if there is one."""
         remark = message.error or message.status.name
-        key = _limit_of(message.status, remark)
+        key = limit_of(message.status, remark)
         if key is None:
             return remark
         self._refusals.count(key, message.connection.address)
@@ -432,7 +447,7 @@ class SendHandler:
 
     def _answer(self, message: SendAppend) -> None:
         status, command = message.status, message.command
-        self._waiting -= 1 + (len(command.body) >> COUNTED_BITS)
+        self._waiting -= 1
         if status is not _OK and not status.is_stored:
             remark = self._refusal(message)
             message.connection.reply(command, CODES[status], ext=self._region, remark=remark)
@@ -465,16 +480,6 @@ class SendHandler:
                 message.uniq_key,
             )
         message.connection.reply_frame(answer)
-
-
-def _limit_of(status: PutStatus, remark: str) -> str | None:
-    """The limit for which the store refused; None if it was something else."""
-    if status is PutStatus.MESSAGE_ILLEGAL and remark.startswith("a body of"):
-        return "maxMessageSize"
-    if status is PutStatus.PAGECACHE_BUSY:
-        late = remark.startswith("[TIMEOUT_CLEAN_QUEUE]")
-        return "waitTimeMillsInSendQueue" if late else "osPageCacheBusyTimeOutMills"
-    return None
 
 
 def _stored_form(given: bytes) -> bytes:

@@ -8,6 +8,7 @@ from gantrymq.protocol import properties
 from gantrymq.protocol.command import RESPONSE_FLAG, Command, encode
 from gantrymq.protocol.ids import offset_msg_id
 from gantrymq.protocol.trace import DEFAULT_REGION
+from gantrymq.store.append import PutStatus
 
 TRACED: Final = "true"
 
@@ -62,3 +63,13 @@ def answers_in(region: str) -> tuple[StoredAnswer, SendAnswer]:
         return answer(codec, code, opaque, msg_id, queue_id, queue_offset, unique_key)
 
     return answer_stored, answer
+
+
+def limit_of(status: PutStatus, remark: str) -> str | None:
+    """The limit for which the store refused; None if it was something else."""
+    if status is PutStatus.MESSAGE_ILLEGAL and remark.startswith("a body of"):
+        return "maxMessageSize"
+    if status is PutStatus.PAGECACHE_BUSY:
+        late = remark.startswith("[TIMEOUT_CLEAN_QUEUE]")
+        return "waitTimeMillsInSendQueue" if late else "osPageCacheBusyTimeOutMills"
+    return None
