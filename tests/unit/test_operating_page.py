@@ -17,6 +17,7 @@ from gantrymq.broker.settings.live_settings import FIXED, LIVE
 from gantrymq.cli import servers
 from gantrymq.cli.pages.settings import BROKER, NAME_SERVER, reference
 from gantrymq.nameserver.config import NameServerConfig, nameserver_config
+from gantrymq.remoting.limits import LIMITS
 
 ROOT = Path(__file__).parents[2]
 PROSE = (ROOT / "docs" / "operating.md").read_text()
@@ -49,6 +50,15 @@ def test_every_setting_has_a_group_and_a_sentence() -> None:
         assert [] == [row for row in found if len(row) != 5 or len(row[2].split()) < 4]
         assert [] == [key for key, _, effect, *_ in found if not effect.endswith(".")]
     assert 10 <= BROKER.page().count("\n### ")
+
+
+def test_every_limit_stands_on_the_page_of_security() -> None:
+    """
+    The table of limits in docs/security.md names each of them.
+    """
+    page = (ROOT / "docs" / "security.md").read_text()
+
+    assert [] == [key for key in LIMITS if f"`{key}`" not in page]
 
 
 def test_what_differs_from_rocketmq_is_a_setting() -> None:
