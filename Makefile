@@ -120,9 +120,9 @@ raft-check: $(CORE)
 	$(BIN)/python tests/raft/explore.py --seconds 180
 
 # Servers and clients as processes on hosts of their own, under faults of processes, networks and
-# disks; LONG=1 for longer faults, three times.
+# disks; LONG=1 for longer faults, three times, MODES="raft sync-master" for some modes only.
 chaos: setup
-	@PYTHONPATH=tests:$$PYTHONPATH $(BIN)/python -m chaos $(if $(LONG),--seconds 10 --rounds 3,)
+	@PYTHONPATH=tests:$$PYTHONPATH $(BIN)/python -m chaos $(MODES:%=--mode %) $(if $(LONG),--seconds 10 --rounds 3,)
 
 TOOLS = java mvn
 interop: TOOLS += go node npm cargo
