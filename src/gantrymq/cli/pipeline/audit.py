@@ -1,18 +1,14 @@
 """`gantry pipeline audit`: check every record, queue entry and index entry of a store."""
 
-import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from gantrymq.base.plurals import counted
-from gantrymq.cli.common.output import output_option, print_line, print_table
+from gantrymq.cli.common.audit_rows import print_audit
+from gantrymq.cli.common.output import output_option
 from gantrymq.cli.pipeline.spark_run import Run, spark_options
-
-if TYPE_CHECKING:
-    from gantrymq.pipelines.audit import Audit
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 PAGE = click.Path(path_type=Path, dir_okay=False)
@@ -58,43 +54,5 @@ def audit(store: Path, rebuilds: bool, report: Path | None, output: str, run: Ru
         from gantrymq.pipelines.audit import AuditRun, run_audit
 
         found = run_audit(spark, AuditRun(store=store, page=report), progress=progress)
-    _print(found, output)
+    print_audit(found, [each.row() for each in found.findings], output)
     raise SystemExit(0 if found.is_good else WRONG_CODE)
-
-
-def _verdict(wrong: int) -> str:
-    if not wrong:
-        return "nothing is wrong"
-    return "1 thing is wrong" if wrong == 1 else f"{wrong} things are wrong"
-
-
-def _print(found: "Audit", form: str) -> None:
-    findings = [each.row() for each in found.findings]
-    covered = [{"covered": kind, "count": count} for kind, count in found.covered.items()]
-    if form == "json":
-        whole = {
-            "store": found.directory,
-            "good": found.is_good,
-            "seconds": round(found.seconds, 3),
-            "findings": findings,
-            "covered": found.covered,
-            "notes": found.notes,
-        }
-        sys.stdout.write(json.dumps(whole, ensure_ascii=False, indent=2) + "\n")
-    elif form == "jsonl":
-        for row in (*findings, *covered):
-            print_line(row)
-    else:
-        for table in (findings, covered):
-            print_table(table)
-    wrong = sum(row["level"] == "wrong" for row in findings)
-    size = found.covered.get("log bytes", 0)
-    rate = size / found.seconds / 1e6 if found.seconds else 0.0
-    for note in found.notes:
-        print(f"note: {note}", file=sys.stderr)
-    print(
-        f"{found.directory}: {_verdict(wrong)}; "
-        f"{counted(size, 'byte', form=',')} of records in {found.seconds:.1f} s "
-        f"({rate:,.0f} MB/s)",
-        file=sys.stderr,
-    )
