@@ -124,10 +124,20 @@ def decode(page: bytes) -> Checkpoint:
 
 
 def is_torn(page: bytes) -> bool:
-    """Whether our part of a page is there and does not fit its checksum."""
+    """Whether our part of a page is there, was written last, and does not fit its checksum.
+
+    RocketMQ 5 keeps two more offsets where our part begins, and changes the second of them, so
+    that our part never fits after it. Then the times are others than those that we copied, in more
+    than the one bit that damage may have turned over.
+    """
     end = _TIMES.size + _OURS.size
     ours = page[_TIMES.size : end]
-    return ours[:8] == _MAGIC and page[end : end + _CRC.size] != _CRC.pack(crc32(ours))
+    if ours[:8] != _MAGIC or page[end : end + _CRC.size] == _CRC.pack(crc32(ours)):
+        return False
+    own = CheckpointOwn._make(_OURS.unpack(ours))
+    copied = _TIMES.pack(own.log_ms, own.queue_ms, own.index_ms)
+    differing = int.from_bytes(page[: _TIMES.size], "big") ^ int.from_bytes(copied, "big")
+    return differing.bit_count() <= 1
 
 
 def load(disk: Disk, path: str) -> Checkpoint | None:

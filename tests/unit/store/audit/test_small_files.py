@@ -87,6 +87,18 @@ def test_the_checkpoint_has_to_fit_its_checksum_and_the_log(store: Path) -> None
     assert [("note", "checkpoint-none")] == none
 
 
+def test_the_checkpoint_of_another_program_is_no_damage(store: Path) -> None:
+    """RocketMQ 5.3 writes its times and an offset into a page of ours, and knows no checksum."""
+    page = bytearray((store / "checkpoint").read_bytes())
+    for at in (0, 8, 16):
+        later = int.from_bytes(page[at : at + 8], "big") + 5_000
+        page[at : at + 8] = later.to_bytes(8, "big")
+    page[32:40] = (123_456).to_bytes(8, "big")
+    (store / "checkpoint").write_bytes(page)
+
+    assert "checkpoint-page" not in [kind for _, kind in kinds(store)]
+
+
 def test_an_index_file_of_another_size_is_found(store: Path) -> None:
     """A broker would not open the store; one that is missing is derived anew."""
     index = sorted((store / "index").iterdir())[-1]
