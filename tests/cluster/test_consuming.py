@@ -25,7 +25,7 @@ from gantrymq.client.consume.push.ack_first import ack_first
 from gantrymq.client.consume.queues.pull_request import PullStatus
 from gantrymq.client.core.options import PullOptions
 from gantrymq.model import retry_topic
-from gantrymq.remoting.connection import CallTimeout
+from gantrymq.remoting.pending_call import CallTimeout
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 

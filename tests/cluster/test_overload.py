@@ -16,7 +16,7 @@ from peer import Peer
 
 from gantrymq.base.network import free_port
 from gantrymq.protocol.command import Command
-from gantrymq.remoting.connection import ConnectionLost
+from gantrymq.remoting.pending_call import ConnectionLost
 from gantrymq.testing.cluster import HOST, Cluster
 from gantrymq.testing.loop import simulate
 

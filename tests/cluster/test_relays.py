@@ -7,7 +7,7 @@ from peer import Peer, Run
 
 from gantrymq import Delivery, Message
 from gantrymq.protocol import fastjson
-from gantrymq.remoting.connection import CallTimeout
+from gantrymq.remoting.pending_call import CallTimeout
 from gantrymq.testing.cluster import Cluster
 
 

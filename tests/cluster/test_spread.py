@@ -24,7 +24,7 @@ from gantrymq.protocol import properties
 from gantrymq.protocol.command import Command
 from gantrymq.protocol.compression import decompress
 from gantrymq.protocol.record import StoredMessage
-from gantrymq.remoting.connection import ConnectionLost
+from gantrymq.remoting.pending_call import ConnectionLost
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 

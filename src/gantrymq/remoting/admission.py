@@ -79,6 +79,8 @@ class ServerAdmission:
         self._requests = 0
         self._recount_at = 0.0
         self._turned_away: dict[Connection, None] = {}
+        self._slow_readers: dict[Connection, None] = {}
+        """Those that have been slow for longest come first."""
         self._waiting: deque[Connection] = deque()
         self._turn: asyncio.TimerHandle | asyncio.Handle | None = None
         self.is_congested: Callable[[], bool] = _never
@@ -135,12 +137,28 @@ class ServerAdmission:
 
     def lost(self, connection: Connection) -> None:
         """A connection ended, whether it was turned away or not."""
+        self._slow_readers.pop(connection, None)
         if self._turned_away.pop(connection, self) is None:
             return
         if connection in self._connections:
             del self._connections[connection]
             self._requests -= connection.counted
             self.leave(connection.peer[0])
+
+    # readers
+
+    def fell_behind(self, connection: Connection) -> None:
+        """Close the slowest reader if there is one too many: each of them keeps megabytes here."""
+        self._slow_readers[connection] = None
+        if len(self._slow_readers) > self.limits.max_slow_readers:
+            slowest = next(iter(self._slow_readers))
+            del self._slow_readers[slowest]
+            self.refusals.count("maxSlowReaders", slowest.address)
+            slowest.abort()
+
+    def caught_up(self, connection: Connection) -> None:
+        """A reader is not slow any more."""
+        self._slow_readers.pop(connection, None)
 
     # turns
 

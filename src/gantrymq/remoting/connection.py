@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Final, Protocol, cast
 
-from gantrymq.base.errors import GantryError, ProtocolError
+from gantrymq.base.errors import ProtocolError
 from gantrymq.base.tls.network import TLS_FIRST_BYTE
 from gantrymq.kernel import cut_commands
 from gantrymq.protocol.command import (
@@ -23,8 +23,8 @@ from gantrymq.protocol.command import (
 )
 from gantrymq.protocol.ids import encode_host
 from gantrymq.remoting.frame_limits import OversizedFrame, frames_within, oversized_front
-from gantrymq.remoting.future_call import FutureCall
 from gantrymq.remoting.limits import ConnectionLimits, Refusals
+from gantrymq.remoting.pending_call import CallTimeout, ConnectionLost, FutureCall, PendingCall
 
 log = logging.getLogger(__name__)
 
@@ -44,24 +44,6 @@ CLEAR_FIRST_BYTES: Final = (0x00, 0x01)
 Answer = Callable[["Connection", Command], None]
 
 
-class ConnectionLost(GantryError):
-    """The connection closed before the peer answered."""
-
-
-class CallTimeout(GantryError):
-    """The peer did not answer in time."""
-
-
-class PendingCall(Protocol):
-    """A call that waits for its response."""
-
-    deadline: float
-    """In the loop's time."""
-
-    def settle(self, answer: Command | GantryError) -> None:
-        """Called exactly once: with the response, or with CallTimeout or ConnectionLost."""
-
-
 class RequestGate(Protocol):
     """Holds the requests of a server's connections to its limits."""
 
@@ -73,6 +55,12 @@ class RequestGate(Protocol):
 
     def admitted(self, connection: "Connection", commands: list[Command]) -> Sequence[Command]:
         """The commands of one turn that are served; all others have been refused."""
+
+    def fell_behind(self, connection: "Connection") -> None:
+        """The peer leaves many answers untaken; it, or another one, may be closed for that."""
+
+    def caught_up(self, connection: "Connection") -> None:
+        """The peer has taken them."""
 
 
 def refuse_requests(connection: "Connection", command: Command) -> None:
@@ -178,9 +166,13 @@ class Connection(asyncio.Protocol):
         self.slow_reader = True
         self.slow_since = self.loop.time()
         self._set_reading(False)
+        if self._gate is not None:
+            self._gate.fell_behind(self)
 
     def resume_writing(self) -> None:
         self.slow_reader = False
+        if self._gate is not None:
+            self._gate.caught_up(self)
         if self._awaits_drain:
             self._awaits_drain = False
             self.loop.call_soon(self._next_turn)

@@ -49,6 +49,9 @@ class ConnectionLimits(msgspec.Struct, kw_only=True, rename="camel"):
     """Milliseconds from the first byte of a request to its last one."""
     reader_timeout_mills: int = 60_000
     """Milliseconds for which a peer may leave 4 MiB of answers untaken."""
+    max_slow_readers: int = 128
+    """The most peers that leave 4 MiB of answers untaken at the same time: the server keeps those
+    bytes, up to twice as many if one answer is large. One more, and the slowest one is closed."""
     authentication_timeout_mills: int = 10_000
     """Milliseconds to the first request with sufficient rights, when access control is on."""
 
@@ -101,6 +104,7 @@ LIMITS: Final[Mapping[str, Code | None]] = {
     "maxSlowRequestsPerConnection": Code.SYSTEM_BUSY,
     "frameTimeoutMills": None,
     "readerTimeoutMills": None,
+    "maxSlowReaders": None,
     "authenticationTimeoutMills": None,
     "maxTopics": Code.NO_PERMISSION,
     "maxGroups": Code.NO_PERMISSION,
@@ -138,6 +142,7 @@ OURS_OF_CONNECTIONS: Final[dict[str, str]] = {
     "maxSlowRequestsPerConnection": "adminBrokerThreadPoolQueueCapacity, for all together",
     "frameTimeoutMills": "none",
     "readerTimeoutMills": "none",
+    "maxSlowReaders": "none",
     "authenticationTimeoutMills": "none",
 }
 """Limits that RocketMQ does not have, and what it has instead."""

@@ -9,8 +9,9 @@ import pytest
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import TcpNetwork
 from gantrymq.protocol.command import Command, response
-from gantrymq.remoting.connection import CallTimeout, Connection, ConnectionLost
+from gantrymq.remoting.connection import Connection
 from gantrymq.remoting.limits import ConnectionLimits
+from gantrymq.remoting.pending_call import CallTimeout, ConnectionLost
 from gantrymq.remoting.server import IDLE_SECONDS_MAX, HandlerTable, Server
 from gantrymq.testing.loop import simulate
 from gantrymq.testing.network import MemoryNetwork

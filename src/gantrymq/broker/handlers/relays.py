@@ -8,7 +8,8 @@ from gantrymq.protocol import calls as c
 from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.command import Command, response
 from gantrymq.protocol.ids import parse_offset_msg_id
-from gantrymq.remoting.connection import CallTimeout, Connection
+from gantrymq.remoting.connection import Connection
+from gantrymq.remoting.pending_call import CallTimeout
 from gantrymq.store.engine import Store
 
 RELAY_SECONDS_MAX = 10.0

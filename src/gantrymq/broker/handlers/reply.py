@@ -21,7 +21,8 @@ from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.command import Command
 from gantrymq.protocol.headers.messages import PushReplyRequest, SendRequest, SendRequestV2
 from gantrymq.protocol.ids import decode_host, offset_msg_id
-from gantrymq.remoting.connection import CallTimeout, Connection, ConnectionLost
+from gantrymq.remoting.connection import Connection
+from gantrymq.remoting.pending_call import CallTimeout, ConnectionLost
 from gantrymq.store.append import Append
 from gantrymq.store.engine import Store
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import ConnectFailed
 from gantrymq.base.plurals import counted
-from gantrymq.remoting.connection import CallTimeout, ConnectionLost
+from gantrymq.remoting.pending_call import CallTimeout, ConnectionLost
 
 TRANSPORT_ERRORS = (ConnectFailed, ConnectionLost, CallTimeout)
 """The network's own failures: nobody knows what the peer did with the request."""

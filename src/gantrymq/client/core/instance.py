@@ -34,7 +34,8 @@ from gantrymq.protocol.calls import Call
 from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.command import BINARY_CODEC, JSON_CODEC, Command
 from gantrymq.protocol.headers.base import Header
-from gantrymq.remoting.connection import CallTimeout, Connection
+from gantrymq.remoting.connection import Connection
+from gantrymq.remoting.pending_call import CallTimeout
 
 log = logging.getLogger(__name__)
 

@@ -27,7 +27,8 @@ from gantrymq.model import SendResult
 from gantrymq.protocol.calls import SEND_BATCH_MESSAGE, SEND_MESSAGE_V2, SEND_REPLY_MESSAGE_V2
 from gantrymq.protocol.codes import NOT_LEADER
 from gantrymq.protocol.command import Command, encode
-from gantrymq.remoting.connection import CallTimeout, Connection
+from gantrymq.remoting.connection import Connection
+from gantrymq.remoting.pending_call import CallTimeout
 
 LOOK_AGAIN_SECONDS: Final = 0.1
 """How often name servers are asked for a new master while sends wait for one."""

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from gantrymq.base.background import Background
 from gantrymq.base.errors import GantryError
-from gantrymq.remoting.connection import CallTimeout
+from gantrymq.remoting.pending_call import CallTimeout
 
 log = logging.getLogger(__name__)
 

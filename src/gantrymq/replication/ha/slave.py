@@ -23,7 +23,7 @@ from typing import Final, cast
 from gantrymq.base.background import Background
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import ConnectFailed, Network, split_address
-from gantrymq.remoting.connection import CallTimeout, ConnectionLost
+from gantrymq.remoting.pending_call import CallTimeout, ConnectionLost
 from gantrymq.replication.ha.wire import REPORT, TransferReader
 from gantrymq.store.writing.log_copy import CopyRefused, LogCopy
 

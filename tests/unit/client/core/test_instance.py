@@ -22,7 +22,8 @@ from gantrymq.protocol.bodies import ConsumerData
 from gantrymq.protocol.command import Command
 from gantrymq.protocol.headers.base import Nothing
 from gantrymq.protocol.headers.clients import UnregisterClientRequest
-from gantrymq.remoting.connection import CallTimeout, Connection
+from gantrymq.remoting.connection import Connection
+from gantrymq.remoting.pending_call import CallTimeout
 
 X = Message("T", "x")
 
