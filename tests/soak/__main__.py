@@ -19,7 +19,7 @@ from gantrymq.remoting.connection import Connection
 from soak.acknowledged import Acknowledged, Verdict, check
 from soak.figures import Sample, at_age, mib_per_minute, percentile
 from soak.load import Load
-from soak.misfits import Misfits
+from soak.misfits import MESSAGES_ASKED, Misfits
 from soak.server import HOST, Servers
 
 SHARE_OF_PEAK: Final = 0.7
@@ -56,6 +56,7 @@ class Soak:
         """Load, kill, look, again and again; whether everything held."""
         await self._make_topics()
         await self._load.start()
+        await self._load.fill(self._topics[0], MESSAGES_ASKED)
         self._misfits.start()
         peak = await self._load.peak(PEAK_SECONDS)
         rate = peak * SHARE_OF_PEAK
@@ -64,7 +65,7 @@ class Soak:
         self._background.keep_up(lambda: self._load.pace(rate))
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
-        while loop.time() < end:
+        while loop.time() + kill_seconds <= end or not self._lives:
             await asyncio.sleep(SETTLE_SECONDS)
             self._load.latencies.clear()
             await asyncio.sleep(max(kill_seconds - SETTLE_SECONDS, SETTLE_SECONDS))

@@ -101,7 +101,15 @@ class Load:
                 del self._under_way[connection]
             await asyncio.sleep(self._rng.uniform(0.2, AGAIN_SECONDS_MAX))
 
-    # the two ways to send
+    # the ways to send
+
+    async def fill(self, topic: str, count: int) -> None:
+        """Send so many messages to one topic and wait for their answers."""
+        for number in range(count):
+            self._send(self._open[number % len(self._open)], 0.0, topic)
+        while self.outcomes.total() < count:
+            await asyncio.sleep(STEP_SECONDS)
+        self.latencies.clear()
 
     async def peak(self, seconds: float) -> float:
         """Messages a second with one under way on each connection."""
@@ -136,8 +144,9 @@ class Load:
             return
         self._send(connection, due)
 
-    def _send(self, connection: Connection, due: float) -> None:
-        topic = self._topics[self._rng.randrange(len(self._topics))]
+    def _send(self, connection: Connection, due: float, topic: str = "") -> None:
+        """Send one message, to any of the topics if none is given."""
+        topic = topic or self._topics[self._rng.randrange(len(self._topics))]
         self._number += 1
         header = SendRequestV2(
             producer_group="soak", topic=topic, queue_id=0, born_timestamp=0,

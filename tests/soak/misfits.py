@@ -15,6 +15,9 @@ from gantrymq.protocol.command import Command, encode
 from gantrymq.protocol.headers.messages import PullRequest
 
 AGAIN_SECONDS: Final = 2.0
+MESSAGES_ASKED: Final = 4_000
+"""Of the topic that nobody reads: it has so many from the beginning, so that every life of the
+broker is asked for the same bytes."""
 DRIP_SECONDS: Final = 1.0
 OF_EACH_KIND: Final = 8
 
@@ -72,7 +75,7 @@ class Misfits:
         """Asks for megabytes and takes none of them."""
         request = PullRequest(
             consumer_group="soak-misfit", topic=self._topic, queue_id=0, queue_offset=0,
-            max_msg_nums=4_000, subscription="*", sys_flag=4, expression_type="TAG",
+            max_msg_nums=MESSAGES_ASKED, subscription="*", sys_flag=4, expression_type="TAG",
         )  # fmt: skip
         streams[0]._transport.pause_reading()  # type: ignore[attr-defined]
         while True:
