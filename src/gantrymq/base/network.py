@@ -167,3 +167,13 @@ def split_address(address: str, default_port: int | None = None) -> tuple[str, i
     if not mark or not port.isdecimal() or not host or int(port) > 65_535:
         raise GantryError(f"{address!r} is no address: write host:port")
     return host.strip("[]"), int(port)
+
+
+def local_address() -> str:
+    """An address of this machine that others may reach; loopback when there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # a documentation address: nothing is sent
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"

@@ -5,7 +5,7 @@ answers held pulls and accepted sends, flushes and closes the store, and saves i
 """
 
 import random
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from gantrymq.access.user_table import UserTable
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.disk import OsDisk
 from gantrymq.base.errors import ConfigError
-from gantrymq.base.network import Network, TcpNetwork
+from gantrymq.base.network import Network, TcpNetwork, local_address
 from gantrymq.base.offload import ThreadOffload
 from gantrymq.broker.copies.group_changes import GroupChanges
 from gantrymq.broker.identity import check_identity, check_kind_of_store
@@ -27,13 +27,16 @@ from gantrymq.broker.leadership import serve_by_leadership
 from gantrymq.broker.parts.shared import Ports
 from gantrymq.broker.serving import OpenBroker, Serving, serve
 from gantrymq.broker.settings.access_settings import codes_of, users_of_settings
-from gantrymq.broker.settings.config import OTHER_PORTS, BrokerConfig, local_address
+from gantrymq.broker.settings.config import OTHER_PORTS, BrokerConfig
 from gantrymq.broker.settings.live_settings import warn_of_old_file, with_own_file
 from gantrymq.broker.settings.own_key import own_credentials
 from gantrymq.broker.subscriptions.consumer_filters import FilterTable
 from gantrymq.broker.tables.registry import Registry
 from gantrymq.broker.waiting.delay_levels import DelayService
 from gantrymq.broker.waiting.timer.service import TimerService
+from gantrymq.metrics.exporter import MetricsServer, export_metrics
+from gantrymq.metrics.metric import Collector
+from gantrymq.metrics.process import ProcessMetrics
 from gantrymq.protocol.ids import encode_host
 from gantrymq.replication.group.group_key import GroupKey
 from gantrymq.replication.group.node import RaftNode
@@ -59,6 +62,8 @@ class Broker:
         self.node = opened.node
         """The member of a raft group that it is."""
         self._serving: Serving | None = None
+        self.metrics_address: str | None = None
+        """Where Prometheus reads its metrics; None if it does not."""
 
     def serves(self, serving: Serving) -> None:
         """Note that the broker serves, in a role that may be a new one."""
@@ -80,6 +85,11 @@ class Broker:
     @property
     def timers(self) -> TimerService:
         return self._role.parts.timers
+
+    @property
+    def collectors(self) -> Sequence[Collector]:
+        """The metrics of the role that this broker has now."""
+        return self._role.collectors
 
     @property
     def role_is_announced(self) -> bool:
@@ -167,10 +177,30 @@ async def run_broker(
             stack.push_async_callback(node.stop)
             roles = serve_by_leadership(opened, node, config, broker.serves)
             await stack.enter_async_context(roles)
+        metrics = _metrics_of(broker, opened)
+        broker.metrics_address = await stack.enter_async_context(export_metrics(metrics))
         stack.push_async_callback(broker.unregister)
         if node is not None:
             stack.push_async_callback(node.hand_over)
         yield broker
+
+
+def _metrics_of(broker: Broker, opened: OpenBroker) -> MetricsServer:
+    config = broker.config
+    identity = {
+        "cluster": config.broker_cluster_name,
+        "node_type": "broker",
+        "node_id": config.broker_name,
+    }
+    return MetricsServer(
+        config,
+        config.bind_address,
+        identity,
+        ProcessMetrics(lambda: broker.config.broker_role, opened.ports.clock.now_ms()),
+        lambda: broker.collectors,
+        opened.ports.network,
+        opened.access,
+    )
 
 
 def _open_access_files(config: BrokerConfig, ports: Ports) -> ServerAccess | None:

@@ -25,6 +25,8 @@ from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.broker.stats import BrokerStats
 from gantrymq.broker.subscriptions.consumer_filters import FilterTable
 from gantrymq.broker.tables.registry import Registry
+from gantrymq.metrics.metric import Collector
+from gantrymq.metrics.process import RequestMetrics
 from gantrymq.model import GroupConfig
 from gantrymq.remoting.admission import ServerAdmission
 from gantrymq.remoting.connection import Connection
@@ -66,6 +68,8 @@ class Serving:
     announcer: Announcer
     announced: asyncio.Event
     """Set once a name server knows it in this role."""
+    collectors: tuple[Collector, ...]
+    """Its metrics."""
 
 
 @asynccontextmanager
@@ -126,7 +130,8 @@ async def serve(opened: OpenBroker, config: BrokerConfig) -> AsyncIterator[Servi
         stack.callback(announcer.close)
         background = Background(f"broker {config.broker_name}")
         stack.push_async_callback(background.close)
-        serving = Serving(config, parts, announcer, asyncio.Event())
+        collectors = (*parts.collectors, RequestMetrics(admission).collect)
+        serving = Serving(config, parts, announcer, asyncio.Event(), collectors)
         for work in feature.background:
             background.keep_up(work)
         background.keep_up(lambda: _announce(serving, opened.announced))

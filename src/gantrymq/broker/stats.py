@@ -1,11 +1,17 @@
 """Counts messages in and out: totals, and rates over 10 s, 1 min and 10 min."""
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable
 
+from gantrymq.base.histogram import Histogram
 from gantrymq.store.append import Append
 from gantrymq.store.writing.write_counts import WriteCounts
 
+SIZE_BOUNDS = (1024, 4096, 524_288, 1_048_576, 2_097_152, 4_194_304)
+"""RocketMQ's classes of sizes of messages, in bytes."""
+FINISH_BOUNDS = (5.0, 60.0, 600.0, 3600.0, 43_200.0, 86_400.0)
+"""Its classes of seconds that a transaction takes."""
 SAMPLE_SECONDS = 10.0
 WINDOWS = (1, 6, 60)
 """Samples behind the three rates."""
@@ -31,6 +37,18 @@ class BrokerStats:
         """Messages, bytes and requests: by topic, and twice by `topic@group`."""
         self.disk_reads: dict[str, list[int]] = {}
         """Milliseconds, nothing, and pulls that waited for the disk: by `queue@topic@group`."""
+        self.larger: dict[str, list[int]] = {}
+        """By topic, how many messages were in each class of sizes but the first."""
+        self.typed: dict[str, dict[str, list[int]]] = {}
+        """Messages and bytes by topic and RocketMQ's type of message, where that is not the
+        topic's own: copies of messages that waited, and committed ones. They are in `topic_put`."""
+        self.dead: dict[tuple[str, str], int] = {}
+        """Dead letters by group and original topic."""
+        self.committed: dict[str, Histogram] = {}
+        """Seconds to the commit of half messages, by topic."""
+        self.rolled_back: dict[str, int] = {}
+        self.revived: dict[tuple[str, str, str], int] = {}
+        """Popped messages that were given out again, by group, topic and status of the write."""
         self.rows = {
             "topic": self.topic_put,
             "group": self.group_get,
@@ -56,12 +74,64 @@ class BrokerStats:
         row[0] += count
         row[1] += size
         row[2] += 1
+        if size > 1024 * count:
+            self._put_larger(topic, count, size)
 
-    def put_copies(self, copies: Iterable[Append]) -> None:
+    def _put_larger(self, topic: str, count: int, size: int) -> None:
+        larger = self.larger.get(topic)
+        if larger is None:
+            larger = self.larger[topic] = [0] * len(SIZE_BOUNDS)
+        larger[bisect_left(SIZE_BOUNDS, size // count, 1) - 1] += count
+
+    def put_copies(self, copies: Iterable[Append], message_type: str = "") -> None:
         """Count the copies that the broker stored in their topics; failed ones do not count."""
         for copy in copies:
             if copy.status.is_stored:
-                self.put(copy.topic, 1, copy.size)
+                self.put_as(message_type, copy.topic, copy.size)
+
+    def put_as(self, message_type: str, topic: str, size: int) -> None:
+        """Count a message of a type that may not be the topic's."""
+        self.put(topic, 1, size)
+        if message_type:
+            row = self.typed.setdefault(topic, {}).setdefault(message_type, [0, 0])
+            row[0] += 1
+            row[1] += size
+
+    def bury(self, group: str, topic: str) -> None:
+        """Count a message of a topic that became a dead letter of a group."""
+        self.dead[group, topic] = self.dead.get((group, topic), 0) + 1
+
+    def commit(self, topic: str, seconds: float) -> None:
+        """Count a committed half message, so many seconds old."""
+        times = self.committed.get(topic)
+        if times is None:
+            times = self.committed[topic] = Histogram(FINISH_BOUNDS)
+        times.observe(max(0.0, seconds))
+
+    def roll_back(self, topic: str) -> None:
+        """Count a half message that was rolled back."""
+        self.rolled_back[topic] = self.rolled_back.get(topic, 0) + 1
+
+    def revive(self, group: str, topic: str, copies: Iterable[Append]) -> None:
+        """Count copies of popped messages that nobody acknowledged."""
+        for copy in copies:
+            key = group, topic, copy.status.name
+            self.revived[key] = self.revived.get(key, 0) + 1
+
+    def forget_topic(self, topic: str) -> None:
+        """Drop what is counted for metrics alone; the windows drop the rest."""
+        for by_topic in (self.larger, self.typed, self.committed, self.rolled_back):
+            by_topic.pop(topic, None)
+        for key in [key for key in self.dead if key[1] == topic]:
+            del self.dead[key]
+        for triple in [triple for triple in self.revived if triple[1] == topic]:
+            del self.revived[triple]
+
+    def forget_group(self, group: str) -> None:
+        for key in [key for key in self.dead if key[0] == group]:
+            del self.dead[key]
+        for triple in [triple for triple in self.revived if triple[0] == group]:
+            del self.revived[triple]
 
     def back(self, topic: str, group: str) -> None:
         """Count a send-back of a topic by a group."""

@@ -189,12 +189,14 @@ class StatsWindows:
 
     def forget_topic(self, topic: str) -> None:
         """Drop the statistics of a deleted topic, also those with its groups."""
+        self._stats.forget_topic(topic)
         self._forget("topic", [topic])
         for kind in ("group", "back"):
             self._forget(kind, [k for k in self._rows(kind) if k.startswith(f"{topic}@")])
         self._forget("disk", [k for k in self._rows("disk") if f"@{topic}@" in k])
 
     def forget_group(self, group: str) -> None:
+        self._stats.forget_group(group)
         for kind in ("group", "back", "disk"):
             self._forget(kind, [k for k in self._rows(kind) if k.endswith(f"@{group}")])
 

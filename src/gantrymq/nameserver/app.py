@@ -11,13 +11,16 @@ from gantrymq.access.server_access import ServerAccess, open_access
 from gantrymq.base.background import Background
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.base.disk import Disk, OsDisk
-from gantrymq.base.network import Network, TcpNetwork
+from gantrymq.base.network import Network, TcpNetwork, local_address
 from gantrymq.base.offload import Offload, ThreadOffload
 from gantrymq.base.own_file import with_saved
+from gantrymq.metrics.exporter import MetricsServer, export_metrics
+from gantrymq.metrics.process import ProcessMetrics, RequestMetrics
 from gantrymq.nameserver.config import UNCHANGEABLE, NameServerConfig
 from gantrymq.nameserver.handlers import NameServerHandlers
 from gantrymq.nameserver.kv import KvConfig
 from gantrymq.nameserver.live_settings import NameServerSettings
+from gantrymq.nameserver.metrics import RouteMetrics
 from gantrymq.nameserver.table import RouteTable
 from gantrymq.remoting.admission import ServerAdmission
 from gantrymq.remoting.connection import Connection
@@ -33,6 +36,8 @@ class NameServer:
     port: int
     table: RouteTable
     config: NameServerConfig
+    metrics_address: str | None = None
+    """Where Prometheus reads its metrics; None if it does not."""
 
 
 @asynccontextmanager
@@ -65,9 +70,8 @@ async def run_nameserver(
             log.warning("broker %s dropped: its connection closed", address)
 
     routes = handlers.routes(None if access is None else access.guard)
-    server = Server(
-        routes, network or TcpNetwork(), on_lost=forget, admission=ServerAdmission(config)
-    )
+    network, admission = network or TcpNetwork(), ServerAdmission(config)
+    server = Server(routes, network, on_lost=forget, admission=admission)
     port = await server.start(config.bind_address, config.listen_port)
     background = Background(f"the name server on port {port}")
     background.every(
@@ -77,13 +81,27 @@ async def run_nameserver(
     )
     if access is not None and access.files is not None:
         background.every(WATCH_SECONDS, access.files.refresh)
+    metrics = MetricsServer(
+        config,
+        config.bind_address,
+        {"cluster": "", "node_type": "nameserver", "node_id": f"{_own_host(config)}:{port}"},
+        ProcessMetrics(lambda: "NAMESERVER", clock.now_ms()),
+        lambda: (RouteMetrics(table).collect, RequestMetrics(admission).collect),
+        network,
+        access,
+    )
     try:
-        yield NameServer(port, table, config)
+        async with export_metrics(metrics) as address:
+            yield NameServer(port, table, config, address)
     finally:
         await background.close()
         await server.stop()
         if threads is not None:
             threads.close()
+
+
+def _own_host(config: NameServerConfig) -> str:
+    return local_address() if config.bind_address == "0.0.0.0" else config.bind_address
 
 
 def _open_access(

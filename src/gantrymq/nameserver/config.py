@@ -4,6 +4,7 @@ import os.path
 
 from gantrymq.base.config import WrittenSettings, settings
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.telemetry_settings import METRICS_KEYS, OURS_OF_LOGS, check_telemetry
 from gantrymq.remoting.limits import OURS_OF_NAME_SERVERS, NameServerLimits, check_positive
 
 _HOME = os.path.expanduser("~")
@@ -44,6 +45,7 @@ class NameServerConfig(NameServerLimits, kw_only=True, rename="camel"):
         if self.scan_not_active_broker_interval < 1:
             raise ConfigError("scanNotActiveBrokerInterval: write a number of at least 1")
         check_positive(self)
+        check_telemetry(self)
 
 
 IGNORED_KEYS = frozenset(
@@ -67,7 +69,7 @@ UNCHANGEABLE = frozenset(
     {"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome", "aclEnable", "aclFile"}
 )
 """Never changed by a call."""
-NEXT_START = frozenset({"listenPort", "bindAddress", "logDirectory"})
+NEXT_START = frozenset({"listenPort", "bindAddress", "logDirectory", "logFormat", *METRICS_KEYS})
 """Changed by a call, in force from the next start."""
 
 OURS = OURS_OF_NAME_SERVERS | {
@@ -75,6 +77,8 @@ OURS = OURS_OF_NAME_SERVERS | {
     "aclFile": "none",
     "brokerSilentMsMax": "always 120000, or what the broker registers",
     "logDirectory": "the log directory stands in `rmq.namesrv.logback.xml`",
+    **dict.fromkeys(METRICS_KEYS, "none; its name server has no metrics"),
+    **OURS_OF_LOGS,
 }
 """Keys that RocketMQ's name server does not have, and what it has instead."""
 OTHER_DEFAULTS = {"scanNotActiveBrokerInterval": "5000", "serverSocketRcvBufSize": "0"}

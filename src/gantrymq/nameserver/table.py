@@ -66,6 +66,17 @@ class RouteTable:
         """How many brokers are registered, slaves among them."""
         return len(self._alive)
 
+    @property
+    def topic_count(self) -> int:
+        return len(self._queues)
+
+    def sizes(self) -> dict[str, int]:
+        """How many brokers each cluster has, slaves among them."""
+        sizes = dict.fromkeys(self._clusters, 0)
+        for alive in self._alive.values():
+            sizes[alive.registration.cluster] = sizes.get(alive.registration.cluster, 0) + 1
+        return sizes
+
     # changes
 
     def register(

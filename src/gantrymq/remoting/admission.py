@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from gantrymq.base.histogram import Histogram
 from gantrymq.protocol.codes import VERSION_4_9_8, ResponseCode
 from gantrymq.protocol.command import (
     JSON_CODEC,
@@ -32,6 +33,8 @@ LOOK_SECONDS: Final = 0.001
 """How often a congested server looks whether it still is."""
 FILES_RATIO: Final = 0.75
 """The part of a process's files that connections may be; the store needs the others."""
+TIME_BOUNDS_MS: Final = (1.0, 3.0, 5.0, 7.0, 10.0, 100.0, 1000.0, 2000.0, 3000.0)
+"""RocketMQ's classes of the times of requests."""
 OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while: "
 """RocketMQ's words, which clients and operators know."""
 
@@ -85,7 +88,21 @@ class ServerAdmission:
         self._turn: asyncio.TimerHandle | asyncio.Handle | None = None
         self.is_congested: Callable[[], bool] = _never
         """Whether connections should be held back for a moment; a broker replaces it."""
+        self.times: dict[tuple[int, int], Histogram] = {}
+        """Milliseconds of requests that are not hot, by their code and that of the answer."""
         self._files = int(resource.getrlimit(resource.RLIMIT_NOFILE)[0] * FILES_RATIO)
+
+    @property
+    def open_connections(self) -> int:
+        """Connections of all ports."""
+        return self._count
+
+    def took(self, code: int, answer: int, seconds: float) -> None:
+        """Count a request that was not hot."""
+        times = self.times.get((code, answer))
+        if times is None:
+            times = self.times[code, answer] = Histogram(TIME_BOUNDS_MS)
+        times.observe(seconds * 1000)
 
     # connections
 

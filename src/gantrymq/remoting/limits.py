@@ -10,9 +10,8 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
-
 from gantrymq.base.errors import ConfigError, GantryError
+from gantrymq.base.telemetry_settings import TelemetrySettings
 from gantrymq.protocol.codes import ResponseCode as Code
 
 log = logging.getLogger(__name__)
@@ -21,7 +20,7 @@ LOG_SECONDS: Final = 60.0
 """One line for each limit in so many seconds, with the number of refusals since the last one."""
 
 
-class ConnectionLimits(msgspec.Struct, kw_only=True, rename="camel"):
+class ConnectionLimits(TelemetrySettings, kw_only=True, rename="camel"):
     """What connections and requests of any server may take; brokers and name servers have it."""
 
     # --- Limits ---

@@ -189,12 +189,16 @@ class Server:
             asyncio.get_running_loop().call_soon(self._start_some)
 
     async def _run_slow(self, slow: Slow, connection: Connection, command: Command) -> None:
+        began, code = connection.loop.time(), int(ResponseCode.SYSTEM_ERROR)
         try:
             answer = await slow(connection, command)
+            code = ResponseCode.SUCCESS if answer is None else answer.code
         except Exception as error:
             self._reply_error(connection, command, error)
+            code = getattr(error, "code", code)
             return
         finally:
+            self._admission.took(command.code, code, connection.loop.time() - began)
             if connection in self._slow_by_connection:
                 self._slow_by_connection[connection] -= 1
         if answer is not None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Self
 
 from gantrymq.base.disk import Lock
+from gantrymq.base.histogram import Distribution
 from gantrymq.base.watermark import Watermark
 from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.config import CHANGEABLE, StoreConfig
@@ -283,6 +284,11 @@ class Store:
     def dispatched(self) -> Watermark:
         """Up to where queues and index have followed the log, and readers may see it."""
         return self._dispatcher.dispatched
+
+    @property
+    def flush_seconds(self) -> Distribution:
+        """How long flushes of the log took."""
+        return self._flusher.seconds.shown
 
     @property
     def dispatch_behind_bytes(self) -> int:

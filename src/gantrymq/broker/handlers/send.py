@@ -186,6 +186,10 @@ class SendHandler:
         if not command.flag & ONEWAY_FLAG:
             connection.reply_frame(self._busy.frame(command))
 
+    @property
+    def waiting(self) -> int:
+        return self._waiting
+
     def is_congested(self) -> bool:
         """Whether connections should be held back, because many sends wait for the disk.
 
@@ -339,9 +343,9 @@ class SendHandler:
             return text
         self._policy.ensure_topic(dead_topic(name), 1)
         message.topic, message.queue_id = dead_topic(name), 0
-        return properties.encode(
-            {k: v for k, v in properties.decode(text).items() if k != properties.DELAY}
-        )
+        found = properties.decode(text)
+        self._stats.bury(name, found.get(properties.RETRY_TOPIC, h.topic))
+        return properties.encode({k: v for k, v in found.items() if k != properties.DELAY})
 
     def _batch(self, h: Any, body: bytes, text: str) -> list[tuple[int, bytes, bytes]]:
         if h.topic.startswith(RETRY_PREFIX):

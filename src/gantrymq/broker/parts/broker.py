@@ -30,6 +30,7 @@ from gantrymq.broker.handlers.users import UserHandler
 from gantrymq.broker.locks import QueueLockTable
 from gantrymq.broker.offset_moves import OffsetMoves
 from gantrymq.broker.parts.feature import Feature, joined, without_work
+from gantrymq.broker.parts.metrics import build_collectors
 from gantrymq.broker.parts.pop import build_pop
 from gantrymq.broker.parts.publishing import build_publishing
 from gantrymq.broker.parts.replication import build_replication
@@ -48,6 +49,7 @@ from gantrymq.broker.transactions.half_messages import HalfMessageTable
 from gantrymq.broker.waiting.delay_levels import DelayService
 from gantrymq.broker.waiting.redirect import SystemTopicRedirect
 from gantrymq.broker.waiting.timer.service import TimerService
+from gantrymq.metrics.metric import Collector
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ class BrokerParts:
     timers: TimerService
     feature: Feature
     """What its app calls, of all features together."""
+    collectors: tuple[Collector, ...]
+    """Its metrics."""
 
 
 def build_broker(shared: Shared) -> BrokerParts:
@@ -130,7 +134,17 @@ def build_broker(shared: Shared) -> BrokerParts:
         active = without_work(active)
     feature = joined(replication.feature, active, own)
     _tell_of_changes(settings, shared, feature)
-    return BrokerParts(handlers, waiting.delays, waiting.timers, feature)
+    collectors = build_collectors(
+        shared,
+        sessions,
+        send,
+        pull,
+        pop.state,
+        timers,
+        transactions.half_messages,
+        replication.slaves,
+    )
+    return BrokerParts(handlers, waiting.delays, waiting.timers, feature, collectors)
 
 
 def _build_send_back(shared: Shared, redirect: SystemTopicRedirect) -> SendBackHandler:

@@ -31,6 +31,7 @@ class PopParts:
     acks: AckHandler
     assignment: AssignmentHandler
     modes: ModeTable
+    state: PopState
     feature: Feature
 
 
@@ -65,6 +66,7 @@ def build_pop(shared: Shared, sessions: Sessions, filters: Filters) -> PopParts:
         AckHandler(config, store, registry, policy, state, clock),
         AssignmentHandler(registry, sessions, policy, modes, routes),
         modes,
+        state,
         feature,
     )
 

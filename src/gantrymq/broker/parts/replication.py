@@ -24,6 +24,7 @@ from gantrymq.replication.ha.sync_copies import SyncCopies
 class ReplicationParts:
     handler: CopyHandler
     feature: Feature
+    slaves: InSyncSlaves
 
 
 def build_replication(shared: Shared, modes: ModeTable) -> ReplicationParts:
@@ -33,7 +34,7 @@ def build_replication(shared: Shared, modes: ModeTable) -> ReplicationParts:
         return _build_member(shared, shared.node, modes, slaves)
     if shared.config.is_slave:
         slave = _build_slave(shared, modes)
-        return ReplicationParts(_handler(shared, slaves, slave.role), slave.feature)
+        return ReplicationParts(_handler(shared, slaves, slave.role), slave.feature, slaves)
     store, config, ports = shared.store, shared.config, shared.ports
     copies = SyncCopies(slaves, store.log_bytes.end, config.slave_timeout)
     is_sync = config.broker_role == "SYNC_MASTER"
@@ -50,7 +51,7 @@ def build_replication(shared: Shared, modes: ModeTable) -> ReplicationParts:
         background=(lambda: watch_slaves(master, shared.announcer),),
         closing=(master.stop,),
     )
-    return ReplicationParts(_handler(shared, slaves, master), feature)
+    return ReplicationParts(_handler(shared, slaves, master), feature, slaves)
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def _build_member(
     """A member of a raft group copies the log by itself; followers copy the leader's tables."""
     handler = _handler(shared, slaves, node)
     if not shared.config.is_slave:
-        return ReplicationParts(handler, Feature())
+        return ReplicationParts(handler, Feature(), slaves)
     ports = shared.ports
     link = MasterLink(shared.config, shared.announcer, ports.network, lambda: node.leader_address)
     tables = _table_copy(shared, link, modes)
@@ -117,7 +118,7 @@ def _build_member(
             await upkeep.pause(COPY_SECONDS)
 
     feature = Feature(background=(copy_tables,), on_stop=(link.close,))
-    return ReplicationParts(handler, feature)
+    return ReplicationParts(handler, feature, slaves)
 
 
 def _table_copy(shared: Shared, link: MasterLink, modes: ModeTable) -> TableCopy:

@@ -165,6 +165,9 @@ class OpenCheckpoints:
     def get(self, key: Key) -> PopCheckpoint | None:
         return self._by_key.get(key)
 
+    def all(self) -> list[PopCheckpoint]:
+        return list(self._by_key.values())
+
     def add(self, checkpoint: PopCheckpoint) -> None:
         """Add a checkpoint that is in the revive log at its `revive_offset`.
 

@@ -82,6 +82,9 @@ class PopLongPolling:
             return None
         return self._refusals.reached(key, "too many pops wait", connection.address)
 
+    def __len__(self) -> int:
+        return self._total
+
     def waiting(self, topic: str, group: str, queue_id: int) -> int:
         return self._counts.get((topic, group, queue_id), 0)
 

@@ -55,6 +55,8 @@ class ReviveLog:
         self.changed = True
         """Whether `advance` may have something to do."""
         self.on_change: Callable[[], None] = lambda: None
+        self.written: dict[tuple[str, str], int] = {}
+        """Records written, by RocketMQ's type of them and the status of the write."""
         known = [queue + 1 for queue in store.queues.ids(topic)]
         self.open = OpenCheckpoints(max(queues, *known, 1) if known else max(queues, 1))
 
@@ -64,6 +66,7 @@ class ReviveLog:
         """Store a new checkpoint; it is open before `done` is called."""
 
         def stored(record: Append) -> None:
+            self._count("CK", record)
             if record.status.is_stored:
                 checkpoint.revive_offset = record.queue_offset
                 self.open.add(checkpoint)
@@ -80,6 +83,7 @@ class ReviveLog:
         checkpoint.acking |= bits
 
         def stored(record: Append) -> None:
+            self._count("ACK", record)
             checkpoint.acking &= ~bits
             if record.status.is_stored:
                 self.open.settle(checkpoint, bits)
@@ -94,6 +98,10 @@ class ReviveLog:
         """Schedule it again: it may have come due while an acknowledgement was being stored."""
         if self.open.is_open(checkpoint) and not checkpoint.reviving:
             self.open.watch(checkpoint, checkpoint.due_ms)
+
+    def _count(self, kind: str, record: Append) -> None:
+        key = kind, record.status.name
+        self.written[key] = self.written.get(key, 0) + 1
 
     def _append(
         self,

@@ -121,6 +121,7 @@ class Reviver:
             return
         refused = await put_all(self._store, list(copies.values()))
         self._stats.put_copies(copies.values())
+        self._stats.revive(checkpoint.group, checkpoint.topic, copies.values())
         left = {id(copy) for copy in refused}
         again = {offset for offset, copy in copies.items() if id(copy) in left}
         bits = checkpoint.bits(o for o in checkpoint.open_offsets() if o not in again)
@@ -189,6 +190,7 @@ class Reviver:
             if origin.startswith(head):
                 origin = origin[len(head) :]
                 break
+        self._stats.bury(checkpoint.group, origin)
         found.setdefault(properties.DEAD_ORIGIN_TOPIC, origin)
         found.setdefault(
             properties.DEAD_ORIGIN_MESSAGE_ID,

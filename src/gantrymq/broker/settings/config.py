@@ -2,7 +2,6 @@
 
 import os.path
 import re
-import socket
 from collections.abc import Callable
 from typing import Literal
 
@@ -10,6 +9,7 @@ import msgspec
 
 from gantrymq.base.config import WrittenSettings, settings
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.telemetry_settings import check_telemetry
 from gantrymq.broker.settings.limits import check_access, check_address, check_hours, check_limits
 from gantrymq.broker.settings.rocketmq_keys import IGNORED_KEYS
 from gantrymq.remoting.limits import BrokerLimits, check_positive
@@ -373,6 +373,7 @@ class BrokerConfig(BrokerLimits, kw_only=True, rename="camel"):
     def __post_init__(self) -> None:
         check_limits(self)
         check_positive(self)
+        check_telemetry(self)
         check_hours("deleteWhen", self.delete_when)
         if self.enable_d_leger_commit_log:
             self.group_identity  # noqa: B018 (raises if the members are not well written)
@@ -477,13 +478,3 @@ def broker_config(written: WrittenSettings) -> BrokerConfig:
         ignored=IGNORED_KEYS | _NOT_BUILT.keys(),
         places=renamed.places,
     )
-
-
-def local_address() -> str:
-    """An address of this machine that others may reach; loopback when there is none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # a documentation address: nothing is sent
-            return str(probe.getsockname()[0])
-        except OSError:
-            return "127.0.0.1"

@@ -7,6 +7,7 @@ from typing import Final
 from gantrymq.access.credentials import Credentials, credentials_of
 from gantrymq.access.signature import RequestSigner
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.telemetry_settings import SECRET_KEYS
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.protocol.command import Command
 
@@ -19,7 +20,9 @@ HIDDEN: Final = "(hidden)"
 
 def without_secret(settings: dict[str, str]) -> dict[str, str]:
     """Settings as they are shown to people and tools."""
-    return settings | {key: HIDDEN for key in (KEY, FIRST_USER_KEY) if settings.get(key)}
+    return settings | {
+        key: HIDDEN for key in (KEY, FIRST_USER_KEY, *SECRET_KEYS) if settings.get(key)
+    }
 
 
 def own_credentials(config: BrokerConfig) -> Credentials | None:

@@ -1,5 +1,6 @@
 """Settings that only RocketMQ or only this broker has, and defaults that differ."""
 
+from gantrymq.base.telemetry_settings import OURS_OF_LOGS
 from gantrymq.remoting.limits import OURS_OF_LIMITS
 
 IGNORED_KEYS = frozenset(
@@ -69,10 +70,7 @@ IGNORED_KEYS = frozenset(
     maxReconnectIntervalTimeSeconds maxRecoveryCommitlogFiles maxSlaveResendLength
     maxStatsIdleTimeInMinutes maxTopicLength maxTransferBytesOnMessageInDisk
     maxTransferCountOnMessageInDisk memTableFlushIntervalMs messageIndexSafe messageStorePlugIn
-    metricGrpcExporterIntervalInMills metricGrpcExporterTimeOutInMills
-    metricLoggingExporterIntervalInMills metricsExporterType metricsGrpcExporterHeader
-    metricsGrpcExporterTarget metricsInDelta metricsLabel metricsOtelCardinalityLimit
-    metricsPromExporterHost metricsPromExporterPort migrateAuthFromV1Enabled minInSyncReplicas
+    migrateAuthFromV1Enabled minInSyncReplicas
     offsetCheckInSlave
     popCkMaxBufferSize popCkOffsetMaxQueueSize popCkStayBufferTime popCkStayBufferTimeOut
     popConsumerFSServiceInit popConsumerKVServiceEnable popConsumerKVServiceInit
@@ -135,7 +133,6 @@ STATED = {
     "isBrokerContainer": "false",
     "isInBrokerContainer": "false",
     "litePullMessageEnable": "true",
-    "metricsExporterType": "DISABLE",
     "rejectPullConsumerEnable": "false",
     "storeType": "default",
     "traceOn": "true",
@@ -145,7 +142,10 @@ STATED = {
 """Keys without a setting here about which GET_BROKER_CONFIG tells how it is, because tools read
 them. Others of RocketMQ are left out of its answer: thread pools, RocksDB, Netty."""
 
-OURS = OURS_OF_LIMITS | {
+OURS = {
+    **OURS_OF_LIMITS,
+    **OURS_OF_LOGS,
+    "metricsLagPerQueue": "none",
     "aclFile": "the Java property `rocketmq.acl.plain.file`",
     "raftAppendBytesMax": "none; its groups push entries one by one or in small batches",
     "haCopyWholeLog": "none; a new slave gets the last file of the log",

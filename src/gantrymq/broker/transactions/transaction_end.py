@@ -158,7 +158,8 @@ class TransactionEnd:
         entry.deciding = False
         status = message.status
         if status is _OK or status.is_stored:
-            self._stats.put(message.topic, 1, message.size)
+            self._stats.put_as("transaction", message.topic, message.size)
+            self._stats.commit(entry.topic, (message.store_ms - entry.born_ms) / 1000)
             self._half_messages.close(entry)
             self._decisions.note(entry.offset)
         else:
@@ -174,6 +175,7 @@ class TransactionEnd:
         def written(append: Append) -> None:
             entry.deciding = False
             if append.status.is_stored:
+                self._stats.roll_back(entry.topic)
                 self._half_messages.close(entry)
                 if entry.offset != offset:  # a newer copy was being stored
                     self._decisions.note(entry.offset)

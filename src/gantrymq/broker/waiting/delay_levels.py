@@ -240,7 +240,7 @@ class DelayService:
                 await asyncio.sleep(RETRY_SECONDS)
                 if self._closing:
                     return
-        self._stats.put_copies(copies)
+        self._stats.put_copies(copies, "delay")
         now_ms, lateness = self._clock.now_ms(), self.lateness[level]
         for record in records:
             lateness.note(now_ms, self.due_ms(record.head.store_ms, level))

@@ -40,6 +40,10 @@ class InSyncSlaves:
         """Up to where some slave has had the log, whether it is still connected or not. Only
         acknowledgements count, not the log that a slave brings along."""
 
+    @property
+    def all(self) -> list[SlaveProgress]:
+        return list(self._slaves)
+
     def join(self, slave: SlaveProgress) -> None:
         """Count a slave from now on."""
         if slave not in self._slaves:

@@ -15,11 +15,13 @@ that failed is final (`Flusher`).
 import asyncio
 from collections.abc import Callable
 
+from gantrymq.base.histogram import Histogram
 from gantrymq.base.watermark import Watermark
 from gantrymq.store.log.commitlog import CommitLog
 from gantrymq.store.log.syncer import Syncer
 
 PAGE = 4096
+FLUSH_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
 class Flusher:
@@ -36,6 +38,9 @@ class Flusher:
         self._wanted = log.end
         self._cuts = 0
         """How often the log was cut back."""
+        self.seconds = Histogram(FLUSH_BOUNDS)
+        """How long syncs took."""
+        self._began = 0.0
         self._settled: list[asyncio.Future[None]] = []
         self.failure = ""
         """What made the log read-only; empty as long as no sync has failed."""
@@ -52,11 +57,12 @@ class Flusher:
             self._start()
 
     def _start(self) -> None:
-        self._target = self._log.end
+        self._target, self._began = self._log.end, asyncio.get_running_loop().time()
         self._syncer.sync(self._log.take_dirty(), self._on_done)
 
     def _on_done(self, error: OSError | None) -> None:
         target, self._target = self._target, None
+        self.seconds.observe(asyncio.get_running_loop().time() - self._began)
         for future in self._settled:
             if not future.done():
                 future.set_result(None)

@@ -3,6 +3,8 @@
 from bisect import bisect_left
 from typing import Final
 
+from gantrymq.base.histogram import Histogram
+
 _BOUNDS_MS: Final = (
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30, 40, 50, 75, 100, 200, 500, 1000, 2000, 3000, 4000,
     5000, 10_000,
@@ -15,6 +17,11 @@ CLASSES: Final = (
 )  # fmt: skip
 """RocketMQ's names for classes of durations, each with its upper end in milliseconds."""
 
+SECONDS_BOUNDS: Final = (
+    0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+)  # fmt: skip
+"""Classes of durations since the start, for metrics."""
+
 
 class WriteCounts:
     """Counts every write once, with the broker's own copies and system topics."""
@@ -23,12 +30,15 @@ class WriteCounts:
         self.count = self.bytes = self.failed = self.longest_ms = 0
         self._durations = [0] * (len(_BOUNDS_MS) + 1)
         self._last_durations = list(self._durations)
+        self.seconds = Histogram(SECONDS_BOUNDS)
+        """How long messages took, since the start."""
 
     def took(self, count: int, seconds: float) -> None:
         """Count messages that were written (or flushed, with SYNC_FLUSH) after so many seconds."""
         milliseconds = int(seconds * 1000)
         self.longest_ms = max(self.longest_ms, milliseconds)
         self._durations[bisect_left(_BOUNDS_MS, milliseconds)] += count
+        self.seconds.observe(seconds, count)
 
     def turn(self) -> None:
         """Begin a new period; the figures show the one that ended."""

@@ -46,7 +46,7 @@ class TimerTarget:
     async def put(self, copies: Sequence[Append]) -> list[Append]:
         """Store copies; returns those that the store refused."""
         refused = await put_all(self._store, copies)
-        self._stats.put_copies(copies)
+        self._stats.put_copies(copies, "delay")
         return refused
 
 
