@@ -30,7 +30,7 @@ $(VENV)/.made:
 $(CORE): $(VENV)/.made pyproject.toml
 	@echo "set-up: gantrymq and what it needs"
 	@$(BIN)/python -m pip install -q "Cython>=3.1"
-	@$(BIN)/python -m pip install -q --no-build-isolation -e ".[secure]"
+	@$(BIN)/python -m pip install -q --no-build-isolation -e ".[secure,console]"
 	@touch $@
 
 # The compiled kernel is optional: without a C compiler the pure-Python twin serves.

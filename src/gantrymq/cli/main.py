@@ -11,6 +11,7 @@ FILE_VARIABLE = "GANTRY_CREDENTIALS"
 
 COMMANDS = {
     "up": "gantrymq.cli.up.command:up",
+    "console": "gantrymq.cli.console:console",
     "namesrv": "gantrymq.cli.servers:mqnamesrv",
     "broker": "gantrymq.cli.servers:mqbroker",
     "admin": "gantrymq.cli.admin:admin",
@@ -42,6 +43,7 @@ COMMANDS = {
 }
 HELP = {
     "up": "Run a name server and brokers.",
+    "console": "Serve the web console.",
     "namesrv": "Run a name server (mqnamesrv).",
     "broker": "Run a broker (mqbroker).",
     "admin": "Run a command of mqadmin.",

@@ -4,67 +4,25 @@ import asyncio
 import contextlib
 import gc
 import os
-import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
 
 import click
 
 from gantrymq.base.config import WrittenSettings, as_text, format_properties
 from gantrymq.base.disk import OsDisk, check_unlocked
-from gantrymq.base.errors import ConfigError, GantryError
-from gantrymq.base.memory import keep_freed_memory
+from gantrymq.base.errors import ConfigError
 from gantrymq.base.network import TcpNetwork
 from gantrymq.base.own_file import with_saved
 from gantrymq.base.telemetry import start_logging
 from gantrymq.base.tls.files import tls_network
 from gantrymq.base.tls.settings import take_tls
-from gantrymq.cli.common.guard import GuardedCommand, describe, leaves_of
-
-GC_THRESHOLD = 50_000
-"""Requests leave few reference cycles, so the collector runs rarely."""
-
+from gantrymq.cli.common.guard import GuardedCommand
+from gantrymq.cli.common.run_server import run_until_stopped
 
 ANNOUNCED_SECONDS_MAX = 3.0
 """How long the start-up line waits for the first name server."""
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
-
-Main = Callable[[], Coroutine[Any, Any, None]]
-
-
-def run_until_stopped(serve: Callable[[asyncio.Event], Awaitable[None]]) -> int:
-    """Run a server until SIGTERM, SIGINT, or until the supervisor that holds stdin ends."""
-
-    async def main() -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for signum in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(signum, stop.set)
-        if os.environ.get("GANTRY_SUPERVISED"):
-            loop.add_reader(0, lambda: stop.set() if not os.read(0, 1) else None)
-        await serve(stop)
-
-    gc.set_threshold(GC_THRESHOLD, 20, 20)
-    failures: list[BaseException] = []
-    try:
-        _run(main)
-    except* (GantryError, OSError) as group:
-        failures = leaves_of(group)
-    for failure in failures:
-        print(f"error: {describe(failure)}", file=sys.stderr)
-    return 1 if failures else 0
-
-
-def _run(main: Main) -> None:
-    keep_freed_memory()
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(main())
-    else:
-        uvloop.run(main())
 
 
 def _say(line: str) -> None:

@@ -1,0 +1,1 @@
+"""Who may come in: users and sessions, requests of other sites, headers; and the audit trail."""

@@ -1,0 +1,69 @@
+"""Puts the console together: API, pages, files for the browser, and who may come in."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from importlib.metadata import version
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from gantrymq.base.clock import SystemClock, WallClock
+from gantrymq.console.access.audit import AuditTrail
+from gantrymq.console.access.safety import SafeRequests
+from gantrymq.console.api.all import ENDPOINTS
+from gantrymq.console.api.ask import LOCAL_USER, Ask, Parts
+from gantrymq.console.api.endpoint import PREFIX
+from gantrymq.console.api.http import response_of, route_of, trouble
+from gantrymq.console.api.openapi import document
+from gantrymq.console.clusters import Clusters
+from gantrymq.console.errors import NotThere
+from gantrymq.console.pages.all import PAGES
+from gantrymq.console.pages.page import View
+from gantrymq.console.settings import LOOPBACK, ConsoleSettings
+
+
+def make_app(settings: ConsoleSettings, clock: WallClock | None = None) -> Starlette:
+    """The ASGI application of a console."""
+    parts = Parts(
+        settings, Clusters(settings.clusters), AuditTrail(settings.data), clock or SystemClock()
+    )
+
+    def ask_of(request: Request) -> Ask:
+        return Ask(LOCAL_USER, parts)
+
+    @asynccontextmanager
+    async def life(app: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await parts.clusters.close()
+
+    async def not_found(request: Request, error: Exception) -> Response:
+        if request.url.path.startswith(PREFIX):
+            return trouble(HTTPStatus.NOT_FOUND, f"nothing is at {request.url.path}")
+        view = View(request, ask_of(request), "")
+        return view.trouble(NotThere(f"nothing is at {request.url.path}"))
+
+    api = document(ENDPOINTS, version("gantrymq"))
+
+    async def openapi(request: Request) -> Response:
+        return response_of(api)
+
+    routes: list[BaseRoute] = [
+        Mount("/static", StaticFiles(packages=[("gantrymq.console", "static")])),
+        Route(f"{PREFIX}/openapi.json", openapi),
+        *(route_of(endpoint, ask_of) for endpoint in ENDPOINTS),
+        *(page.route(ask_of) for page in PAGES),
+    ]
+    hosts = LOOPBACK if settings.is_local else None
+    return Starlette(
+        routes=routes,
+        lifespan=life,
+        exception_handlers={404: not_found},
+        middleware=[Middleware(SafeRequests, hosts=hosts)],
+    )

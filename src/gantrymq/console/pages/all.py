@@ -1,0 +1,10 @@
+"""Every page of every subject."""
+
+from typing import Final
+
+from gantrymq.console.pages import common, overview
+from gantrymq.console.pages.page import Page
+
+PAGES: Final[tuple[Page, ...]] = tuple(
+    page for subject in (common, overview) for page in subject.TABLE.pages
+)

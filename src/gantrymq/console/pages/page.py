@@ -1,0 +1,177 @@
+"""A page or an act, declared once, and what both see of a request.
+
+TABLE = PageTable("topics")
+
+@TABLE.page("/c/{cluster}/topics")
+async def topics(view: View) -> Response:
+    found = await list_topics(view.ask, view.query(TopicsQuestion))
+    return view.show("topics.html", found=found)
+
+@TABLE.act("/c/{cluster}/topics/{topic}/delete")
+async def delete(view: View) -> str:
+    return (await delete_topic(view.ask, await view.form(TopicName))).text
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from gantrymq.base.errors import GantryError
+from gantrymq.console.api.ask import Ask
+from gantrymq.console.api.endpoint import Question
+from gantrymq.console.api.http import convert, read_body
+from gantrymq.console.errors import BadInput, status_of
+from gantrymq.console.pages.rendering import render
+from gantrymq.console.texts import LANGUAGES, Texts
+
+SECTIONS: Final = ("overview",)
+"""The pages of the navigation, in this order; each is at /c/CLUSTER/SECTION."""
+
+Asker = Callable[[Request], Ask]
+Q = TypeVar("Q", bound=Question)
+
+
+class View:
+    """A request to a page, and what it needs to answer."""
+
+    def __init__(self, request: Request, ask: Ask, section: str) -> None:
+        self.request, self.ask, self.section = request, ask, section
+        self.texts = Texts(_language(request))
+        self.cluster: str = request.path_params.get("cluster", "")
+
+    def query(self, kind: type[Q], **others: object) -> Q:
+        """The question in the address of the page. An empty field of a form is as good as none."""
+        given = {key: value for key, value in self.request.query_params.items() if value}
+        return convert(self._path | given | others, kind, is_text=True)
+
+    async def form(self, kind: type[Q], **others: object) -> Q:
+        """The question in a form. An empty field is as good as none."""
+        return convert(self._path | await self.fields() | others, kind, is_text=True)
+
+    async def fields(self) -> dict[str, Any]:
+        """The fields of a form that are filled in; one that is there twice is a list."""
+        found: dict[str, Any] = {}
+        try:
+            pairs = parse_qsl((await read_body(self.request)).decode(), max_num_fields=10_000)
+        except ValueError:
+            raise BadInput("the form cannot be read") from None
+        for key, value in pairs:
+            before = found.get(key)
+            if before is None:
+                found[key] = value
+            else:
+                found[key] = [*before, value] if isinstance(before, list) else [before, value]
+        return found
+
+    @property
+    def _path(self) -> dict[str, Any]:
+        return dict(self.request.path_params)
+
+    def show(
+        self, template: str, status: HTTPStatus = HTTPStatus.OK, /, **values: object
+    ) -> Response:
+        """The page from a template."""
+        return HTMLResponse(render(template, self._common() | values), status)
+
+    def _common(self) -> dict[str, Any]:
+        parts = self.ask.parts
+        return {
+            "t": self.texts,
+            "view": self,
+            "user": self.ask.user,
+            "cluster": self.cluster,
+            "clusters": parts.clusters.names,
+            "section": self.section,
+            "sections": SECTIONS,
+            "languages": LANGUAGES,
+            "here": str(self.request.url.path),
+            "address": _address(self.request),
+            "may_change": self.ask.may_change,
+        }
+
+    def trouble(self, error: GantryError) -> Response:
+        """The page that says why there is no other."""
+        return self.show("error.html", status_of(error), text=str(error))
+
+    def said(self, text: str, status: HTTPStatus = HTTPStatus.OK) -> Response:
+        """The sentence that an act answers with; the page shows it and asks for its parts again."""
+        body = render("said.html", {"text": text, "is_error": status != HTTPStatus.OK})
+        headers = {"HX-Trigger": "changed"} if status == HTTPStatus.OK else {}
+        return HTMLResponse(body, status, headers)
+
+
+def _language(request: Request) -> str:
+    chosen = request.cookies.get("language")
+    if chosen in LANGUAGES:
+        return str(chosen)
+    return "zh" if request.headers.get("accept-language", "").startswith("zh") else "en"
+
+
+def _address(request: Request) -> str:
+    """The path and query of a page, by which its live parts ask for themselves again."""
+    query = request.url.query
+    return request.url.path + (f"?{query}" if query else "")
+
+
+Show = Callable[[View], Awaitable[Response]]
+Act = Callable[[View], Awaitable[str]]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A path and what answers it."""
+
+    section: str
+    path: str
+    show: Show
+    method: str = "GET"
+
+    def route(self, ask_of: Asker) -> Route:
+        """The route of the page; `ask_of` says who asks."""
+
+        async def serve(request: Request) -> Response:
+            view = View(request, ask_of(request), self.section)
+            try:
+                return await self.show(view)
+            except GantryError as error:
+                return view.trouble(error)
+
+        return Route(self.path, serve, methods=[self.method])
+
+
+class PageTable:
+    """The pages and acts of one section."""
+
+    def __init__(self, section: str) -> None:
+        self._section = section
+        self.pages: list[Page] = []
+
+    def page(self, path: str) -> Callable[[Show], Show]:
+        """Declare a page."""
+
+        def declare(show: Show) -> Show:
+            self.pages.append(Page(self._section, path, show))
+            return show
+
+        return declare
+
+    def act(self, path: str) -> Callable[[Act], Act]:
+        """Declare what a form or button does; the function returns a sentence."""
+
+        def declare(act: Act) -> Act:
+            async def show(view: View) -> Response:
+                try:
+                    return view.said(await act(view))
+                except GantryError as error:
+                    return view.said(str(error), status_of(error))
+
+            self.pages.append(Page(self._section, path, show, "POST"))
+            return act
+
+        return declare

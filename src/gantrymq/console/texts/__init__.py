@@ -1,0 +1,26 @@
+"""Every word of the pages, in English and Chinese: a table a subject, joined to one here."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from gantrymq.console.texts import common, overview
+
+LANGUAGES: Final = {"en": "English", "zh": "中文"}
+TABLES: Final[tuple[Mapping[str, tuple[str, str]], ...]] = (common.TEXTS, overview.TEXTS)
+TEXTS: Final[Mapping[str, tuple[str, str]]] = {
+    key: text for table in TABLES for key, text in table.items()
+}
+"""Key to English and Chinese. A key begins with its page: `overview.members`."""
+
+
+class Texts:
+    """The words of one language."""
+
+    def __init__(self, language: str) -> None:
+        self.language = language if language in LANGUAGES else "en"
+        self._column = list(LANGUAGES).index(self.language)
+
+    def __call__(self, key: str, /, **values: object) -> str:
+        """The text of a key, with its values filled in."""
+        text = TEXTS[key][self._column]
+        return text.format(**values) if values else text
