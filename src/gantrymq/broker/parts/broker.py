@@ -115,13 +115,35 @@ def build_broker(shared: Shared) -> BrokerParts:
         access=AccessHandler(config, shared.access, shared.announcer.address),
         users=UserHandler(shared.access),
     )
-    own = Feature(
+    own = _own_feature(shared, clients, windows, pull, send, redirect)
+    active = joined(waiting.feature, transactions.feature, pop.feature, epochs.feature)
+    if config.is_slave:
+        active = without_work(active)
+    feature = joined(replication.feature, active, own)
+    _tell_of_changes(settings, shared, feature)
+    collectors = build_collectors(
+        shared, sessions, send, pull, pop, timers, transactions, replication
+    )
+    return BrokerParts(handlers, waiting.delays, waiting.timers, feature, collectors)
+
+
+def _own_feature(
+    shared: Shared,
+    clients: ClientHandler,
+    windows: StatsWindows,
+    pull: PullHandler,
+    send: SendHandler,
+    redirect: SystemTopicRedirect,
+) -> Feature:
+    """What sends, pulls and the broker's tables need over time."""
+    offsets, conditions, clock = shared.registry.offsets, shared.conditions, shared.ports.clock
+    return Feature(
         background=(
             lambda: _expire_clients(clients),
-            lambda: _sample(stats, windows, clock),
+            lambda: _sample(shared.stats, windows, clock),
         ),
         saves=(
-            (config.flush_consumer_offset_interval / 1000, registry.offsets.save),
+            (shared.config.flush_consumer_offset_interval / 1000, offsets.save),
             (SAVE_SECONDS, conditions.save),
         ),
         on_lost=(pull.forget, clients.forget),
@@ -129,22 +151,6 @@ def build_broker(shared: Shared) -> BrokerParts:
         closing=(pull.close,),
         on_settings=(send.take_settings, redirect.take_settings),
     )
-    active = joined(waiting.feature, transactions.feature, pop.feature, epochs.feature)
-    if config.is_slave:
-        active = without_work(active)
-    feature = joined(replication.feature, active, own)
-    _tell_of_changes(settings, shared, feature)
-    collectors = build_collectors(
-        shared,
-        sessions,
-        send,
-        pull,
-        pop.state,
-        timers,
-        transactions.half_messages,
-        replication.slaves,
-    )
-    return BrokerParts(handlers, waiting.delays, waiting.timers, feature, collectors)
 
 
 def _build_send_back(shared: Shared, redirect: SystemTopicRedirect) -> SendBackHandler:

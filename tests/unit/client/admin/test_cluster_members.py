@@ -1,8 +1,8 @@
-"""What `gantry cluster` says of a slave is what its master says of that slave."""
+"""What is said of a slave's copy is what its master says of that slave."""
 
 from msgspec import UNSET
 
-from gantrymq.cli.cluster import MemberAnswer, _copy_state
+from gantrymq.client.admin.cluster_members import _copy_state, _Said
 from gantrymq.protocol.bodies import HaClientInfo, HaConnectionInfo, HaStatus
 
 MEMBERS = {0: "10.0.0.1:10911", 1: "10.0.0.2:10911", 2: "10.0.0.2:10931"}
@@ -18,8 +18,8 @@ def row(address: str, broker_id: int | None, *, in_sync: bool) -> HaConnectionIn
     )
 
 
-def in_sync(*rows: HaConnectionInfo, members: dict[int, str] = MEMBERS) -> list[object]:
-    """The column of each slave, when the master answers with these rows."""
+def in_sync(*rows: HaConnectionInfo, members: dict[int, str] = MEMBERS) -> list[bool | None]:
+    """What is said of each slave, when the master answers with these rows."""
     head = HaStatus(
         master=True,
         master_commit_log_max_offset=500,
@@ -28,8 +28,8 @@ def in_sync(*rows: HaConnectionInfo, members: dict[int, str] = MEMBERS) -> list[
     )
     info = HaClientInfo(max_offset=400, activated=True)
     own = HaStatus(master=False, master_commit_log_max_offset=400, ha_client_runtime_info=info)
-    answers = {each: MemberAnswer({}, {}, own if each else head) for each in members}
-    return [_copy_state(each, members, answers)["inSync"] for each in members if each]
+    said = {each: _Said({}, {}, own if each else head) for each in members}
+    return [_copy_state(each, members, said)[1] for each in members if each]
 
 
 def test_of_two_slaves_each_has_its_own_state() -> None:
