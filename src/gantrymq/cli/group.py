@@ -9,7 +9,7 @@ import msgspec
 
 from gantrymq.base.errors import GantryError
 from gantrymq.base.plurals import counted
-from gantrymq.cli.common.deletion import belongs_to_brokers, delete_confirmed
+from gantrymq.cli.common.deletion import delete_confirmed
 from gantrymq.cli.common.known import check_group
 from gantrymq.cli.common.output import (
     Row,
@@ -20,16 +20,23 @@ from gantrymq.cli.common.output import (
     print_rows,
 )
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.groups.group_settings import Settings, change_settings, settings
+from gantrymq.client.admin.groups.group_deletion import (
+    check_group_deletable,
+    delete_group_and_retries,
+)
+from gantrymq.client.admin.groups.group_settings import (
+    INTERNAL_GROUPS,
+    Settings,
+    change_settings,
+    settings,
+)
 from gantrymq.client.core.errors import ClientError
-from gantrymq.model import GroupConfig, dead_topic, retry_topic
+from gantrymq.model import GroupConfig
 from gantrymq.protocol.bodies import ConsumerConnections
 
 RETRY_QUEUES_MAX = 65_536
 HIDDEN = ("groupName", "groupSysFlag", "groupRetryPolicy", "attributes", "consumeTimeoutMinute")
 """Fields that tables leave out and JSON has."""
-INTERNAL = ("TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_", "CID_ONS", "CID_RMQ_SYS_")
-"""Prefixes of groups that brokers and tools create."""
 
 
 @click.group("group")
@@ -47,7 +54,7 @@ def list_groups(everything: bool, namesrv: str | None, output: str) -> None:
     async def run() -> tuple[Settings, dict[str, int]]:
         async with Admin(namesrv) as admin:
             found = await settings(admin)
-            names = [name for name in found if everything or not name.startswith(INTERNAL)]
+            names = [name for name in found if everything or not name.startswith(INTERNAL_GROUPS)]
             members = [len((await admin.consumers(name)).connection_set) for name in names]
             return found, dict(zip(names, members, strict=True))
 
@@ -100,21 +107,11 @@ def delete(name: str, dead_letters: bool, force: bool, yes: bool, namesrv: str |
 
     async def look(admin: Admin) -> str:
         await check_group(admin, name)
-        if name.startswith(INTERNAL):
-            raise belongs_to_brokers(name)
-        running = len((await admin.consumers(name)).connection_set)
-        if running and not force:
-            raise ClientError(
-                f"{counted(running, 'member')} of {name} still run{'s' if running == 1 else ''}: "
-                "stop them first, or use --force"
-            )
+        await check_group_deletable(admin, name, force=force)
         return "its progress"
 
     async def run(admin: Admin) -> None:
-        await admin.delete_group(name, with_offsets=True)
-        left = {retry_topic(name)} | ({dead_topic(name)} if dead_letters else set())
-        for topic in sorted(left & set(await admin.topics())):
-            await admin.delete_topic(topic)
+        await delete_group_and_retries(admin, name, with_dead_letters=dead_letters)
 
     delete_confirmed(f"group {name}", look, run, namesrv=namesrv, yes=yes)
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gantrymq.base.plurals import counted
-from gantrymq.cli.common.deletion import belongs_to_brokers, delete_confirmed
+from gantrymq.cli.common.deletion import delete_confirmed
 from gantrymq.cli.common.known import check_topic
 from gantrymq.cli.common.output import (
     Row,
@@ -19,24 +19,20 @@ from gantrymq.cli.common.output import (
 from gantrymq.cli.common.times import shown_or_ms
 from gantrymq.cli.topic_queues import shrink, spread
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.core.errors import BrokerRefused, ClientError
-from gantrymq.model import (
-    DEAD_PREFIX,
-    READ,
-    RETRY_PREFIX,
-    WRITE,
-    Queue,
-    TopicConfig,
-    is_system_topic,
+from gantrymq.client.admin.topics.topic_settings import (
+    PERMISSIONS,
+    TopicConfigs,
+    all_topic_configs,
+    change_topic,
+    is_internal,
+    permission_text,
+    what_topic_deletion_loses,
 )
+from gantrymq.client.core.errors import ClientError
+from gantrymq.model import Queue, TopicConfig
 from gantrymq.protocol.bodies import TopicOffset
-from gantrymq.protocol.codes import ResponseCode
 
-PERMISSIONS = {"rw": READ | WRITE, "r": READ, "w": WRITE}
 QUEUES_MAX = 65_536
-
-Configs = dict[str, TopicConfig]
-"""The configuration of one topic on each broker, by broker name."""
 
 
 @click.group("topic")
@@ -46,11 +42,6 @@ def topic() -> None:
 
 topic.add_command(shrink)
 topic.add_command(spread)
-
-
-def permission_text(perm: int) -> str:
-    """Permission bits as `rw`, `r` or `w`; `-` if a topic may be neither read nor written."""
-    return (("r" if perm & READ else "") + ("w" if perm & WRITE else "")) or "-"
 
 
 @topic.command("list")
@@ -63,12 +54,12 @@ def permission_text(perm: int) -> str:
 def list_topics(everything: bool, cluster: str | None, namesrv: str | None, output: str) -> None:
     """List all topics with their queues, permissions and brokers."""
 
-    async def run() -> dict[str, Configs]:
+    async def run() -> dict[str, TopicConfigs]:
         async with Admin(namesrv) as admin:
-            return await _all_configs(admin, cluster=cluster)
+            return await all_topic_configs(admin, cluster=cluster)
 
     found = asyncio.run(run())
-    names = [name for name in found if everything or not _is_internal(name, found)]
+    names = [name for name in found if everything or not is_internal(name, found)]
     chosen = {name: found[name] for name in names}
     print_rows([_list_row(name, each) for name, each in chosen.items()], output)
     print_listed(len(chosen), "topic", hidden=len(found) - len(chosen))
@@ -81,10 +72,10 @@ def list_topics(everything: bool, cluster: str | None, namesrv: str | None, outp
 def show(name: str, namesrv: str | None, output: str) -> None:
     """Show the queues of TOPIC, how many messages each stores, and the groups that read it."""
 
-    async def run() -> tuple[Configs, dict[Queue, TopicOffset], list[str]]:
+    async def run() -> tuple[TopicConfigs, dict[Queue, TopicOffset], list[str]]:
         async with Admin(namesrv) as admin:
             await check_topic(admin, name)
-            configs = (await _all_configs(admin)).get(name, {})
+            configs = (await all_topic_configs(admin)).get(name, {})
             return configs, await admin.topic_stats(name), await admin.topic_groups(name)
 
     configs, queues, groups = asyncio.run(run())
@@ -166,9 +157,9 @@ def create(
     """Create TOPIC on every broker, or on those named; with 8 queues by default."""
     wanted = _attributes(attributes)
 
-    async def run() -> Configs:
+    async def run() -> TopicConfigs:
         async with Admin(namesrv) as admin:
-            if broker is None and name in await _all_configs(admin):
+            if broker is None and name in await all_topic_configs(admin):
                 raise ClientError(f"topic {name!r} exists; `gantry topic update` changes it")
             await admin.create_topic(
                 name,
@@ -181,7 +172,7 @@ def create(
                 cluster=cluster,
                 broker=broker,
             )
-            return (await _all_configs(admin))[name]
+            return (await all_topic_configs(admin))[name]
 
     _print_changed(name, asyncio.run(run()), output)
 
@@ -215,29 +206,21 @@ def update(
     if reads is None and writes is None and permission is None and not wanted:
         raise click.UsageError("say what to change, for instance --queues 16")
 
-    async def run() -> Configs:
+    async def run() -> TopicConfigs:
         async with Admin(namesrv) as admin:
             await check_topic(admin, name)
-            masters = await admin.masters(cluster=cluster, broker=broker)
-            before = (await _all_configs(admin))[name]
-            for each in sorted(masters.keys() & before.keys()):
-                config = before[each]
-                if reads is not None and reads < config.read_queue_nums and not force:
-                    raise ClientError(
-                        f"{name!r} has {counted(config.read_queue_nums, 'queue')} to read on "
-                        f"{each}: fewer hide what lies in the others; `gantry topic shrink` waits "
-                        "until they are read, --force does not"
-                    )
-                await admin.create_topic(
-                    name,
-                    read_queues=reads or config.read_queue_nums,
-                    write_queues=writes or config.write_queue_nums,
-                    perm=PERMISSIONS[permission] if permission else config.perm,
-                    order=config.order,
-                    attributes=wanted,
-                    broker=each,
-                )
-            return (await _all_configs(admin))[name]
+            await change_topic(
+                admin,
+                name,
+                reads=reads,
+                writes=writes,
+                perm=PERMISSIONS[permission] if permission else None,
+                attributes=wanted,
+                cluster=cluster,
+                broker=broker,
+                force=force,
+            )
+            return (await all_topic_configs(admin))[name]
 
     _print_changed(name, asyncio.run(run()), output)
 
@@ -252,20 +235,7 @@ def delete(name: str, cluster: str | None, yes: bool, namesrv: str | None) -> No
 
     async def look(admin: Admin) -> str:
         await check_topic(admin, name)
-        known = await _all_configs(admin)
-        if _is_internal(name, known) and not _is_left_over(name):
-            raise belongs_to_brokers(name)
-        if name not in known:
-            return "its route in the name servers: no broker has it"
-        try:
-            rows, groups = await admin.topic_stats(name), await admin.topic_groups(name)
-        except BrokerRefused as error:
-            if error.code != ResponseCode.TOPIC_NOT_EXIST:
-                raise
-            # The route names a broker that lost the topic, and that has nothing to count.
-            return f"all that {', '.join(known[name])} stored in it"
-        stored = sum(row.max_offset - row.min_offset for row in rows.values())
-        return counted(stored, "message") + (f", read by {', '.join(groups)}" if groups else "")
+        return await what_topic_deletion_loses(admin, name)
 
     async def run(admin: Admin) -> None:
         await admin.delete_topic(name, cluster=cluster)
@@ -273,32 +243,7 @@ def delete(name: str, cluster: str | None, yes: bool, namesrv: str | None) -> No
     delete_confirmed(f"topic {name}", look, run, namesrv=namesrv, yes=yes)
 
 
-async def _all_configs(admin: Admin, *, cluster: str | None = None) -> dict[str, Configs]:
-    """The configurations of all topics on all masters, sorted by topic."""
-    found: dict[str, Configs] = {}
-    for broker, address in sorted((await admin.masters(cluster=cluster)).items()):
-        for name, config in (await admin.topic_configs(address)).items():
-            found.setdefault(name, {})[broker] = config
-    return dict(sorted(found.items()))
-
-
-def _is_internal(name: str, known: dict[str, Configs]) -> bool:
-    """Whether no user created the topic: system, retry and dead letter topics, names of brokers."""
-    brokers = {broker for each in known.values() for broker in each}
-    return (
-        is_system_topic(name)
-        or _is_left_over(name)
-        or name in brokers
-        or name.endswith("_REPLY_TOPIC")
-        or f"{name}_REPLY_TOPIC" in known
-    )
-
-
-def _is_left_over(name: str) -> bool:
-    return name.startswith((RETRY_PREFIX, DEAD_PREFIX))
-
-
-def _list_row(name: str, configs: Configs) -> Row:
+def _list_row(name: str, configs: TopicConfigs) -> Row:
     def of_all(values: list[Any]) -> Any:
         return values[0] if len(set(values)) == 1 else "/".join(map(str, values))
 
@@ -336,6 +281,6 @@ def _queue_row(queue: Queue, row: TopicOffset, people: bool) -> Row:
     }
 
 
-def _print_changed(name: str, configs: Configs, output: str) -> None:
+def _print_changed(name: str, configs: TopicConfigs, output: str) -> None:
     rows = [_broker_row(broker, config) for broker, config in configs.items()]
     print_rows([{"topic": name, **row} for row in rows], output)

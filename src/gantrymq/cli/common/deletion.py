@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 
 from gantrymq.cli.common.output import confirm
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.core.errors import ClientError
 
 
 def delete_confirmed(
@@ -30,8 +29,3 @@ def delete_confirmed(
     confirm(f"delete {what} with {asyncio.run(look_first())}", yes=yes)
     asyncio.run(then_delete())
     print(f"{what} deleted", file=sys.stderr)
-
-
-def belongs_to_brokers(name: str) -> ClientError:
-    """The error for a topic or group that belongs to the brokers."""
-    return ClientError(f"{name!r} belongs to the brokers and cannot be deleted")

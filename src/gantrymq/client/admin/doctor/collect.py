@@ -19,8 +19,8 @@ from gantrymq.client.admin.doctor.snapshot import (
     behind,
 )
 from gantrymq.client.admin.groups.all_progress import AllProgress, progress_at
+from gantrymq.client.admin.groups.group_settings import INTERNAL_GROUPS
 from gantrymq.client.admin.groups.members import members_of, together
-from gantrymq.client.admin.monitoring.monitor import INTERNAL_GROUPS
 from gantrymq.client.core.errors import BrokerRefused, NoNameServer
 from gantrymq.model import Queue, is_system_topic
 from gantrymq.protocol import calls, fastjson

@@ -12,6 +12,10 @@ from gantrymq.model import GroupConfig, check_group_name
 from gantrymq.protocol import calls
 from gantrymq.protocol.headers.base import Nothing
 
+INTERNAL_GROUPS: Final = (
+    "TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_", "CID_ONS", "CID_RMQ_SYS_",
+)  # fmt: skip
+"""Beginnings of the names of groups that belong to brokers and tools."""
 CHANGEABLE: Final = frozenset(
     {
         "consume_enable",

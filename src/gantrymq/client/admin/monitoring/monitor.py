@@ -13,7 +13,7 @@ from gantrymq.base.errors import GantryError
 from gantrymq.base.plurals import counted
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.groups.all_progress import AllProgress, progress_at
-from gantrymq.client.admin.groups.group_settings import Settings
+from gantrymq.client.admin.groups.group_settings import INTERNAL_GROUPS, Settings
 from gantrymq.client.admin.groups.lag import READER, Backlog, GroupLag, is_behind
 from gantrymq.client.admin.groups.members import together
 from gantrymq.client.admin.messages.message_query import read_records
@@ -33,10 +33,6 @@ from gantrymq.model import OFFSET_MOVED_TOPIC, Queue
 log = logging.getLogger(__name__)
 
 EVERY_SECONDS: Final = 60.0
-INTERNAL_GROUPS: Final = (
-    "TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_", "CID_ONS", "CID_RMQ_SYS_",
-)  # fmt: skip
-"""Beginnings of the names of groups that belong to brokers."""
 HOLD_SECONDS: Final = 20.0
 AGAIN_SECONDS: Final = 5.0
 
