@@ -1,19 +1,39 @@
-"""`gantry console`: the web console of one or several clusters."""
+"""`gantry console`: the web console of one or several clusters, and its users."""
 
 import asyncio
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from gantrymq.base.errors import ConfigError
-from gantrymq.cli.common.guard import GuardedCommand
+from gantrymq.cli.common.guard import guarded
+from gantrymq.cli.common.output import output_option, print_rows
 from gantrymq.cli.common.run_server import run_until_stopped
 
 PORT = click.IntRange(0, 65_535)
+FILE = click.Path(path_type=Path, dir_okay=False)
+LOGINS = ("none", "users", "cluster")
+data_option = click.option(
+    "--data",
+    default="./data/console",
+    show_default=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for what it keeps: users, samples, filters, the audit trail.",
+)
 
 
-@click.command("console", cls=GuardedCommand)
+class _GuardedGroup(click.Group):
+    """A group whose errors are one line."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with guarded():
+            return super().invoke(ctx)
+
+
+@click.group("console", cls=_GuardedGroup, invoke_without_command=True)
 @click.option(
     "--namesrv",
     "clusters",
@@ -23,29 +43,66 @@ PORT = click.IntRange(0, 65_535)
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind to.")
 @click.option("--port", default=8080, show_default=True, type=PORT, help="0 for a free port.")
+@data_option
 @click.option(
-    "--data", default="./data/console", show_default=True, help="Folder for what it keeps."
+    "--login",
+    type=click.Choice(LOGINS),
+    help="Who lets people in: nobody, the console's users, or the access control of the clusters. "
+    "[default: users if there are any, else none]",
 )
+@click.option(
+    "--admin",
+    "admins",
+    multiple=True,
+    metavar="KEY",
+    help="With --login cluster: an access key that may change the console's own rules; repeatable.",
+)
+@click.option(
+    "--key-file",
+    "key_files",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="Key pair, and TLS, with which the console asks a cluster; one for all, or by its name.",
+)
+@click.option("--tls-cert", type=FILE, help="Serve over HTTPS with this certificate (PEM).")
+@click.option("--tls-key", type=FILE, help="The key of that certificate.")
 @click.option("--read-only", is_flag=True, help="Nobody may change anything.")
-def console(clusters: tuple[str, ...], host: str, port: int, data: str, read_only: bool) -> None:
+def console(data: Path, **given: Any) -> None:
     """Serve the web console until Ctrl-C or SIGTERM.
 
-    It works with RocketMQ's clusters of 4.9 and 5.x, too. On a loopback address nobody logs in.
+    It works with RocketMQ's clusters of 4.9 and 5.x, too. On a loopback address nobody logs in,
+    unless there are users; on any other address it does not start without a login.
     """
+    if click.get_current_context().invoked_subcommand is None:
+        raise SystemExit(_serve(data, given))
+
+
+def _serve(data: Path, given: dict[str, Any]) -> int:
     try:
+        from gantrymq.console.access.users_file import read_users
         from gantrymq.console.serve import ConsoleServer
-        from gantrymq.console.settings import ClusterAddress, ConsoleSettings
+        from gantrymq.console.settings import ClusterAddress, ConsoleSettings, LoginKind
     except ImportError as error:
         raise ConfigError(
             f"the console needs {error.name}: pip install 'gantrymq[console]'"
         ) from None
 
+    named = _named(given["clusters"])
+    keys = _keys(given["key_files"], [name for name, _ in named])
+    has_users = bool(read_users(data / "users.json"))
+    login = LoginKind(given["login"] or ("users" if has_users else "none"))
+    if login is LoginKind.USERS and not has_users:
+        raise ConfigError(f"no user in {data}: make one with `gantry console user add NAME`")
     settings = ConsoleSettings(
-        clusters=tuple(ClusterAddress(*each) for each in _named(clusters)),
-        host=host,
-        port=port,
-        data=Path(data),
-        is_read_only=read_only,
+        clusters=tuple(ClusterAddress(name, address, keys.get(name)) for name, address in named),
+        host=given["host"],
+        port=given["port"],
+        data=data,
+        login=login,
+        admins=given["admins"],
+        tls_certificate=given["tls_cert"],
+        tls_key=given["tls_key"],
+        is_read_only=given["read_only"],
     )
 
     async def serve(stop: asyncio.Event) -> None:
@@ -53,7 +110,7 @@ def console(clusters: tuple[str, ...], host: str, port: int, data: str, read_onl
             print(f"console {server.url}", flush=True)
             await stop.wait()
 
-    raise SystemExit(run_until_stopped(serve))
+    return run_until_stopped(serve)
 
 
 def _named(given: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -70,3 +127,71 @@ def _named(given: tuple[str, ...]) -> list[tuple[str, str]]:
         if names.count(name) > 1:
             raise ConfigError(f"--namesrv: two clusters are called {name!r}; write NAME=ADDR")
     return found
+
+
+def _keys(given: tuple[str, ...], names: list[str]) -> dict[str, str]:
+    """The key file of each cluster; one without a name is for all that have none of their own."""
+    found: dict[str, str] = {}
+    for each in given:
+        name, mark, file = each.partition("=")
+        wanted = [name] if mark else [name for name in names if name not in found]
+        for cluster in wanted:
+            if cluster not in names:
+                raise ConfigError(
+                    f"--key-file: no cluster is called {cluster!r}; there are {', '.join(names)}"
+                )
+            found[cluster] = file if mark else each
+    return found
+
+
+@console.group("user")
+def user() -> None:
+    """Add, list and remove the console's own users; a running console follows within a request."""
+
+
+@user.command("add")
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice(["reader", "admin"]),
+    default="reader",
+    show_default=True,
+    help="A reader looks, an admin changes.",
+)
+@data_option
+def add(name: str, role: str, data: Path) -> None:
+    """Add the user NAME, or give it another role and password.
+
+    The password is asked for; without a terminal it is the first line of standard input.
+    """
+    from gantrymq.console.access.user import Role
+    from gantrymq.console.access.users_file import UsersFile
+
+    if sys.stdin.isatty():
+        password = click.prompt("Password", hide_input=True, confirmation_prompt=True)
+    else:
+        password = sys.stdin.readline().rstrip("\r\n")
+    UsersFile(data / "users.json").put(name, Role(role), password)
+    print(f"{name} may log in as {role}", file=sys.stderr)
+
+
+@user.command("remove")
+@click.argument("name")
+@data_option
+def remove(name: str, data: Path) -> None:
+    """Remove the user NAME; its logins end at once."""
+    from gantrymq.console.access.users_file import UsersFile
+
+    UsersFile(data / "users.json").remove(name)
+    print(f"{name} is removed", file=sys.stderr)
+
+
+@user.command("list")
+@data_option
+@output_option
+def list_users(data: Path, output: str) -> None:
+    """List users and their roles."""
+    from gantrymq.console.access.users_file import read_users
+
+    users = read_users(data / "users.json")
+    print_rows([{"name": name, "role": known.role.value} for name, known in users.items()], output)

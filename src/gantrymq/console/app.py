@@ -8,44 +8,58 @@ from importlib.metadata import version
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.console.access.audit import AuditTrail
+from gantrymq.console.access.gate import LoginGate
+from gantrymq.console.access.login import Login
 from gantrymq.console.access.safety import SafeRequests
+from gantrymq.console.access.sessions import Session
+from gantrymq.console.access.user import NOBODY
 from gantrymq.console.api.all import ENDPOINTS
-from gantrymq.console.api.ask import LOCAL_USER, Ask, Parts
+from gantrymq.console.api.ask import Ask, Parts
 from gantrymq.console.api.endpoint import PREFIX
 from gantrymq.console.api.http import response_of, route_of, trouble
 from gantrymq.console.api.openapi import document
 from gantrymq.console.clusters import Clusters
 from gantrymq.console.errors import NotThere
+from gantrymq.console.jobs import Jobs
 from gantrymq.console.pages.all import PAGES
+from gantrymq.console.pages.login import LoginPages
 from gantrymq.console.pages.page import View
 from gantrymq.console.settings import LOOPBACK, ConsoleSettings
 
 
 def make_app(settings: ConsoleSettings, clock: WallClock | None = None) -> Starlette:
     """The ASGI application of a console."""
-    parts = Parts(
-        settings, Clusters(settings.clusters), AuditTrail(settings.data), clock or SystemClock()
-    )
+    clock = clock or SystemClock()
+    clusters, jobs = Clusters(settings.clusters), Jobs(clock)
+    parts = Parts(settings, clusters, AuditTrail(settings.data), clock, jobs)
+    login = Login(settings, parts.clusters)
 
     def ask_of(request: Request) -> Ask:
-        return Ask(LOCAL_USER, parts)
+        session: Session | None = request.scope["session"]
+        if session is None:
+            return Ask(NOBODY, parts, Clusters(()))
+        return Ask(session.user, parts, session.clusters)
 
     @asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
         try:
             yield
         finally:
+            await jobs.close()
+            await login.close()
             await parts.clusters.close()
 
     async def not_found(request: Request, error: Exception) -> Response:
         if request.url.path.startswith(PREFIX):
             return trouble(HTTPStatus.NOT_FOUND, f"nothing is at {request.url.path}")
+        if request.scope["session"] is None:
+            return PlainTextResponse("nothing is here\n", HTTPStatus.NOT_FOUND)
         view = View(request, ask_of(request), "")
         return view.trouble(NotThere(f"nothing is at {request.url.path}"))
 
@@ -58,6 +72,7 @@ def make_app(settings: ConsoleSettings, clock: WallClock | None = None) -> Starl
         Mount("/static", StaticFiles(packages=[("gantrymq.console", "static")])),
         Route(f"{PREFIX}/openapi.json", openapi),
         *(route_of(endpoint, ask_of) for endpoint in ENDPOINTS),
+        *LoginPages(login, parts).routes,
         *(page.route(ask_of) for page in PAGES),
     ]
     hosts = LOOPBACK if settings.is_local else None
@@ -65,5 +80,5 @@ def make_app(settings: ConsoleSettings, clock: WallClock | None = None) -> Starl
         routes=routes,
         lifespan=life,
         exception_handlers={404: not_found},
-        middleware=[Middleware(SafeRequests, hosts=hosts)],
+        middleware=[Middleware(SafeRequests, hosts=hosts), Middleware(LoginGate, login=login)],
     )

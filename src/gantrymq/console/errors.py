@@ -31,6 +31,12 @@ class LoginNeeded(ConsoleError):
     status = HTTPStatus.UNAUTHORIZED
 
 
+class TooManyAttempts(ConsoleError):
+    """Too many wrong passwords; the text says when to try again."""
+
+    status = HTTPStatus.TOO_MANY_REQUESTS
+
+
 class Forbidden(ConsoleError):
     """Who asks may not do that."""
 

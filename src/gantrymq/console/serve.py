@@ -35,6 +35,8 @@ class ConsoleServer:
             server_header=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=STOP_SECONDS_MAX,
+            ssl_certfile=settings.tls_certificate,
+            ssl_keyfile=settings.tls_key,
         )
         self._server = _QuietServer(config)
         self._task: asyncio.Task[None] | None = None
@@ -43,7 +45,7 @@ class ConsoleServer:
     def url(self) -> str:
         host, port = self._socket.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        return f"http://{shown}:{port}"
+        return f"{'https' if self._settings.tls_certificate else 'http'}://{shown}:{port}"
 
     async def __aenter__(self) -> "ConsoleServer":
         self._task = asyncio.create_task(self._server.serve([self._socket]))

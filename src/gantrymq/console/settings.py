@@ -1,10 +1,24 @@
 """Where a console listens, which clusters it shows, and where it keeps its files."""
 
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Final
 
+from gantrymq.base.errors import ConfigError
+
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+
+
+class LoginKind(Enum):
+    """Who lets people in."""
+
+    NONE = "none"
+    """Nobody is asked; for a loopback address only."""
+    USERS = "users"
+    """The console's own users, from a file."""
+    CLUSTER = "cluster"
+    """The access control of the clusters: people log in with their keys, whose rights decide."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +41,28 @@ class ConsoleSettings:
     host: str = "127.0.0.1"
     port: int = 8080
     """0 for a free one."""
-    users_file: Path | None = None
-    """Users with salted hashes of their passwords. Without it nobody logs in, which only a console
-    on a loopback address may do."""
+    login: LoginKind = LoginKind.NONE
+    admins: tuple[str, ...] = ()
+    """With `LoginKind.CLUSTER`: the access keys that may change the console's own rules, too."""
+    tls_certificate: Path | None = None
+    """Served over HTTPS with it and its key."""
+    tls_key: Path | None = None
     is_read_only: bool = False
     """Nobody may change anything."""
+
+    def __post_init__(self) -> None:
+        if self.login is LoginKind.NONE and not self.is_local:
+            raise ConfigError(
+                f"a console on {self.host} needs users: make one with `gantry console user add "
+                "NAME`, or let people log in with their keys of the cluster: --login cluster"
+            )
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ConfigError("give both a certificate and its key, or neither")
+
+    @property
+    def users_path(self) -> Path:
+        """The file of users."""
+        return self.data / "users.json"
 
     @property
     def is_local(self) -> bool:

@@ -5,6 +5,7 @@ A line of JSON for each change, in the order of their ends. The file is only eve
 
 import os
 from collections import deque
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +13,9 @@ import msgspec
 
 FILE: Final = "audit.jsonl"
 TEXT_CHARACTERS_MAX: Final = 500
-"""Of one value, such as the body of a message."""
+"""Of one value."""
+UNTOLD: Final = ("body", "password", "secretKey")
+"""Values of which only the length is kept: a body may hold what is masked elsewhere."""
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -45,19 +48,28 @@ class AuditTrail:
         finally:
             os.close(file)
 
-    def newest(self, count: int, containing: str = "") -> list[AuditEntry]:
-        """The last entries, the newest first; those that contain a text."""
+    def newest(
+        self, count: int, containing: str = "", before_ms: int | None = None
+    ) -> list[AuditEntry]:
+        """The last entries, the newest first; those that contain a text, older than a time."""
         if not self._path.exists():
             return []
         with self._path.open("rb") as lines:
             wanted = containing.encode()
-            found = deque((line for line in lines if wanted in line), maxlen=count)
-        return [msgspec.json.decode(line, type=AuditEntry) for line in reversed(found)]
+            found = deque(line for line in lines if wanted in line and line.endswith(b"\n"))
+        entries = (msgspec.json.decode(line, type=AuditEntry) for line in reversed(found))
+        older = (each for each in entries if before_ms is None or each.at_ms < before_ms)
+        return list(islice(older, count))
 
 
 def shortened(asked: dict[str, Any]) -> dict[str, Any]:
-    """A question for the trail: long texts are cut, and say so."""
-    return {key: _shorter(value) for key, value in asked.items()}
+    """A question for the trail: long texts are cut, bodies are left out, and both are said."""
+    return {
+        key: f"({len(value)} characters)"
+        if key in UNTOLD and isinstance(value, str)
+        else _shorter(value)
+        for key, value in asked.items()
+    }
 
 
 def _shorter(value: Any) -> Any:

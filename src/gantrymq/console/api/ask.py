@@ -3,38 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, field
 from typing import Any
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.client.admin.admin import Admin
 from gantrymq.console.access.audit import AuditEntry, AuditTrail, shortened
+from gantrymq.console.access.user import Role, User
 from gantrymq.console.clusters import Clusters
 from gantrymq.console.errors import Forbidden
+from gantrymq.console.jobs import Jobs
+from gantrymq.console.sampling.cluster_tables import ClusterTables
 from gantrymq.console.settings import ConsoleSettings
-
-
-class Role(Enum):
-    """What a user of the console may do."""
-
-    READER = "reader"
-    """Look at everything."""
-    ADMIN = "admin"
-    """Change everything, too."""
-
-
-@dataclass(frozen=True)
-class User:
-    """Who asks."""
-
-    name: str
-    role: Role
-
-
-LOCAL_USER = User("local", Role.ADMIN)
-"""Whoever sits at the machine, when the console listens on a loopback address only."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +26,8 @@ class Parts:
     clusters: Clusters
     audit: AuditTrail
     clock: WallClock
+    jobs: Jobs
+    tables: ClusterTables = field(default_factory=ClusterTables)
 
 
 @dataclass(frozen=True)
@@ -53,11 +36,23 @@ class Ask:
 
     user: User
     parts: Parts
+    clusters: Clusters
+    """The clients with which this user asks: the console's, or those with the user's own key."""
 
     @property
     def may_change(self) -> bool:
-        """Whether the user may change anything here."""
-        return self.user.role is Role.ADMIN and not self.parts.settings.is_read_only
+        """Whether the user may change anything here; the cluster may still refuse it."""
+        return self.user.role is not Role.READER and not self.parts.settings.is_read_only
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the user may look at the audit trail and change the console's own rules."""
+        return self.user.role is Role.ADMIN
+
+    def check_admin(self) -> None:
+        """Forbidden unless the user is an admin of the console."""
+        if not self.is_admin:
+            raise Forbidden(f"{self.user.name} is no admin of this console")
 
     @asynccontextmanager
     async def change(self, act: str, asked: dict[str, Any]) -> AsyncIterator[None]:
@@ -80,4 +75,4 @@ class Ask:
 
     async def admin(self, cluster: str) -> Admin:
         """The admin client of a cluster."""
-        return await self.parts.clusters.admin(cluster)
+        return await self.clusters.admin(cluster)

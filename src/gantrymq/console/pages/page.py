@@ -23,6 +23,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from gantrymq.base.errors import GantryError
+from gantrymq.console.access.user import LOCAL_USER
 from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.endpoint import Question
 from gantrymq.console.api.http import convert, read_body
@@ -30,7 +31,7 @@ from gantrymq.console.errors import BadInput, status_of
 from gantrymq.console.pages.rendering import render
 from gantrymq.console.texts import LANGUAGES, Texts
 
-SECTIONS: Final = ("overview",)
+SECTIONS: Final = ("overview", "access")
 """The pages of the navigation, in this order; each is at /c/CLUSTER/SECTION."""
 
 Asker = Callable[[Request], Ask]
@@ -42,7 +43,7 @@ class View:
 
     def __init__(self, request: Request, ask: Ask, section: str) -> None:
         self.request, self.ask, self.section = request, ask, section
-        self.texts = Texts(_language(request))
+        self.texts = Texts(language_of(request))
         self.cluster: str = request.path_params.get("cluster", "")
 
     def query(self, kind: type[Q], **others: object) -> Q:
@@ -93,6 +94,7 @@ class View:
             "here": str(self.request.url.path),
             "address": _address(self.request),
             "may_change": self.ask.may_change,
+            "is_local": self.ask.user is LOCAL_USER,
         }
 
     def trouble(self, error: GantryError) -> Response:
@@ -106,7 +108,8 @@ class View:
         return HTMLResponse(body, status, headers)
 
 
-def _language(request: Request) -> str:
+def language_of(request: Request) -> str:
+    """The language that was chosen, or the browser's."""
     chosen = request.cookies.get("language")
     if chosen in LANGUAGES:
         return str(chosen)

@@ -3,10 +3,14 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gantrymq.console.texts import common, overview
+from gantrymq.console.texts import account, common, overview
 
 LANGUAGES: Final = {"en": "English", "zh": "中文"}
-TABLES: Final[tuple[Mapping[str, tuple[str, str]], ...]] = (common.TEXTS, overview.TEXTS)
+TABLES: Final[tuple[Mapping[str, tuple[str, str]], ...]] = (
+    account.TEXTS,
+    common.TEXTS,
+    overview.TEXTS,
+)
 TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     key: text for table in TABLES for key, text in table.items()
 }

@@ -1,0 +1,102 @@
+"""An ASGI application behind a login.
+
+A browser has a cookie, a program HTTP's basic authentication. Who has neither is sent to the login
+page, or told so where it asked the API.
+"""
+
+import base64
+import binascii
+import hashlib
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gantrymq.console.access.login import Login
+from gantrymq.console.access.sessions import Session
+from gantrymq.console.errors import LoginNeeded, TooManyAttempts
+
+COOKIE: Final = "gantry-console"
+LOGIN_PATH: Final = "/login"
+OPEN_PATHS: Final = ("/login", "/static/", "/language/")
+API_PATH: Final = "/api/"
+PAIR_CHARACTERS_MAX: Final = 2_048
+
+
+class LoginGate:
+    """Lets requests through that have a session, which the request keeps in its scope."""
+
+    def __init__(self, app: ASGIApp, login: Login) -> None:
+        self._app, self._login = app, login
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        path = request.url.path
+        try:
+            session = await self._session_of(request)
+            if session is None and not path.startswith(OPEN_PATHS):
+                raise LoginNeeded("log in first")
+        except (LoginNeeded, TooManyAttempts) as error:
+            await _refusal(request, error)(scope, receive, send)
+            return
+        scope["session"] = session
+        await self._app(scope, receive, send)
+
+    async def _session_of(self, request: Request) -> Session | None:
+        session = self._login.session_of(request.cookies.get(COOKIE))
+        pair = None if session else _pair(request.headers.get("authorization"))
+        if pair is None:
+            return session
+        # The pair itself is the token of such a session: it is checked once, not at each request.
+        cluster = _cluster(request.url.path)
+        token = hashlib.sha256(msgspec.json.encode((*pair, cluster))).hexdigest()
+        found = self._login.session_of(f"basic {token}")
+        if found is not None:
+            return found
+        return await self._login.open(f"basic {token}", *pair, address_of(request), cluster)
+
+
+def address_of(request: Request) -> str:
+    """The address from which a request comes."""
+    return request.client.host if request.client else ""
+
+
+def _pair(authorization: str | None) -> tuple[str, str] | None:
+    """Name and password of a header `Basic ...`."""
+    kind, _, text = (authorization or "").partition(" ")
+    if kind.lower() != "basic" or len(text) > PAIR_CHARACTERS_MAX:
+        return None
+    try:
+        name, _, password = base64.b64decode(text, validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        raise LoginNeeded("the header Authorization cannot be read") from None
+    return name, password
+
+
+def _cluster(path: str) -> str | None:
+    """The cluster that a call of the API names: with keys of clusters that one is asked."""
+    words = path.split("/")
+    return words[4] if words[1:4] == ["api", "v1", "clusters"] and len(words) > 4 else None
+
+
+def _refusal(request: Request, error: LoginNeeded | TooManyAttempts) -> Response:
+    if request.url.path.startswith(API_PATH):
+        body = msgspec.json.encode({"error": str(error)})
+        headers = {} if "sec-fetch-site" in request.headers else _ASK_FOR_BASIC
+        return Response(body, error.status, headers, media_type="application/json")
+    back = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    where = f"{LOGIN_PATH}?next={quote(back, safe='/')}"
+    if "hx-request" in request.headers:
+        return Response(status_code=HTTPStatus.NO_CONTENT, headers={"HX-Redirect": LOGIN_PATH})
+    return RedirectResponse(where, HTTPStatus.SEE_OTHER)
+
+
+_ASK_FOR_BASIC: Final = {"WWW-Authenticate": 'Basic realm="gantry console", charset="UTF-8"'}
+"""Not for pages of the console itself: a browser would open a window of its own."""

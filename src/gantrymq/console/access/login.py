@@ -1,0 +1,111 @@
+"""Who may come in: nobody is asked, or the console's own users, or keys of the clusters."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from gantrymq.access.credentials import Credentials
+from gantrymq.base.background import Background
+from gantrymq.base.errors import GantryError
+from gantrymq.console.access.attempts import LoginAttempts
+from gantrymq.console.access.cluster_login import log_in
+from gantrymq.console.access.passwords import hashed, is_right
+from gantrymq.console.access.sessions import Session, Sessions
+from gantrymq.console.access.user import LOCAL_USER, Role, User
+from gantrymq.console.access.users_file import UsersFile
+from gantrymq.console.clusters import Clusters
+from gantrymq.console.errors import LoginNeeded, TooManyAttempts
+from gantrymq.console.settings import ConsoleSettings, LoginKind
+
+WRONG: Final = "name or password is wrong"
+
+
+class Login:
+    """Opens sessions; `session_of` finds them again."""
+
+    def __init__(self, settings: ConsoleSettings, own: Clusters) -> None:
+        self.kind = settings.login
+        self._settings, self._own = settings, own
+        self._file = UsersFile(settings.users_path)
+        self._attempts = LoginAttempts()
+        self._background = Background("the sessions of the console")
+        self._sessions = Sessions(own, self._background)
+        self._turn = asyncio.Lock()
+        """One guess at a time: each takes memory and processor time."""
+        self._nobody = ""
+
+    async def close(self) -> None:
+        await self._sessions.close()
+        await self._background.finish()
+
+    def session_of(self, token: str | None) -> Session | None:
+        """The session of a token; that of the local user where nobody logs in."""
+        now = asyncio.get_running_loop().time()
+        if self.kind is LoginKind.NONE:
+            return Session(LOCAL_USER, self._own, _always, now, now)
+        return self._sessions.find(token, now) if token else None
+
+    def end(self, token: str) -> None:
+        """End the session of a token."""
+        self._sessions.remove(token)
+
+    async def open(
+        self, token: str, name: str, password: str, address: str, cluster: str | None = None
+    ) -> Session:
+        """Log in under a token; LoginNeeded or TooManyAttempts if it may not be.
+
+        With keys of clusters a session has one for each cluster; a further login adds to it.
+        """
+        loop = asyncio.get_running_loop()
+        async with self._turn:
+            wait = self._attempts.seconds_to_wait(name, address, loop.time())
+            if wait > 0:
+                raise TooManyAttempts(f"too many wrong passwords; try again in {wait:.0f} s")
+            try:
+                if self.kind is LoginKind.USERS:
+                    user, clusters, is_valid = await self._own_user(name, password)
+                else:
+                    user, clusters, is_valid = await self._key(token, name, password, cluster)
+            except LoginNeeded:
+                self._attempts.failed(name, address, loop.time())
+                raise
+        self._attempts.succeeded(name)
+        session = Session(user, clusters, is_valid, loop.time(), loop.time())
+        self._sessions.add(token, session)
+        return session
+
+    async def _own_user(
+        self, name: str, password: str
+    ) -> tuple[User, Clusters, Callable[[], bool]]:
+        known = self._file.users.get(name)
+        self._nobody = self._nobody or await asyncio.to_thread(hashed, "nobody's")
+        # A name that nobody has takes as long as one that somebody has.
+        kept = self._nobody if known is None else known.password
+        right = await asyncio.to_thread(is_right, password, kept)
+        if known is None or not right:
+            raise LoginNeeded(WRONG)
+
+        def is_valid() -> bool:
+            return self._file.users.get(name) == known
+
+        return User(name, known.role), self._own, is_valid
+
+    async def _key(
+        self, token: str, access_key: str, secret_key: str, cluster: str | None
+    ) -> tuple[User, Clusters, Callable[[], bool]]:
+        name = cluster or self._own.names[0]
+        address = self._own.address(name)
+        try:
+            pair = Credentials(access_key, secret_key)
+        except GantryError:
+            raise LoginNeeded("give an access key and its secret key") from None
+        await log_in(address, pair)
+        before = self.session_of(token)
+        keys = before.clusters.keys if before is not None else {}
+        clusters = Clusters(map(self._own.address, self._own.names), keys | {name: pair})
+        role = Role.ADMIN if access_key in self._settings.admins else Role.CLUSTER_USER
+        return User(access_key, role), clusters, _always
+
+
+def _always() -> bool:
+    return True

@@ -1,0 +1,131 @@
+"""Logging in and out. These pages need no login."""
+
+import asyncio
+from http import HTTPStatus
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from gantrymq.base.errors import GantryError
+from gantrymq.base.tokens import secret_text
+from gantrymq.console.access.audit import AuditEntry
+from gantrymq.console.access.gate import COOKIE, LOGIN_PATH, address_of
+from gantrymq.console.access.login import Login
+from gantrymq.console.access.sessions import LIFE_SECONDS
+from gantrymq.console.api.ask import Parts
+from gantrymq.console.api.http import read_body
+from gantrymq.console.errors import status_of
+from gantrymq.console.pages.page import language_of
+from gantrymq.console.pages.rendering import render
+from gantrymq.console.settings import LoginKind
+from gantrymq.console.texts import LANGUAGES, Texts
+
+FIELDS_MAX = 10
+
+
+class LoginPages:
+    """The form, what it sends, and the end of a session."""
+
+    def __init__(self, login: Login, parts: Parts) -> None:
+        self._login, self._parts = login, parts
+
+    @property
+    def routes(self) -> list[Route]:
+        return [
+            Route(LOGIN_PATH, self.show, methods=["GET"]),
+            Route(LOGIN_PATH, self.log_in, methods=["POST"]),
+            Route("/logout", self.log_out, methods=["POST"]),
+        ]
+
+    async def show(self, request: Request) -> Response:
+        """The form; where nobody logs in, the first page."""
+        if self._login.kind is LoginKind.NONE:
+            return RedirectResponse("/", HTTPStatus.SEE_OTHER)
+        return self._form(request, own_place(request.query_params.get("next", "/")))
+
+    async def log_in(self, request: Request) -> Response:
+        """Check name and password; then a cookie, and the page that was asked for."""
+        fields = await _fields(request)
+        name, place = fields.get("name", ""), own_place(fields.get("next", "/"))
+        cluster = fields.get("cluster") or None
+        before = request.cookies.get(COOKIE)
+        # A session that is extended keeps its token; any other gets one that nobody has seen.
+        token = before if before and self._login.session_of(before) else secret_text()
+        error: str | None = None
+        try:
+            await self._login.open(
+                token, name, fields.get("password", ""), address_of(request), cluster
+            )
+        except GantryError as refused:
+            error = str(refused)
+            return self._form(request, place, name, error, status_of(refused))
+        finally:
+            await _note(self._parts, name, address_of(request), error)
+        answer = RedirectResponse(place, HTTPStatus.SEE_OTHER)
+        answer.set_cookie(
+            COOKIE,
+            token,
+            int(LIFE_SECONDS),
+            secure=request.url.scheme == "https",
+            httponly=True,
+            samesite="strict",
+        )
+        return answer
+
+    async def log_out(self, request: Request) -> Response:
+        """End the session."""
+        token = request.cookies.get(COOKIE)
+        if token:
+            self._login.end(token)
+        answer = RedirectResponse(LOGIN_PATH, HTTPStatus.SEE_OTHER)
+        answer.delete_cookie(COOKIE, samesite="strict", httponly=True)
+        return answer
+
+    def _form(
+        self,
+        request: Request,
+        place: str,
+        name: str = "",
+        error: str | None = None,
+        status: HTTPStatus = HTTPStatus.OK,
+    ) -> Response:
+        texts = Texts(language_of(request))
+        words = place.split("/")
+        wanted = words[2] if words[1:2] == ["c"] and len(words) > 2 else None
+        values = {
+            "t": texts,
+            "languages": LANGUAGES,
+            "clusters": self._parts.clusters.names,
+            "wanted": wanted,
+            "asks_for_keys": self._login.kind is LoginKind.CLUSTER,
+            "place": place,
+            "name": name,
+            "error": error,
+        }
+        return HTMLResponse(render("login.html", values), status)
+
+
+def own_place(place: str) -> str:
+    """A path of this console, to which a login leads; the first page instead of any other."""
+    parts = urlsplit(place)
+    is_own = place.startswith("/") and place[1:2] not in ("/", "\\") and not parts.netloc
+    return place if is_own and place.isprintable() else "/"
+
+
+async def _fields(request: Request) -> dict[str, str]:
+    try:
+        found = parse_qs((await read_body(request)).decode(), max_num_fields=FIELDS_MAX)
+    except ValueError:
+        return {}
+    return {key: values[0] for key, values in found.items()}
+
+
+async def _note(parts: Parts, name: str, address: str, error: str | None) -> None:
+    """Logins stand in the audit trail, too, those that failed among them."""
+    entry = AuditEntry(
+        at_ms=parts.clock.now_ms(), user=name[:200], act="log_in", asked={"address": address},
+        error=error,
+    )  # fmt: skip
+    await asyncio.to_thread(parts.audit.note, entry)

@@ -1,0 +1,238 @@
+"""Who may come in: users of the console, keys of the cluster, and pages of other sites."""
+
+import base64
+from collections.abc import Iterator
+from http.cookies import SimpleCookie
+from pathlib import Path
+
+import pytest
+from consolekit import Reply, Site, console
+
+from gantrymq.base.errors import ConfigError
+from gantrymq.console.access.user import Role
+from gantrymq.console.access.users_file import UsersFile
+from gantrymq.console.settings import LoginKind
+from gantrymq.testing.threaded import GantryCluster
+
+RULES = """\
+globalWhiteRemoteAddresses: []
+accounts:
+  - {accessKey: operator, secretKey: operator-secret, admin: true}
+  - accessKey: shop-app
+    secretKey: shop-secret
+    defaultTopicPerm: DENY
+    defaultGroupPerm: DENY
+    topicPerms: [orders=PUB|SUB]
+    groupPerms: [billing=SUB]
+"""
+AUDIT = "/c/test/access"
+
+
+@pytest.fixture
+def site(gantry: GantryCluster, tmp_path: Path) -> Iterator[Site]:
+    """A console with an admin and a reader."""
+    users = UsersFile(tmp_path / "users.json")
+    users.put("ann", Role.ADMIN, "ann's password")
+    users.put("bob", Role.READER, "bob's password")
+    with console(gantry, data=tmp_path, login=LoginKind.USERS) as found:
+        yield found
+
+
+def log_in(site: Site, name: str, password: str, **fields: str) -> Reply:
+    return site.act("/login", name=name, password=password, **fields)
+
+
+def cookie_of(reply: Reply) -> str:
+    """The session's cookie as a browser sends it."""
+    assert reply.status == 303, reply.text
+    (cookie,) = SimpleCookie(reply.headers["set-cookie"]).values()
+    assert cookie["httponly"]
+    assert "strict" == cookie["samesite"].lower()
+    return f"{cookie.key}={cookie.value}"
+
+
+def basic(name: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
+
+
+def test_nobody_comes_in_without_a_login(site: Site) -> None:
+    """
+    Pages lead to the login, parts of pages too, and the API answers 401; texts and styles are open.
+    """
+    page = site.ask("GET", "/c/test/overview?a=b")
+    assert (303, "/login?next=/c/test/overview%3Fa%3Db") == (page.status, page.headers["location"])
+    part = site.ask("GET", "/c/test/overview", HX_Request="true")
+    assert (204, "/login") == (part.status, part.headers["hx-redirect"])
+    call = site.call("GET", "/clusters")
+    assert (401, {"error": "log in first"}) == (call.status, call.json())
+    assert call.headers["www-authenticate"].startswith("Basic ")
+    for path in ("/login", "/static/console.css", "/api/v1/openapi.json/..%2f", "/nothing"):
+        assert site.ask("GET", path).status in (200, 303, 401)
+    assert (
+        "www-authenticate"
+        not in site.ask("GET", "/api/v1/clusters", Sec_Fetch_Site="same-origin").headers
+    )
+
+
+def test_users_log_in_and_out(site: Site) -> None:
+    """
+    The right password opens the page that was asked for, until the logout; each login is noted.
+    """
+    reply = log_in(site, "ann", "ann's password", next=AUDIT)
+    cookie = cookie_of(reply)
+    assert AUDIT == reply.headers["location"]
+    page = site.ask("GET", AUDIT, cookie=cookie)
+    assert 200 == page.status
+    assert "log_in" in page.text
+    assert "ann" in page.text
+    account = site.ask("GET", "/api/v1/account", cookie=cookie).json()
+    assert {"name": "ann", "role": "admin", "mayChange": True, "isAdmin": True} == account
+
+    assert 303 == site.ask("POST", "/logout", cookie=cookie, origin=site.url).status
+    assert 303 == site.ask("GET", AUDIT, cookie=cookie).status
+
+
+def test_a_reader_looks_and_changes_nothing(site: Site) -> None:
+    """
+    A reader sees pages; every change is refused, and the audit trail is for admins.
+    """
+    cookie = cookie_of(log_in(site, "bob", "bob's password"))
+
+    assert "broker-a" in site.ask("GET", "/c/test/overview", cookie=cookie).text
+    refused = site.ask(
+        "POST", "/api/v1/clusters/test/topics", b'{"topic": "mine"}', cookie=cookie,
+        content_type="application/json",
+    )  # fmt: skip
+    assert 403 == refused.status, refused.text
+    assert 403 == site.ask("GET", AUDIT, cookie=cookie).status
+
+
+def test_wrong_passwords_have_to_wait(site: Site) -> None:
+    """
+    After some wrong passwords the right one is refused for a while as well, for that name alone.
+    """
+    for _ in range(5):
+        wrong = log_in(site, "ann", "guess")
+        assert (401, True) == (wrong.status, "name or password is wrong" in wrong.text)
+        assert "set-cookie" not in wrong.headers
+    late = log_in(site, "ann", "ann's password")
+    assert 429 == late.status
+    assert "try again in" in late.text
+    assert 401 == log_in(site, "nobody-here", "x").status
+    cookie_of(log_in(site, "bob", "bob's password"))
+
+
+def test_programs_name_their_user_in_each_request(site: Site) -> None:
+    """
+    The API takes name and password in the header Authorization.
+    """
+    right = site.ask("GET", "/api/v1/clusters", authorization=basic("bob", "bob's password"))
+    assert {"clusters": ["test"]} == right.json()
+    wrong = site.ask("GET", "/api/v1/clusters", authorization=basic("bob", "no"))
+    assert (401, {"error": "name or password is wrong"}) == (wrong.status, wrong.json())
+    for damaged in ("Basic ?", "Basic /w==", "Bearer x", "Basic " + "A" * 5_000):
+        reply = site.ask("GET", "/api/v1/clusters", authorization=damaged)
+        assert 401 == reply.status
+
+
+def test_a_removed_user_is_out_at_once(site: Site, tmp_path: Path) -> None:
+    """
+    Sessions end when their user is removed, or gets another password or role.
+    """
+    users = UsersFile(tmp_path / "users.json")
+    ann = cookie_of(log_in(site, "ann", "ann's password"))
+    bob = cookie_of(log_in(site, "bob", "bob's password"))
+    users.remove("bob")
+    assert 200 == site.ask("GET", "/c/test/overview", cookie=ann).status
+    assert 303 == site.ask("GET", "/c/test/overview", cookie=bob).status
+    users.put("ann", Role.READER, "ann's password")
+    assert 303 == site.ask("GET", "/c/test/overview", cookie=ann).status
+
+
+def test_other_sites_change_nothing(gantry: GantryCluster) -> None:
+    """
+    A request of another site's page is refused, also under another name for this address, and every
+    answer forbids frames and foreign scripts.
+    """
+    with console(gantry) as site:
+        body = b'{"topic": "theirs"}'
+        path = "/api/v1/clusters/test/topics"
+        for headers in ({"origin": "http://evil.example"}, {"sec_fetch_site": "cross-site"},
+                        {"sec_fetch_site": "same-site"}, {"origin": "null"}):  # fmt: skip
+            reply = site.ask("POST", path, body, content_type="application/json", **headers)
+            assert 403 == reply.status, headers
+        rebound = site.ask("GET", "/api/v1/clusters", host="evil.example")
+        assert 403 == rebound.status
+        page = site.ask("GET", "/c/test/overview")
+        assert "default-src 'self'" in page.headers["content-security-policy"]
+        assert "DENY" == page.headers["x-frame-options"]
+        assert 404 == site.call("GET", "/clusters/test/topics/theirs").status
+
+
+def test_another_address_needs_a_login(gantry: GantryCluster, tmp_path: Path) -> None:
+    """
+    A console that others can reach does not start without users.
+    """
+    with (
+        pytest.raises(ConfigError, match="gantry console user add"),
+        console(gantry, data=tmp_path, host="0.0.0.0"),
+    ):
+        pass
+
+
+def test_keys_of_the_cluster_decide(tmp_path: Path) -> None:
+    """
+    With the cluster's access control people log in with their keys, and see and change what these
+    may; a key that the cluster does not know is refused.
+    """
+    file = tmp_path / "plain_acl.yml"
+    file.write_text(RULES)
+    own = '{"accessKey":"operator","secretKey":"operator-secret"}'
+    cluster = GantryCluster(
+        acl_enable=True, acl_file=str(file), inner_client_authentication_credentials=own
+    )
+    try:
+        with console(
+            cluster, data=tmp_path / "console", login=LoginKind.CLUSTER, admins=("operator",)
+        ) as site:
+            assert "Access key" in site.page("/login")
+            assert 401 == log_in(site, "shop-app", "wrong").status
+            assert 401 == log_in(site, "nobody", "shop-secret").status
+            shop = cookie_of(log_in(site, "shop-app", "shop-secret"))
+            operator = cookie_of(log_in(site, "operator", "operator-secret", cluster="test"))
+
+            def create(topic: str, cookie: str) -> Reply:
+                body = f'{{"topic": "{topic}"}}'.encode()
+                return site.ask(
+                    "POST", "/api/v1/clusters/test/topics", body, cookie=cookie,
+                    content_type="application/json",
+                )  # fmt: skip
+
+            refused = create("theirs", shop)
+            assert 403 == refused.status or 409 == refused.status, refused.text
+            assert "admin" in refused.text
+            made = create("ours", operator)
+            assert 200 == made.status, made.text
+            assert 200 == site.ask("GET", AUDIT, cookie=operator).status
+            assert 403 == site.ask("GET", AUDIT, cookie=shop).status
+            api = site.ask(
+                "GET", "/api/v1/clusters/test/members",
+                authorization=basic("operator", "operator-secret"),
+            )  # fmt: skip
+            assert 200 == api.status
+            trail = (tmp_path / "console" / "audit.jsonl").read_text()
+            assert "operator-secret" not in trail
+            assert "shop-secret" not in trail
+    finally:
+        cluster.close()
+
+
+def test_a_cluster_without_access_control_lets_nobody_log_in(gantry: GantryCluster) -> None:
+    """
+    Where every key is taken, a login by keys would be none.
+    """
+    with console(gantry, login=LoginKind.CLUSTER) as site:
+        reply = log_in(site, "anybody", "anything")
+
+        assert 403 == reply.status
+        assert "takes any key" in reply.text
