@@ -3,8 +3,10 @@
 import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from gantrymq.access.credentials import Credentials
 from gantrymq.base.clock import SystemClock
@@ -13,8 +15,12 @@ from gantrymq.base.disk import Lock, LockedError, OsDisk, check_unlocked
 from gantrymq.base.errors import ConfigError
 from gantrymq.base.tls.settings import take_tls, with_config_file
 from gantrymq.cli.common.guard import GuardedCommand
+from gantrymq.cli.up.console_process import ConsolePlan, plan_console
 from gantrymq.cli.up.modes import MODES, OWN_KEYS, BrokerSetup, masters
 from gantrymq.cli.up.processes import Deployment, supervise
+
+if TYPE_CHECKING:
+    from gantrymq.cli.up.secure import SecureFiles
 
 PORT = click.IntRange(0, 65_535)
 ACCESS_KEYS = ("aclEnable", "aclFile")
@@ -36,7 +42,13 @@ ACCESS_KEYS = ("aclEnable", "aclFile")
     type=PORT,
     help="Port of the first broker, 20 more for each other; 0 for free ports.",
 )
-@click.option("--console-port", default=8080, show_default=True, hidden=True)
+@click.option(
+    "--console-port",
+    default=8080,
+    show_default=True,
+    type=PORT,
+    help="Port of the web console; 0 for a free one, which is also taken if 8080 is in use.",
+)
 @click.option("--no-console", is_flag=True, help="Run without the web console.")
 @click.option(
     "--brokers", type=click.IntRange(1, 64), show_default="1", help="Brokers to run, all masters."
@@ -64,7 +76,11 @@ def up(
     secure: bool,
     config: tuple[str, ...],
 ) -> None:
-    """Run a name server and brokers until Ctrl-C or SIGTERM."""
+    """Run a name server, brokers and the web console until Ctrl-C or SIGTERM.
+
+    The last line that it prints when all serve has their addresses. The console is for this machine
+    only; with --secure it is on --host, too, and asks for a key of the cluster.
+    """
     if mode is not None and brokers is not None:
         raise click.UsageError(f"--mode {mode} says which brokers run; leave --brokers out")
     root = Path(data).resolve()
@@ -72,8 +88,9 @@ def up(
     _check_settings(config, mode)
     lock = _claim(root, setups)
     try:
-        if secure:
-            config = (*config, _secure(root, host))
+        files = _secure(root, host) if secure else None
+        if files is not None:
+            config = (*config, str(files.settings))
         settings, credentials = _check_settings(config, mode)
         code = asyncio.run(
             supervise(
@@ -88,6 +105,7 @@ def up(
                     access={key: settings.values[key] for key in ACCESS_KEYS if secure},
                     credentials=credentials,
                     survives_losses=mode is not None,
+                    console=None if no_console else _console(root, host, console_port, files),
                 )
             )
         )
@@ -96,14 +114,26 @@ def up(
     raise SystemExit(code)
 
 
-def _secure(root: Path, host: str) -> str:
-    """Make keys and certificates; returns the file with the settings of all servers."""
+def _console(root: Path, host: str, port: int, files: "SecureFiles | None") -> ConsolePlan | None:
+    source = click.get_current_context().get_parameter_source("console_port")
+    return plan_console(
+        root,
+        host,
+        port,
+        is_chosen=source is not ParameterSource.DEFAULT,
+        key_file=None if files is None else files.key_file,
+        admin="" if files is None else files.admin,
+    )
+
+
+def _secure(root: Path, host: str) -> "SecureFiles":
+    """Make keys and certificates."""
     from gantrymq.cli.up.secure import prepare
 
     now = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC)
     files = prepare(root, host, now)
     print(f"clients need {files.key_file}: export GANTRY_CREDENTIALS={files.key_file}", flush=True)
-    return str(files.settings)
+    return files
 
 
 def _check_settings(

@@ -17,6 +17,7 @@ from gantrymq.base.errors import GantryError
 from gantrymq.base.network import TcpNetwork, free_port
 from gantrymq.base.tls.files import tls_network
 from gantrymq.base.tls.settings import tls_settings
+from gantrymq.cli.up.console_process import ConsolePlan
 from gantrymq.cli.up.modes import BrokerSetup
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Deployment:
     """The key pair of the brokers themselves, with which this process asks how they are."""
     survives_losses: bool
     """Whether the others go on when a broker dies."""
+    console: ConsolePlan | None = None
 
 
 @dataclass
@@ -64,6 +66,8 @@ class ServerProcess:
     name: str
     process: asyncio.subprocess.Process
     port: int = 0
+    url: str = ""
+    """Of a console."""
 
     @property
     def end(self) -> str:
@@ -86,6 +90,7 @@ async def supervise(deployment: Deployment) -> int:
         loop.add_signal_handler(signum, stop.set)
     host, setups = deployment.host, deployment.setups
     servers: list[ServerProcess] = []
+    consoles: list[ServerProcess] = []
     namesrv_port = deployment.namesrv_port or free_port(host)
     namesrv = f"{host}:{namesrv_port}"
     try:
@@ -93,16 +98,24 @@ async def supervise(deployment: Deployment) -> int:
         peers = _raft_peers(deployment)
         for number, setup in enumerate(setups):
             servers.append(await _start_broker(deployment, number, setup, namesrv, peers))
-        if await _first(_serve(deployment, servers, namesrv), stop, READY_SECONDS_MAX):
+        if deployment.console is not None:
+            consoles.append(await _start_console(deployment.console, namesrv))
+        ready = _serve(deployment, servers, consoles, namesrv)
+        if await _first(ready, stop, READY_SECONDS_MAX):
             addresses = ",".join(f"{host}:{server.port}" for server in servers[1:])
-            print(f"gantrymq ready namesrv={namesrv} broker={addresses} console=-", flush=True)
-            await _until_stopped(servers, stop, survives_losses=deployment.survives_losses)
+            url = next((console.url for console in consoles), "") or "-"
+            print(f"gantrymq ready namesrv={namesrv} broker={addresses} console={url}", flush=True)
+            watch = _watch_consoles(consoles)
+            try:
+                await _until_stopped(servers, stop, survives_losses=deployment.survives_losses)
+            finally:
+                watch.cancel()
         return 0
     except (ServerDied, TimeoutError) as error:
         print(f"error: {error or 'not ready in time'}", file=sys.stderr)
         return 1
     finally:
-        await _stop_all(servers)
+        await _stop_all([*servers, *consoles])
 
 
 async def _first(ready: Coroutine[Any, Any, None], stop: asyncio.Event, seconds: float) -> bool:
@@ -124,7 +137,17 @@ async def _first(ready: Coroutine[Any, Any, None], stop: asyncio.Event, seconds:
 
 
 async def _start(server: str, name: str, *arguments: str) -> ServerProcess:
-    code = f"from gantrymq.cli.servers import {server}; {server}()"
+    return await _start_code(
+        f"from gantrymq.cli.servers import {server}; {server}()", name, *arguments
+    )
+
+
+async def _start_console(plan: ConsolePlan, namesrv: str) -> ServerProcess:
+    code = "from gantrymq.cli.console import console; console(prog_name='gantry console')"
+    return await _start_code(code, "the console", *plan.arguments(namesrv))
+
+
+async def _start_code(code: str, name: str, *arguments: str) -> ServerProcess:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
@@ -211,9 +234,15 @@ async def _start_broker(
     )
 
 
-async def _serve(deployment: Deployment, servers: list[ServerProcess], namesrv: str) -> None:
+async def _serve(
+    deployment: Deployment,
+    servers: list[ServerProcess],
+    consoles: list[ServerProcess],
+    namesrv: str,
+) -> None:
     """Wait until all serve, and for a while until slaves are in sync and leaders elected."""
-    await asyncio.gather(*(_await_port(server) for server in servers))
+    ports, pages = map(_await_port, servers), map(_await_url, consoles)
+    await asyncio.gather(*ports, *pages)
     groups = Counter(setup.broker_name for setup in deployment.setups if setup.member_id)
     open_admin = _admin_of(deployment, namesrv)
     await _await_leaders(groups, deployment.root, open_admin)
@@ -255,6 +284,29 @@ async def _await_port(server: ServerProcess) -> None:
         print(text, flush=True)
     await server.process.wait()
     raise ServerDied(f"{server.end} before it served")
+
+
+async def _await_url(console: ServerProcess) -> None:
+    """Wait for the address of a console; the cluster serves without one that does not start."""
+    assert console.process.stdout is not None
+    while line := await console.process.stdout.readline():
+        text = line.decode("utf-8", "replace").rstrip()
+        if text.startswith("console "):
+            console.url = text.removeprefix("console ")
+            return
+    await console.process.wait()
+    print(f"{console.end} before it served; the cluster goes on without it", file=sys.stderr)
+
+
+def _watch_consoles(consoles: list[ServerProcess]) -> "asyncio.Future[Any]":
+    """Tell when a console ends: nobody needs it to send and receive."""
+
+    async def watch(console: ServerProcess) -> None:
+        await console.process.wait()
+        if console.url:
+            print(f"{console.end}; the others go on", file=sys.stderr, flush=True)
+
+    return asyncio.gather(*map(watch, consoles))
 
 
 async def _await_leaders(

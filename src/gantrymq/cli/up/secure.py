@@ -38,6 +38,8 @@ class SecureFiles:
     """The settings of all servers."""
     key_file: Path
     """What clients need."""
+    admin: str
+    """The access key in it."""
 
 
 def prepare(root: Path, host: str, now: datetime) -> SecureFiles:
@@ -58,7 +60,7 @@ def prepare(root: Path, host: str, now: datetime) -> SecureFiles:
         write_private(settings, _server_settings(folder, accounts, key_file).encode())
     except OSError as error:
         raise ConfigError(f"{folder} cannot be used: {error.strerror or error}") from error
-    return SecureFiles(settings, key_file)
+    return SecureFiles(settings, key_file, credentials_of_file(key_file).access_key)
 
 
 def _make(folder: Path, now: datetime) -> None:
