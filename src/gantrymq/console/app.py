@@ -25,7 +25,7 @@ from gantrymq.console.api.endpoint import PREFIX
 from gantrymq.console.api.http import response_of, route_of, trouble
 from gantrymq.console.api.openapi import document
 from gantrymq.console.clusters import Clusters
-from gantrymq.console.errors import NotThere
+from gantrymq.console.errors import ConsoleError, NotThere
 from gantrymq.console.jobs import Jobs
 from gantrymq.console.pages.all import PAGES
 from gantrymq.console.pages.login import LoginPages
@@ -63,6 +63,13 @@ def make_app(settings: ConsoleSettings, clock: WallClock | None = None) -> Starl
         view = View(request, ask_of(request), "")
         return view.trouble(NotThere(f"nothing is at {request.url.path}"))
 
+    async def fault(request: Request, error: Exception) -> Response:
+        """A fault of the console: its traceback is in the log."""
+        text = f"{type(error).__name__}: a fault of this console; its log has more"
+        if request.url.path.startswith(PREFIX):
+            return trouble(HTTPStatus.INTERNAL_SERVER_ERROR, text)
+        return View(request, ask_of(request), "").trouble(ConsoleError(text))
+
     api = document(ENDPOINTS, version("gantrymq"))
 
     async def openapi(request: Request) -> Response:
@@ -79,6 +86,6 @@ def make_app(settings: ConsoleSettings, clock: WallClock | None = None) -> Starl
     return Starlette(
         routes=routes,
         lifespan=life,
-        exception_handlers={404: not_found},
+        exception_handlers={404: not_found, 500: fault},
         middleware=[Middleware(SafeRequests, hosts=hosts), Middleware(LoginGate, login=login)],
     )
