@@ -72,7 +72,7 @@ async def _drained(
 ) -> None:
     deadline = asyncio.get_running_loop().time() + timeout
     said = None
-    while left := await _left(admin, name, queues):
+    while left := await unread_beyond(admin, name, queues):
         text = ", ".join(f"{who}: {count}" for who, count in left.items())
         if asyncio.get_running_loop().time() >= deadline:
             raise NotDrained(
@@ -85,8 +85,8 @@ async def _drained(
         await asyncio.sleep(PAUSE_SECONDS)
 
 
-async def _left(admin: Admin, name: str, queues: int) -> dict[str, int]:
-    """Unread messages in the queues to remove, by group; without a group all stored ones."""
+async def unread_beyond(admin: Admin, name: str, queues: int) -> dict[str, int]:
+    """Unread messages in the queues from `queues` on, by group; without a group all stored ones."""
     stored = await admin.topic_stats(name)
     going = {queue: row for queue, row in stored.items() if queue.queue_id >= queues}
     held = sum(row.max_offset - row.min_offset for row in going.values())

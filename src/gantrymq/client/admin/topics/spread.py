@@ -100,6 +100,8 @@ class Spread:
         self._admin, self._say = admin, say
         self._topic, self._to, self._group = topic, to, group
         self._queues, self._rate, self._keyless, self._force = queues, rate, keyless, force
+        self.rows: list[SpreadRow] = []
+        """What `run` moves, and how far each queue is."""
 
     async def plan(self) -> list[SpreadRow]:
         """What `run` would move now; changes nothing."""
@@ -120,7 +122,7 @@ class Spread:
 
     async def run(self) -> list[SpreadRow]:
         """Move the messages; returns one row a queue."""
-        rows = await self.plan()
+        self.rows = rows = await self.plan()
         configs = await _configs(self._admin, self._topic)
         keyless = self._keyless or await self._default_keyless(configs)
         targets = await self._make_target(configs)

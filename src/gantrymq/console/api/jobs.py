@@ -1,0 +1,88 @@
+"""Jobs: long work that was begun here, how far it is, and how to stop it."""
+
+from gantrymq.console.api.ask import Ask
+from gantrymq.console.api.endpoint import Answer, Done, EndpointTable, OfCluster
+from gantrymq.console.jobs import Job
+
+TABLE = EndpointTable("jobs")
+
+
+class WantedJobs(OfCluster, frozen=True, kw_only=True):
+    """Which jobs to list."""
+
+    subject: str | None = None
+    """Only those about this, such as `topic orders`."""
+
+
+class NamedJob(OfCluster, frozen=True, kw_only=True):
+    """A question about one job."""
+
+    job: str
+
+
+class JobView(Answer, frozen=True, kw_only=True):
+    """A job and how far it is."""
+
+    job: str
+    subject: str
+    title: str
+    user: str
+    state: str
+    """running, done, failed or stopped"""
+    started_ms: int
+    ended_ms: int | None
+    text: str
+    """What came of it."""
+    done: int
+    total: int | None
+    """How far it is; null if nobody knows how much there is to do."""
+    lines: list[str]
+    """The last things it said."""
+
+
+class JobViews(Answer, frozen=True, kw_only=True):
+    """Jobs, the newest first."""
+
+    jobs: list[JobView]
+
+
+class JobStarted(Answer, frozen=True, kw_only=True):
+    """A job was begun."""
+
+    job: str
+    text: str
+
+
+def started(job: Job) -> JobStarted:
+    """The answer of an endpoint that began a job."""
+    return JobStarted(job=job.id, text=f"{job.title}: begun")
+
+
+@TABLE.get("/clusters/{cluster}/jobs")
+async def list_jobs(ask: Ask, wanted: WantedJobs) -> JobViews:
+    """The jobs that run, and those that ended since the console was started."""
+    ask.clusters.address(wanted.cluster)
+    found = ask.parts.jobs.of(wanted.cluster, wanted.subject)
+    return JobViews(jobs=[_view(each) for each in found])
+
+
+@TABLE.get("/clusters/{cluster}/jobs/{job}")
+async def show_job(ask: Ask, wanted: NamedJob) -> JobView:
+    """A job, what it says and how far it is."""
+    return _view(ask.parts.jobs.get(wanted.cluster, wanted.job))
+
+
+@TABLE.delete("/clusters/{cluster}/jobs/{job}")
+async def stop_job(ask: Ask, wanted: NamedJob) -> Done:
+    """Stop a job; what it has done stays."""
+    job = ask.parts.jobs.get(wanted.cluster, wanted.job)
+    await ask.parts.jobs.stop(job)
+    return Done(text=f"{job.title}: {job.state.value}")
+
+
+def _view(job: Job) -> JobView:
+    return JobView(
+        job=job.id, subject=job.subject, title=job.title, user=job.user, state=job.state.value,
+        started_ms=job.started_ms, ended_ms=job.ended_ms, text=job.text, done=job.done,
+        total=job.total, lines=list(job.lines),
+    )  # fmt: skip
