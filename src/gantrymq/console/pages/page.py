@@ -12,7 +12,7 @@ async def delete(view: View) -> str:
     return (await delete_topic(view.ask, await view.form(TopicName))).text
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
@@ -31,7 +31,7 @@ from gantrymq.console.errors import BadInput, status_of
 from gantrymq.console.pages.rendering import render
 from gantrymq.console.texts import LANGUAGES, Texts
 
-SECTIONS: Final = ("overview", "access")
+SECTIONS: Final = ("overview", "topics", "data", "access")
 """The pages of the navigation, in this order; each is at /c/CLUSTER/SECTION."""
 
 Asker = Callable[[Request], Ask]
@@ -51,9 +51,14 @@ class View:
         given = {key: value for key, value in self.request.query_params.items() if value}
         return convert(self._path | given | others, kind, is_text=True)
 
-    async def form(self, kind: type[Q], **others: object) -> Q:
-        """The question in a form. An empty field is as good as none."""
-        return convert(self._path | await self.fields() | others, kind, is_text=True)
+    async def form(self, kind: type[Q], *, lists: Collection[str] = (), **others: object) -> Q:
+        """The question in a form. An empty field is as good as none; in fields of `lists` several
+        words stand with spaces or commas between."""
+        fields = await self.fields()
+        words = {
+            name: str(fields[name]).replace(",", " ").split() for name in lists if name in fields
+        }
+        return convert(self._path | fields | words | others, kind, is_text=True)
 
     async def fields(self) -> dict[str, Any]:
         """The fields of a form that are filled in; one that is there twice is a list."""

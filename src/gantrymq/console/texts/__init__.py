@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gantrymq.console.texts import account, common, overview
+from gantrymq.console.texts import account, common, data, overview, topics
 
 LANGUAGES: Final = {"en": "English", "zh": "中文"}
 TABLES: Final[tuple[Mapping[str, tuple[str, str]], ...]] = (
     account.TEXTS,
     common.TEXTS,
+    data.TEXTS,
     overview.TEXTS,
+    topics.TEXTS,
 )
 TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     key: text for table in TABLES for key, text in table.items()

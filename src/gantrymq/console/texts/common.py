@@ -33,6 +33,7 @@ TEXTS: Final = {
     "common.shown": ("{first}-{last} of {count}", "第 {first}-{last} 项，共 {count} 项"),
     "common.next": ("Next", "下一页"),
     "common.previous": ("Previous", "上一页"),
+    "common.silent": ("{broker} does not answer: {why}", "{broker} 无响应：{why}"),
     "common.type_name": ("Type {name} to confirm", "输入 {name} 以确认"),
     "error.title": ("That did not work", "操作未成功"),
     "error.back": ("Back to the overview", "返回概览"),
