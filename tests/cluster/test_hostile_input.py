@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from logkit import loggers_restored
 
 from gantrymq import Message
 from gantrymq.base.errors import ConfigError, GantryError, ProtocolError
 from gantrymq.base.telemetry import start_logging
+from gantrymq.base.telemetry_settings import TelemetrySettings
 from gantrymq.protocol import compression
 from gantrymq.protocol.command import Command, encode
 from gantrymq.spark.options import values
@@ -425,14 +427,10 @@ def test_a_name_cannot_forge_a_line_of_the_log(tmp_path: Path) -> None:
     """
     What comes from the network stands in one line of the log, control characters escaped.
     """
-    root = logging.getLogger()
-    before = root.handlers, root.level
-    listener = start_logging(str(tmp_path), "broker.log")
-    try:
+    with loggers_restored():
+        listener = start_logging(str(tmp_path), "broker.log", TelemetrySettings())
         logging.getLogger("test").warning("group %s", "a\n2026-01-01 INFO forged\x1b[2J")
-    finally:
         listener.stop()
-        root.handlers, root.level = before
 
     (line,) = (tmp_path / "broker.log").read_text().splitlines()
     assert line.endswith("group a\\n2026-01-01 INFO forged\\x1b[2J")

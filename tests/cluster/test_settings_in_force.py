@@ -4,6 +4,7 @@ import effects_keeping
 import effects_limits
 import effects_reading
 import effects_sending
+import effects_telling
 import pytest
 from effects import EFFECTS, Trial
 from peer import Peer
@@ -12,7 +13,7 @@ from gantrymq.broker.settings.live_settings import LIVE
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.loop import simulate
 
-ENTERED = (effects_keeping, effects_limits, effects_reading, effects_sending)
+ENTERED = (effects_keeping, effects_limits, effects_reading, effects_sending, effects_telling)
 """Importing them has entered their trials."""
 
 

@@ -31,6 +31,7 @@ ELSEWHERE = {
     "up": "../README.md",
     "namesrv": "operating.md",
     "broker": "operating.md",
+    "console": "operating.md",
     "run": "guides/app.md",
     "admin": "mqadmin.md",
     "why": "#history",

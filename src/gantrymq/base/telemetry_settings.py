@@ -1,6 +1,8 @@
 """Settings of metrics and logs, which brokers and name servers share; RocketMQ's names."""
 
 import logging
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
@@ -12,6 +14,9 @@ EXPORTERS: Final = ("DISABLE", "OTLP_GRPC", "PROM", "LOG")
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _OTHER_LEVELS: Final = {"WARN": "WARNING", "FATAL": "CRITICAL", "TRACE": "DEBUG"}
 """How Java's loggers call some."""
+
+
+_PACKAGE: Final = Path(__file__).parents[1]
 
 
 class TelemetrySettings(msgspec.Struct, kw_only=True, rename="camel"):
@@ -84,6 +89,8 @@ OURS_OF_LOGS: Final = dict.fromkeys(LOG_KEYS, "logback's files")
 """Keys that RocketMQ does not have, and what it has instead."""
 SECRET_KEYS: Final = ("metricsGrpcExporterHeader",)
 """Not shown to people and tools."""
+HIDDEN: Final = "(hidden)"
+"""What is shown instead."""
 
 
 def check_telemetry(settings: TelemetrySettings) -> None:
@@ -118,6 +125,11 @@ def check_telemetry(settings: TelemetrySettings) -> None:
     levels_of(settings)
 
 
+def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings as text, as people and tools may see them."""
+    return {**settings, **{key: HIDDEN for key in SECRET_KEYS if settings.get(key)}}
+
+
 def pairs_of(key: str, text: str, *, shown: bool = True) -> dict[str, str]:
     """`name:value,name:value` as a table; `shown` says whether an error may quote the text."""
     found = {}
@@ -133,9 +145,18 @@ def pairs_of(key: str, text: str, *, shown: bool = True) -> dict[str, str]:
 def levels_of(settings: TelemetrySettings) -> dict[str, int]:
     """The level of each part that has one of its own, by its name below `gantrymq`."""
     return {
-        part.removeprefix("gantrymq."): logging.getLevelNamesMapping()[_level("logLevels", level)]
+        _part(part): logging.getLevelNamesMapping()[_level("logLevels", level)]
         for part, level in pairs_of("logLevels", settings.log_levels).items()
     }
+
+
+def _part(name: str) -> str:
+    """A package or module as it stands below `gantrymq`; raises ConfigError if there is none."""
+    part = name.removeprefix("gantrymq.")
+    path = _PACKAGE.joinpath(*part.split("."))
+    if not path.is_dir() and not path.with_suffix(".py").is_file():
+        raise ConfigError(f"logLevels={name}: gantrymq has no such part; write one as store")
+    return part
 
 
 def _level(key: str, text: str) -> str:

@@ -14,6 +14,7 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.base.network import TcpNetwork
 from gantrymq.base.own_file import with_saved
 from gantrymq.base.telemetry import start_logging
+from gantrymq.base.telemetry_settings import without_secrets
 from gantrymq.base.tls.files import tls_network
 from gantrymq.base.tls.settings import take_tls
 from gantrymq.cli.common.guard import GuardedCommand
@@ -67,10 +68,10 @@ def mqnamesrv(config_file: str | None, show: bool, overrides: tuple[str, ...]) -
         config, OsDisk(), config.config_store_path, fixed=UNCHANGEABLE, stronger=given.values
     )
     if show:
-        print(format_properties(as_text(config)), end="")
+        print(format_properties(without_secrets(as_text(config))), end="")
         return
     network = tls_network(tls, TcpNetwork())
-    listener = start_logging(config.log_directory, "namesrv.log")
+    listener = start_logging(config.log_directory, "namesrv.log", config)
 
     async def serve(stop: asyncio.Event) -> None:
         import logging
@@ -141,7 +142,7 @@ def mqbroker(
         return
     network = tls_network(tls, TcpNetwork())
     check_unlocked(f"{config.store_path_root_dir}/lock")  # before any file is opened
-    listener = start_logging(config.log_directory, "broker.log")
+    listener = start_logging(config.log_directory, "broker.log", config)
 
     async def serve(stop: asyncio.Event) -> None:
         import logging

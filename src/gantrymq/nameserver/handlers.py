@@ -297,7 +297,7 @@ class NameServerHandlers:
 
     def _get_config(self, peer: Connection, request: Command, h: Header) -> Answer:
         """GET_NAMESRV_CONFIG (319): all settings that are in force, as a property file."""
-        text = format_properties(self._live.in_force)
+        text = format_properties(self._live.shown)
         return response(request, body=text.encode())
 
 

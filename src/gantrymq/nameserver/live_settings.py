@@ -7,6 +7,8 @@ from gantrymq.base.files import load_text
 from gantrymq.base.offload import Offload
 from gantrymq.base.own_file import take_over
 from gantrymq.base.saved import SavedFile
+from gantrymq.base.telemetry import levels_changed
+from gantrymq.base.telemetry_settings import without_secrets
 from gantrymq.nameserver.config import NEXT_START, UNCHANGEABLE, NameServerConfig
 from gantrymq.protocol.codes import ResponseCode
 
@@ -27,6 +29,11 @@ class NameServerSettings:
         """All present settings."""
         return as_text(self._config)
 
+    @property
+    def shown(self) -> dict[str, str]:
+        """All of them, without what nobody may read."""
+        return without_secrets(self.in_force)
+
     async def change(self, wanted: dict[str, str]) -> None:
         """Change settings, all or none; unknown keys are ignored."""
         if UNCHANGEABLE & wanted.keys():
@@ -46,4 +53,6 @@ class NameServerSettings:
             raise ProtocolError(
                 f"not changed: {path} cannot be written: {error.strerror}"
             ) from error
-        take_over(self._config, new, known.keys() - NEXT_START)
+        live = known.keys() - NEXT_START
+        take_over(self._config, new, live)
+        levels_changed(self._config, live)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gantrymq.base import upkeep
 from gantrymq.base.clock import WallClock
+from gantrymq.base.telemetry import levels_changed
 from gantrymq.broker.figures import Figures
 from gantrymq.broker.handlers.access import AccessHandler
 from gantrymq.broker.handlers.admin import AdminHandler
@@ -187,6 +188,7 @@ def _tell_of_changes(settings: BrokerSettings, shared: Shared, feature: Feature)
     """Notify the parts that keep copies of settings, after a change; the store comes first."""
 
     def tell(keys: Collection[str]) -> None:
+        levels_changed(shared.config, keys)
         shared.store.reconfigure(shared.config.store)
         for take_settings in feature.on_settings:
             take_settings()
