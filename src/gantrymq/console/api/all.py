@@ -2,11 +2,39 @@
 
 from typing import Final
 
-from gantrymq.console.api import account, jobs, overview, topic_work, topics
+from gantrymq.console.api import (
+    account,
+    group_members,
+    group_progress,
+    groups,
+    jobs,
+    kept_lists,
+    message,
+    messages,
+    overview,
+    topic_work,
+    topics,
+)
 from gantrymq.console.api.endpoint import Endpoint
+from gantrymq.console.api.pipelines import overview as data_overview
+from gantrymq.console.api.pipelines import work as data_work
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(
     endpoint
-    for subject in (account, overview, topics, topic_work, jobs)
+    for subject in (
+        account,
+        data_overview,
+        data_work,
+        overview,
+        topics,
+        topic_work,
+        groups,
+        group_progress,
+        group_members,
+        jobs,
+        messages,
+        message,
+        kept_lists,
+    )
     for endpoint in subject.TABLE.endpoints
 )

@@ -49,13 +49,25 @@ def route_of(endpoint: Endpoint, ask_of: Asker) -> Route:
 async def question_of(endpoint: Endpoint, request: Request) -> Question:
     """The question as a value; BadInput says what is wrong with it."""
     if endpoint.method in WITH_BODY:
-        return convert(await _body_of(request) | dict(request.path_params), endpoint.question)
+        return convert(await _body_of(request) | _of_path(endpoint, request), endpoint.question)
     given: dict[str, Any] = {}
     for key, value in request.query_params.multi_items():
         if key in given:
             raise BadInput(f"{key} is given twice")
         given[key] = value
     return convert(given | dict(request.path_params), endpoint.question, is_text=True)
+
+
+def _of_path(endpoint: Endpoint, request: Request) -> dict[str, Any]:
+    """The values in the path; beside a body of JSON these alone are texts that may be numbers."""
+    kinds = {each.encode_name: each.type for each in msgspec.structs.fields(endpoint.question)}
+    try:
+        return {
+            name: msgspec.convert(value, kinds[name], strict=False)
+            for name, value in request.path_params.items()
+        }
+    except msgspec.ValidationError as error:
+        raise BadInput(f"{request.url.path}: {error}") from None
 
 
 def convert(values: Mapping[str, Any], kind: type[Q], *, is_text: bool = False) -> Q:
@@ -96,6 +108,8 @@ def response_of(answer: object) -> Response:
         headers = {"Cache-Control": "no-store"}
         if answer.file_name:
             headers["Content-Disposition"] = f'attachment; filename="{answer.file_name}"'
+        if answer.policy:
+            headers["Content-Security-Policy"] = answer.policy
         return StreamingResponse(answer.chunks, media_type=answer.media_type, headers=headers)
     return Response(msgspec.json.encode(answer), media_type=JSON)
 
