@@ -1,13 +1,12 @@
 """Topics through the API: lists, one topic, changes, messages, fewer and more queues."""
 
-import asyncio
 import time
 from collections.abc import Iterator
 
 import pytest
 from consolekit import NAME, Site, console
+from consumekit import read, send
 
-from gantrymq import Consumer, Message, Producer
 from gantrymq.client.admin.topics import shrink
 from gantrymq.testing.threaded import GantryCluster
 
@@ -18,32 +17,6 @@ TOPICS = f"/clusters/{NAME}/topics"
 def site(gantry: GantryCluster) -> Iterator[Site]:
     with console(gantry) as site:
         yield site
-
-
-def send(namesrv: str, topic: str, count: int) -> None:
-    async def run() -> None:
-        async with Producer(namesrv, group="test-producer") as producer:
-            for number in range(count):
-                await producer.send(Message(topic, b"%d" % number))
-
-    asyncio.run(run())
-
-
-def read(namesrv: str, topic: str, group: str, count: int) -> None:
-    async def run() -> None:
-        seen = asyncio.Semaphore(0)
-        consumer = Consumer(namesrv, group=group, start="first")
-        consumer.subscribe(topic)
-
-        @consumer.handler
-        async def handle(message: object) -> None:
-            seen.release()
-
-        async with consumer, asyncio.timeout(20):
-            for _ in range(count):
-                await seen.acquire()
-
-    asyncio.run(run())
 
 
 def ended(site: Site, job: str) -> dict[str, object]:

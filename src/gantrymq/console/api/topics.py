@@ -231,6 +231,9 @@ async def show_topic(ask: Ask, wanted: NamedTopic) -> TopicState:
     """A topic: its settings, its route and its queues."""
     admin = await ask.admin(wanted.cluster)
     table = await ask.parts.tables.topics(admin)
+    if wanted.topic not in table.topics:  # it may have come since the table was asked for
+        ask.parts.tables.forget(admin)
+        table = await ask.parts.tables.topics(admin)
     configs = table.topics.get(wanted.topic)
     if configs is None and wanted.topic not in await admin.topics():
         raise NotThere(f"there is no topic {wanted.topic!r}")
