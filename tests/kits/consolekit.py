@@ -48,12 +48,15 @@ class Site:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self.headers: dict[str, str] = {}
+        """What goes with every request."""
 
     def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Reply:
         """One request; names of headers are written with underscores."""
         link = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=SECONDS_MAX)
         try:
-            sent = {name.replace("_", "-"): value for name, value in headers.items()}
+            named = self.headers | headers
+            sent = {name.replace("_", "-"): value for name, value in named.items()}
             link.request(method, path, body, sent)
             answer = link.getresponse()
             return Reply(answer.status, dict(answer.getheaders()), answer.read())

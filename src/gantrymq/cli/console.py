@@ -66,6 +66,11 @@ class _GuardedGroup(click.Group):
 )
 @click.option("--tls-cert", type=FILE, help="Serve over HTTPS with this certificate (PEM).")
 @click.option("--tls-key", type=FILE, help="The key of that certificate.")
+@click.option(
+    "--lake",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of archives and reports.  [default: `lake` in --data]",
+)
 @click.option("--read-only", is_flag=True, help="Nobody may change anything.")
 def console(data: Path, **given: Any) -> None:
     """Serve the web console until Ctrl-C or SIGTERM.
@@ -102,6 +107,7 @@ def _serve(data: Path, given: dict[str, Any]) -> int:
         admins=given["admins"],
         tls_certificate=given["tls_cert"],
         tls_key=given["tls_key"],
+        lake=given["lake"],
         is_read_only=given["read_only"],
     )
 

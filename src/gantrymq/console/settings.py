@@ -47,6 +47,8 @@ class ConsoleSettings:
     tls_certificate: Path | None = None
     """Served over HTTPS with it and its key."""
     tls_key: Path | None = None
+    lake: Path | None = None
+    """The folder of archives and reports; by default in `data`."""
     is_read_only: bool = False
     """Nobody may change anything."""
 
@@ -58,6 +60,11 @@ class ConsoleSettings:
             )
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ConfigError("give both a certificate and its key, or neither")
+
+    @property
+    def lake_path(self) -> Path:
+        """The folder of archives and reports."""
+        return (self.lake or self.data / "lake").absolute()
 
     @property
     def users_path(self) -> Path:

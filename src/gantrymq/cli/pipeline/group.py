@@ -6,6 +6,7 @@ from gantrymq.cli.common.lazy import LazyGroup
 
 COMMANDS = {
     "archive": "gantrymq.cli.pipeline.archive:archive",
+    "tables": "gantrymq.cli.pipeline.tables:tables",
     "compact": "gantrymq.cli.pipeline.compact:compact",
     "replay": "gantrymq.cli.pipeline.replay:replay",
     "run": "gantrymq.cli.pipeline.jobs:run",
@@ -17,6 +18,7 @@ COMMANDS = {
 }
 HELP = {
     "archive": "Copy topics into a lakehouse table, each message once.",
+    "tables": "List the archives in a folder: topics, rows, bytes, times.",
     "compact": "Join small files of an archive and delete leftovers.",
     "replay": "Send messages of the past again, marked, in order and at a rate.",
     "run": "Run a job for all messages that are new since its last run.",

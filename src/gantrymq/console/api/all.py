@@ -16,15 +16,15 @@ from gantrymq.console.api import (
     topics,
 )
 from gantrymq.console.api.endpoint import Endpoint
-from gantrymq.console.api.pipelines import overview as data_overview
-from gantrymq.console.api.pipelines import work as data_work
+from gantrymq.console.api.pipelines import overview as pipelines_overview
+from gantrymq.console.api.pipelines import work as pipelines_work
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(
     endpoint
     for subject in (
         account,
-        data_overview,
-        data_work,
+        pipelines_overview,
+        pipelines_work,
         overview,
         topics,
         topic_work,

@@ -57,6 +57,8 @@ class Download:
     media_type: str
     chunks: AsyncIterator[bytes]
     file_name: str = ""
+    policy: str = ""
+    """Its Content-Security-Policy, instead of that of the console's pages."""
 
 
 Function = Callable[..., Awaitable[Any]]

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gantrymq.console.texts import account, common, data, overview, topics
+from gantrymq.console.texts import account, common, data, groups, overview, topics
 
 LANGUAGES: Final = {"en": "English", "zh": "中文"}
 TABLES: Final[tuple[Mapping[str, tuple[str, str]], ...]] = (
     account.TEXTS,
     common.TEXTS,
     data.TEXTS,
+    groups.TEXTS,
     overview.TEXTS,
     topics.TEXTS,
 )

@@ -1,5 +1,9 @@
-"""How far a long run is: a bar on a terminal, a line now and then anywhere else."""
+"""How far a long run is: a bar on a terminal, a line now and then anywhere else, or JSON for a
+program that started it.
+"""
 
+import json
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -9,6 +13,9 @@ from gantrymq.base.clock import elapsed_seconds
 
 LINE_SECONDS: Final = 10.0
 """How often a run that nobody watches says where it is."""
+JSON_SECONDS: Final = 0.5
+VARIABLE: Final = "GANTRY_PROGRESS"
+"""An environment variable: with `json` progress is lines of JSON for a program."""
 BETWEEN: Final = "working"
 """What is shown between two jobs where nothing is counted."""
 
@@ -79,7 +86,9 @@ class Lines:
         self._lock = threading.RLock()  # `working` is called by another thread
         self._running = False
         self._began = self._said = now()
-        self._beside = ""
+        self._beside = self._unit = ""
+        self._total: int | None = None
+        self._count = 0
 
     def start(self, total: int | None, unit: str) -> None:
         with self._lock:
@@ -123,6 +132,37 @@ class Lines:
         of = f" of {self._total:,}" if self._total is not None else ""
         beside = f"; {self._beside}" if self._beside else ""
         self.note(f"{self._count:,}{of} {self._unit}{share} in {seconds:.0f} s{rate}{beside}")
+
+
+class JsonLines(Lines):
+    """Prints objects of JSON, a line each, at most two a second.
+
+    `{"progress": "working", "text": ..., "done": 1200, "total": 5000, "unit": "messages"}`, where
+    what is not known is null; and `{"progress": "note", "text": ...}`.
+    """
+
+    def __init__(self, out: TextIO, now: Callable[[], float] = elapsed_seconds) -> None:
+        super().__init__(out, JSON_SECONDS, now)
+
+    def note(self, text: str) -> None:
+        self._print({"progress": "note", "text": text})
+
+    def _say(self) -> None:
+        self._said = self._now()
+        counted = (self._count, self._total, self._unit) if self._running else (None, None, None)
+        done, total, unit = counted
+        self._print(
+            {
+                "progress": "working",
+                "text": self._beside,
+                "done": done,
+                "total": total,
+                "unit": unit,
+            }
+        )
+
+    def _print(self, line: dict[str, Any]) -> None:
+        print(json.dumps(line), file=self._out, flush=True)
 
 
 class ProgressBar:
@@ -213,4 +253,6 @@ def progress_on(out: TextIO = sys.stderr, *, quiet: bool = False) -> RunProgress
     """The display that suits the output: a bar on a terminal, else lines."""
     if quiet:
         return Silent()
+    if os.environ.get(VARIABLE) == "json":
+        return JsonLines(out)
     return ProgressBar(out) if out.isatty() else Lines(out)

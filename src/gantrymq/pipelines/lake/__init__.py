@@ -7,7 +7,16 @@ from gantrymq.base.errors import ConfigError
 from gantrymq.pipelines.lake.files import DataFile
 from gantrymq.pipelines.lake.table import Change, CommitConflict, Table, TableError
 
-__all__ = ["FORMATS", "Change", "CommitConflict", "DataFile", "Table", "TableError", "open_table"]
+__all__ = [
+    "FORMATS",
+    "Change",
+    "CommitConflict",
+    "DataFile",
+    "Table",
+    "TableError",
+    "is_table",
+    "open_table",
+]
 
 FORMATS: Final = ("delta", "iceberg", "parquet")
 _MARKS: Final = {"delta": "_delta_log", "iceberg": "catalog.db", "parquet": "_gantrymq"}
@@ -36,6 +45,11 @@ def open_table(
         _check_free(root, create=create)
         kind = format or "delta"
     return _open(root, kind, create=create)
+
+
+def is_table(path: Path) -> bool:
+    """Whether a folder holds an archive of any format."""
+    return _format_of(path) is not None
 
 
 def _format_of(root: Path) -> str | None:
