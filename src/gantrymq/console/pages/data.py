@@ -2,6 +2,8 @@
 
 from starlette.responses import Response
 
+from gantrymq.console.api.endpoint import OfCluster
+from gantrymq.console.api.jobs import JobView, WantedJobs, list_jobs
 from gantrymq.console.api.pipelines.overview import show_data
 from gantrymq.console.api.pipelines.work import (
     NewArchive,
@@ -11,8 +13,6 @@ from gantrymq.console.api.pipelines.work import (
     start_replay,
     start_report,
 )
-from gantrymq.console.api.endpoint import OfCluster
-from gantrymq.console.api.jobs import JobView, WantedJobs, list_jobs
 from gantrymq.console.pages.page import PageTable, View
 
 TABLE = PageTable("data")

@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from gantrymq.console.api.ask import Ask
+from gantrymq.console.api.endpoint import Answer, Download, EndpointTable, OfCluster
 from gantrymq.console.api.pipelines.command import ask_pipeline, has_spark
 from gantrymq.console.api.pipelines.places import archives_of, check_right, existing, reports_of
-from gantrymq.console.api.endpoint import Answer, Download, EndpointTable, OfCluster
 from gantrymq.console.errors import NotThere
 
 TABLE = EndpointTable("data")
@@ -21,7 +21,7 @@ REPORT_POLICY: Final = (
     "sandbox allow-scripts allow-popups; default-src 'none'; style-src 'unsafe-inline'; "
     "script-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
 )
-"""The page of a report has its own style and script, and may reach nothing, not even the console."""
+"""The page of a report has its own style and script, and may reach nothing, nor the console."""
 FILE_BYTES: Final = 256 * 1024
 
 
@@ -51,8 +51,8 @@ class ReportState(Answer, frozen=True, kw_only=True):
     is_balanced: bool | None = None
     """Whether every message is accounted for; null if that is not known."""
     verdict: str = ""
-    figures: list[dict[str, Any]] = []
-    pictures: list[dict[str, Any]] = []
+    figures: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    pictures: list[dict[str, Any]] = msgspec.field(default_factory=list)
     """Each with name, title, text and file."""
 
 

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from gantrymq.console.api.ask import Ask
+from gantrymq.console.api.endpoint import EndpointTable, OfCluster
+from gantrymq.console.api.jobs import JobStarted, started
 from gantrymq.console.api.pipelines.command import check_spark, run_pipeline
 from gantrymq.console.api.pipelines.overview import replays_folder
 from gantrymq.console.api.pipelines.places import (
@@ -14,8 +16,6 @@ from gantrymq.console.api.pipelines.places import (
     existing,
     reports_of,
 )
-from gantrymq.console.api.endpoint import EndpointTable, OfCluster
-from gantrymq.console.api.jobs import JobStarted, started
 from gantrymq.console.errors import BadInput
 from gantrymq.console.jobs import Job
 
@@ -51,7 +51,7 @@ class NewReplay(OfCluster, frozen=True, kw_only=True):
     """The topic that they go to."""
     since: Text | None = None
     until: Text | None = None
-    keys: list[Text] = []
+    keys: list[Text] = msgspec.field(default_factory=list)
     tags: Text = "*"
     sql: Text | None = None
     rate: Rate | None = None
@@ -66,9 +66,9 @@ class NewReport(OfCluster, frozen=True, kw_only=True):
     """A report about topics and groups."""
 
     name: Text
-    topics: list[Text] = []
+    topics: list[Text] = msgspec.field(default_factory=list)
     """All without any."""
-    groups: list[Text] = []
+    groups: list[Text] = msgspec.field(default_factory=list)
     since: Text | None = None
     until: Text | None = None
     archive: Text | None = None
