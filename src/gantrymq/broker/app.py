@@ -34,7 +34,7 @@ from gantrymq.broker.subscriptions.consumer_filters import FilterTable
 from gantrymq.broker.tables.registry import Registry
 from gantrymq.broker.waiting.delay_levels import DelayService
 from gantrymq.broker.waiting.timer.service import TimerService
-from gantrymq.metrics.exporter import MetricsServer, export_metrics
+from gantrymq.metrics.exporter import MetricsServer, check_exporter, export_metrics
 from gantrymq.metrics.metric import Collector
 from gantrymq.metrics.process import ProcessMetrics
 from gantrymq.protocol.ids import encode_host
@@ -143,6 +143,7 @@ async def run_broker(
     ports = ports or real_ports()
     config = _with_addresses(with_own_file(config, ports.disk, stronger), ports.network)
     warn_of_old_file(config, ports.disk)
+    check_exporter(config)
     address = f"{config.broker_ip1}:{config.listen_port}"
     host = encode_host(config.broker_ip1, config.listen_port)
     files = _open_access_files(config, ports)
@@ -199,6 +200,7 @@ def _metrics_of(broker: Broker, opened: OpenBroker) -> MetricsServer:
         ProcessMetrics(lambda: broker.config.broker_role, opened.ports.clock.now_ms()),
         lambda: broker.collectors,
         opened.ports.network,
+        opened.ports.clock,
         opened.access,
     )
 

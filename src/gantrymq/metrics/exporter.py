@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from gantrymq.access.server_access import ServerAccess
 from gantrymq.base.background import Background
+from gantrymq.base.clock import WallClock
 from gantrymq.base.network import Network
 from gantrymq.base.telemetry_settings import TelemetrySettings
 from gantrymq.metrics.access import ScrapeAccess
 from gantrymq.metrics.http import MetricsPort
 from gantrymq.metrics.log_lines import MetricsLog
 from gantrymq.metrics.metric import Collector
+from gantrymq.metrics.otlp import MetricsPush, check_installed
 from gantrymq.metrics.process import ProcessMetrics
 from gantrymq.metrics.scrape import MetricsSource
 from gantrymq.metrics.text import CONTENT_TYPE
@@ -32,6 +34,7 @@ class MetricsServer:
     collectors: Callable[[], Sequence[Collector]]
     """Asked at each collection: the role of a server may change."""
     network: Network
+    clock: WallClock
     access: ServerAccess | None = None
 
 
@@ -52,11 +55,24 @@ async def export_metrics(server: MetricsServer) -> AsyncIterator[str | None]:
             yield await _serve(server, source, stack)
             return
         background = Background("the export of metrics")
+        if settings.metrics_exporter_type == "LOG":
+            lines = MetricsLog(source, delta=settings.metrics_in_delta)
+            seconds = settings.metric_logging_exporter_interval_in_mills / 1000
+            background.every(seconds, lines.write, may_be_late=True)
+        else:
+            service = f"gantrymq-{server.identity['node_type']}"
+            push = MetricsPush(source, settings, service, server.clock)
+            stack.callback(push.close)
+            seconds = settings.metric_grpc_exporter_interval_in_mills / 1000
+            background.every(seconds, push.push, may_be_late=True)
         stack.push_async_callback(background.close)
-        lines = MetricsLog(source, delta=settings.metrics_in_delta)
-        seconds = settings.metric_logging_exporter_interval_in_mills / 1000
-        background.every(seconds, lines.write, may_be_late=True)
         yield None
+
+
+def check_exporter(settings: TelemetrySettings) -> None:
+    """Raise a ConfigError if the chosen exporter is not installed."""
+    if settings.metrics_exporter_type == "OTLP_GRPC":
+        check_installed()
 
 
 async def _serve(server: MetricsServer, source: MetricsSource, stack: AsyncExitStack) -> str:

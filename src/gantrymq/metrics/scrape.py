@@ -30,7 +30,8 @@ class MetricsSource:
         """`identity` has the labels that all metrics get; `collectors` are asked anew each time."""
         self._settings, self._collectors = settings, collectors
         extra = pairs_of("metricsLabel", settings.metrics_label)
-        self.common = {**extra, **identity}
+        delta = {"aggregation": "delta"} if settings.metrics_in_delta else {}
+        self.common = {**extra, **delta, **identity}
         self._off = _switched_off(settings)
         self._turn = asyncio.Lock()
         self._told: set[str] = set()

@@ -1,7 +1,8 @@
 """All metrics of brokers and name servers, each declared once. Pure.
 
-Names, labels and kinds are those of RocketMQ 5 (up to 5.3) where it has the metric; ours begin with
-`gantrymq_`. `docs/metrics.md` is printed from here.
+Names, labels and kinds are those that Prometheus reads from RocketMQ 5.3.3, where it has the
+metric; ours begin with `gantrymq_`. RocketMQ's page appends a unit to many names, sometimes a wrong
+one; what is pushed has the names without it. `docs/metrics.md` is printed from here.
 """
 
 from typing import Final, Literal
@@ -150,7 +151,7 @@ LAG_MESSAGES: Final = _declare(
     "Messages that a group has not finished", *_LAG, unit="messages",
 )  # fmt: skip
 LAG_LATENCY: Final = _declare(
-    _OF, "gauge", "rocketmq_consumer_lag_latency",
+    _OF, "gauge", "rocketmq_consumer_lag_latency_milliseconds",
     "Age of the oldest message that a group has not finished", *_LAG, unit="milliseconds",
 )  # fmt: skip
 INFLIGHT: Final = _declare(
@@ -158,7 +159,7 @@ INFLIGHT: Final = _declare(
     "Messages that a group was sent and has not finished", *_LAG, unit="messages",
 )  # fmt: skip
 QUEUEING_LATENCY: Final = _declare(
-    _OF, "gauge", "rocketmq_consumer_queueing_latency",
+    _OF, "gauge", "rocketmq_consumer_queueing_latency_milliseconds",
     "Age of the oldest message that a group was not sent yet", *_LAG, unit="milliseconds",
 )  # fmt: skip
 READY: Final = _declare(
@@ -190,15 +191,17 @@ ROLLED_BACK: Final = _declare(
     "topic", unit="messages",
 )  # fmt: skip
 FINISH_LATENCY: Final = _declare(
-    _OF, "histogram", "rocketmq_finish_message_latency",
-    "From the birth of a half message to its commit", "topic", unit="seconds",
+    _OF, "histogram", "rocketmq_finish_message_latency_milliseconds",
+    "From the birth of a half message to its commit; RocketMQ's name says milliseconds, its values "
+    "are seconds, and so are ours",
+    "topic", unit="seconds",
 )  # fmt: skip
 
 # Requests
 
 _OF = "enableRemotingMetrics"
 RPC_LATENCY: Final = _declare(
-    _OF, "histogram", "rocketmq_rpc_latency",
+    _OF, "histogram", "rocketmq_rpc_latency_milliseconds",
     "Duration of requests that are not hot: not of sends, pulls, pops and heartbeats",
     "protocol_type", "request_code", "response_code", "is_long_polling", "result",
     unit="milliseconds",
@@ -208,7 +211,12 @@ RPC_LATENCY: Final = _declare(
 
 _OF = "enableMessageStoreMetrics"
 STORAGE_SIZE: Final = _declare(
-    _OF, "gauge", "rocketmq_storage_size", "Used bytes of the store's disk", *_STORE, unit="bytes"
+    _OF,
+    "gauge",
+    "rocketmq_storage_size_bytes",
+    "Used bytes of the store's disk",
+    *_STORE,
+    unit="bytes",
 )
 FLUSH_BEHIND: Final = _declare(
     _OF, "gauge", "rocketmq_storage_flush_behind_bytes",
@@ -219,7 +227,7 @@ DISPATCH_BEHIND: Final = _declare(
     "Bytes of the log that queues and index do not have", *_STORE, unit="bytes",
 )  # fmt: skip
 RESERVE_TIME: Final = _declare(
-    _OF, "gauge", "rocketmq_storage_message_reserve_time",
+    _OF, "gauge", "rocketmq_storage_message_reserve_time_milliseconds",
     "Age of the oldest message", *_STORE, unit="milliseconds",
 )  # fmt: skip
 TIMER_ENQUEUE_LAG: Final = _declare(
@@ -231,7 +239,7 @@ TIMER_DEQUEUE_LAG: Final = _declare(
     "1 if a timer message is due and not delivered, 0 if none is", *_STORE, unit="messages",
 )  # fmt: skip
 TIMER_DEQUEUE_LATENCY: Final = _declare(
-    _OF, "gauge", "rocketmq_timer_dequeue_latency",
+    _OF, "gauge", "rocketmq_timer_dequeue_latency_milliseconds",
     "How late the first undelivered timer message is", *_STORE, unit="milliseconds",
 )  # fmt: skip
 TIMING: Final = _declare(
@@ -290,16 +298,18 @@ POP_CHECKPOINTS: Final = _declare(
     "Checkpoints that are not settled", unit="checkpoints",
 )  # fmt: skip
 REVIVE_LAG: Final = _declare(
-    _OF, "gauge", "rocketmq_pop_revive_lag",
-    "Records of the revive topic that its progress has not passed", "queue_id", unit="messages",
+    _OF, "gauge", "rocketmq_pop_revive_lag_milliseconds",
+    "Records of the revive topic that its progress has not passed; a number, whatever RocketMQ's "
+    "name says", "queue_id", unit="messages",
 )  # fmt: skip
 REVIVE_LATENCY: Final = _declare(
-    _OF, "gauge", "rocketmq_pop_revive_latency",
+    _OF, "gauge", "rocketmq_pop_revive_latency_milliseconds",
     "How late the first due checkpoint of a revive queue is", "queue_id", unit="milliseconds",
 )  # fmt: skip
 REVIVE_IN: Final = _declare(
     _OF, "counter", "rocketmq_pop_revive_in_message_total",
-    "Checkpoints and acknowledgements written", "revive_message_type", "put_status",
+    "Checkpoints and acknowledgements written",
+    "consumer_group", "topic", "revive_message_type", "put_status",
     unit="messages",
 )  # fmt: skip
 REVIVE_RETRIES: Final = _declare(
@@ -311,18 +321,18 @@ REVIVE_RETRIES: Final = _declare(
 METRICS: Final[tuple[Metric, ...]] = tuple(_all)
 
 LEFT_OUT: Final = {
-    "rocketmq_topic_create_execution_time": "creating a topic is a request like others: "
-    '`rocketmq_rpc_latency` with `request_code="update_and_create_topic"`',
-    "rocketmq_consumer_group_create_execution_time": "likewise, "
+    "rocketmq_topic_create_execution_time_milliseconds": "creating a topic is a request like "
+    'others: `rocketmq_rpc_latency_milliseconds` with `request_code="update_and_create_topic"`',
+    "rocketmq_consumer_group_create_execution_time_milliseconds": "likewise, with "
     '`request_code="update_and_create_subscriptiongroup"`',
-    "rocketmq_timer_enqueue_latency": "timer messages are scheduled in the order of their topic "
-    "and not by a wheel that reads ahead; `rocketmq_timer_enqueue_lag` counts those that wait",
+    "rocketmq_timer_enqueue_latency_milliseconds": "timer messages are scheduled in the order of "
+    "their topic and not by a wheel that reads ahead; `rocketmq_timer_enqueue_lag` counts them",
     "rocketmq_timer_message_snapshot": "the schedule is a sorted list and not a wheel with slots "
     "to count; `gantry waiting` lists what waits",
     "rocketmq_delay_message_latency": "it would count delays that producers ask for, which is no "
-    "figure of the broker; nothing needs it",
-    "rocketmq_pop_buffer_scan_time_consume": "checkpoints are kept by due time, there is no buffer "
-    "that is scanned",
+    "figure of the broker",
+    "rocketmq_pop_buffer_scan_time_consume": "checkpoints are kept by due time, there is no "
+    "buffer that is scanned",
     "rocketmq_pop_offset_buffer_size": "there is no buffer of offsets beside the checkpoints",
     "rocketmq_pop_revive_out_message_total": "the revive topic is read at a start only; live, its "
     "records are in memory",
@@ -334,3 +344,19 @@ LEFT_OUT: Final = {
     "rocketmq_proxy_up": "there is no proxy",
 }
 """What RocketMQ 5 has besides, and why it is not here."""
+
+DIFFERENCES: Final = {
+    MESSAGES_IN: "`message_type` is the type of the topic, or of the way that a message came; "
+    "properties are not looked at, so a message with a sharding key is `normal` in a topic "
+    "without a type",
+    RPC_LATENCY: "sends, pulls, pops and heartbeats are not in it: counting each would cost them "
+    "time, and `gantrymq_send_latency_seconds` has the sends; `result` is always `success`, "
+    "`response_code` says whether it was one",
+    PROCESSOR_WATERMARK: "`processor` is always `send`: nothing else waits in a queue",
+    LAG_MESSAGES: "groups without a connected member are in it as well",
+    TIMING: "no label `topic`: the schedule is not kept by topic",
+    TIMER_ENQUEUED: "no label `topic`",
+    TIMER_DEQUEUED: "no label `topic`",
+    TIMER_DEQUEUE_LAG: "0 or 1, not a number of messages",
+}
+"""Where one of RocketMQ's metrics says something else than there."""

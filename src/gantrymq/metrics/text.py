@@ -75,7 +75,7 @@ class MetricsText:
 
 @lru_cache(256)
 def _bound(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(value)
+    return repr(float(value))
 
 
 def _safe(labels: tuple[str, ...]) -> tuple[str, ...]:

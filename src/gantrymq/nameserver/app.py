@@ -14,7 +14,7 @@ from gantrymq.base.disk import Disk, OsDisk
 from gantrymq.base.network import Network, TcpNetwork, local_address
 from gantrymq.base.offload import Offload, ThreadOffload
 from gantrymq.base.own_file import with_saved
-from gantrymq.metrics.exporter import MetricsServer, export_metrics
+from gantrymq.metrics.exporter import MetricsServer, check_exporter, export_metrics
 from gantrymq.metrics.process import ProcessMetrics, RequestMetrics
 from gantrymq.nameserver.config import UNCHANGEABLE, NameServerConfig
 from gantrymq.nameserver.handlers import NameServerHandlers
@@ -58,6 +58,7 @@ async def run_nameserver(
     config = with_saved(
         config, disk, config.config_store_path, fixed=UNCHANGEABLE, stronger=stronger
     )
+    check_exporter(config)
     access = _open_access(config, disk, offload, clock)
     table = RouteTable()
     kv = KvConfig(disk, offload, config.kv_config_path)
@@ -88,6 +89,7 @@ async def run_nameserver(
         ProcessMetrics(lambda: "NAMESERVER", clock.now_ms()),
         lambda: (RouteMetrics(table).collect, RequestMetrics(admission).collect),
         network,
+        clock,
         access,
     )
     try:

@@ -25,10 +25,13 @@ PAIRS_PER_PIECE: Final = 32
 QUEUES_PER_PIECE: Final = 128
 READS_PER_PIECE: Final = 16
 CHECKPOINTS_PER_PIECE: Final = 512
+LABELS_PER_PIECE: Final = 256
 READ_SECONDS_MAX: Final = 2.0
 
 Place = tuple[str, int, int]
 """A message: topic, queue and offset."""
+Series = dict[tuple[str, str, str, str], list[str]]
+"""The topics that count for the same labels."""
 
 
 @dataclass(slots=True)
@@ -36,7 +39,6 @@ class Behind:
     """One group in one topic, all queues together."""
 
     group: str
-    topic: str
     lag: int = 0
     inflight: int = 0
     ready: int = 0
@@ -44,7 +46,7 @@ class Behind:
     """The first message of each queue that the group has not finished."""
     unsent: list[Place] = field(default_factory=list)
     """The first of each queue that it was not sent."""
-    of_queues: list[tuple[int, int]] = field(default_factory=list)
+    of_queues: dict[int, int] = field(default_factory=dict)
 
 
 class LagMetrics:
@@ -78,11 +80,14 @@ class LagMetrics:
             yield table.LAG_MESSAGES, []
         deadline = asyncio.get_running_loop().time() + READ_SECONDS_MAX
         self._needed_ms = {}
-        pairs = list(self._registry.offsets.table)
-        for at in range(0, len(pairs), PAIRS_PER_PIECE):
+        series: Series = {}
+        async for _ in self._group_by_labels(series):
+            yield table.LAG_MESSAGES, []
+        groups = list(series.items())
+        for at in range(0, len(groups), PAIRS_PER_PIECE):
             rows: dict[str, list[Row]] = {name: [] for name in _LAG_METRICS}
-            for pair in pairs[at : at + PAIRS_PER_PIECE]:
-                async for _ in self._add_pair(pair, popped, rows, deadline):
+            for labels, topics in groups[at : at + PAIRS_PER_PIECE]:
+                async for _ in self._add_series(labels, topics, popped, rows, deadline):
                     yield table.LAG_MESSAGES, []
             for name, found in rows.items():
                 yield _LAG_METRICS[name], found
@@ -96,28 +101,37 @@ class LagMetrics:
             if number % CHECKPOINTS_PER_PIECE == 0:
                 yield
 
-    async def _add_pair(
+    async def _group_by_labels(self, series: Series) -> AsyncIterator[None]:
+        """The topics of each series: both retry topics of POP count for one topic."""
+        for number, pair in enumerate(list(self._registry.offsets.table)):
+            topic, _, group = pair.rpartition("@")
+            if self._registry.topics.get(topic) is not None:
+                series.setdefault(lag_labels(group, topic), []).append(topic)
+            if number % LABELS_PER_PIECE == 0:
+                yield
+
+    async def _add_series(
         self,
-        pair: str,
+        labels: tuple[str, str, str, str],
+        topics: list[str],
         popped: dict[tuple[str, str, int], int],
         rows: dict[str, list[Row]],
         deadline: float,
     ) -> AsyncIterator[None]:
         """Add the samples of one group and topic; yields where the event loop may have a turn."""
-        topic, _, group = pair.rpartition("@")
-        known = self._registry.topics.get(topic)
-        if known is None:
-            return
-        behind = Behind(group, topic)
-        for queue_id in range(known.write_queue_nums):
-            self._add_queue(behind, queue_id, popped.get((topic, group, queue_id), 0))
-            if queue_id % QUEUES_PER_PIECE == 0:
-                yield
-        labels = lag_labels(group, topic)
+        behind = Behind(labels[0])
+        for topic in topics:
+            known = self._registry.topics.get(topic)
+            for queue_id in range(0 if known is None else known.write_queue_nums):
+                self._add_queue(
+                    behind, topic, queue_id, popped.get((topic, labels[0], queue_id), 0)
+                )
+                if queue_id % QUEUES_PER_PIECE == 0:
+                    yield
         rows["lag"].append((labels, behind.lag))
         rows["inflight"].append((labels, behind.inflight))
         rows["ready"].append((labels, behind.ready))
-        for queue_id, lag in behind.of_queues:
+        for queue_id, lag in behind.of_queues.items():
             rows["queue"].append(((*labels, str(queue_id)), lag))
         for name, places in (("lag_ms", behind.unfinished), ("queueing_ms", behind.unsent)):
             oldest: int | None = None
@@ -130,9 +144,9 @@ class LagMetrics:
             elif not places:
                 rows[name].append((labels, 0))
 
-    def _add_queue(self, behind: Behind, queue_id: int, lent: int) -> None:
+    def _add_queue(self, behind: Behind, topic: str, queue_id: int, lent: int) -> None:
         """Add one queue; a group that never committed in it is not behind, as in RocketMQ."""
-        group, topic, offsets = behind.group, behind.topic, self._registry.offsets
+        group, offsets = behind.group, self._registry.offsets
         read = offsets.get(group, topic, queue_id)
         if read is None:
             return
@@ -149,7 +163,7 @@ class LagMetrics:
         if end > sent:
             behind.unsent.append((topic, queue_id, sent))
         if self._config.metrics_lag_per_queue:
-            behind.of_queues.append((queue_id, lag))
+            behind.of_queues[queue_id] = behind.of_queues.get(queue_id, 0) + lag
 
     async def _older(self, oldest: int | None, place: Place, deadline: float) -> int | None:
         """The smaller of a time and a message's store time; None if neither is known."""

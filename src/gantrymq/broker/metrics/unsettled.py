@@ -6,7 +6,7 @@ from typing import Final
 from gantrymq.base.clock import WallClock
 from gantrymq.broker.pop.revive_log import ReviveLog
 from gantrymq.broker.stats import BrokerStats
-from gantrymq.broker.tables.registry import Offsets
+from gantrymq.broker.tables.registry import Registry
 from gantrymq.broker.transactions.half_messages import HalfMessageTable
 from gantrymq.metrics import table
 from gantrymq.metrics.metric import Samples
@@ -38,9 +38,9 @@ class PopMetrics:
     """Checkpoints, and the revive topic that keeps them."""
 
     def __init__(
-        self, log: ReviveLog, store: Store, offsets: Offsets, stats: BrokerStats, clock: WallClock
+        self, log: ReviveLog, store: Store, registry: Registry, stats: BrokerStats, clock: WallClock
     ) -> None:
-        self._log, self._store, self._offsets = log, store, offsets
+        self._log, self._store, self._registry = log, store, registry
         self._stats, self._clock = stats, clock
 
     async def collect(self) -> Samples:
@@ -49,13 +49,15 @@ class PopMetrics:
         queues = range(log.open.queues)
         yield table.REVIVE_LAG, [((str(queue),), self._behind(queue)) for queue in queues]
         yield table.REVIVE_LATENCY, [((str(queue),), self._late_ms(queue)) for queue in queues]
+        for key in [key for key in log.written if key[1] not in self._registry.topics.table]:
+            del log.written[key]  # of a deleted topic
         yield table.REVIVE_IN, list(log.written.items())
         yield table.REVIVE_RETRIES, list(self._stats.revived.items())
 
     def _behind(self, queue: int) -> int:
         topic = self._log.topic
         end = self._store.queues.max_offset(topic, queue)
-        return max(0, end - (self._offsets.get(REVIVE_GROUP, topic, queue) or 0))
+        return max(0, end - (self._registry.offsets.get(REVIVE_GROUP, topic, queue) or 0))
 
     def _late_ms(self, queue: int) -> int:
         first = self._log.open.first(queue)

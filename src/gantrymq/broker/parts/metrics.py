@@ -43,5 +43,5 @@ def build_collectors(
         TimerMetrics(timers, clock).collect,
         CopyMetrics(store, replication.slaves, shared.node).collect,
         TransactionMetrics(transactions.half_messages, stats).collect,
-        PopMetrics(lent.log, store, registry.offsets, stats, clock).collect,
+        PopMetrics(lent.log, store, registry, stats, clock).collect,
     )

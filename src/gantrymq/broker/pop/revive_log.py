@@ -55,8 +55,8 @@ class ReviveLog:
         self.changed = True
         """Whether `advance` may have something to do."""
         self.on_change: Callable[[], None] = lambda: None
-        self.written: dict[tuple[str, str], int] = {}
-        """Records written, by RocketMQ's type of them and the status of the write."""
+        self.written: dict[tuple[str, str, str, str], int] = {}
+        """Records written, by group, topic, RocketMQ's type of them and the status of the write."""
         known = [queue + 1 for queue in store.queues.ids(topic)]
         self.open = OpenCheckpoints(max(queues, *known, 1) if known else max(queues, 1))
 
@@ -66,7 +66,7 @@ class ReviveLog:
         """Store a new checkpoint; it is open before `done` is called."""
 
         def stored(record: Append) -> None:
-            self._count("CK", record)
+            self._count("CK", checkpoint, record)
             if record.status.is_stored:
                 checkpoint.revive_offset = record.queue_offset
                 self.open.add(checkpoint)
@@ -83,7 +83,7 @@ class ReviveLog:
         checkpoint.acking |= bits
 
         def stored(record: Append) -> None:
-            self._count("ACK", record)
+            self._count("ACK", checkpoint, record)
             checkpoint.acking &= ~bits
             if record.status.is_stored:
                 self.open.settle(checkpoint, bits)
@@ -99,8 +99,8 @@ class ReviveLog:
         if self.open.is_open(checkpoint) and not checkpoint.reviving:
             self.open.watch(checkpoint, checkpoint.due_ms)
 
-    def _count(self, kind: str, record: Append) -> None:
-        key = kind, record.status.name
+    def _count(self, kind: str, checkpoint: PopCheckpoint, record: Append) -> None:
+        key = checkpoint.group, checkpoint.topic, kind, record.status.name
         self.written[key] = self.written.get(key, 0) + 1
 
     def _append(
