@@ -2,9 +2,11 @@
 
 from typing import Final
 
-from gantrymq.console.pages import access, common, data, groups, groups, overview, topics
+from gantrymq.console.pages import access, common, data, groups, messages, overview, topics
 from gantrymq.console.pages.page import Page
 
 PAGES: Final[tuple[Page, ...]] = tuple(
-    page for subject in (common, overview, topics, groups, data, access) for page in subject.TABLE.pages
+    page
+    for subject in (common, overview, topics, groups, data, access, messages)
+    for page in subject.TABLE.pages
 )

@@ -31,7 +31,7 @@ from gantrymq.console.errors import BadInput, status_of
 from gantrymq.console.pages.rendering import render
 from gantrymq.console.texts import LANGUAGES, Texts
 
-SECTIONS: Final = ("overview", "topics", "groups", "data", "access")
+SECTIONS: Final = ("overview", "topics", "messages", "groups", "data", "access")
 """The pages of the navigation, in this order; each is at /c/CLUSTER/SECTION."""
 
 Asker = Callable[[Request], Ask]

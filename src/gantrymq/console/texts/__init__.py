@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gantrymq.console.texts import account, common, data, groups, overview, topics
+from gantrymq.console.texts import account, common, data, groups, messages, overview, topics
 
 LANGUAGES: Final = {"en": "English", "zh": "中文"}
 TABLES: Final[tuple[Mapping[str, tuple[str, str]], ...]] = (
@@ -13,6 +13,7 @@ TABLES: Final[tuple[Mapping[str, tuple[str, str]], ...]] = (
     groups.TEXTS,
     overview.TEXTS,
     topics.TEXTS,
+    messages.TEXTS,
 )
 TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     key: text for table in TABLES for key, text in table.items()
