@@ -1,4 +1,4 @@
-"""The fields of the search form: times in the reader's zone, choices, and addresses of next pages."""
+"""The fields of the search form: times in the reader's zone, and addresses of next pages."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
