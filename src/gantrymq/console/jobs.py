@@ -33,7 +33,7 @@ class JobState(Enum):
 
 
 @dataclass
-class Job:
+class ConsoleJob:
     """One piece of work."""
 
     id: str
@@ -57,7 +57,7 @@ class Job:
         self.lines.append(line)
 
 
-Work = Callable[[Job], Awaitable[str]]
+Work = Callable[[ConsoleJob], Awaitable[str]]
 """Does the work, and returns a sentence that says what came of it."""
 
 
@@ -66,11 +66,11 @@ class Jobs:
 
     def __init__(self, clock: WallClock) -> None:
         self._clock = clock
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, ConsoleJob] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._number = 0
 
-    def start(self, cluster: str, subject: str, title: str, user: str, work: Work) -> Job:
+    def start(self, cluster: str, subject: str, title: str, user: str, work: Work) -> ConsoleJob:
         """Begin a job; one at a time for a subject."""
         running = [each for each in self._jobs.values() if each.state is JobState.RUNNING]
         if any((each.cluster, each.subject) == (cluster, subject) for each in running):
@@ -79,13 +79,13 @@ class Jobs:
             raise BadInput(f"{RUNNING_MAX} jobs run already: wait for one of them, or stop one")
         self._number += 1
         now_ms = self._clock.now_ms()
-        job = Job(f"{now_ms}-{self._number}", cluster, subject, title, user, now_ms)
+        job = ConsoleJob(f"{now_ms}-{self._number}", cluster, subject, title, user, now_ms)
         self._jobs[job.id] = job
         self._tasks[job.id] = asyncio.create_task(self._run(job, work))
         self._forget_old()
         return job
 
-    async def _run(self, job: Job, work: Work) -> None:
+    async def _run(self, job: ConsoleJob, work: Work) -> None:
         try:
             job.text = await work(job)
             job.state = JobState.DONE
@@ -105,7 +105,7 @@ class Jobs:
         for number in ended[: max(0, len(self._jobs) - KEPT_MAX)]:
             del self._jobs[number]
 
-    def of(self, cluster: str, subject: str | None = None) -> list[Job]:
+    def of(self, cluster: str, subject: str | None = None) -> list[ConsoleJob]:
         """The jobs of a cluster, the newest first; about one subject, or about all."""
         found = [
             each
@@ -114,14 +114,14 @@ class Jobs:
         ]
         return found[::-1]
 
-    def get(self, cluster: str, number: str) -> Job:
+    def get(self, cluster: str, number: str) -> ConsoleJob:
         """The job of an id."""
         found = self._jobs.get(number)
         if found is None or found.cluster != cluster:
             raise NotThere(f"no job {number!r}: the console forgets old ones, and all at its end")
         return found
 
-    async def stop(self, job: Job) -> None:
+    async def stop(self, job: ConsoleJob) -> None:
         """End a job; returns when it has ended."""
         task = self._tasks.get(job.id)
         if task is not None:

@@ -20,7 +20,7 @@ EPOCH_MS_DIGITS: Final = 13
 """A number with so many digits is a time in milliseconds, not an offset."""
 
 
-class QueueProgress(Answer, frozen=True, kw_only=True):
+class QueueBacklog(Answer, frozen=True, kw_only=True):
     """The lag of one queue."""
 
     topic: str
@@ -59,7 +59,7 @@ class GroupBacklog(Answer, frozen=True, kw_only=True):
     read_per_second: float
     drain_seconds: float | None
     """How long the backlog lasts at these rates; null if it does not shrink."""
-    queues: list[QueueProgress]
+    queues: list[QueueBacklog]
     members_differ: bool
     """Whether members have different subscriptions."""
     advice: list[str]
@@ -134,8 +134,8 @@ def _backlog(found: GroupLag) -> GroupBacklog:
     )
 
 
-def _queue(row: QueueLag) -> QueueProgress:
-    return QueueProgress(
+def _queue(row: QueueLag) -> QueueBacklog:
+    return QueueBacklog(
         topic=row.queue.topic, broker=row.queue.broker_name, queue_id=row.queue.queue_id,
         end=row.end, read=row.read, first=row.first, lag=row.lag, deleted=row.deleted,
         holders=list(row.holders), in_hand=row.in_hand, oldest_ms=row.oldest_ms,

@@ -92,7 +92,7 @@ class GroupMember(Answer, frozen=True, kw_only=True):
     """Of RocketMQ's release with that protocol."""
 
 
-class GroupSubscription(Answer, frozen=True, kw_only=True):
+class SubscribedTopic(Answer, frozen=True, kw_only=True):
     """What a group is subscribed to."""
 
     topic: str
@@ -102,7 +102,7 @@ class GroupSubscription(Answer, frozen=True, kw_only=True):
     in_conflict: bool
 
 
-class MemberConflict(Answer, frozen=True, kw_only=True):
+class ConflictOfMembers(Answer, frozen=True, kw_only=True):
     """Two members that differ in a subscription."""
 
     topic: str
@@ -136,8 +136,8 @@ class GroupState(Answer, frozen=True, kw_only=True):
     members: list[GroupMember]
     message_model: str | None
     consume_type: str | None
-    subscriptions: list[GroupSubscription]
-    conflicts: list[MemberConflict]
+    subscriptions: list[SubscribedTopic]
+    conflicts: list[ConflictOfMembers]
     settings: list[GroupOnBroker]
     lag: int | None
     may_consume: bool
@@ -151,7 +151,7 @@ class GroupSettings(Answer, frozen=True, kw_only=True):
     warnings: list[str]
 
 
-class GroupChanges(OfCluster, frozen=True, kw_only=True):
+class SettingChanges(OfCluster, frozen=True, kw_only=True):
     """What to change of a group; what is left out stays as each broker has it."""
 
     group: str
@@ -177,7 +177,7 @@ class GroupChanges(OfCluster, frozen=True, kw_only=True):
     """Only on this broker."""
 
 
-class NewGroup(GroupChanges, frozen=True, kw_only=True):
+class NewGroup(SettingChanges, frozen=True, kw_only=True):
     """A group to create; settings that are left out have RocketMQ's defaults."""
 
 
@@ -278,13 +278,13 @@ async def show_group(ask: Ask, wanted: NamedGroup) -> GroupState:
         message_model=connected.message_model or None,
         consume_type=connected.consume_type or None,
         subscriptions=[
-            GroupSubscription(
+            SubscribedTopic(
                 topic=topic, expression=each.sub_string, kind=each.expression_type,
                 in_conflict=topic in differing,
             )
             for topic, each in sorted(connected.subscription_table.items())
         ],
-        conflicts=[MemberConflict(**msgspec.structs.asdict(each)) for each in conflicts],
+        conflicts=[ConflictOfMembers(**msgspec.structs.asdict(each)) for each in conflicts],
         settings=[_on_broker(broker, each) for broker, each in configs.items()],
         lag=lags.get(wanted.group),
         may_consume=all(each.consume_enable for each in configs.values()),
@@ -320,7 +320,7 @@ async def create_group(ask: Ask, wanted: NewGroup) -> GroupSettings:
 
 
 @TABLE.put("/clusters/{cluster}/groups/{group}")
-async def update_group(ask: Ask, wanted: GroupChanges) -> GroupSettings:
+async def update_group(ask: Ask, wanted: SettingChanges) -> GroupSettings:
     """Change settings of a group on all brokers or on one."""
     admin = await ask.admin(wanted.cluster)
     if not _changes(wanted):
@@ -344,16 +344,16 @@ async def resume_group(ask: Ask, wanted: NamedGroup) -> GroupSettings:
 async def _let_consume(ask: Ask, wanted: NamedGroup, may: bool, done: str) -> GroupSettings:
     admin = await ask.admin(wanted.cluster)
     await known_group(ask, admin, wanted.group)
-    changes = GroupChanges(cluster=wanted.cluster, group=wanted.group, consume_enable=may)
+    changes = SettingChanges(cluster=wanted.cluster, group=wanted.group, consume_enable=may)
     return await _changed(ask, admin, changes, done)
 
 
-def _changes(wanted: GroupChanges) -> dict[str, Any]:
+def _changes(wanted: SettingChanges) -> dict[str, Any]:
     given = msgspec.structs.asdict(wanted)
     return {name: given[name] for name in sorted(CHANGEABLE) if given[name] is not None}
 
 
-async def _changed(ask: Ask, admin: Admin, wanted: GroupChanges, done: str) -> GroupSettings:
+async def _changed(ask: Ask, admin: Admin, wanted: SettingChanges, done: str) -> GroupSettings:
     changes = _changes(wanted)
     found = await change_settings(admin, wanted.group, changes, broker=wanted.broker)
     ask.parts.tables.forget(admin)

@@ -2,7 +2,7 @@
 
 from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.endpoint import Answer, Done, EndpointTable, OfCluster
-from gantrymq.console.jobs import Job
+from gantrymq.console.jobs import ConsoleJob
 
 TABLE = EndpointTable("jobs")
 
@@ -53,7 +53,7 @@ class JobStarted(Answer, frozen=True, kw_only=True):
     text: str
 
 
-def started(job: Job) -> JobStarted:
+def started(job: ConsoleJob) -> JobStarted:
     """The answer of an endpoint that began a job."""
     return JobStarted(job=job.id, text=f"{job.title}: begun")
 
@@ -80,7 +80,7 @@ async def stop_job(ask: Ask, wanted: NamedJob) -> Done:
     return Done(text=f"{job.title}: {job.state.value}")
 
 
-def _view(job: Job) -> JobView:
+def _view(job: ConsoleJob) -> JobView:
     return JobView(
         job=job.id, subject=job.subject, title=job.title, user=job.user, state=job.state.value,
         started_ms=job.started_ms, ended_ms=job.ended_ms, text=job.text, done=job.done,

@@ -21,7 +21,7 @@ class ClusterNames(Answer, frozen=True, kw_only=True):
     clusters: list[str]
 
 
-class Member(Answer, frozen=True, kw_only=True):
+class ClusterMember(Answer, frozen=True, kw_only=True):
     """A broker: one member of a broker name."""
 
     cluster: str | None
@@ -45,14 +45,14 @@ class Member(Answer, frozen=True, kw_only=True):
     """The term of its raft group."""
 
 
-class Members(Answer, frozen=True, kw_only=True):
+class ClusterMembers(Answer, frozen=True, kw_only=True):
     """All brokers, and the name servers that were asked."""
 
     name_servers: list[str]
-    members: list[Member]
+    members: list[ClusterMember]
 
 
-class Finding(Answer, frozen=True, kw_only=True):
+class DoctorFinding(Answer, frozen=True, kw_only=True):
     """Something that is wrong, and what mends it."""
 
     severity: str
@@ -66,7 +66,7 @@ class Finding(Answer, frozen=True, kw_only=True):
 class Findings(Answer, frozen=True, kw_only=True):
     """What `gantry doctor` finds, the worst first."""
 
-    findings: list[Finding]
+    findings: list[DoctorFinding]
 
 
 @TABLE.get("/clusters")
@@ -76,15 +76,17 @@ async def list_clusters(ask: Ask, wanted: NoQuestion) -> ClusterNames:
 
 
 @TABLE.get("/clusters/{cluster}/members")
-async def list_members(ask: Ask, wanted: OfCluster) -> Members:
+async def list_members(ask: Ask, wanted: OfCluster) -> ClusterMembers:
     """All brokers of a cluster: roles, copies, rates and disks."""
     admin = await ask.admin(wanted.cluster)
     states = await member_states(admin)
-    return Members(name_servers=admin.name_servers, members=[_member(each) for each in states])
+    return ClusterMembers(
+        name_servers=admin.name_servers, members=[_member(each) for each in states]
+    )
 
 
-def _member(state: MemberState) -> Member:
-    return Member(
+def _member(state: MemberState) -> ClusterMember:
+    return ClusterMember(
         cluster=state.cluster,
         broker=state.broker,
         id=state.id,
@@ -114,4 +116,4 @@ async def list_findings(ask: Ask, wanted: OfCluster) -> Findings:
     """What is wrong with a cluster, and what mends it (`gantry doctor`)."""
     snapshot = await take_snapshot(await ask.admin(wanted.cluster))
     found = await asyncio.to_thread(examine, snapshot)
-    return Findings(findings=[Finding(**each.row()) for each in found])
+    return Findings(findings=[DoctorFinding(**each.row()) for each in found])

@@ -17,7 +17,7 @@ from gantrymq.console.api.endpoint import Answer, EndpointTable
 from gantrymq.console.api.jobs import JobStarted, started
 from gantrymq.console.api.topics import NamedTopic, QueueCount
 from gantrymq.console.errors import BadInput
-from gantrymq.console.jobs import Job
+from gantrymq.console.jobs import ConsoleJob
 from gantrymq.model import Message
 
 TABLE = EndpointTable("topics")
@@ -168,7 +168,7 @@ async def begin_shrink(ask: Ask, wanted: Shrinking) -> JobStarted:
     """
     admin = await ask.admin(wanted.cluster)
 
-    async def work(job: Job) -> str:
+    async def work(job: ConsoleJob) -> str:
         await shrink_topic(
             admin, wanted.topic, wanted.queues, timeout=wanted.timeout_seconds, say=job.say
         )
@@ -202,7 +202,7 @@ async def begin_spread(ask: Ask, wanted: SpreadPlan) -> JobStarted:
     again.
     """
 
-    async def work(job: Job) -> str:
+    async def work(job: ConsoleJob) -> str:
         def say(line: str) -> None:
             job.say(line)
             job.total = sum(row.waiting for row in spread.rows)

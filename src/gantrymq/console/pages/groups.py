@@ -14,11 +14,11 @@ from gantrymq.console.api.group_progress import (
     show_group_lag,
 )
 from gantrymq.console.api.groups import (
-    GroupChanges,
     GroupDeletion,
     GroupSettings,
     NamedGroup,
     NewGroup,
+    SettingChanges,
     WantedGroups,
     create_group,
     delete_group,
@@ -82,7 +82,7 @@ async def member(view: View) -> Response:
 
 @TABLE.act("/c/{cluster}/groups/{group}/change")
 async def change(view: View) -> str:
-    return _said(await update_group(view.ask, await view.form(GroupChanges)))
+    return _said(await update_group(view.ask, await view.form(SettingChanges)))
 
 
 @TABLE.act("/c/{cluster}/groups/{group}/pause")

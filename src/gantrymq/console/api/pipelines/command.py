@@ -20,7 +20,7 @@ from gantrymq.access.key_sources import (
 from gantrymq.base.errors import GantryError
 from gantrymq.console.api.ask import Ask
 from gantrymq.console.errors import BadInput, ConsoleError
-from gantrymq.console.jobs import Job
+from gantrymq.console.jobs import ConsoleJob
 
 PROGRESS_VARIABLE: Final = "GANTRY_PROGRESS"
 STOP_SECONDS_MAX: Final = 30.0
@@ -52,7 +52,7 @@ async def ask_pipeline(ask: Ask, cluster: str, *words: str) -> Any:
     return msgspec.json.decode(out or b"[]")
 
 
-async def run_pipeline(job: Job, ask: Ask, cluster: str, words: Sequence[str]) -> str:
+async def run_pipeline(job: ConsoleJob, ask: Ask, cluster: str, words: Sequence[str]) -> str:
     """Run a command as a job, up to its end; returns what it printed last.
 
     A job that is stopped interrupts the command as Ctrl-C would, and waits for it.
@@ -109,7 +109,7 @@ def _environment(ask: Ask, cluster: str) -> Mapping[str, str]:
     return env
 
 
-def _note(job: Job, line: str) -> None:
+def _note(job: ConsoleJob, line: str) -> None:
     """Take a line of the command: its progress as JSON, or an error as text."""
     try:
         found = msgspec.json.decode(line)

@@ -17,7 +17,7 @@ from gantrymq.console.api.pipelines.places import (
     reports_of,
 )
 from gantrymq.console.errors import BadInput
-from gantrymq.console.jobs import Job
+from gantrymq.console.jobs import ConsoleJob
 
 TABLE = EndpointTable("data")
 
@@ -123,7 +123,7 @@ def _start(ask: Ask, wanted: OfCluster, subject: str, title: str, words: list[st
     if any("\0" in word for word in words):
         raise BadInput("a value has a character that no command takes")
 
-    async def work(job: Job) -> str:
+    async def work(job: ConsoleJob) -> str:
         return await run_pipeline(job, ask, wanted.cluster, words)
 
     ask.parts.clusters.address(wanted.cluster)
