@@ -25,8 +25,26 @@ const showTimes = (root) => {
   }
 };
 
+// What scrolls inside the page can be scrolled with keys: it takes the focus while it is too wide.
+const reachScrollable = () => {
+  for (const each of document.querySelectorAll(".wide, pre")) {
+    const scrolls = each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight;
+    if (scrolls) each.tabIndex = 0;
+    else each.removeAttribute("tabindex");
+  }
+};
+
+const adapt = (root) => {
+  showTimes(root);
+  reachScrollable();
+};
+
+addEventListener("resize", reachScrollable);
+addEventListener("load", reachScrollable);
+document.addEventListener("toggle", reachScrollable, true);
+
 document.addEventListener("DOMContentLoaded", () => {
-  showTimes(document);
+  adapt(document);
   document.getElementById("theme")?.addEventListener("click", () => {
     const next = isDark() ? "light" : "dark";
     document.documentElement.dataset.theme = next;
@@ -38,7 +56,7 @@ document.addEventListener("DOMContentLoaded", () => {
   });
 });
 
-document.addEventListener("htmx:load", (event) => showTimes(event.detail.elt.parentElement ?? document));
+document.addEventListener("htmx:load", (event) => adapt(event.detail.elt.parentElement ?? document));
 
 // "/" goes to the search field of the page, as in most consoles; Escape leaves it.
 document.addEventListener("keydown", (event) => {

@@ -1,0 +1,138 @@
+"""What the console is shown in the browser tests: a master-slave pair and a raft group, with topics,
+messages, groups, dead letters, and text that would like to be a script.
+"""
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from gantrymq import Admin, Consumer, ConsumerOptions, Message, Producer
+
+T = TypeVar("T")
+
+BIN: Final = Path(sys.executable).parent
+READY: Final = re.compile(r"gantrymq ready namesrv=(\S+) broker=\S+ console=")
+ADDRESS: Final = re.compile(r"console (http\S+)")
+SCRIPT: Final = '<script>document.title="taken"</script><img src=x onerror=document.title="taken">'
+"""Text that must be shown and never run."""
+SECONDS_MAX: Final = 60
+STOP_SECONDS_MAX: Final = 40
+PAIR, RAFT = "pair", "raft"
+
+
+@dataclass(frozen=True)
+class World:
+    """The addresses of all of it."""
+
+    console: str
+    pair: str
+    """Name server of two masters with a slave each."""
+    raft: str
+    data: Path
+    """The console's folder."""
+
+    def page(self, path: str, cluster: str = PAIR) -> str:
+        """The address of a page below a cluster."""
+        return f"{self.console}/c/{cluster}{path}"
+
+
+@contextmanager
+def process(*words: str | Path) -> Iterator["subprocess.Popen[str]"]:
+    """A command of ours; it is told to stop at the end."""
+    clean = {key: value for key, value in os.environ.items() if key != "NAMESRV_ADDR"}
+    running = subprocess.Popen(
+        [BIN / "gantry", *words], stdout=subprocess.PIPE, text=True, env=clean
+    )
+    try:
+        yield running
+    finally:
+        running.terminate()
+        try:
+            running.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.wait()
+        assert running.stdout is not None
+        running.stdout.close()
+
+
+def said(running: "subprocess.Popen[str]", pattern: re.Pattern[str]) -> str:
+    """What the first line that fits says."""
+    assert running.stdout is not None
+    for line in running.stdout:
+        if (found := pattern.match(line)) is not None:
+            return found[1]
+    raise AssertionError(f"the command ended with {running.wait()}")
+
+
+@contextmanager
+def make_world(folder: Path) -> Iterator[World]:
+    """Start everything, fill it, and stop it at the end."""
+    ports = ("--namesrv-port", "0", "--broker-port", "0", "--no-console")
+    with ExitStack() as stack:
+        pair, raft = (
+            stack.enter_context(process("up", "--data", folder / name, "--mode", mode, *ports))
+            for name, mode in ((PAIR, "2m-2s-async"), (RAFT, "dledger"))
+        )
+        addresses = {PAIR: said(pair, READY), RAFT: said(raft, READY)}
+        named = [word for name in addresses for word in ("--namesrv", f"{name}={addresses[name]}")]
+        data = folder / "console"
+        console = stack.enter_context(process("console", *named, "--port", "0", "--data", data))
+        world = World(said(console, ADDRESS), addresses[PAIR], addresses[RAFT], data)
+        run(fill(world))
+        yield world
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run async work; Playwright has a loop in this thread, so it runs in another one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, asyncio.wait_for(work, SECONDS_MAX)).result()
+
+
+async def fill(world: World) -> None:
+    """Topics, messages of many kinds, a group that is behind, retries and dead letters."""
+    async with Admin(world.pair) as admin:
+        for topic in ("orders", "payments", "reminders", "wide"):
+            await admin.create_topic(topic, queues=4)
+    async with Admin(world.raft) as admin:
+        await admin.create_topic("ledger", queues=2)
+    async with Producer(world.raft, group="bank") as producer:
+        for number in range(5):
+            await producer.send(Message("ledger", f"entry {number}", keys=(f"entry-{number}",)))
+    async with Producer(world.pair, group="shop") as producer:
+        for number in range(30):
+            order = {"order": number, "item": "a book", "price": {"amount": number * 3, "of": "EUR"}}
+            body, tag = json.dumps(order), "paid" if number % 3 else "open"
+            await producer.send(Message("orders", body, tags=tag, keys=(f"order-{number}",)))
+        hostile = Message("orders", SCRIPT, tags="odd", keys=(SCRIPT.replace(" ", ""), "hostile"))
+        await producer.send(hostile)
+        await producer.send(Message("payments", bytes(range(256)), keys=("binary",)))
+        await producer.send(Message("reminders", "later", delay=3600, keys=("later",)))
+    await _read_some(world.pair)
+
+
+async def _read_some(namesrv: str) -> None:
+    """The group `billing` takes some orders, retries one, and gives up on others."""
+    options = ConsumerOptions(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
+    async with Consumer(namesrv, group="billing", options=options, trace=True) as consumer:
+        consumer.subscribe("orders")
+        seen = 0
+        async for message in consumer:
+            seen += 1
+            if seen <= 4:
+                await message.dead(reason="CardDeclined: card 4111 was declined")
+            elif seen == 5:
+                await message.retry(18, reason="no stock")
+            else:
+                await message.ack()
+            if seen >= 20:
+                return
