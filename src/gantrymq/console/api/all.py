@@ -4,14 +4,18 @@ from typing import Final
 
 from gantrymq.console.api import (
     account,
+    alarms,
     group_members,
     group_progress,
     groups,
     jobs,
     kept_lists,
+    letter_jobs,
+    letters,
     message,
     messages,
     overview,
+    samples,
     topic_work,
     topics,
 )
@@ -28,6 +32,8 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(
         overview,
         topics,
         topic_work,
+        samples,
+        alarms,
         groups,
         group_progress,
         group_members,
@@ -35,6 +41,8 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(
         messages,
         message,
         kept_lists,
+        letters,
+        letter_jobs,
     )
     for endpoint in subject.TABLE.endpoints
 )

@@ -1,7 +1,7 @@
 """The dead letters of a group: look at them, sort them by cause, send them again."""
 
 import random
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
@@ -138,6 +138,27 @@ class Cause:
             self.text, self.reason = letter.failure.text, letter.failure.reason
 
 
+class CauseTable:
+    """Counts letters by cause."""
+
+    def __init__(self) -> None:
+        self._causes: dict[tuple[str, str], Cause] = {}
+
+    def add(self, letter: Letter) -> None:
+        """Count one more letter."""
+        failure, causes = letter.failure, self._causes
+        key = (failure.fingerprint, "" if failure.fingerprint else failure.reason)
+        if key not in causes and len(causes) >= CAUSES_MAX:
+            key, failure = ("", "(other causes)"), Failure(reason="(other causes)")
+        if key not in causes:
+            causes[key] = Cause(failure.fingerprint, failure.error, failure.text, failure.reason)
+        causes[key].add(letter)
+
+    def sorted(self) -> list[Cause]:
+        """The causes, the most frequent first."""
+        return sorted(self._causes.values(), key=lambda cause: -cause.count)
+
+
 class DeadLetters:
     """The dead letters of one group, on all its brokers.
 
@@ -158,12 +179,21 @@ class DeadLetters:
         clock: WallClock | None = None,
         rng: random.Random | None = None,
     ) -> None:
+        admin = Admin(namesrv, client=client, hooks=hooks, network=network, clock=clock, rng=rng)
+        self._attach(admin, group)
+
+    def _attach(self, admin: Admin, group: str) -> None:
         self.group = check_group_name(group)
         self._topic = dead_topic(group)
-        self._admin = Admin(
-            namesrv, client=client, hooks=hooks, network=network, clock=clock, rng=rng
-        )
+        self._admin = admin
         self._resender = Resender(self._admin, self.group)
+
+    @classmethod
+    def through(cls, admin: Admin, group: str) -> Self:
+        """Those of a group, through an admin client that is open and stays open."""
+        made = cls.__new__(cls)
+        made._attach(admin, group)
+        return made
 
     async def start(self) -> None:
         """Find the name servers; `async with` does the same."""
@@ -217,18 +247,10 @@ class DeadLetters:
 
     async def statistics(self, wanted: DeadLetterFilter = ALL) -> list[Cause]:
         """The letters counted by cause, the most frequent first."""
-        causes: dict[tuple[str, str], Cause] = {}
+        causes = CauseTable()
         async for letter in self.all(wanted):
-            failure = letter.failure
-            key = (failure.fingerprint, "" if failure.fingerprint else failure.reason)
-            if key not in causes and len(causes) >= CAUSES_MAX:
-                key, failure = ("", "(other causes)"), Failure(reason="(other causes)")
-            if key not in causes:
-                causes[key] = Cause(
-                    failure.fingerprint, failure.error, failure.text, failure.reason
-                )
-            causes[key].add(letter)
-        return sorted(causes.values(), key=lambda cause: -cause.count)
+            causes.add(letter)
+        return causes.sorted()
 
     async def _scan(self, wanted: DeadLetterFilter, after: str | None) -> AsyncIterator[Letter]:
         instance = self._admin.instance
@@ -293,14 +315,19 @@ class DeadLetters:
         to: Target = "retry",
         again: bool = False,
         body: bytes | None = None,
+        changes: Mapping[str, str | None] | None = None,
     ) -> Resent | None:
         """Send a letter again, with `body` if given; returns None if it was resent before.
+
+        `changes` has new values of properties, and None for those to leave out.
 
         `retry` puts it into the group's retry topic, so that only this group gets it; `topic` puts
         it into the topic it came from, where every group reads it. `again` sends it even if
         it was resent before.
         """
-        return await self._resender.one(letter.message, letter.topic, to=to, again=again, body=body)
+        return await self._resender.one(
+            letter.message, letter.topic, to=to, again=again, body=body, changes=changes
+        )
 
     async def resend_all(
         self,

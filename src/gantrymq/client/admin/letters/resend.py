@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TextIO
@@ -93,7 +93,14 @@ class Resender:
         return self._admin.instance
 
     async def one(
-        self, message: Received, origin: str, *, to: Target, again: bool, body: bytes | None = None
+        self,
+        message: Received,
+        origin: str,
+        *,
+        to: Target,
+        again: bool,
+        body: bytes | None = None,
+        changes: Mapping[str, str | None] | None = None,
     ) -> Resent | None:
         """Send one letter; returns None when it was resent before."""
         if to not in ("retry", "topic"):
@@ -104,7 +111,7 @@ class Resender:
         dead_id = message.offset_msg_id
         if not again and (dead_id in self._done or await self._has_arrived(message, target)):
             return None
-        resent = await self._send(message, origin, target, body)
+        resent = await self._send(message, origin, target, body, changes or {})
         self._done[dead_id] = None
         return resent
 
@@ -123,7 +130,12 @@ class Resender:
         return any(copy.properties.get(properties.RESENT_FROM) == dead_id for copy in found)
 
     async def _send(
-        self, message: Received, origin: str, target: str, body: bytes | None
+        self,
+        message: Received,
+        origin: str,
+        target: str,
+        body: bytes | None,
+        changes: Mapping[str, str | None],
     ) -> Resent:
         instance = self._instance
         queue = await self._queue(target, message.queue.broker_name)
@@ -136,7 +148,7 @@ class Resender:
             born_timestamp=message.born_ms,
             flag=message.flag,
             reconsume_times=0,
-            properties=properties.fitted(_new_properties(message, origin, target)),
+            properties=properties.fitted(_new_properties(message, origin, target, changes)),
             unit_mode=False,
             batch=False,
         )
@@ -204,9 +216,12 @@ class Resender:
         return summary
 
 
-def _new_properties(message: Received, origin: str, target: str) -> dict[str, str]:
+def _new_properties(
+    message: Received, origin: str, target: str, changes: Mapping[str, str | None]
+) -> dict[str, str]:
     """The properties of the new message: the user's, the ids, and where it comes from."""
-    found = {name: text for name, text in message.properties.items() if name not in LEFT_BEHIND}
+    changed = {**message.properties, **changes}
+    found = {name: text for name, text in changed.items() if text and name not in LEFT_BEHIND}
     if target == origin:
         for name in (properties.RETRY_TOPIC, properties.ORIGIN_MESSAGE_ID):
             found.pop(name, None)
