@@ -30,14 +30,17 @@ from gantrymq.console.jobs import Jobs
 from gantrymq.console.pages.all import PAGES
 from gantrymq.console.pages.login import LoginPages
 from gantrymq.console.pages.page import View
+from gantrymq.console.sampling.cluster_tables import ClusterTables
+from gantrymq.console.sampling.watch import Watch
 from gantrymq.console.settings import LOOPBACK, ConsoleSettings
 
 
 def make_app(settings: ConsoleSettings, clock: WallClock | None = None) -> Starlette:
     """The ASGI application of a console."""
     clock = clock or SystemClock()
-    clusters, jobs = Clusters(settings.clusters), Jobs(clock)
-    parts = Parts(settings, clusters, AuditTrail(settings.data), clock, jobs)
+    clusters, jobs, tables = Clusters(settings.clusters), Jobs(clock), ClusterTables()
+    watch = Watch(clusters, tables, settings.data, clock)
+    parts = Parts(settings, clusters, AuditTrail(settings.data), clock, jobs, tables, watch)
     login = Login(settings, parts.clusters)
 
     def ask_of(request: Request) -> Ask:
@@ -49,7 +52,8 @@ def make_app(settings: ConsoleSettings, clock: WallClock | None = None) -> Starl
     @asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
         try:
-            yield
+            async with watch.running():
+                yield
         finally:
             await jobs.close()
             await login.close()

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from gantrymq.base.clock import WallClock
@@ -15,6 +15,7 @@ from gantrymq.console.clusters import Clusters
 from gantrymq.console.errors import Forbidden
 from gantrymq.console.jobs import Jobs
 from gantrymq.console.sampling.cluster_tables import ClusterTables
+from gantrymq.console.sampling.watch import Watch
 from gantrymq.console.settings import ConsoleSettings
 
 
@@ -27,7 +28,9 @@ class Parts:
     audit: AuditTrail
     clock: WallClock
     jobs: Jobs
-    tables: ClusterTables = field(default_factory=ClusterTables)
+    tables: ClusterTables
+    watch: Watch
+    """Samples and alarms, which go on in the background."""
 
 
 @dataclass(frozen=True)

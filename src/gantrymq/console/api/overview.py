@@ -52,7 +52,7 @@ class ClusterMembers(Answer, frozen=True, kw_only=True):
     members: list[ClusterMember]
 
 
-class DoctorFinding(Answer, frozen=True, kw_only=True):
+class ShownFinding(Answer, frozen=True, kw_only=True):
     """Something that is wrong, and what mends it."""
 
     severity: str
@@ -66,7 +66,7 @@ class DoctorFinding(Answer, frozen=True, kw_only=True):
 class Findings(Answer, frozen=True, kw_only=True):
     """What `gantry doctor` finds, the worst first."""
 
-    findings: list[DoctorFinding]
+    findings: list[ShownFinding]
 
 
 @TABLE.get("/clusters")
@@ -116,4 +116,4 @@ async def list_findings(ask: Ask, wanted: OfCluster) -> Findings:
     """What is wrong with a cluster, and what mends it (`gantry doctor`)."""
     snapshot = await take_snapshot(await ask.admin(wanted.cluster))
     found = await asyncio.to_thread(examine, snapshot)
-    return Findings(findings=[DoctorFinding(**each.row()) for each in found])
+    return Findings(findings=[ShownFinding(**each.row()) for each in found])
