@@ -201,7 +201,7 @@ def test_letters_are_exported(site: Site, gantry: GantryCluster, format_: str) -
 
 
 def test_an_export_of_nothing_is_whole(site: Site, gantry: GantryCluster) -> None:
-    """Also as JSON."""
+    """Its JSON is an empty list."""
     assert site.ask("GET", f"/api/v1{GROUP}/dead-letter-export?format=json").json() == []
 
 

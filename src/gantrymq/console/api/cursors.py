@@ -1,4 +1,4 @@
-"""The place of a search as text, which a reader hands back to go on. Pure."""
+"""The place of a search as text, which a reader hands back to go on."""
 
 import base64
 import binascii

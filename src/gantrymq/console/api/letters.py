@@ -20,7 +20,7 @@ from gantrymq.client.messages.received import Received
 from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.endpoint import Answer, Done, EndpointTable, OfCluster
 from gantrymq.console.api.kept import KeptList
-from gantrymq.console.api.message import Property
+from gantrymq.console.api.message import MessageProperty
 from gantrymq.console.api.messages import Ms
 from gantrymq.console.api.paging import LIMIT, Limit, Offset, matches, part
 from gantrymq.console.api.seen import MessageRow, Seen, ShownBody, is_system_property
@@ -166,7 +166,7 @@ class LetterDetails(Answer, frozen=True, kw_only=True):
 
     letter: LetterRow
     body: ShownBody
-    properties: list[Property]
+    properties: list[MessageProperty]
     good: GoodMessage | None
     """None if the group consumed no message near the letter."""
     differences: list[Difference]
@@ -321,7 +321,7 @@ async def show_letter(ask: Ask, wanted: NamedLetter) -> LetterDetails:
         letter=letter_row(seen, letter),
         body=seen.shown(message),
         properties=[
-            Property(
+            MessageProperty(
                 name=name,
                 value=value,
                 is_system=is_system_property(name),
@@ -335,7 +335,7 @@ async def show_letter(ask: Ask, wanted: NamedLetter) -> LetterDetails:
 
 
 def _differences(seen: Seen, dead: Received, good: Received) -> list[Difference]:
-    """Property by property and field by field: those that differ first."""
+    """MessageProperty by property and field by field: those that differ first."""
     left, right = _flat(seen, dead), _flat(seen, good)
     rows = [
         Difference(name=name, dead=left.get(name), good=right.get(name),

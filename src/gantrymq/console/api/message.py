@@ -58,7 +58,7 @@ class WantedBody(NamedMessage, frozen=True, kw_only=True):
     """The message type of a Protocol Buffers body."""
 
 
-class Property(Answer, frozen=True, kw_only=True):
+class MessageProperty(Answer, frozen=True, kw_only=True):
     """A property of a message."""
 
     name: str
@@ -74,7 +74,7 @@ class MessageDetails(Answer, frozen=True, kw_only=True):
     origin: str
     """The topic it was sent to; of a retry or dead letter another one than where it lies."""
     body: ShownBody
-    properties: list[Property]
+    properties: list[MessageProperty]
     born_host: str
     store_host: str
     flag: int
@@ -174,7 +174,7 @@ async def show_message(ask: Ask, wanted: WantedBody) -> MessageDetails:
         origin=origin_of(message),
         body=seen.shown(message, wanted.form, await _schema(ask, wanted)),
         properties=[
-            Property(
+            MessageProperty(
                 name=name,
                 value=value,
                 is_system=is_system_property(name),

@@ -10,7 +10,7 @@ import msgspec
 from gantrymq.base.errors import GantryError
 from gantrymq.client.messages.received import Received
 from gantrymq.console.api.ask import Ask
-from gantrymq.console.api.decoding.forms import BodyForm, Decoded, Schema, decode_body
+from gantrymq.console.api.decoding.forms import BodyForm, DecodedBody, Schema, decode_body
 from gantrymq.console.api.endpoint import Answer
 from gantrymq.console.api.kept import KeptList
 from gantrymq.console.api.masking.masker import Masker, SeenBody, topics_of
@@ -184,7 +184,7 @@ class Seen:
                 is_masked=True, is_withheld=True,
             )  # fmt: skip
         kept = None if seen.is_masked and seen.raw[:1] == b"{" else self.schema(message)
-        found: Decoded = decode_body(seen.raw, form, schema or kept)
+        found: DecodedBody = decode_body(seen.raw, form, schema or kept)
         return ShownBody(
             form=found.form.value, text=found.text, is_cut=found.is_cut, size=size,
             trouble=found.trouble, is_masked=seen.is_masked, is_withheld=False,

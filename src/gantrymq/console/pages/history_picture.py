@@ -38,7 +38,7 @@ class Lane:
 
 
 @dataclass
-class Picture:
+class HistoryPicture:
     """Where everything stands."""
 
     width: int
@@ -52,7 +52,7 @@ class Picture:
         return " ".join(f"{dot.x},{dot.y}" for dot in self.dots)
 
 
-def picture_of(history: History) -> Picture:
+def picture_of(history: History) -> HistoryPicture:
     """The picture of a history."""
     states = {each.group: each.state for each in history.groups}
     names = [""]
@@ -64,7 +64,7 @@ def picture_of(history: History) -> Picture:
     ]
     height_of = {lane.group: lane.y for lane in lanes}
     width = LEFT + STEP * max(1, len(history.events))
-    made = Picture(width, TOP + LANE * len(lanes), lanes)
+    made = HistoryPicture(width, TOP + LANE * len(lanes), lanes)
     first = history.events[0].at_ms if history.events else 0
     for at, event in enumerate(history.events):
         made.dots.append(

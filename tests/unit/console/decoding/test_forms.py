@@ -69,7 +69,7 @@ def test_a_long_body_is_cut_and_says_so() -> None:
 
 
 def test_hexadecimal_rows_have_place_digits_and_characters() -> None:
-    """Like a dump."""
+    """A line is one of a dump."""
     assert decode_body(b"ab\x00", BodyForm.HEX).text.split() == [
         "00000000",
         "61",

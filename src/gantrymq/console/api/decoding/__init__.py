@@ -1,4 +1,4 @@
-"""Bodies of messages as people read them. Pure: bytes in, text out, nothing unbounded.
+"""Bodies of messages as people read them. Bytes in, text out, nothing unbounded.
 
     limits       how deep, how many and how long; what a decoder raises
     avro         Avro bodies, with a schema in JSON

@@ -20,7 +20,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _VARINT_BYTES_MAX: Final = 10
 
 
-class Node:
+class AvroNode:
     """One type of a schema."""
 
     __slots__ = ("branches", "fields", "kind", "logical", "scale", "size", "symbols", "values")
@@ -30,13 +30,13 @@ class Node:
         self.logical = ""
         self.scale = 0
         self.size = 0
-        self.fields: list[tuple[str, Node]] = []
+        self.fields: list[tuple[str, AvroNode]] = []
         self.symbols: list[str] = []
-        self.branches: list[Node] = []
-        self.values: Node | None = None
+        self.branches: list[AvroNode] = []
+        self.values: AvroNode | None = None
 
 
-def parse_schema(text: str) -> Node:
+def parse_schema(text: str) -> AvroNode:
     """The schema; CannotDecode says what is wrong with it."""
     try:
         said = msgspec.json.decode(text)
@@ -52,15 +52,15 @@ class _SchemaReader:
     """Builds nodes, and knows the names that were declared so far."""
 
     def __init__(self) -> None:
-        self._named: dict[str, Node] = {}
+        self._named: dict[str, AvroNode] = {}
 
-    def node(self, said: Any, space: str, depth: int) -> Node:
+    def node(self, said: Any, space: str, depth: int) -> AvroNode:
         if depth > DEPTH_MAX:
             raise CannotDecode("the schema is nested too deeply")
         if isinstance(said, str):
             return self._by_name(said, space)
         if isinstance(said, list):
-            made = Node("union")
+            made = AvroNode("union")
             made.branches = [self.node(each, space, depth + 1) for each in said]
             return made
         if not isinstance(said, dict) or "type" not in said:
@@ -71,29 +71,29 @@ class _SchemaReader:
         if kind in ("record", "error", "enum", "fixed"):
             return self._declared(said, kind, space, depth)
         if kind in ("array", "map"):
-            made = Node(kind)
+            made = AvroNode(kind)
             part = "items" if kind == "array" else "values"
             made.values = self.node(said.get(part), space, depth + 1)
             return made
         return self._with_logical(self._by_name(kind, space), said)
 
-    def _by_name(self, name: str, space: str) -> Node:
+    def _by_name(self, name: str, space: str) -> AvroNode:
         if name in PRIMITIVES:
-            return Node(name)
+            return AvroNode(name)
         full = name if "." in name or not space else f"{space}.{name}"
         found = self._named.get(full) or self._named.get(name)
         if found is None:
             raise CannotDecode(f"the schema does not say what {name!r} is")
         return found
 
-    def _with_logical(self, made: Node, said: dict[str, Any]) -> Node:
+    def _with_logical(self, made: AvroNode, said: dict[str, Any]) -> AvroNode:
         logical, scale = said.get("logicalType"), said.get("scale", 0)
         if isinstance(logical, str) and made.kind in ("int", "long", "bytes", "fixed", "string"):
             made.logical = logical
             made.scale = scale if isinstance(scale, int) and 0 <= scale <= 1000 else 0
         return made
 
-    def _declared(self, said: dict[str, Any], kind: str, space: str, depth: int) -> Node:
+    def _declared(self, said: dict[str, Any], kind: str, space: str, depth: int) -> AvroNode:
         name = said.get("name")
         if not isinstance(name, str):
             raise CannotDecode(f"a type {kind} without a name")
@@ -102,7 +102,7 @@ class _SchemaReader:
             space, _, name = name.rpartition(".")
         elif isinstance(own, str):
             space = own
-        made = Node("record" if kind == "error" else kind)
+        made = AvroNode("record" if kind == "error" else kind)
         self._named[f"{space}.{name}" if space else name] = made
         if kind == "fixed":
             size = said.get("size")
@@ -126,7 +126,7 @@ class _SchemaReader:
         return made
 
 
-def read_avro(body: bytes, schema: Node) -> Any:
+def read_avro(body: bytes, schema: AvroNode) -> Any:
     """The body as a value for JSON; CannotDecode if the schema does not fit it."""
     starts = [0]
     if body.startswith(REGISTRY_HEAD) and len(body) >= 5:
@@ -157,7 +157,7 @@ class _Reader:
         if rest:
             raise CannotDecode(f"the schema does not fit: {rest} bytes are left over")
 
-    def value(self, node: Node, depth: int) -> Any:
+    def value(self, node: AvroNode, depth: int) -> Any:
         self._budget.take(depth)
         kind = node.kind
         if kind == "record":
@@ -178,7 +178,7 @@ class _Reader:
             raise CannotDecode(f"the schema does not fit: {what} has no branch {at}")
         return among[at]
 
-    def _blocks(self, node: Node, depth: int) -> Any:
+    def _blocks(self, node: AvroNode, depth: int) -> Any:
         """Items in blocks; a negative count is followed by the size of the block in bytes."""
         of = node.values
         assert of is not None
@@ -219,15 +219,15 @@ class _Reader:
         except UnicodeDecodeError:
             raise CannotDecode("the schema does not fit: a string is no UTF-8") from None
 
-    def _flag(self, _: Node) -> bool:
+    def _flag(self, _: AvroNode) -> bool:
         return self._take(1) != b"\x00"
 
-    def _real(self, node: Node) -> float:
+    def _real(self, node: AvroNode) -> float:
         size, form = (4, "<f") if node.kind == "float" else (8, "<d")
         found: float = struct.unpack(form, self._take(size))[0]
         return found
 
-    _PRIMITIVE: Final[dict[str, Callable[["_Reader", Node], Any]]] = {
+    _PRIMITIVE: Final[dict[str, Callable[["_Reader", AvroNode], Any]]] = {
         "null": lambda self, _: None,
         "boolean": _flag,
         "int": lambda self, node: _number_value(node, self._number()),
@@ -239,7 +239,7 @@ class _Reader:
     }
 
 
-def _number_value(node: Node, number: int) -> Any:
+def _number_value(node: AvroNode, number: int) -> Any:
     """Dates and times as text; a number that no calendar has stays one."""
     try:
         if node.logical == "date":
@@ -255,7 +255,7 @@ def _number_value(node: Node, number: int) -> Any:
     return number
 
 
-def _bytes_value(node: Node, raw: bytes) -> Any:
+def _bytes_value(node: AvroNode, raw: bytes) -> Any:
     if node.logical == "decimal" and len(raw) <= 64:
         return format(Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-node.scale), "f")
     return "0x" + raw.hex()

@@ -51,7 +51,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The message type of a Protocol Buffers body; without it the first one of the file."""
 
 
-class Decoded(msgspec.Struct, frozen=True, kw_only=True):
+class DecodedBody(msgspec.Struct, frozen=True, kw_only=True):
     """A body as text."""
 
     form: BodyForm
@@ -93,7 +93,7 @@ def read_value(body: bytes, schema: Schema) -> Any:
     return _reader(schema.form, schema.text, schema.message)(body)
 
 
-def decode_body(body: bytes, form: BodyForm, schema: Schema | None = None) -> Decoded:
+def decode_body(body: bytes, form: BodyForm, schema: Schema | None = None) -> DecodedBody:
     """The body in a form. If it is not of that form it is shown in its own, and says so."""
     if form is BodyForm.AUTO:
         return _suited(body, schema)
@@ -120,7 +120,7 @@ def _forms(body: bytes, form: BodyForm, schema: Schema | None) -> str:
     raise CannotDecode("an Avro body can only be read with its schema")
 
 
-def _suited(body: bytes, schema: Schema | None) -> Decoded:
+def _suited(body: bytes, schema: Schema | None) -> DecodedBody:
     """With the schema if it fits; else JSON, readable text, MessagePack, or hexadecimal."""
     trouble = ""
     if schema is not None:
@@ -153,6 +153,6 @@ def _plain(body: bytes) -> tuple[BodyForm, str]:
     return BodyForm.HEX, hex_rows(body)
 
 
-def _cut(form: BodyForm, text: str) -> Decoded:
+def _cut(form: BodyForm, text: str) -> DecodedBody:
     is_cut = len(text) > SHOWN_CHARACTERS_MAX
-    return Decoded(form=form, text=text[:SHOWN_CHARACTERS_MAX], is_cut=is_cut)
+    return DecodedBody(form=form, text=text[:SHOWN_CHARACTERS_MAX], is_cut=is_cut)

@@ -1,4 +1,4 @@
-"""Fields of a value by path: `customer.card`, `items[*].price`, `**.password`. Pure."""
+"""Fields of a value by path: `customer.card`, `items[*].price`, `**.password`."""
 
 import re
 from typing import Any, Final
