@@ -15,7 +15,7 @@ OTHER_HALF := $(SPARK_TESTS) tests/simulation tests/raft tests/dialogues tests/c
   $(addprefix tests/cluster/test_,modes.py nothing_lost.py six_accidents.py slaves.py slave_ahead.py \
     raft_cut.py raft_damage.py raft_group.py raft_kinds.py access.py tls.py)
 
-.PHONY: setup run test spark-long check sim mutants fuzz soak raft-check chaos bench interop demo clean tools lock audit lower-bounds
+.PHONY: setup run test browser spark-long check sim mutants fuzz soak raft-check chaos bench interop demo clean tools lock audit lower-bounds
 
 setup: $(CORE) $(KERNEL)
 
@@ -64,7 +64,7 @@ run: setup
 test: $(SPARK)
 	@echo "tests: two halves side by side; the other one's report comes at the end"
 	@nice -n 5 $(BIN)/pytest $(OTHER_HALF) >$(VENV)/other-half.log 2>&1 & other=$$!; trap "kill $$other" INT TERM; \
-	$(BIN)/pytest tests --ignore=tests/interop --ignore=tests/sparklong $(OTHER_HALF:%=--ignore=%); \
+	$(BIN)/pytest tests --ignore=tests/interop --ignore=tests/browser --ignore=tests/sparklong $(OTHER_HALF:%=--ignore=%); \
 	one=$$?; wait $$other; other=$$?; cat $(VENV)/other-half.log; exit $$((one | other))
 
 # What takes a Spark of its own: clusters, remote sessions, drivers that are killed.
@@ -114,6 +114,17 @@ $(FUZZ): $(DEV)
 
 fuzz: $(FUZZ)
 	$(BIN)/python tests/fuzz/guided.py --seconds $(or $(FUZZ_SECONDS),60) $(TARGET)
+
+# The console in a real Chromium, on real clusters; pictures of all pages are in .venv/screenshots.
+BROWSER := $(VENV)/.browser
+$(BROWSER): $(SPARK)
+	@$(BIN)/python -m pip install -q --no-build-isolation -e ".[browser]"
+	@touch $@
+
+browser: TOOLS = chromium java mvn
+browser: tools $(BROWSER)
+	@$(BIN)/python tests/interop/toolchain.py java
+	$(BIN)/pytest tests/browser
 
 # Every interleaving of a small raft group, as far as three minutes go.
 raft-check: $(CORE)

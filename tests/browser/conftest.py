@@ -1,4 +1,4 @@
-"""Real Chromium on real clusters: `make browser`. Pictures of all pages are in .venv/screenshots."""
+"""Real Chromium on real clusters: `make browser`. Pictures of all pages: .venv/screenshots."""
 
 import os
 import shutil

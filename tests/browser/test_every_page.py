@@ -4,10 +4,11 @@ from typing import Final
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from conftest import NARROW, SCREENSHOTS, WIDE, Theme, watched
 from playwright.sync_api import Browser
 from routes import PAGES, address_of, missing
 from world import World
+
+from conftest import NARROW, SCREENSHOTS, WIDE, Theme, watched
 
 SERIOUS: Final = ("serious", "critical")
 WINDOWS: Final[tuple[tuple[int, Theme], ...]] = (

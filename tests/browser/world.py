@@ -110,7 +110,11 @@ async def fill(world: World) -> None:
             await producer.send(Message("ledger", f"entry {number}", keys=(f"entry-{number}",)))
     async with Producer(world.pair, group="shop") as producer:
         for number in range(30):
-            order = {"order": number, "item": "a book", "price": {"amount": number * 3, "of": "EUR"}}
+            order = {
+                "order": number,
+                "item": "a book",
+                "price": {"amount": number * 3, "of": "EUR"},
+            }
             body, tag = json.dumps(order), "paid" if number % 3 else "open"
             await producer.send(Message("orders", body, tags=tag, keys=(f"order-{number}",)))
         hostile = Message("orders", SCRIPT, tags="odd", keys=(SCRIPT.replace(" ", ""), "hostile"))

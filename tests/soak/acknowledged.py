@@ -4,6 +4,7 @@ A message is its number; an acknowledgement names its place. After a kill every 
 through the broker and has to have its number.
 """
 
+import struct
 from array import array
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -11,11 +12,15 @@ from typing import Final, NamedTuple
 from gantrymq.protocol.codes import RequestCode, ResponseCode
 from gantrymq.protocol.command import Command
 from gantrymq.protocol.headers.messages import PullRequest, PullResponse
-from gantrymq.protocol.record import decode_records
 from gantrymq.remoting.connection import Connection
 
 CALL_SECONDS_MAX: Final = 30.0
 PULL_MESSAGES: Final = 2_000
+RECORD: Final = struct.Struct(">i16xq")
+"""Size and queue offset of a record."""
+BODY_AT: Final = 88
+"""Where the body of a record begins whose hosts are IPv4."""
+NUMBER_DIGITS: Final = 16
 
 
 class Acknowledged:
@@ -40,7 +45,7 @@ class Verdict(NamedTuple):
 
 
 def body_of(number: int, size: int) -> bytes:
-    return b"%016d" % number + b"." * (size - 16)
+    return b"%0*d" % (NUMBER_DIGITS, number) + b"." * (size - NUMBER_DIGITS)
 
 
 async def check(connection: Connection, found: Mapping[str, Acknowledged]) -> Verdict:
@@ -80,5 +85,15 @@ async def _pull(connection: Connection, topic: str, at: int) -> tuple[dict[int, 
     following = PullResponse.parse(answer.ext).next_begin_offset
     if answer.code != ResponseCode.SUCCESS:
         return {}, at if answer.code == ResponseCode.PULL_NOT_FOUND else following
-    found = decode_records(answer.body)
-    return {each.queue_offset: int(each.body[:16]) for each in found}, following
+    return _numbers(answer.body), following
+
+
+def _numbers(records: bytes) -> dict[int, int]:
+    """Queue offsets and numbers of records of this load, ten times as fast as decoding them: a
+    check must not take longer than the life that it looks at."""
+    found, at, end = {}, 0, len(records)
+    while at < end:
+        size, offset = RECORD.unpack_from(records, at)
+        found[offset] = int(records[at + BODY_AT : at + BODY_AT + NUMBER_DIGITS])
+        at += size
+    return found
