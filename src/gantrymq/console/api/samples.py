@@ -67,7 +67,7 @@ async def show_samples(ask: Ask, wanted: WantedSamples) -> Samples:
         watched.sampler.view(wanted.kind, wanted.name)
     step, seconds = PERIODS[wanted.period]
     now_s = ask.parts.clock.now_ms() // 1000
-    to_s = now_s // step * step
+    to_s = (now_s // step + 1) * step  # with what has just begun
     from_s = to_s - seconds
     chosen = chosen_series(watched.rings, wanted.kind, wanted.name, to_s)
     growth = drain = None

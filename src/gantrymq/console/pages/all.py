@@ -2,11 +2,33 @@
 
 from typing import Final
 
-from gantrymq.console.pages import access, common, data, groups, messages, overview, topics
+from gantrymq.console.pages import (
+    access,
+    alarms,
+    common,
+    data,
+    groups,
+    letters,
+    messages,
+    overview,
+    samples,
+    topics,
+)
 from gantrymq.console.pages.page import Page
 
 PAGES: Final[tuple[Page, ...]] = tuple(
     page
-    for subject in (common, overview, topics, groups, data, access, messages)
+    for subject in (
+        common,
+        overview,
+        samples,
+        topics,
+        groups,
+        alarms,
+        data,
+        access,
+        messages,
+        letters,
+    )
     for page in subject.TABLE.pages
 )

@@ -28,6 +28,7 @@ from gantrymq.console.api.groups import (
     show_group,
     update_group,
 )
+from gantrymq.console.api.samples import WantedSamples, show_samples
 from gantrymq.console.pages.forms import ListPart, checked, form_with
 from gantrymq.console.pages.page import PageTable, View
 
@@ -69,8 +70,17 @@ async def group(view: View) -> Response:
     found = await show_group(view.ask, asked)
     backlog = await show_group_lag(view.ask, asked)
     topics = list(dict.fromkeys(each.topic for each in backlog.queues))
+    trend = await show_samples(
+        view.ask, WantedSamples(cluster=view.cluster, kind="group", name=asked.group)
+    )
     return view.show(
-        "group.html", found=found, backlog=backlog, topics=topics, names=SETTINGS, camel=CAMEL
+        "group.html",
+        found=found,
+        backlog=backlog,
+        trend=trend,
+        topics=topics,
+        names=SETTINGS,
+        camel=CAMEL,
     )
 
 

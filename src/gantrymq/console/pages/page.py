@@ -31,7 +31,16 @@ from gantrymq.console.errors import BadInput, status_of
 from gantrymq.console.pages.rendering import render
 from gantrymq.console.texts import LANGUAGES, Texts
 
-SECTIONS: Final = ("overview", "topics", "messages", "groups", "data", "access")
+SECTIONS: Final = (
+    "overview",
+    "topics",
+    "messages",
+    "groups",
+    "letters",
+    "alarms",
+    "data",
+    "access",
+)
 """The pages of the navigation, in this order; each is at /c/CLUSTER/SECTION."""
 
 Asker = Callable[[Request], Ask]
@@ -46,7 +55,7 @@ class View:
         self.texts = Texts(language_of(request))
         self.cluster: str = request.path_params.get("cluster", "")
 
-    def query(self, kind: type[Q], **others: object) -> Q:
+    def query(self, kind: type[Q], /, **others: object) -> Q:
         """The question in the address of the page. An empty field of a form is as good as none."""
         given = {key: value for key, value in self.request.query_params.items() if value}
         return convert(self._path | given | others, kind, is_text=True)

@@ -3,17 +3,29 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gantrymq.console.texts import account, common, data, groups, messages, overview, topics
+from gantrymq.console.texts import (
+    account,
+    charts,
+    common,
+    data,
+    groups,
+    letters,
+    messages,
+    overview,
+    topics,
+)
 
 LANGUAGES: Final = {"en": "English", "zh": "中文"}
 TABLES: Final[tuple[Mapping[str, tuple[str, str]], ...]] = (
     account.TEXTS,
+    charts.TEXTS,
     common.TEXTS,
     data.TEXTS,
     groups.TEXTS,
     overview.TEXTS,
     topics.TEXTS,
     messages.TEXTS,
+    letters.TEXTS,
 )
 TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     key: text for table in TABLES for key, text in table.items()

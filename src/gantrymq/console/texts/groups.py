@@ -29,7 +29,9 @@ TEXTS: Final = {
     "groups.oldest": ("Oldest unread", "最早未读"),
     "groups.came": ("In per second", "每秒写入"),
     "groups.went": ("Out per second", "每秒消费"),
-    "groups.drain": ("Drained in", "预计消化"),
+    "groups.drain": ("Drained at these rates in", "按当前速率预计消化"),
+    "groups.growth": ("Lag a second, over 10 min", "十分钟内积压变化/秒"),
+    "groups.drain_trend": ("Drained by that trend in", "按趋势预计消化"),
     "groups.never": ("does not shrink", "不会减少"),
     "groups.trend": ("Lag over time", "积压趋势"),
     "groups.is_paused": (
