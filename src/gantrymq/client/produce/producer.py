@@ -53,6 +53,7 @@ from gantrymq.client.sending.send_request import (
     prepare_batch,
 )
 from gantrymq.client.sending.send_window import SendWindow
+from gantrymq.client.spans import Spans
 from gantrymq.client.tracing import TraceWriter
 from gantrymq.model import Message, NameRefused, Queue, SendResult, check_group_name
 
@@ -93,6 +94,7 @@ class Producer(Lifecycle[_Running]):
         options: ProducerOptions | None = None,
         client: ClientOptions | None = None,
         trace: bool | str = False,
+        spans: bool = False,
         hooks: Sequence[Hook] = (),
         network: Network | None = None,
         clock: WallClock | None = None,
@@ -103,6 +105,7 @@ class Producer(Lifecycle[_Running]):
         ports = ClientPorts(network, clock, rng)
         super().__init__("the producer", with_namesrv(client, namesrv), ports, hooks)
         self._trace = check_trace(trace)
+        self._spans = Spans(group) if arguments.yes_or_no("spans", spans) else None
         self.tracing: TraceWriter | None = None
         """The writer of the trace of its sends; None before the start, or without `trace`."""
         self._checked_topics: set[str] = set()
@@ -254,10 +257,10 @@ class Producer(Lifecycle[_Running]):
         """
         running = self._usable()
         _check_batch(messages)
-        prepared = prepare_batch(messages, running.ids, self.options)
-        self._check_topic(prepared.topic)
         if running.window.full:
             await running.window.room()
+        prepared = self._prepared_batch(running, messages)
+        self._check_topic(prepared.topic)
         pending = self._pending(running, prepared, timeout, 1 + self.options.retries)
         pending.queue = queue
         return await self._send(running.sends, pending)
@@ -273,7 +276,8 @@ class Producer(Lifecycle[_Running]):
         running = self._usable()
         pending = self._pending(running, self._prepared(running, message), None, 1)
         _fix(pending, message, queue, selector)
-        await running.sends.oneway(pending)
+        sending = running.sends.oneway(pending)
+        await (sending if self._spans is None else self._spans.oneway(sending, pending.future))
 
     async def request(
         self,
@@ -380,7 +384,18 @@ class Producer(Lifecycle[_Running]):
                 self._check_topic(message.topic)
         except AttributeError:
             raise _no_message(message) from None
+        if self._spans is not None:
+            return self._spans.prepared(
+                [message], lambda marked: prepare(marked[0], running.ids, self.options)
+            )
         return prepare(message, running.ids, self.options)
+
+    def _prepared_batch(self, running: _Running, messages: Sequence[Message]) -> PreparedMessage:
+        if self._spans is not None and messages:
+            return self._spans.prepared(
+                messages, lambda marked: prepare_batch(marked, running.ids, self.options)
+            )
+        return prepare_batch(messages, running.ids, self.options)
 
     def _check_topic(self, topic: str) -> None:
         check_topic(topic)
@@ -398,7 +413,10 @@ class Producer(Lifecycle[_Running]):
             arguments.seconds("timeout", timeout, more_than_none=True)
         loop = running.loop
         deadline = loop.time() + (self._send_seconds if timeout is None else timeout)
-        return PendingSend(running.sends, prepared, future or loop.create_future(), deadline, tries)
+        future = future or loop.create_future()
+        if self._spans is not None:
+            self._spans.pending(prepared, future)
+        return PendingSend(running.sends, prepared, future, deadline, tries)
 
 
 def _no_message(value: object) -> GantryError:

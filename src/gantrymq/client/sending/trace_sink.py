@@ -10,16 +10,20 @@ from gantrymq.model import Message, SendResult
 from gantrymq.protocol.command import Command
 
 
-class TraceSink(Protocol):
+class HandOutSink(Protocol):
+    """Takes the deliveries that handlers get."""
+
+    def handed_out(self, messages: Sequence[Delivery]) -> None:
+        """A handler got messages; sets the `attempt` of each that is traced."""
+
+
+class TraceSink(HandOutSink, Protocol):
     """Takes events to trace. A part whose sink is None does not trace."""
 
     def sent(
         self, prepared: PreparedMessage, address: str, result: SendResult, answer: Command
     ) -> None:
         """A broker stored a message."""
-
-    def handed_out(self, messages: Sequence[Delivery]) -> None:
-        """A handler got messages; sets the `attempt` of each that is traced."""
 
     def transaction_ended(
         self,

@@ -37,6 +37,7 @@ from gantrymq.client.core.options import (
 from gantrymq.client.messages.delivery import Delivery
 from gantrymq.client.once.guard import Once
 from gantrymq.client.once.store import Tx
+from gantrymq.client.spans import Spans
 from gantrymq.client.tracing import TraceWriter
 from gantrymq.model import Queue
 from gantrymq.protocol.assignment import Strategy
@@ -71,6 +72,7 @@ class Consumer(Lifecycle[RunningConsumer], Generic[Tx]):
         options: ConsumerOptions | None = None,
         client: ClientOptions | None = None,
         trace: bool | str = False,
+        spans: bool = False,
         close_grace: float = CLOSE_GRACE_SECONDS,
         start_timeout: float | None = None,
         network: Network | None = None,
@@ -91,6 +93,7 @@ class Consumer(Lifecycle[RunningConsumer], Generic[Tx]):
             offsets=offsets,
             once=once,
             trace=check_trace(trace),
+            spans=Spans(self.group) if arguments.yes_or_no("spans", spans) else None,
             close_grace=close_grace,
             start_timeout=start_timeout,
         )

@@ -17,6 +17,7 @@ from gantrymq.client.consume.membership.setup import (
 from gantrymq.client.consume.membership.start_position import Start, moment_of
 from gantrymq.client.core.options import ConsumerOptions
 from gantrymq.client.once.guard import Once
+from gantrymq.client.spans import Spans
 from gantrymq.protocol.assignment import Strategy
 
 CLOSE_GRACE_SECONDS: Final = 5.0
@@ -51,6 +52,7 @@ class ConsumerSettings:
     offsets: OffsetStore | None
     once: Once | None
     trace: str | bool
+    spans: Spans | None
     close_grace: float
     start_timeout: float | None
 

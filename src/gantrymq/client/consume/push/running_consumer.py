@@ -24,6 +24,7 @@ from gantrymq.client.core.consumer_errors import ConsumerMisused
 from gantrymq.client.core.errors import BrokerRefused
 from gantrymq.client.core.instance import Instance
 from gantrymq.client.core.lifecycle import RunningPart
+from gantrymq.client.spans import ConsumeSpans
 from gantrymq.client.tracing import TraceWriter
 from gantrymq.model import RETRY_PREFIX, Queue
 from gantrymq.protocol.bodies import ConsumerData
@@ -53,7 +54,8 @@ class RunningConsumer(RunningPart):
         self._end, self._tracing = end, tracing
         group, options = settings.group, settings.options
         self.background = Background(f"consumer group {group}")
-        self.ready = ReadyQueues(tracing)
+        spans = settings.spans
+        self.ready = ReadyQueues(tracing if spans is None else ConsumeSpans(spans, tracing))
         self.workers = Workers(self.ready)
         self.waiters = AssignmentWaiters()
         self.readiness_logged = False

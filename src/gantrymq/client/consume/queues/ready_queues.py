@@ -10,7 +10,7 @@ from collections import deque
 from typing import Final, Protocol
 
 from gantrymq.client.messages.delivery import Delivery
-from gantrymq.client.sending.trace_sink import TraceSink
+from gantrymq.client.sending.trace_sink import HandOutSink
 
 TURN_SECONDS_MAX: Final = 0.005
 """How long messages may be handed out without a pause before the loop gets its turn."""
@@ -36,7 +36,7 @@ class ReadyQueuesClosed(Exception):
 class ReadyQueues:
     """The process queues that have messages to hand out, and the workers that wait for them."""
 
-    def __init__(self, trace: TraceSink | None = None) -> None:
+    def __init__(self, trace: HandOutSink | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._line: deque[QueueSource] = deque()
         self._waiters: deque[asyncio.Future[None]] = deque()
