@@ -1,14 +1,13 @@
 """The clusters, their servers, and what needs attention."""
 
-import asyncio
+from typing import Final
 
 from gantrymq.client.admin.cluster_members import MemberState, member_states
-from gantrymq.client.admin.doctor.checks import examine
-from gantrymq.client.admin.doctor.collect import take_snapshot
 from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.endpoint import Answer, EndpointTable, OfCluster, Question
 
 TABLE = EndpointTable("overview")
+FINDINGS_MAX: Final = 200
 
 
 class NoQuestion(Question, frozen=True, kw_only=True):
@@ -67,6 +66,8 @@ class Findings(Answer, frozen=True, kw_only=True):
     """What `gantry doctor` finds, the worst first."""
 
     findings: list[ShownFinding]
+    count: int
+    """All of them; at most 200 are listed."""
 
 
 @TABLE.get("/clusters")
@@ -114,6 +115,7 @@ def _role(state: MemberState) -> str:
 @TABLE.get("/clusters/{cluster}/findings")
 async def list_findings(ask: Ask, wanted: OfCluster) -> Findings:
     """What is wrong with a cluster, and what mends it (`gantry doctor`)."""
-    snapshot = await take_snapshot(await ask.admin(wanted.cluster))
-    found = await asyncio.to_thread(examine, snapshot)
-    return Findings(findings=[ShownFinding(**each.row()) for each in found])
+    found = await ask.parts.tables.findings(await ask.admin(wanted.cluster))
+    return Findings(
+        findings=[ShownFinding(**each.row()) for each in found[:FINDINGS_MAX]], count=len(found)
+    )

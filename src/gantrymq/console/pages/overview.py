@@ -32,4 +32,4 @@ async def overview(view: View) -> Response:
 async def findings(view: View) -> Response:
     """The part of the page that takes longer: it asks every group."""
     found = await list_findings(view.ask, OfCluster(cluster=view.cluster))
-    return view.show("findings.html", findings=found.findings)
+    return view.show("findings.html", findings=found.findings, count=found.count)

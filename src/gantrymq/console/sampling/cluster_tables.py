@@ -11,6 +11,9 @@ from typing import Final, TypeVar
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.admin.admin import Admin
+from gantrymq.client.admin.doctor.checks import examine
+from gantrymq.client.admin.doctor.collect import take_snapshot
+from gantrymq.client.admin.doctor.findings import DoctorFinding
 from gantrymq.client.admin.groups.all_progress import AllProgress, progress_at
 from gantrymq.client.admin.groups.group_settings import Settings
 from gantrymq.client.admin.topics.topic_settings import TopicConfigs
@@ -18,6 +21,8 @@ from gantrymq.console.cached import Cached
 
 PROGRESS_SECONDS: Final = 10.0
 """The progress of all groups is the largest table, and costs brokers the most."""
+FINDINGS_SECONDS: Final = 20.0
+"""A doctor asks each group once."""
 
 T = TypeVar("T")
 
@@ -57,6 +62,7 @@ class ClusterTables:
         self._topics = Cached(_topics)
         self._groups = Cached(_groups)
         self._progress = Cached(self._ask_progress, PROGRESS_SECONDS)
+        self._findings = Cached(_findings, FINDINGS_SECONDS)
 
     async def topics(self, admin: Admin) -> TopicTableOfCluster:
         return await self._topics.get(admin)
@@ -67,11 +73,16 @@ class ClusterTables:
     async def progress(self, admin: Admin) -> ProgressOfCluster:
         return await self._progress.get(admin)
 
+    async def findings(self, admin: Admin) -> list[DoctorFinding]:
+        """What is wrong, the worst first."""
+        return await self._findings.get(admin)
+
     def forget(self, admin: Admin) -> None:
         """Ask again next time: a topic or group was changed."""
         self._topics.forget(admin)
         self._groups.forget(admin)
         self._progress.forget(admin)
+        self._findings.forget(admin)
 
     async def _ask_progress(self, admin: Admin) -> ProgressOfCluster:
         groups = list((await self.groups(admin)).groups)
@@ -103,6 +114,11 @@ async def _groups(admin: Admin) -> GroupTableOfCluster:
         for name, config in configs.items():
             found.setdefault(name, {})[broker] = config
     return GroupTableOfCluster(dict(sorted(found.items())), silent)
+
+
+async def _findings(admin: Admin) -> list[DoctorFinding]:
+    snapshot = await take_snapshot(admin)
+    return await asyncio.to_thread(examine, snapshot)
 
 
 async def _at_each(
