@@ -18,6 +18,7 @@ from gantrymq.console.api import (
     samples,
     topic_work,
     topics,
+    waiting,
 )
 from gantrymq.console.api.endpoint import Endpoint
 from gantrymq.console.api.pipelines import overview as pipelines_overview
@@ -43,6 +44,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(
         kept_lists,
         letters,
         letter_jobs,
+        waiting,
     )
     for endpoint in subject.TABLE.endpoints
 )

@@ -13,6 +13,7 @@ from gantrymq.console.pages import (
     overview,
     samples,
     topics,
+    waiting,
 )
 from gantrymq.console.pages.page import Page
 
@@ -29,6 +30,7 @@ PAGES: Final[tuple[Page, ...]] = tuple(
         access,
         messages,
         letters,
+        waiting,
     )
     for page in subject.TABLE.pages
 )

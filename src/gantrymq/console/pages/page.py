@@ -37,11 +37,15 @@ SECTIONS: Final = (
     "messages",
     "groups",
     "letters",
+    "waiting",
     "alarms",
     "data",
     "access",
 )
 """The pages of the navigation, in this order; each is at /c/CLUSTER/SECTION."""
+
+ABOVE: Final = {"HX-Retarget": "#said", "HX-Reswap": "innerHTML", "HX-Reselect": ".said"}
+"""Puts an answer above the page, wherever it was asked for."""
 
 Asker = Callable[[Request], Ask]
 Q = TypeVar("Q", bound=Question)
@@ -112,12 +116,19 @@ class View:
         }
 
     def trouble(self, error: GantryError) -> Response:
-        """The page that says why there is no other."""
+        """The page that says why there is no other.
+
+        A part of a page stays as it is, so that it can ask again; the sentence stands above.
+        """
+        if "hx-request" in self.request.headers:
+            body = render("said.html", {"text": str(error), "kind": "error part"})
+            return HTMLResponse(body, status_of(error), ABOVE)
         return self.show("error.html", status_of(error), text=str(error))
 
     def said(self, text: str, status: HTTPStatus = HTTPStatus.OK) -> Response:
         """The sentence that an act answers with; the page shows it and asks for its parts again."""
-        body = render("said.html", {"text": text, "is_error": status != HTTPStatus.OK})
+        kind = "ok" if status == HTTPStatus.OK else "error"
+        body = render("said.html", {"text": text, "kind": kind})
         headers = {"HX-Trigger": "changed"} if status == HTTPStatus.OK else {}
         return HTMLResponse(body, status, headers)
 

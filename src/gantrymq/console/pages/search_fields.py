@@ -53,3 +53,10 @@ def kept(fields: Mapping[str, str], **changes: str) -> str:
     """The fields as the query of an address."""
     values = {name: fields[name] for name in KEPT_FIELDS if fields.get(name)}
     return urlencode({key: each for key, each in (values | changes).items() if each})
+
+
+def letters_query(fields: Mapping[str, str], **changes: str) -> str:
+    """The choice of letters as the query of an address."""
+    names = ("fingerprint", "topic", "key", "since", "from", "until", "zone", "limit")
+    values = {name: fields[name] for name in names if fields.get(name)}
+    return urlencode({key: each for key, each in (values | changes).items() if each})

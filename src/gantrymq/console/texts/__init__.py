@@ -13,6 +13,7 @@ from gantrymq.console.texts import (
     messages,
     overview,
     topics,
+    waiting,
 )
 
 LANGUAGES: Final = {"en": "English", "zh": "中文"}
@@ -26,6 +27,7 @@ TABLES: Final[tuple[Mapping[str, tuple[str, str]], ...]] = (
     topics.TEXTS,
     messages.TEXTS,
     letters.TEXTS,
+    waiting.TEXTS,
 )
 TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     key: text for table in TABLES for key, text in table.items()
