@@ -13,7 +13,10 @@ from gantrymq.console.pages.all import PAGES as DECLARED
 
 PARTS: Final = (
     "/", "/c/{cluster}", "/language/{code}", "/c/{cluster}/overview/findings",
-    "/c/{cluster}/data/jobs",
+    "/c/{cluster}/data/jobs", "/c/{cluster}/message-rows", "/c/{cluster}/tail-rows",
+    "/c/{cluster}/message-history/{id}", "/c/{cluster}/samples",
+    "/c/{cluster}/topics/{topic}/shrink", "/c/{cluster}/topics/{topic}/spread",
+    "/c/{cluster}/topics/{topic}/deletion", "/c/{cluster}/groups/{group}/reset",
 )  # fmt: skip
 """Redirects, and parts of pages that are in the page that asks for them."""
 
@@ -26,15 +29,54 @@ def api(world: World, path: str, cluster: str = PAIR) -> Any:
         return json.load(answer)
 
 
-PAGES: Final[dict[str, tuple[str, Callable[[World], str]]]] = {
-    "overview": ("/c/{cluster}/overview", lambda w: w.page("/overview")),
-    "overview-raft": ("/c/{cluster}/overview", lambda w: w.page("/overview", RAFT)),
-    "topics": ("/c/{cluster}/topics", lambda w: w.page("/topics")),
-    "topic": ("/c/{cluster}/topics/{topic}", lambda w: w.page("/topics/orders")),
-    "data": ("/c/{cluster}/data", lambda w: w.page("/data")),
-    "audit": ("/c/{cluster}/access", lambda w: w.page("/access")),
-}
-"""By name: the path as it is declared, and the address."""
+def message(world: World, text: str = "", topic: str = "orders") -> str:
+    """The page of a message that contains a text."""
+    found = api(world, f"/messages?topic={topic}&limit=10&text={segment(text)}")["messages"]
+    place = f"{found[0]['broker']}/{found[0]['queueId']}/{found[0]['offset']}"
+    return world.page(f"/messages/{topic}/{place}")
+
+
+def letter(world: World) -> str:
+    """The page of a dead letter."""
+    found = api(world, "/groups/billing/dead-letters")["letters"]
+    return world.page(f"/letters/billing/{segment(found[0]['deadId'])}")
+
+
+Address = Callable[[World], str]
+
+
+def below(path: str, cluster: str = PAIR) -> Address:
+    return lambda world: world.page(path, cluster)
+
+
+PAGES: Final[dict[str, tuple[str, Address]]] = {
+    "overview": ("/overview", below("/overview")),
+    "overview-raft": ("/overview", below("/overview", RAFT)),
+    "topics": ("/topics", below("/topics")),
+    "new-topic": ("/new-topic", below("/new-topic")),
+    "topic": ("/topics/{topic}", below("/topics/orders")),
+    "messages": ("/messages", below("/messages?topic=orders")),
+    "messages-by-key": ("/messages", below("/messages?by=key&topic=orders&key=order-3")),
+    "tail": ("/tail", below("/tail?topic=orders")),
+    "message": ("/messages/{topic}/{broker}/{queueId}/{offset}", lambda w: message(w, "a book")),
+    "message-hostile": (
+        "/messages/{topic}/{broker}/{queueId}/{offset}", lambda w: message(w, "onerror")
+    ),
+    "message-binary": (
+        "/messages/{topic}/{broker}/{queueId}/{offset}", lambda w: message(w, topic="payments")
+    ),
+    "masking": ("/masking", below("/masking")),
+    "groups": ("/groups", below("/groups")),
+    "new-group": ("/new-group", below("/new-group")),
+    "group": ("/groups/{group}", below("/groups/billing")),
+    "letters": ("/letters", below("/letters")),
+    "letters-of-group": ("/letters/{group}", below("/letters/billing")),
+    "letter": ("/letters/{group}/{letter}", letter),
+    "alarms": ("/alarms", below("/alarms")),
+    "data": ("/data", below("/data")),
+    "audit": ("/access", below("/access")),
+}  # fmt: skip
+"""By name: the path below a cluster as it is declared, and the address."""
 
 
 def address_of(name: str, world: World) -> str:
@@ -44,7 +86,7 @@ def address_of(name: str, world: World) -> str:
 
 def missing() -> list[str]:
     """Declared pages that are neither visited nor a part of another page."""
-    known = {path for path, _ in PAGES.values()} | set(PARTS)
+    known = {f"/c/{{cluster}}{path}" for path, _ in PAGES.values()} | set(PARTS)
     return sorted({each.path for each in DECLARED if each.method == "GET"} - known)
 
 

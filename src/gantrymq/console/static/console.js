@@ -58,6 +58,12 @@ document.addEventListener("DOMContentLoaded", () => {
 
 document.addEventListener("htmx:load", (event) => adapt(event.detail.elt.parentElement ?? document));
 
+// What a part of the page said when it could not be had is over once a part comes again.
+document.addEventListener("htmx:afterRequest", (event) => {
+  const { successful, requestConfig } = event.detail;
+  if (successful && requestConfig.verb === "get") document.querySelector("#said .part")?.remove();
+});
+
 // "/" goes to the search field of the page, as in most consoles; Escape leaves it.
 document.addEventListener("keydown", (event) => {
   const field = document.querySelector("input[type=search]");
