@@ -230,6 +230,27 @@ def test_errors_of_letters_are_masked(site: Site, gantry: GantryCluster) -> None
     assert "secret-77" not in json.dumps(site.api("GET", history, topic="orders"))
 
 
+def test_errors_do_not_repeat_a_field_that_is_masked_by_its_path(
+    site: Site, gantry: GantryCluster
+) -> None:
+    """An exception may quote the whole body: what it said is hidden, its type is not."""
+    let_die(gantry, Message("orders", b'{"card": "4711-x", "state": "bad"}'))
+    site.api("POST", f"{BASE}/masking", topic="orders", kind="path", what="card")
+
+    letter = dead_ids(site)[0]
+    row = site.api("GET", LETTERS)["letters"][0]
+    history = f"{BASE}/message-ids/{row['row']['msgId']}/history"
+    for path in (LETTERS, f"{GROUP}/dead-letter-causes", f"{LETTERS}/{letter}"):
+        assert "4711-x" not in json.dumps(site.api("GET", path)), path
+    assert "4711-x" not in json.dumps(site.api("GET", history, topic="orders"))
+    export = site.ask("GET", f"/api/v1{GROUP}/dead-letter-export?format=csv").text
+    assert "4711-x" not in export
+    place = f"{row['row']['topic'].replace('%', '%25')}/{row['row']['broker']}"
+    whole = f"{BASE}/messages/{place}/{row['row']['queueId']}/{row['row']['offset']}"
+    assert "4711-x" not in json.dumps(site.api("GET", whole))
+    assert (row["error"], row["text"]) == ("ValueError", "***")
+
+
 def test_a_reader_sends_nothing_again(gantry: GantryCluster) -> None:
     """Neither one nor all."""
     let_die(gantry, Message("orders", b"bad"))

@@ -246,7 +246,7 @@ async def _letter_group(admin: Admin, group: str) -> LetterGroup:
 def letter_row(seen: Seen, letter: Letter) -> LetterRow:
     """A letter behind the masking rules."""
     message, failure = letter.message, letter.failure
-    text = seen.masker(message).text
+    text = seen.masker(message).error
     return LetterRow(
         row=seen.row(message),
         dead_id=letter.dead_id,
@@ -298,8 +298,8 @@ def _cause(seen: Seen, cause: Cause, examples: dict[str, Letter], notes: list[No
     return CauseRow(
         fingerprint=cause.fingerprint,
         error=cause.error,
-        text=masker.text(cause.text),
-        reason=masker.text(cause.reason),
+        text=masker.error(cause.text),
+        reason=masker.error(cause.reason),
         count=cause.count,
         topics=cause.topics,
         first_ms=cause.first_ms,

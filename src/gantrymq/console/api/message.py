@@ -237,7 +237,7 @@ async def show_history(ask: Ask, wanted: WantedId) -> History:
     """What became of a message: sent, stored, delivered, retried, dead (`gantry history`)."""
     admin, seen = await ask.admin(wanted.cluster), await Seen.of(ask, wanted.cluster)
     found = await why(admin, wanted.id, topic=wanted.topic)
-    text = seen.masker_of_topic(found.topic or None).text
+    text = seen.masker_of_topic(found.topic or None).story
     return History(
         msg_id=found.msg_id,
         topic=found.topic,

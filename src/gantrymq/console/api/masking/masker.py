@@ -26,6 +26,8 @@ _ORIGINS: Final = (
     properties.DEAD_ORIGIN_TOPIC,
     properties.REAL_TOPIC,
 )
+_SAID: Final = ("GANTRY_ERROR_TEXT", "GANTRY_REASON")
+"""Properties that hold what an error said."""
 _TOO_DEEP: Final = "withheld: rules mask parts of this topic, and this body is nested too deeply"
 
 
@@ -88,6 +90,15 @@ class Masker:
         """A text without what patterns match."""
         return MASK if self._why else self._by_patterns(text)[0]
 
+    def error(self, text: str) -> str:
+        """What an error said. It may repeat any field of the body, so a path hides all of it."""
+        return MASK if self._paths and text else self.text(text)
+
+    def story(self, text: str) -> str:
+        """A sentence of a history: what follows a colon may be what an error said."""
+        told, mark, said = text.partition(": ")
+        return self.text(told) + (mark + self.error(said) if mark else "")
+
     def properties(self, found: Mapping[str, str]) -> dict[str, str]:
         """The properties, the masked ones as stars."""
         return {name: self._value(name, value) for name, value in found.items()}
@@ -101,6 +112,8 @@ class Masker:
     def _value(self, name: str, value: str) -> str:
         if name in NEVER_MASKED:
             return value
+        if name in _SAID:
+            return self.error(value)
         return MASK if name in self._names else self.text(value)
 
     def _by_patterns(self, text: str) -> tuple[str, int]:
