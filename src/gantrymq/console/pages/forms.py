@@ -5,10 +5,14 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
+from starlette.responses import HTMLResponse, Response
+
+from gantrymq.base.errors import GantryError
 from gantrymq.console.api.endpoint import Question
 from gantrymq.console.api.http import convert
-from gantrymq.console.errors import BadInput
+from gantrymq.console.errors import BadInput, status_of
 from gantrymq.console.pages.page import View
+from gantrymq.console.pages.rendering import render
 
 Q = TypeVar("Q", bound=Question)
 Read = Callable[[Any], object]
@@ -49,6 +53,12 @@ def pairs(value: str | None) -> dict[str, str]:
 def checked(value: str | None) -> bool:
     """A check box, which is not sent when it is not checked."""
     return value is not None
+
+
+def no_plan(view: View, error: GantryError) -> Response:
+    """Why there is no preview, for the place beside the form that asked for it."""
+    said = render("said.html", {"text": str(error), "kind": "error"})
+    return HTMLResponse(said, status_of(error))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from typing import Final
 
 from starlette.responses import Response
 
+from gantrymq.base.errors import GantryError
 from gantrymq.console.api.group_members import WantedMember, show_member
 from gantrymq.console.api.group_progress import (
     ProgressCopy,
@@ -29,7 +30,7 @@ from gantrymq.console.api.groups import (
     update_group,
 )
 from gantrymq.console.api.samples import WantedSamples, show_samples
-from gantrymq.console.pages.forms import ListPart, checked, form_with
+from gantrymq.console.pages.forms import ListPart, checked, form_with, no_plan
 from gantrymq.console.pages.page import PageTable, View
 
 TABLE = PageTable("groups")
@@ -112,7 +113,10 @@ def _said(found: GroupSettings) -> str:
 @TABLE.page("/c/{cluster}/groups/{group}/reset")
 async def reset_plan(view: View) -> Response:
     """What the reset in a form would do."""
-    plan = await preview_reset(view.ask, view.query(ResetPlan))
+    try:
+        plan = await preview_reset(view.ask, view.query(ResetPlan))
+    except GantryError as error:
+        return no_plan(view, error)
     return view.show("reset.html", plan=plan)
 
 

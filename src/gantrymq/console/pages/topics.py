@@ -4,6 +4,7 @@ from typing import Final
 
 from starlette.responses import Response
 
+from gantrymq.base.errors import GantryError
 from gantrymq.console.api.endpoint import OfCluster
 from gantrymq.console.api.jobs import NamedJob, WantedJobs, list_jobs, show_job, stop_job
 from gantrymq.console.api.overview import list_members
@@ -32,7 +33,15 @@ from gantrymq.console.api.topics import (
     show_topic,
     update_topic,
 )
-from gantrymq.console.pages.forms import ListPart, checked, form_with, pairs, several, words
+from gantrymq.console.pages.forms import (
+    ListPart,
+    checked,
+    form_with,
+    no_plan,
+    pairs,
+    several,
+    words,
+)
 from gantrymq.console.pages.page import PageTable, View
 
 TABLE = PageTable("topics")
@@ -93,7 +102,10 @@ async def change(view: View) -> str:
 @TABLE.page("/c/{cluster}/topics/{topic}/shrink")
 async def shrink_preview(view: View) -> Response:
     """What stands in the way, for the form that asks for it."""
-    plan = await preview_shrink(view.ask, view.query(ShrinkPlan))
+    try:
+        plan = await preview_shrink(view.ask, view.query(ShrinkPlan))
+    except GantryError as error:
+        return no_plan(view, error)
     return view.show("plan.html", text=plan.text, rows=list(plan.unread.items()))
 
 
@@ -105,7 +117,10 @@ async def shrink(view: View) -> str:
 @TABLE.page("/c/{cluster}/topics/{topic}/spread")
 async def spread_preview(view: View) -> Response:
     """What would be moved, for the form that asks for it."""
-    plan = await preview_spread(view.ask, view.query(SpreadPlan))
+    try:
+        plan = await preview_spread(view.ask, view.query(SpreadPlan))
+    except GantryError as error:
+        return no_plan(view, error)
     text = view.texts("topics.would_move", count=plan.waiting)
     rows = [(f"{each.broker}:{each.queue_id}", each.waiting) for each in plan.queues]
     return view.show("plan.html", text=text, rows=rows)
@@ -119,7 +134,10 @@ async def spread(view: View) -> str:
 @TABLE.page("/c/{cluster}/topics/{topic}/deletion")
 async def deletion(view: View) -> Response:
     """What is lost with the topic, for the form that deletes it."""
-    loss = await preview_topic_deletion(view.ask, view.query(NamedTopic))
+    try:
+        loss = await preview_topic_deletion(view.ask, view.query(NamedTopic))
+    except GantryError as error:
+        return no_plan(view, error)
     return view.show("plan.html", text=view.texts("topics.loses", what=loss.text), rows=[])
 
 
