@@ -2,7 +2,7 @@
 
 `core` has what all clients with one client id share, `messages` what consumers get, `sending` the
 way of one send, `produce` and `consume` the public clients, `once` effectively-once consuming,
-`tracing` the trace writer and `admin` the requests of operators. Programs import from `gantrymq`,
+`tracing` the trace writer, `spans` those of OpenTelemetry and `admin` the requests of operators. Programs import from `gantrymq`,
 and from here what only programs of operators need.
 """
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gantrymq.client.admin.letters.dead_letters import DeadLetterFilter, DeadLetters, Letter
     from gantrymq.client.admin.messages.history_query import why
     from gantrymq.client.admin.messages.trace_query import Trace, TraceEvent, trace_of
+    from gantrymq.client.admin.monitoring.alarms import Alarm, watch_alarms
     from gantrymq.client.admin.monitoring.monitor import Monitor
     from gantrymq.client.admin.monitoring.monitor_round import (
         MonitorRound,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Alarm",
     "Backlog",
     "DeadLetterFilter",
     "DeadLetters",
@@ -76,6 +78,7 @@ __all__ = [
     "shrink_topic",
     "take_snapshot",
     "trace_of",
+    "watch_alarms",
     "why",
 ]
 
@@ -88,6 +91,7 @@ _HOMES = {
     "gantrymq.client.admin.messages.history_query": ("why",),
     "gantrymq.client.admin.groups.lag": ("Backlog", "GroupLag", "QueueLag", "TopicLag"),
     "gantrymq.client.admin.groups.lag_advice": ("advice",),
+    "gantrymq.client.admin.monitoring.alarms": ("Alarm", "watch_alarms"),
     "gantrymq.client.admin.monitoring.monitor": ("Monitor",),
     "gantrymq.client.admin.monitoring.monitor_round": (
         "MonitorRound", "OffsetMovedEvent", "Problem", "Thresholds",
