@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from consolekit import NAME, Site, console
 
-from gantrymq import Message, Producer, SendResult
+from gantrymq import Admin, Message, Producer, SendResult
+from gantrymq.client.admin.messages.delay_levels import waiting_levels
 from gantrymq.client.produce.transactions import Decision
+from gantrymq.protocol.waiting import WaitingTable
 from gantrymq.testing.threaded import GantryCluster
 
 BASE = f"/clusters/{NAME}"
@@ -165,6 +167,33 @@ def test_keys_of_waiting_messages_are_masked_and_text(site: Site, gantry: Gantry
         assert "key-77" not in text
         assert "<script>alert" not in text
         assert "<img/" not in text
+
+
+def test_delay_levels_are_read_where_a_broker_has_no_request_for_them(
+    gantry: GantryCluster,
+) -> None:
+    """From the levels' own queues and the offsets that are delivered, as on RocketMQ's brokers."""
+    send(
+        gantry,
+        Message("orders", b"second", delay_level=5, keys=["k"]),
+        Message("orders", b"first", delay_level=4),
+        Message("other", b"third", delay_level=6),
+    )
+
+    async def read(topic: str | None) -> WaitingTable:
+        async with Admin(gantry.namesrv) as admin:
+            ((broker, address),) = (await admin.masters()).items()
+            return await waiting_levels(admin, broker, address, topic, 10, 0)
+
+    whole, part = asyncio.run(read(None)), asyncio.run(read("orders"))
+
+    assert [row.room for row in whole.messages] == ["level 4", "level 5", "level 6"]
+    assert [(row.room, row.count) for row in whole.rooms] == [
+        ("level 4", 1), ("level 5", 1), ("level 6", 1),
+    ]  # fmt: skip
+    assert whole.rooms[0].next_due_ms == whole.messages[0].due_ms
+    assert [row.topic for row in part.messages] == ["orders", "orders"]
+    assert part.messages[1].keys == ["k"]
 
 
 def test_a_cluster_that_does_not_answer_says_so(gantry: GantryCluster) -> None:

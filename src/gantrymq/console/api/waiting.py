@@ -8,6 +8,7 @@ from msgspec import Meta
 from gantrymq.base.errors import GantryError
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.messages import waiting_messages
+from gantrymq.client.admin.messages.delay_levels import waiting_levels
 from gantrymq.client.admin.messages.undecided import resume_check, undecided
 from gantrymq.client.messages.received import Received
 from gantrymq.client.produce.recall import recall_message
@@ -25,6 +26,10 @@ TABLE = EndpointTable("waiting")
 GROUP: Final = "gantry-console"
 TIMER: Final = "timer"
 """The room of messages that can be recalled; those in delay levels cannot."""
+ONLY_LEVELS: Final = (
+    "a RocketMQ broker tells what waits in its delay levels, and not its timer messages nor how "
+    "late deliveries were"
+)
 PRODUCERS_ASKED_MAX: Final = 20
 GAVE_UP_MAX: Final = 50
 
@@ -89,7 +94,7 @@ class Waiting(Answer, frozen=True, kw_only=True):
     overdue_ms: int
     """Of the message that is most overdue."""
     silent: dict[str, str]
-    """Brokers that cannot tell, and why."""
+    """Brokers that cannot tell everything, and why."""
     go_on_from_ms: int | None
     """Ask again with this as `fromMs` for more; null if these are all."""
 
@@ -223,6 +228,17 @@ async def _tables(
                     admin.instance, {broker: address}, wanted.topic, wanted.count, wanted.from_ms
                 )
             )
+        except waiting_messages.CannotTell:
+            await ask_rocketmq(broker, address)
+        except GantryError as error:
+            silent[broker] = str(error)
+
+    async def ask_rocketmq(broker: str, address: str) -> None:
+        try:
+            found[broker] = await waiting_levels(
+                admin, broker, address, wanted.topic, wanted.count, wanted.from_ms
+            )
+            silent[broker] = ONLY_LEVELS
         except GantryError as error:
             silent[broker] = str(error)
 

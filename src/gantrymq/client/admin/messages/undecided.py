@@ -45,8 +45,7 @@ async def undecided(admin: Admin, broker: str, address: str, *, count: int) -> H
         stored, whole = [], True  # no transaction was ever begun there
     halves = stored
     if stored:
-        since = await _progress(admin, address, ops)
-        notes, all_notes = await _read(admin, ops, since, DECISIONS_MAX)
+        notes, all_notes = await _decisions(admin, address, ops)
         decided = _decided(notes)
         halves = [each for each in stored if each.offset not in decided]
         whole = whole and all_notes
@@ -57,6 +56,15 @@ async def resume_check(admin: Admin, address: str, topic: str, offset_msg_id: st
     """Let a broker ask again about a half message that it gave up."""
     header = ResumeCheckRequest(topic=topic, msg_id=offset_msg_id)
     await admin.instance.call(address, calls.RESUME_CHECK_HALF_MESSAGE, header)
+
+
+async def _decisions(admin: Admin, address: str, ops: Queue) -> tuple[list[Received], bool]:
+    """The decisions that count, and whether these are all; before the first there is no topic."""
+    try:
+        since = await _progress(admin, address, ops)
+        return await _read(admin, ops, since, DECISIONS_MAX)
+    except NoRoute:
+        return [], True
 
 
 def _decided(notes: list[Received]) -> set[int]:

@@ -14,6 +14,10 @@ SECONDS_MAX: Final = 15.0
 """A broker with very many waiting messages takes a while to look through them."""
 
 
+class CannotTell(ClientError):
+    """The broker has no request for it."""
+
+
 async def waiting(
     instance: Instance, masters: Mapping[str, str], topic: str | None, count: int, from_ms: int
 ) -> dict[str, WaitingTable]:
@@ -28,6 +32,6 @@ async def waiting(
         except BrokerRefused as error:
             if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                 raise
-            raise ClientError(f"broker {name} cannot tell what waits: only GantryMQ can") from error
+            raise CannotTell(f"broker {name} cannot tell what waits: only GantryMQ can") from error
         found[name] = fastjson.load_as(answer.body, WaitingTable)
     return found
