@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from consolekit import NAME, Site, console
+from consolekit import NAME, Site, console, until
 from consumekit import member, read, send
 
 from gantrymq.testing.threaded import GantryCluster
@@ -39,7 +39,8 @@ def test_a_group_is_shown_with_its_members(site: Site, gantry: GantryCluster) ->
     send(gantry.namesrv, "orders", 1)
     read(gantry.namesrv, "orders", "billing", 1)
     with member(gantry.namesrv, "billing", "orders", tag="paid || new"):
-        client = site.api("GET", f"{GROUPS}/billing")["members"][0]["clientId"]
+        members = until(lambda: site.api("GET", f"{GROUPS}/billing")["members"])
+        client = members[0]["clientId"]
         page = site.page(f"{PAGE}/billing")
         said = site.page(f"{PAGE}/billing/member?clientId={client.replace('#', '%23')}&stacks=true")
 

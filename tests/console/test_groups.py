@@ -1,33 +1,21 @@
 """Groups through the API: lists, one group, its members and lag, resets, settings, deletion."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from consolekit import NAME, Site, console
+from consolekit import NAME, Site, console, until
 from consumekit import member, read, send
 
 from gantrymq.testing.threaded import GantryCluster
 
 TOPICS, GROUPS = f"/clusters/{NAME}/topics", f"/clusters/{NAME}/groups"
-SECONDS_MAX = 20.0
 
 
 @pytest.fixture
 def site(gantry: GantryCluster) -> Iterator[Site]:
     with console(gantry) as site:
         yield site
-
-
-def until(look: Callable[[], Any]) -> Any:
-    """What `look` returns once it is true."""
-    deadline = time.monotonic() + SECONDS_MAX
-    while time.monotonic() < deadline:
-        if found := look():
-            return found
-        time.sleep(0.05)
-    raise TimeoutError("it did not come true in time")
 
 
 def group_with(site: Site, field: str) -> Any:

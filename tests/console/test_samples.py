@@ -1,35 +1,21 @@
 """Samples and alarms of a cluster: taken in the background, shown by the API and as pages."""
 
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from consolekit import NAME, Site, console
+from consolekit import NAME, Site, console, until
 from consumekit import read, send
 
 from gantrymq.console.sampling import sampler
 from gantrymq.testing.threaded import GantryCluster
 
 SAMPLES, ALARMS = f"/clusters/{NAME}/samples", f"/clusters/{NAME}/alarms"
-SECONDS_MAX = 25.0
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look at all groups with every sample."""
     monkeypatch.setattr(sampler, "LAG_SECONDS", 5.0)
-
-
-def until(look: Callable[[], Any]) -> Any:
-    """What `look` returns once it is true."""
-    deadline = time.monotonic() + SECONDS_MAX
-    while time.monotonic() < deadline:
-        if found := look():
-            return found
-        time.sleep(0.1)
-    raise TimeoutError("it did not come true in time")
 
 
 def known(site: Site, kind: str, label: str, **question: str) -> list[float]:

@@ -11,11 +11,12 @@ import http.client
 import json
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from gantrymq.console.serve import ConsoleServer
@@ -25,6 +26,8 @@ from gantrymq.testing.threaded import GantryCluster
 NAME = "test"
 """The name under which the console knows the cluster."""
 SECONDS_MAX = 30.0
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -154,3 +157,13 @@ class _Running:
         self._thread.join(SECONDS_MAX)
         if self._failure is not None:
             raise self._failure
+
+
+def until(look: Callable[[], T]) -> T:
+    """What `look` returns once it is true."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < deadline:
+        if found := look():
+            return found
+        time.sleep(0.05)
+    raise TimeoutError("it did not come true in time")

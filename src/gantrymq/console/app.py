@@ -31,7 +31,7 @@ from gantrymq.console.pages.all import PAGES
 from gantrymq.console.pages.login import LoginPages
 from gantrymq.console.pages.page import View
 from gantrymq.console.sampling.cluster_tables import ClusterTables
-from gantrymq.console.sampling.watch import Watch
+from gantrymq.console.sampling.watch import ClusterWatch
 from gantrymq.console.settings import LOOPBACK, ConsoleSettings
 
 
@@ -39,7 +39,7 @@ def make_app(settings: ConsoleSettings, clock: WallClock | None = None) -> Starl
     """The ASGI application of a console."""
     clock = clock or SystemClock()
     clusters, jobs, tables = Clusters(settings.clusters), Jobs(clock), ClusterTables()
-    watch = Watch(clusters, tables, settings.data, clock)
+    watch = ClusterWatch(clusters, tables, settings.data, clock)
     parts = Parts(settings, clusters, AuditTrail(settings.data), clock, jobs, tables, watch)
     login = Login(settings, parts.clusters)
 

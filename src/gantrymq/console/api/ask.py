@@ -15,7 +15,7 @@ from gantrymq.console.clusters import Clusters
 from gantrymq.console.errors import Forbidden
 from gantrymq.console.jobs import Jobs
 from gantrymq.console.sampling.cluster_tables import ClusterTables
-from gantrymq.console.sampling.watch import Watch
+from gantrymq.console.sampling.watch import ClusterWatch
 from gantrymq.console.settings import ConsoleSettings
 
 
@@ -29,7 +29,7 @@ class Parts:
     clock: WallClock
     jobs: Jobs
     tables: ClusterTables
-    watch: Watch
+    watch: ClusterWatch
     """Samples and alarms, which go on in the background."""
 
 

@@ -26,7 +26,7 @@ class WatchedCluster:
         self.rings = file.rings
 
 
-class Watch:
+class ClusterWatch:
     """All clusters of a console, while it runs."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Watch:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Watch as long as the block."""
+        """ClusterWatch as long as the block."""
         tasks: list[asyncio.Task[None]] = []
         try:
             for name in self._clusters.names:
