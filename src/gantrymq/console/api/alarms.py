@@ -3,7 +3,7 @@
 from gantrymq.client.admin.monitoring.monitor_round import OffsetMovedEvent
 from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.endpoint import Answer, EndpointTable, OfCluster
-from gantrymq.console.sampling.alarms import Alarm
+from gantrymq.console.sampling.alarms import KeptAlarm
 
 TABLE = EndpointTable("alarms")
 
@@ -72,7 +72,7 @@ async def list_alarms(ask: Ask, wanted: OfCluster) -> Alarms:
     )
 
 
-def _shown(alarm: Alarm) -> ShownAlarm:
+def _shown(alarm: KeptAlarm) -> ShownAlarm:
     problem = alarm.problem
     return ShownAlarm(
         kind=problem.kind, group=problem.group or None, text=problem.text, value=problem.value,
@@ -81,4 +81,4 @@ def _shown(alarm: Alarm) -> ShownAlarm:
 
 
 def _event(event: OffsetMovedEvent) -> ShownAlarm:
-    return _shown(Alarm(event.problem, event.at_ms, event.at_ms))
+    return _shown(KeptAlarm(event.problem, event.at_ms, event.at_ms))

@@ -27,7 +27,7 @@ AGAIN_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True)
-class Alarm:
+class KeptAlarm:
     """A problem, since when it is there, and until when it was if it is over."""
 
     problem: Problem
@@ -40,8 +40,8 @@ class AlarmWatch:
 
     def __init__(self, cluster: str, clusters: Clusters) -> None:
         self._cluster, self._clusters = cluster, clusters
-        self._now: dict[tuple[str, str, int], Alarm] = {}
-        self.ended: deque[Alarm] = deque(maxlen=ENDED_MAX)
+        self._now: dict[tuple[str, str, int], KeptAlarm] = {}
+        self.ended: deque[KeptAlarm] = deque(maxlen=ENDED_MAX)
         self.events: deque[OffsetMovedEvent] = deque(maxlen=EVENTS_MAX)
         """Messages that were deleted before they were read, the newest last."""
         self.at_ms: int | None = None
@@ -52,7 +52,7 @@ class AlarmWatch:
         self._begun = 0.0
 
     @property
-    def alarms(self) -> list[Alarm]:
+    def alarms(self) -> list[KeptAlarm]:
         """What is wrong now, the newest first."""
         return sorted(self._now.values(), key=lambda alarm: -alarm.since_ms)
 
@@ -82,10 +82,10 @@ class AlarmWatch:
             while (key := (problem.kind, problem.group, number)) in self._now:
                 number += 1
             since = before[key].since_ms if key in before else found.at_ms
-            self._now[key] = Alarm(problem, since)
+            self._now[key] = KeptAlarm(problem, since)
         for key, alarm in before.items():
             if key not in self._now:
-                self.ended.append(Alarm(alarm.problem, alarm.since_ms, found.at_ms))
+                self.ended.append(KeptAlarm(alarm.problem, alarm.since_ms, found.at_ms))
         loop = asyncio.get_running_loop()
         took = loop.time() - self._begun
         await asyncio.sleep(max(0.0, took / SHARE_MAX - EVERY_SECONDS))

@@ -44,7 +44,7 @@ class ClusterWatch:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """ClusterWatch as long as the block."""
+        """Watch as long as the block."""
         tasks: list[asyncio.Task[None]] = []
         try:
             for name in self._clusters.names:
