@@ -22,7 +22,7 @@ _parts: set[str] = set()
 """Loggers that have a level of their own."""
 
 
-class TextLines(logging.Formatter):
+class _TextLines(logging.Formatter):
     """Escapes control characters: a name from the network must not look like a line of its own."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class TextLines(logging.Formatter):
         return self.formatMessage(record)
 
 
-class JsonLines(logging.Formatter):
+class _JsonLines(logging.Formatter):
     """One object for each line: time, level, logger, message, and the traceback of an error."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -90,7 +90,7 @@ def start_logging(
         )
     else:
         target = logging.StreamHandler(sys.stderr)
-    target.setFormatter(JsonLines() if settings.log_format == "json" else TextLines())
+    target.setFormatter(_JsonLines() if settings.log_format == "json" else _TextLines())
     waiting: queue.Queue[logging.LogRecord] = queue.Queue(LINES_WAITING_MAX)
     listener = logging.handlers.QueueListener(waiting, target)
     listener.start()

@@ -2,8 +2,8 @@
 
 `core` has what all clients with one client id share, `messages` what consumers get, `sending` the
 way of one send, `produce` and `consume` the public clients, `once` effectively-once consuming,
-`tracing` the trace writer, `spans` those of OpenTelemetry and `admin` the requests of operators. Programs import from `gantrymq`,
-and from here what only programs of operators need.
+`tracing` the trace writer, `spans` those of OpenTelemetry and `admin` the requests of operators.
+Programs import from `gantrymq`, and from here what only programs of operators need.
 """
 
 from typing import TYPE_CHECKING

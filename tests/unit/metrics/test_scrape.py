@@ -77,7 +77,7 @@ def test_too_many_series_are_logged_once(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_a_switch_leaves_its_metrics_out() -> None:
-    """The others stay."""
+    """Those of other switches stay."""
 
     async def work() -> str:
         settings = TelemetrySettings(enable_stats_metrics=False, metrics_label="zone:north")
