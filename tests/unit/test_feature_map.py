@@ -14,6 +14,7 @@ IDS = [
     *(f"P{number}" for number in range(1, 11)),
     *(f"C{number}" for number in range(1, 17)),
     "G1",
+    "G4",
     "G7",
     "G8",
     "A1",
