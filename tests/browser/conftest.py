@@ -93,8 +93,9 @@ def watched(
 
 
 @pytest.fixture
-def visitor(chromium: Browser) -> Iterator[Watched]:
-    """A visitor with a wide window, in whose pages nothing goes wrong."""
+def visitor(chromium: Browser, request: pytest.FixtureRequest) -> Iterator[Watched]:
+    """A visitor with a wide window, in whose pages nothing goes wrong; the last is a picture."""
     with watched(chromium) as page:
         yield page
+        page.page.screenshot(path=SCREENSHOTS / f"{request.node.name}.png", full_page=True)
         assert [] == page.faults

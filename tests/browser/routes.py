@@ -36,10 +36,25 @@ def message(world: World, text: str = "", topic: str = "orders") -> str:
     return world.page(f"/messages/{topic}/{place}")
 
 
+def job(world: World) -> str:
+    """The page of a job that has ended: no queue of the topic is to go."""
+    body = json.dumps({"queues": 4}).encode()
+    address = f"{world.console}/api/v1/clusters/{PAIR}/topics/wide/shrink"
+    head = {"Content-Type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(address, body, head), timeout=20) as answer:
+        return world.page(f"/jobs/{json.load(answer)['job']}")
+
+
 def letter(world: World) -> str:
     """The page of a dead letter."""
     found = api(world, "/groups/billing/dead-letters")["letters"]
     return world.page(f"/letters/billing/{segment(found[0]['deadId'])}")
+
+
+def member(world: World) -> str:
+    """The page of a member of the group that reads all the time."""
+    found = api(world, "/groups/readers")["members"]
+    return world.page(f"/groups/readers/member?clientId={segment(found[0]['clientId'])}")
 
 
 Address = Callable[[World], str]
@@ -72,6 +87,10 @@ PAGES: Final[dict[str, tuple[str, Address]]] = {
     "letters": ("/letters", below("/letters")),
     "letters-of-group": ("/letters/{group}", below("/letters/billing")),
     "letter": ("/letters/{group}/{letter}", letter),
+    "waiting": ("/waiting", below("/waiting")),
+    "transactions": ("/transactions", below("/transactions")),
+    "job": ("/jobs/{job}", job),
+    "member": ("/groups/{group}/member", member),
     "alarms": ("/alarms", below("/alarms")),
     "data": ("/data", below("/data")),
     "audit": ("/access", below("/access")),

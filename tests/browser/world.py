@@ -1,4 +1,4 @@
-"""What the console is shown in the browser tests: a master-slave pair and a raft group, with topics,
+"""What the console shows in the browser tests: a master-slave pair and a raft group, with topics,
 messages, groups, dead letters, and text that would like to be a script.
 """
 
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from gantrymq import Admin, Consumer, ConsumerOptions, Message, Producer
+from gantrymq.sync import Consumer as SyncConsumer
 
 T = TypeVar("T")
 
@@ -89,7 +90,17 @@ def make_world(folder: Path) -> Iterator[World]:
         console = stack.enter_context(process("console", *named, "--port", "0", "--data", data))
         world = World(said(console, ADDRESS), addresses[PAIR], addresses[RAFT], data)
         run(fill(world))
-        yield world
+        with reading(world.pair):
+            yield world
+
+
+@contextmanager
+def reading(namesrv: str) -> Iterator[None]:
+    """A member of the group `readers`, which reads all the time."""
+    with SyncConsumer(namesrv, group="readers", start="first") as consumer:
+        consumer.subscribe("orders")
+        consumer.poll(1, timeout=SECONDS_MAX)
+        yield
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -130,7 +130,7 @@ async def clone(view: View) -> str:
     return (await clone_progress(view.ask, await view.form(ProgressCopy))).text
 
 
-@TABLE.act("/c/{cluster}/groups/{group}/delete")
+@TABLE.act("/c/{cluster}/groups/{group}/delete", leads_to="groups")
 async def delete(view: View) -> str:
     wanted = await form_with(view, GroupDeletion, deadLetters=checked, force=checked)
     return (await delete_group(view.ask, wanted)).text

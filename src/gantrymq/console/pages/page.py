@@ -28,7 +28,7 @@ from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.endpoint import Question
 from gantrymq.console.api.http import convert, read_body
 from gantrymq.console.errors import BadInput, status_of
-from gantrymq.console.pages.rendering import render
+from gantrymq.console.pages.rendering import render, segment
 from gantrymq.console.texts import LANGUAGES, Texts
 
 SECTIONS: Final = (
@@ -189,13 +189,20 @@ class PageTable:
 
         return declare
 
-    def act(self, path: str) -> Callable[[Act], Act]:
-        """Declare what a form or button does; the function returns a sentence."""
+    def act(self, path: str, leads_to: str = "") -> Callable[[Act], Act]:
+        """Declare what a form or button does; the function returns a sentence.
+
+        `leads_to` is a page of the cluster to go to when it is done: that of a thing that was
+        deleted would only say that it is gone.
+        """
 
         def declare(act: Act) -> Act:
             async def show(view: View) -> Response:
                 try:
-                    return view.said(await act(view))
+                    answer = view.said(await act(view))
+                    if leads_to:
+                        answer.headers["HX-Redirect"] = f"/c/{segment(view.cluster)}/{leads_to}"
+                    return answer
                 except GantryError as error:
                     return view.said(str(error), status_of(error))
 

@@ -141,7 +141,7 @@ async def deletion(view: View) -> Response:
     return view.show("plan.html", text=view.texts("topics.loses", what=loss.text), rows=[])
 
 
-@TABLE.act("/c/{cluster}/topics/{topic}/delete")
+@TABLE.act("/c/{cluster}/topics/{topic}/delete", leads_to="topics")
 async def delete(view: View) -> str:
     return (await delete_topic(view.ask, await view.form(TopicDeletion))).text
 
