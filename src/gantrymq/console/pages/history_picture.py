@@ -82,7 +82,7 @@ def picture_of(history: History) -> HistoryPicture:
 def after(ms: int) -> str:
     """A duration for people, with milliseconds where they matter."""
     if ms < 0:
-        return f"−{after(-ms)}"
+        return f"−{after(-ms)[1:]}"
     if ms < 1000:
         return f"+{ms} ms"
     if ms < 60_000:
