@@ -10,7 +10,7 @@ from gantrymq.cli.common.guard import describe
 from gantrymq.cli.common.output import Row, namesrv_option, output_option, print_rows
 from gantrymq.cli.common.times import shown_or_ms
 from gantrymq.client.admin.admin import Admin
-from gantrymq.client.admin.cluster_members import MemberState, member_states
+from gantrymq.client.admin.cluster_members import MemberStanding, member_states
 
 
 @click.command("cluster")
@@ -23,7 +23,7 @@ def cluster(namesrv: str | None, output: str) -> None:
     it is behind. The exit code is 1 when a member does not answer, or a broker has no master.
     """
 
-    async def run() -> list[MemberState]:
+    async def run() -> list[MemberStanding]:
         async with Admin(namesrv) as admin:
             return await member_states(admin)
 
@@ -38,11 +38,11 @@ def cluster(namesrv: str | None, output: str) -> None:
         raise SystemExit(1)
 
 
-def _is_serving_master(member: MemberState) -> bool:
+def _is_serving_master(member: MemberStanding) -> bool:
     return member.role == "master" and member.trouble is None
 
 
-def _row(member: MemberState, people: bool) -> Row:
+def _row(member: MemberStanding, people: bool) -> Row:
     place: Row = {
         "cluster": member.cluster,
         "broker": member.broker,

@@ -15,7 +15,7 @@ MASTER_ID: Final = 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemberState:
+class MemberStanding:
     """One member of a broker name. What nobody knows is None."""
 
     cluster: str | None
@@ -56,11 +56,11 @@ class _Said:
     trouble: GantryError | None = None
 
 
-async def member_states(admin: Admin) -> list[MemberState]:
+async def member_states(admin: Admin) -> list[MemberStanding]:
     """Ask all members of all brokers; the master of each broker name comes first."""
     info = await admin.cluster()
     clusters = {name: group for group, names in info.cluster_addr_table.items() for name in names}
-    rows: list[MemberState] = []
+    rows: list[MemberStanding] = []
     for name, members in (await admin.members()).items():
         asked = await asyncio.gather(*(_ask(admin, address) for address in members.values()))
         answers = dict(zip(members, asked, strict=True))
@@ -88,15 +88,15 @@ async def _ask(admin: Admin, address: str) -> _Said:
 
 def _state(
     cluster: str | None, broker: str, number: int, members: dict[int, str], said: dict[int, _Said]
-) -> MemberState:
+) -> MemberStanding:
     own = said[number]
     if own.trouble is not None:
-        return MemberState(
+        return MemberStanding(
             cluster=cluster, broker=broker, id=number, address=members[number], trouble=own.trouble
         )
     found = own.figures
     synced, in_sync, behind = _copy_state(number, members, said)
-    return MemberState(
+    return MemberStanding(
         cluster=cluster,
         broker=broker,
         id=number,

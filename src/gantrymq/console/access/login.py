@@ -10,8 +10,8 @@ from gantrymq.base.errors import GantryError
 from gantrymq.console.access.attempts import LoginAttempts
 from gantrymq.console.access.cluster_login import log_in
 from gantrymq.console.access.passwords import hashed, is_right
-from gantrymq.console.access.sessions import Session, Sessions
-from gantrymq.console.access.user import LOCAL_USER, Role, User
+from gantrymq.console.access.sessions import LoginSessions, Session
+from gantrymq.console.access.user import LOCAL_USER, ConsoleUser, Role
 from gantrymq.console.access.users_file import UsersFile
 from gantrymq.console.clusters import Clusters
 from gantrymq.console.errors import LoginNeeded, TooManyAttempts
@@ -29,7 +29,7 @@ class Login:
         self._file = UsersFile(settings.users_path)
         self._attempts = LoginAttempts()
         self._background = Background("the sessions of the console")
-        self._sessions = Sessions(own, self._background)
+        self._sessions = LoginSessions(own, self._background)
         self._turn = asyncio.Lock()
         """One guess at a time: each takes memory and processor time."""
         self._nobody = ""
@@ -76,7 +76,7 @@ class Login:
 
     async def _own_user(
         self, name: str, password: str
-    ) -> tuple[User, Clusters, Callable[[], bool]]:
+    ) -> tuple[ConsoleUser, Clusters, Callable[[], bool]]:
         known = self._file.users.get(name)
         self._nobody = self._nobody or await asyncio.to_thread(hashed, "nobody's")
         # A name that nobody has takes as long as one that somebody has.
@@ -88,11 +88,11 @@ class Login:
         def is_valid() -> bool:
             return self._file.users.get(name) == known
 
-        return User(name, known.role), self._own, is_valid
+        return ConsoleUser(name, known.role), self._own, is_valid
 
     async def _key(
         self, token: str, access_key: str, secret_key: str, cluster: str | None
-    ) -> tuple[User, Clusters, Callable[[], bool]]:
+    ) -> tuple[ConsoleUser, Clusters, Callable[[], bool]]:
         name = cluster or self._own.names[0]
         address = self._own.address(name)
         try:
@@ -104,7 +104,7 @@ class Login:
         keys = before.clusters.keys if before is not None else {}
         clusters = Clusters(map(self._own.address, self._own.names), keys | {name: pair})
         role = Role.ADMIN if access_key in self._settings.admins else Role.CLUSTER_USER
-        return User(access_key, role), clusters, _always
+        return ConsoleUser(access_key, role), clusters, _always
 
 
 def _always() -> bool:

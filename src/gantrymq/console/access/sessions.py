@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gantrymq.base.background import Background
-from gantrymq.console.access.user import User
+from gantrymq.console.access.user import ConsoleUser
 from gantrymq.console.clusters import Clusters
 
 IDLE_SECONDS: Final = 8 * 3_600.0
@@ -23,7 +23,7 @@ SESSIONS_MAX: Final = 1_000
 class Session:
     """One login."""
 
-    user: User
+    user: ConsoleUser
     clusters: Clusters
     """The clients with which it asks: the console's, or its own with its own key."""
     is_valid: Callable[[], bool]
@@ -32,7 +32,7 @@ class Session:
     used: float
 
 
-class Sessions:
+class LoginSessions:
     """All logins. `own` are the clients of the console, which no session closes."""
 
     def __init__(self, own: Clusters, background: Background) -> None:

@@ -21,15 +21,15 @@ FILE_ROLES: Final = (Role.READER, Role.ADMIN)
 
 
 @dataclass(frozen=True)
-class User:
+class ConsoleUser:
     """Who asks."""
 
     name: str
     role: Role
 
 
-LOCAL_USER: Final = User("local", Role.ADMIN)
+LOCAL_USER: Final = ConsoleUser("local", Role.ADMIN)
 """Whoever sits at the machine, when the console listens on a loopback address only."""
 
-NOBODY: Final = User("nobody", Role.READER)
+NOBODY: Final = ConsoleUser("nobody", Role.READER)
 """Who is not logged in, on pages that need no login."""

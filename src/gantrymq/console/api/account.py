@@ -17,7 +17,7 @@ class WhoAmI(Question, frozen=True, kw_only=True):
     """Nothing to say: the login says it."""
 
 
-class Account(Answer, frozen=True, kw_only=True):
+class LoginState(Answer, frozen=True, kw_only=True):
     """The user of this login."""
 
     name: str
@@ -56,9 +56,9 @@ class AuditEntries(Answer, frozen=True, kw_only=True):
 
 
 @TABLE.get("/account")
-async def show_account(ask: Ask, wanted: WhoAmI) -> Account:
+async def show_account(ask: Ask, wanted: WhoAmI) -> LoginState:
     """Who is logged in, and what the user may do."""
-    return Account(
+    return LoginState(
         name=ask.user.name,
         role=ask.user.role.value,
         may_change=ask.may_change,

@@ -10,7 +10,7 @@ from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.client.admin.admin import Admin
 from gantrymq.console.access.audit import AuditEntry, AuditTrail, shortened
-from gantrymq.console.access.user import Role, User
+from gantrymq.console.access.user import ConsoleUser, Role
 from gantrymq.console.clusters import Clusters
 from gantrymq.console.errors import Forbidden
 from gantrymq.console.jobs import Jobs
@@ -37,7 +37,7 @@ class Parts:
 class Ask:
     """One request to the console, as endpoints see it."""
 
-    user: User
+    user: ConsoleUser
     parts: Parts
     clusters: Clusters
     """The clients with which this user asks: the console's, or those with the user's own key."""

@@ -14,6 +14,7 @@ from gantrymq.client.produce.producer import Producer
 from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.decoding.forms import BodyForm, Schema
 from gantrymq.console.api.endpoint import Answer, Download, EndpointTable, OfCluster
+from gantrymq.console.api.masking.masker import Masker
 from gantrymq.console.api.messages import Place, QueueNumber, WantedId
 from gantrymq.console.api.seen import (
     MessageRow,
@@ -31,6 +32,8 @@ from gantrymq.protocol.compression import COMPRESSED
 
 TABLE = EndpointTable("messages")
 
+FAILURES: Final = ("dead", "retry", "redelivered", "failed")
+"""Events, and states of groups, that tell why a delivery failed."""
 CHUNK_BYTES: Final = 64 * 1024
 PASTED_CHARACTERS_MAX: Final = 16_000
 """Of a schema in an address; a longer one is kept for its topic."""
@@ -237,18 +240,18 @@ async def show_history(ask: Ask, wanted: WantedId) -> History:
     """What became of a message: sent, stored, delivered, retried, dead (`gantry history`)."""
     admin, seen = await ask.admin(wanted.cluster), await Seen.of(ask, wanted.cluster)
     found = await why(admin, wanted.id, topic=wanted.topic)
-    text = seen.masker_of_topic(found.topic or None).story
+    masker = seen.masker_of_topic(found.topic or None)
     return History(
         msg_id=found.msg_id,
         topic=found.topic,
         state=found.state,
-        text=text(found.text),
+        text=masker.text(found.text),
         due_ms=found.due_ms,
         events=[
             HistoryEvent(
                 at_ms=each.at_ms,
                 what=each.what,
-                text=text(each.text),
+                text=_told(masker, each.what, each.text),
                 place=each.place,
                 group=each.group,
                 due_ms=each.due_ms,
@@ -258,12 +261,20 @@ async def show_history(ask: Ask, wanted: WantedId) -> History:
         ],
         groups=[
             HistoryGroup(
-                group=each.group, state=each.state, text=text(each.text), due_ms=each.due_ms
+                group=each.group,
+                state=each.state,
+                text=_told(masker, each.state, each.text),
+                due_ms=each.due_ms,
             )
             for each in found.groups
         ],
         unknown=found.unknown,
     )
+
+
+def _told(masker: Masker, what: str, text: str) -> str:
+    """A sentence of a history; those about failures repeat what the error said."""
+    return masker.story(text) if what in FAILURES else masker.text(text)
 
 
 @TABLE.post("/clusters/{cluster}/messages/{topic}/{broker}/{queueId}/{offset}/resend")

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the API, from the table of endpoints. Pure."""
+"""The OpenAPI document of the API, from the table of endpoints."""
 
 import re
 from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gantrymq.client.admin.cluster_members import MemberState, member_states
+from gantrymq.client.admin.cluster_members import MemberStanding, member_states
 from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.endpoint import Answer, EndpointTable, OfCluster, Question
 
@@ -86,7 +86,7 @@ async def list_members(ask: Ask, wanted: OfCluster) -> ClusterMembers:
     )
 
 
-def _member(state: MemberState) -> ClusterMember:
+def _member(state: MemberStanding) -> ClusterMember:
     return ClusterMember(
         cluster=state.cluster,
         broker=state.broker,
@@ -107,7 +107,7 @@ def _member(state: MemberState) -> ClusterMember:
     )
 
 
-def _role(state: MemberState) -> str:
+def _role(state: MemberStanding) -> str:
     """Of a raft group's member what it is there; nobody who does not lead is a slave of anybody."""
     return state.raft.role.lower() if state.raft else state.role
 

@@ -15,9 +15,9 @@ from gantrymq.console.pages import (
     topics,
     waiting,
 )
-from gantrymq.console.pages.page import Page
+from gantrymq.console.pages.page import ConsolePage
 
-PAGES: Final[tuple[Page, ...]] = tuple(
+PAGES: Final[tuple[ConsolePage, ...]] = tuple(
     page
     for subject in (
         common,

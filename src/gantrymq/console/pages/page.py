@@ -152,7 +152,7 @@ Act = Callable[[View], Awaitable[str]]
 
 
 @dataclass(frozen=True)
-class Page:
+class ConsolePage:
     """A path and what answers it."""
 
     section: str
@@ -178,13 +178,13 @@ class PageTable:
 
     def __init__(self, section: str) -> None:
         self._section = section
-        self.pages: list[Page] = []
+        self.pages: list[ConsolePage] = []
 
     def page(self, path: str) -> Callable[[Show], Show]:
         """Declare a page."""
 
         def declare(show: Show) -> Show:
-            self.pages.append(Page(self._section, path, show))
+            self.pages.append(ConsolePage(self._section, path, show))
             return show
 
         return declare
@@ -206,7 +206,7 @@ class PageTable:
                 except GantryError as error:
                     return view.said(str(error), status_of(error))
 
-            self.pages.append(Page(self._section, path, show, "POST"))
+            self.pages.append(ConsolePage(self._section, path, show, "POST"))
             return act
 
         return declare

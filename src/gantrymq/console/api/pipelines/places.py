@@ -1,4 +1,4 @@
-"""The folders and names of archives and reports. Pure but for one look at the disk.
+"""The folders and names of archives and reports.
 
 LAKE/archives/NAME is a table, LAKE/reports/NAME a report. Names come from the browser, so they
 have no slash and no leading dot, and no path leaves its folder.
