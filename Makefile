@@ -155,7 +155,7 @@ interop: tools $(SPARK)
 lock: $(DEV)
 	@$(BIN)/python -m pip install -q uv
 	$(BIN)/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
-	  --python-version 3.11 --upgrade --extra secure --extra lz4 --extra zstd pyproject.toml -o requirements/core.txt
+	  --python-version 3.11 --upgrade --extra secure --extra lz4 --extra zstd --extra console pyproject.toml -o requirements/core.txt
 
 # Known vulnerabilities of these versions; needs a package index that tells of them.
 audit: $(DEV)
@@ -165,12 +165,13 @@ audit: $(DEV)
 # The oldest versions that pyproject.toml allows, in an environment of their own.
 OLDEST := $(VENV)-oldest
 LOWER_BOUND_TESTS := $(addprefix tests/unit/,access base broker client filter kernel nameserver protocol remoting store) \
-  $(addprefix tests/cluster/test_,cli.py broker.py tls.py secure_up.py)
+  $(addprefix tests/cluster/test_,cli.py broker.py tls.py secure_up.py up_console.py) \
+  $(addprefix tests/console/test_,access.py topics.py groups.py)
 lower-bounds: setup
 	@$(PYTHON) -m venv $(OLDEST)
 	@$(OLDEST)/bin/python -m pip install -q --upgrade pip setuptools wheel "Cython>=3.1"
 	@$(OLDEST)/bin/python -m pip install -q --no-build-isolation -c requirements/lower-bounds.txt \
-	  -e ".[secure,lz4,zstd]" pytest pytest-timeout hypothesis pydantic fastapi
+	  -e ".[secure,lz4,zstd,console]" pytest pytest-timeout hypothesis pydantic fastapi
 	$(OLDEST)/bin/pytest $(LOWER_BOUND_TESTS)
 
 bench: tools $(WARM)

@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-EXTRAS = ("secure", "lz4", "zstd")
+EXTRAS = ("secure", "lz4", "zstd", "console")
 LOCKED = re.compile(
     r"^([A-Za-z0-9_.-]+)==(\S+)(.*(?:\\\n    --hash=sha256:[0-9a-f]{64}.*)+)$", re.M
 )
@@ -25,6 +25,7 @@ GOOD = {
     "0BSD",
     "Zlib",
     "CC0-1.0",
+    "PSF-2.0",
 }
 
 
