@@ -166,7 +166,7 @@ audit: $(DEV)
 OLDEST := $(VENV)-oldest
 LOWER_BOUND_TESTS := $(addprefix tests/unit/,access base broker client filter kernel nameserver protocol remoting store) \
   $(addprefix tests/cluster/test_,cli.py broker.py tls.py secure_up.py up_console.py) \
-  $(addprefix tests/console/test_,login.py topics.py group_pages.py)
+  $(addprefix tests/console/test_,login.py topics.py groups_api.py)
 lower-bounds: setup
 	@$(PYTHON) -m venv $(OLDEST)
 	@$(OLDEST)/bin/python -m pip install -q --upgrade pip setuptools wheel "Cython>=3.1"
