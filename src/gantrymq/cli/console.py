@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.telemetry import start_logging
+from gantrymq.base.telemetry_settings import TelemetrySettings
 from gantrymq.cli.common.guard import guarded
 from gantrymq.cli.common.output import output_option, print_rows
 from gantrymq.cli.common.run_server import run_until_stopped
@@ -116,7 +118,11 @@ def _serve(data: Path, given: dict[str, Any]) -> int:
             print(f"console {server.url}", flush=True)
             await stop.wait()
 
-    return run_until_stopped(serve)
+    listener = start_logging(str(data / "logs"), "console.log", TelemetrySettings())
+    try:
+        return run_until_stopped(serve)
+    finally:
+        listener.stop()
 
 
 def _named(given: tuple[str, ...]) -> list[tuple[str, str]]:

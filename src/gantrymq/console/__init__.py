@@ -7,6 +7,7 @@
     access/      who may come in: users, sessions, requests of other sites; the audit trail
     pages/       HTML pages: each asks functions of `api/` and fills a template
     texts/       every word of the pages, in English and Chinese
+    console_metrics  what Prometheus reads of the console itself
     app          puts these together as one ASGI application
     serve        runs it on a port
 

@@ -25,6 +25,7 @@ from gantrymq.console.api.endpoint import PREFIX
 from gantrymq.console.api.http import response_of, route_of, trouble
 from gantrymq.console.api.openapi import document
 from gantrymq.console.clusters import Clusters
+from gantrymq.console.console_metrics import PATH, ConsoleMetrics, MeasuredRequests
 from gantrymq.console.errors import ConsoleError, NotThere
 from gantrymq.console.jobs import Jobs
 from gantrymq.console.pages.all import PAGES
@@ -41,7 +42,7 @@ def make_app(settings: ConsoleSettings, clock: WallClock | None = None) -> Starl
     clusters, jobs, tables = Clusters(settings.clusters), Jobs(clock), ClusterTables()
     watch = ClusterWatch(clusters, tables, settings.data, clock)
     parts = Parts(settings, clusters, AuditTrail(settings.data), clock, jobs, tables, watch)
-    login = Login(settings, parts.clusters)
+    login, metrics = Login(settings, parts.clusters), ConsoleMetrics(parts)
 
     def ask_of(request: Request) -> Ask:
         session: Session | None = request.scope["session"]
@@ -51,10 +52,12 @@ def make_app(settings: ConsoleSettings, clock: WallClock | None = None) -> Starl
 
     @asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
+        metrics.start()
         try:
             async with watch.running():
                 yield
         finally:
+            metrics.stop()
             await jobs.close()
             await login.close()
             await parts.clusters.close()
@@ -83,6 +86,7 @@ def make_app(settings: ConsoleSettings, clock: WallClock | None = None) -> Starl
         Mount("/static", StaticFiles(packages=[("gantrymq.console", "static")])),
         Route(f"{PREFIX}/openapi.json", openapi),
         *(route_of(endpoint, ask_of) for endpoint in ENDPOINTS),
+        Route(PATH, metrics.show),
         *LoginPages(login, parts).routes,
         *(page.route(ask_of) for page in PAGES),
     ]
@@ -91,5 +95,9 @@ def make_app(settings: ConsoleSettings, clock: WallClock | None = None) -> Starl
         routes=routes,
         lifespan=life,
         exception_handlers={404: not_found, 500: fault},
-        middleware=[Middleware(SafeRequests, hosts=hosts), Middleware(LoginGate, login=login)],
+        middleware=[
+            Middleware(MeasuredRequests, metrics=metrics),
+            Middleware(SafeRequests, hosts=hosts),
+            Middleware(LoginGate, login=login),
+        ],
     )

@@ -105,6 +105,11 @@ class Jobs:
         for number in ended[: max(0, len(self._jobs) - KEPT_MAX)]:
             del self._jobs[number]
 
+    @property
+    def all(self) -> list[ConsoleJob]:
+        """The jobs of all clusters."""
+        return list(self._jobs.values())
+
     def of(self, cluster: str, subject: str | None = None) -> list[ConsoleJob]:
         """The jobs of a cluster, the newest first; about one subject, or about all."""
         found = [

@@ -12,6 +12,9 @@ from gantrymq.metrics.metric import Metric
 _STORE = "storage_type", "storage_medium"
 _LAG = "consumer_group", "topic", "is_retry", "is_system"
 
+CONSOLE: Final = ""
+"""No setting turns off the metrics of a console."""
+
 _all: list[Metric] = []
 
 
@@ -316,6 +319,24 @@ REVIVE_RETRIES: Final = _declare(
     _OF, "counter", "rocketmq_pop_revive_retry_messages_total",
     "Popped messages that were given out again", "consumer_group", "topic", "put_status",
     unit="messages",
+)  # fmt: skip
+
+# The console
+
+_OF = CONSOLE
+CONSOLE_REQUESTS: Final = _declare(
+    _OF, "histogram", "gantrymq_console_request_seconds",
+    "Duration of requests to the console, by what was asked for (page, api, file) and the class of "
+    "the answer, such as 2xx", "kind", "status", unit="seconds",
+)  # fmt: skip
+CONSOLE_JOBS: Final = _declare(
+    _OF, "gauge", "gantrymq_console_jobs", "Jobs of the console that it remembers", "state",
+    unit="jobs",
+)  # fmt: skip
+CONSOLE_CLUSTERS: Final = _declare(
+    _OF, "gauge", "gantrymq_console_cluster_up",
+    "1 if the last look at a cluster found all of it, 0 if something did not answer",
+    "cluster_name",
 )  # fmt: skip
 
 METRICS: Final[tuple[Metric, ...]] = tuple(_all)

@@ -4,7 +4,7 @@ from itertools import groupby
 from typing import Final
 
 from gantrymq.metrics.metric import COMMON_LABELS, Metric
-from gantrymq.metrics.table import DIFFERENCES, LEFT_OUT, METRICS
+from gantrymq.metrics.table import CONSOLE, DIFFERENCES, LEFT_OUT, METRICS
 
 PREFACE: Final = f"""\
 # Metrics
@@ -22,6 +22,10 @@ reads them from its brokers. There the page appends a unit to many names; what O
 tell is named without `_milliseconds` and `_bytes`, in RocketMQ and here. Names that begin with
 `gantrymq_` are ours.
 """
+OF_CONSOLE: Final = (
+    'At `/metrics` of the console, always, with the label `node_type="console"`; with a login it '
+    'asks for one. Those about process and event loop under "The server" are there as well.'
+)
 TITLES: Final = {
     "enableStatsMetrics": "The server",
     "enableRequestMetrics": "Messages",
@@ -31,6 +35,7 @@ TITLES: Final = {
     "enableRemotingMetrics": "Requests",
     "enableMessageStoreMetrics": "The store, copies and timers",
     "enablePopMetrics": "POP",
+    CONSOLE: "The console",
 }
 
 
@@ -39,8 +44,9 @@ def page() -> str:
     parts = [PREFACE]
     for switch, metrics in groupby(METRICS, lambda metric: metric.switch):
         rows = "".join(_row(metric) for metric in metrics)
+        said = f"`{switch}=false` leaves them out." if switch else OF_CONSOLE
         parts.append(
-            f"## {TITLES[switch]}\n\n`{switch}=false` leaves them out.\n\n"
+            f"## {TITLES[switch]}\n\n{said}\n\n"
             f"| metric | kind | unit | labels | what |\n|---|---|---|---|---|\n{rows}"
         )
     left = "".join(f"| {_names(names)} | {why} |\n" for names, why in LEFT_OUT.items())

@@ -66,10 +66,13 @@ class AlarmWatch:
                 )
                 self._begun = asyncio.get_running_loop().time()
                 await watch.run(EVERY_SECONDS)
-            except GantryError as error:
-                self.trouble = str(error)
-            except Exception:
-                log.exception("the alarms of %s are begun again", self._cluster)
+            except Exception as error:
+                cause: BaseException = error
+                while isinstance(cause, BaseExceptionGroup):
+                    cause = cause.exceptions[0]
+                self.trouble = str(cause)
+                if not isinstance(cause, GantryError):
+                    log.exception("the alarms of %s are begun again", self._cluster)
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def note(self, found: MonitorRound, problems: Sequence[Problem]) -> None:

@@ -102,8 +102,9 @@ class ClusterSampler:
     async def _brokers(self, admin: Admin, troubles: list[str]) -> dict[str, float]:
         """The rates of each broker and of all: of all only if every one answered."""
         asked: list[tuple[str, int, asyncio.Task[dict[str, str]]]] = []
+        known = list((await admin.members()).items())[:BROKERS_MAX]
         async with asyncio.TaskGroup() as tasks:
-            for broker, members in list((await admin.members()).items())[:BROKERS_MAX]:
+            for broker, members in known:
                 for number, address in members.items():
                     work = tasks.create_task(_figures(admin, address))
                     asked.append((broker, number, work))

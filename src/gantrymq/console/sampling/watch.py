@@ -42,6 +42,11 @@ class ClusterWatch:
             raise NotThere(f"nobody watches {cluster!r}: the console just begins or ends")
         return self._watched[cluster]
 
+    def is_up(self, cluster: str) -> bool:
+        """Whether the last look at a cluster found all of it."""
+        watched = self._watched.get(cluster)
+        return watched is not None and not watched.sampler.trouble
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Watch as long as the block."""
