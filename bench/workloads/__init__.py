@@ -26,6 +26,7 @@ Workload = Callable[[Run], list[Row]]
 def all_workloads() -> dict[str, Workload]:
     """In the order in which they run."""
     from bench.workloads import (
+        console,
         copies,
         crowd,
         filtering,
@@ -80,6 +81,7 @@ def all_workloads() -> dict[str, Workload]:
         "spark-sink": spark_sink.write,
         "crowd": crowd.crowd,
         "operators": operators.operators,
+        "console": console.console,
         "routes": name_servers.routes,
         "registrations": name_servers.registrations,
         "peers": peers.peers,
