@@ -32,7 +32,6 @@ def rocketmq() -> Iterator[Site]:
 async def fill(namesrv: str) -> None:
     async with Admin(namesrv) as admin:
         await admin.create_topic("orders", queues=4)
-        await admin.create_group("billing")
     async with Producer(namesrv, group="shop") as producer:
         for number in range(10):
             await producer.send(Message("orders", f"order {number}", keys=(f"k{number}",)))
