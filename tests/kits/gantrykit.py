@@ -31,7 +31,7 @@ ELSEWHERE = {
     "up": "../README.md",
     "namesrv": "operating.md",
     "broker": "operating.md",
-    "console": "operating.md",
+    "console": "guides/console.md",
     "run": "guides/app.md",
     "admin": "mqadmin.md",
     "why": "#history",
@@ -68,6 +68,8 @@ def _leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Comm
     if not isinstance(command, click.Group):
         yield name, command
         return
+    if name and command.invoke_without_command:  # `gantry console` serves, and has commands below
+        yield name, command
     context = click.Context(command)
     for word in command.list_commands(context):
         below = command.get_command(context, word)
