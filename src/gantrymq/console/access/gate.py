@@ -16,9 +16,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from gantrymq.base.errors import GantryError
 from gantrymq.console.access.login import Login
 from gantrymq.console.access.sessions import Session
-from gantrymq.console.errors import LoginNeeded, TooManyAttempts
+from gantrymq.console.errors import LoginNeeded, status_of
 
 COOKIE: Final = "gantry-console"
 LOGIN_PATH: Final = "/login"
@@ -37,13 +38,14 @@ class LoginGate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope["session"] = None
         request = Request(scope)
         path = request.url.path
         try:
             session = await self._session_of(request)
             if session is None and not path.startswith(OPEN_PATHS):
                 raise LoginNeeded("log in first")
-        except (LoginNeeded, TooManyAttempts) as error:
+        except GantryError as error:  # that of a cluster, too, which checks the key of its user
             await _refusal(request, error)(scope, receive, send)
             return
         scope["session"] = session
@@ -86,11 +88,13 @@ def _cluster(path: str) -> str | None:
     return words[4] if words[1:4] == ["api", "v1", "clusters"] and len(words) > 4 else None
 
 
-def _refusal(request: Request, error: LoginNeeded | TooManyAttempts) -> Response:
+def _refusal(request: Request, error: GantryError) -> Response:
+    status = status_of(error)
     if request.url.path.startswith(API_PATH):
         body = msgspec.json.encode({"error": str(error)})
-        headers = {} if "sec-fetch-site" in request.headers else _ASK_FOR_BASIC
-        return Response(body, error.status, headers, media_type="application/json")
+        is_asked = status is HTTPStatus.UNAUTHORIZED and "sec-fetch-site" not in request.headers
+        headers = _ASK_FOR_BASIC if is_asked else {}
+        return Response(body, status, headers, media_type="application/json")
     back = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     where = f"{LOGIN_PATH}?next={quote(back, safe='/')}"
     if "hx-request" in request.headers:

@@ -50,11 +50,18 @@ class Login:
         self._sessions.remove(token)
 
     async def open(
-        self, token: str, name: str, password: str, address: str, cluster: str | None = None
+        self,
+        token: str,
+        name: str,
+        password: str,
+        address: str,
+        cluster: str | None = None,
+        before: str | None = None,
     ) -> Session:
         """Log in under a token; LoginNeeded or TooManyAttempts if it may not be.
 
-        With keys of clusters a session has one for each cluster; a further login adds to it.
+        With keys of clusters a session has one for each cluster: the new session has those of the
+        session of before, too, which ends.
         """
         loop = asyncio.get_running_loop()
         async with self._turn:
@@ -65,13 +72,15 @@ class Login:
                 if self.kind is LoginKind.USERS:
                     user, clusters, is_valid = await self._own_user(name, password)
                 else:
-                    user, clusters, is_valid = await self._key(token, name, password, cluster)
+                    user, clusters, is_valid = await self._key(before, name, password, cluster)
             except LoginNeeded:
                 self._attempts.failed(name, address, loop.time())
                 raise
         self._attempts.succeeded(name)
         session = Session(user, clusters, is_valid, loop.time(), loop.time())
         self._sessions.add(token, session)
+        if before is not None:
+            self._sessions.remove(before)
         return session
 
     async def _own_user(
@@ -91,7 +100,7 @@ class Login:
         return ConsoleUser(name, known.role), self._own, is_valid
 
     async def _key(
-        self, token: str, access_key: str, secret_key: str, cluster: str | None
+        self, earlier: str | None, access_key: str, secret_key: str, cluster: str | None
     ) -> tuple[ConsoleUser, Clusters, Callable[[], bool]]:
         name = cluster or self._own.names[0]
         address = self._own.address(name)
@@ -100,7 +109,7 @@ class Login:
         except GantryError:
             raise LoginNeeded("give an access key and its secret key") from None
         await log_in(address, pair)
-        before = self.session_of(token)
+        before = self.session_of(earlier)
         keys = before.clusters.keys if before is not None else {}
         clusters = Clusters(map(self._own.address, self._own.names), keys | {name: pair})
         role = Role.ADMIN if access_key in self._settings.admins else Role.CLUSTER_USER

@@ -54,11 +54,27 @@ class SafeRequests:
 def refusal(method: str, headers: Headers, hosts: Collection[str] | None) -> str | None:
     """Why a request is refused; None if it is not."""
     host = headers.get("host", "")
-    name = urlsplit(f"//{host}").hostname or ""
+    name = _name(f"//{host}")
     if hosts is not None and name not in hosts:
         return f"this console does not answer to the name {name!r}; use {', '.join(hosts)}"
     if method in SAFE_METHODS:
         return None
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
-    is_own = site in OWN_SITE if site else origin is None or urlsplit(origin).netloc == host
+    is_own = site in OWN_SITE if site else origin is None or is_at(origin, host)
     return None if is_own else "a page of another site may not change anything here"
+
+
+def is_at(address: str, host: str) -> bool:
+    """Whether an address is one of this host."""
+    try:
+        return urlsplit(address).netloc == host
+    except ValueError:
+        return False
+
+
+def _name(address: str) -> str:
+    """The host name in an address; empty where nobody can read it."""
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
@@ -92,13 +92,16 @@ async def _body_of(request: Request) -> dict[str, Any]:
     return found
 
 
-async def read_body(request: Request) -> bytes:
-    """The whole body; BadInput if it is too large."""
+async def read_body(request: Request, most: int = BODY_BYTES_MAX) -> bytes:
+    """The whole body; BadInput if it is too large, or ends before its end."""
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > BODY_BYTES_MAX:
-            raise BadInput(f"the body is larger than {BODY_BYTES_MAX} bytes")
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > most:
+                raise BadInput(f"the body is larger than {most} bytes")
+    except ClientDisconnect:
+        raise BadInput("the connection ended within the body") from None
     return bytes(body)
 
 

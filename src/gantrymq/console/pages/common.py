@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 from starlette.responses import RedirectResponse, Response
 
 from gantrymq.console.errors import NotThere
+from gantrymq.console.pages.own_place import own_place
 from gantrymq.console.pages.page import PageTable, View
 from gantrymq.console.pages.rendering import segment
 from gantrymq.console.texts import LANGUAGES
@@ -31,7 +32,14 @@ async def language(view: View) -> Response:
     code = view.request.path_params["code"]
     if code not in LANGUAGES:
         raise NotThere(f"no language {code!r}; there are {', '.join(LANGUAGES)}")
-    back = urlsplit(view.request.headers.get("referer", "/")).path or "/"
-    answer = RedirectResponse(back if back.startswith("/") and back[1:2] != "/" else "/", 303)
+    answer = RedirectResponse(_back(view.request.headers.get("referer", "/")), 303)
     answer.set_cookie("language", code, LANGUAGE_SECONDS, samesite="strict", httponly=True)
     return answer
+
+
+def _back(referer: str) -> str:
+    """The page of this console that an address names; the first one for any other."""
+    try:
+        return own_place(urlsplit(referer).path or "/")
+    except ValueError:
+        return "/"

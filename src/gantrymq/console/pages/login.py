@@ -2,7 +2,7 @@
 
 import asyncio
 from http import HTTPStatus
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -16,13 +16,16 @@ from gantrymq.console.access.login import Login
 from gantrymq.console.access.sessions import LIFE_SECONDS
 from gantrymq.console.api.ask import Parts
 from gantrymq.console.api.http import read_body
-from gantrymq.console.errors import status_of
+from gantrymq.console.errors import BadInput, status_of
+from gantrymq.console.pages.own_place import own_place
 from gantrymq.console.pages.page import language_of
 from gantrymq.console.pages.rendering import render
 from gantrymq.console.settings import LoginKind
 from gantrymq.console.texts import LANGUAGES, Texts
 
 FIELDS_MAX = 10
+BODY_BYTES_MAX = 16 * 1024
+"""Of the form, which anybody may send."""
 
 
 class LoginPages:
@@ -51,12 +54,12 @@ class LoginPages:
         name, place = fields.get("name", ""), own_place(fields.get("next", "/"))
         cluster = fields.get("cluster") or None
         before = request.cookies.get(COOKIE)
-        # A session that is extended keeps its token; any other gets one that nobody has seen.
-        token = before if before and self._login.session_of(before) else secret_text()
+        # A new token each time: who has planted or seen the one of before gains nothing by it.
+        token = secret_text()
         error: str | None = None
         try:
             await self._login.open(
-                token, name, fields.get("password", ""), address_of(request), cluster
+                token, name, fields.get("password", ""), address_of(request), cluster, before
             )
         except GantryError as refused:
             error = str(refused)
@@ -107,17 +110,11 @@ class LoginPages:
         return HTMLResponse(render("login.html", values), status)
 
 
-def own_place(place: str) -> str:
-    """A path of this console, to which a login leads; the first page instead of any other."""
-    parts = urlsplit(place)
-    is_own = place.startswith("/") and place[1:2] not in ("/", "\\") and not parts.netloc
-    return place if is_own and place.isprintable() else "/"
-
-
 async def _fields(request: Request) -> dict[str, str]:
     try:
-        found = parse_qs((await read_body(request)).decode(), max_num_fields=FIELDS_MAX)
-    except ValueError:
+        text = (await read_body(request, BODY_BYTES_MAX)).decode()
+        found = parse_qs(text, max_num_fields=FIELDS_MAX)
+    except (ValueError, BadInput):
         return {}
     return {key: values[0] for key, values in found.items()}
 

@@ -16,7 +16,7 @@ from gantrymq.console.access.attempts import (
 from gantrymq.console.access.passwords import hashed, is_right
 from gantrymq.console.access.user import Role
 from gantrymq.console.access.users_file import UsersFile, read_users
-from gantrymq.console.pages.login import own_place
+from gantrymq.console.pages.own_place import own_place
 
 
 def test_a_password_is_known_by_its_hash() -> None:
