@@ -1,16 +1,22 @@
 """Who may come in: users of the console, keys of the cluster, and pages of other sites."""
 
+import asyncio
 import base64
 from collections.abc import Iterator
 from http.cookies import SimpleCookie
 from pathlib import Path
+from typing import Any
 
 import pytest
-from consolekit import Reply, Site, console
+from consolekit import Reply, Site, console, until
+from starlette.requests import Request
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.client.admin.topics import shrink
 from gantrymq.console.access.user import Role
 from gantrymq.console.access.users_file import UsersFile
+from gantrymq.console.api.http import read_body
+from gantrymq.console.errors import BadInput
 from gantrymq.console.settings import LoginKind
 from gantrymq.testing.threaded import GantryCluster
 
@@ -169,6 +175,56 @@ def test_other_sites_change_nothing(gantry: GantryCluster) -> None:
         assert 404 == site.call("GET", "/clusters/test/topics/theirs").status
 
 
+def test_what_nobody_can_read_is_refused_with_a_sentence(gantry: GantryCluster) -> None:
+    """
+    Addresses in headers that are none, and bodies that end too early, are no faults of the console.
+    """
+    with console(gantry) as site:
+        assert 403 == site.ask("GET", "/c/test/overview", host="[").status
+        assert 403 == site.ask("POST", "/logout", origin="http://[").status
+        assert 303 == site.ask("GET", "/language/en", referer="http://[").status
+        back = site.ask("GET", "/language/en", referer="http://elsewhere/\\evil.example/")
+        assert "/" == back.headers["location"]
+
+
+def test_a_body_that_ends_too_early_is_no_fault_of_the_console() -> None:
+    """
+    A browser that leaves within a form is told about by an error with a sentence.
+    """
+    parts = iter([{"type": "http.request", "body": b"a=", "more_body": True},
+                  {"type": "http.disconnect"}])  # fmt: skip
+
+    async def receive() -> Any:
+        return next(parts)
+
+    with pytest.raises(BadInput, match="ended within the body"):
+        asyncio.run(read_body(Request({"type": "http", "headers": []}, receive)))
+
+
+def test_a_login_gets_a_token_that_nobody_had(site: Site) -> None:
+    """
+    Also where a session was there before, which somebody else may have planted; that one ends.
+    """
+    planted = cookie_of(log_in(site, "bob", "bob's password"))
+
+    ann = cookie_of(site.act("/login", name="ann", password="ann's password"))
+    again = site.ask(
+        "POST", "/login", b"name=ann&password=ann%27s+password", cookie=planted,
+        content_type="application/x-www-form-urlencoded", origin=site.url,
+    )  # fmt: skip
+
+    assert len({planted, ann, cookie_of(again)}) == 3
+    assert 303 == site.ask("GET", AUDIT, cookie=planted).status
+    assert 200 == site.ask("GET", AUDIT, cookie=cookie_of(again)).status
+
+
+def test_a_form_of_the_login_is_small(site: Site) -> None:
+    """
+    Anybody may send one, so that nothing large is read.
+    """
+    assert 401 == log_in(site, "ann", "ann's password", next="/" + "a" * 100_000).status
+
+
 def test_another_address_needs_a_login(gantry: GantryCluster, tmp_path: Path) -> None:
     """
     A console that others can reach does not start without users.
@@ -180,17 +236,78 @@ def test_another_address_needs_a_login(gantry: GantryCluster, tmp_path: Path) ->
         pass
 
 
+def guarded(tmp_path: Path) -> GantryCluster:
+    """A cluster with access control."""
+    file = tmp_path / "plain_acl.yml"
+    file.write_text(RULES)
+    own = '{"accessKey":"operator","secretKey":"operator-secret"}'
+    return GantryCluster(
+        acl_enable=True, acl_file=str(file), inner_client_authentication_credentials=own
+    )
+
+
+def test_a_key_of_one_cluster_opens_no_other(tmp_path: Path) -> None:
+    """
+    What the console keeps about a cluster, and its jobs, are for those with a key of that cluster.
+    """
+    cluster = guarded(tmp_path)
+    try:
+        with console(cluster, cluster, data=tmp_path / "x", login=LoginKind.CLUSTER) as site:
+            site.headers["cookie"] = cookie_of(
+                log_in(site, "shop-app", "shop-secret", cluster="test")
+            )
+            for path in ("jobs", "jobs/1", "filters", "masking", "schemas",
+                         "groups/billing/dead-letter-notes"):  # fmt: skip
+                asked = site.call("GET", f"/clusters/test-1/{path}")
+                assert 401 == asked.status, path
+                assert "log in to 'test-1'" in asked.text
+                assert 200 == site.call("GET", f"/clusters/test/{path}").status or path == "jobs/1"
+            for method, path in (("DELETE", "jobs/1"), ("POST", "resend-jobs/1/go-on"),
+                                 ("POST", "resend-jobs/1/pause")):  # fmt: skip
+                assert 401 == site.call(method, f"/clusters/test-1/{path}").status
+            saved = site.call(
+                "POST", "/clusters/test-1/filters", name="a", topic="orders", query=""
+            )
+            assert 401 == saved.status
+    finally:
+        cluster.close()
+
+
+def test_a_job_outlives_its_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    It goes on with the key it was begun with, and others may look at it and not stop it.
+    """
+    monkeypatch.setattr(shrink, "SETTLE_SECONDS", 1.5)
+    cluster = guarded(tmp_path)
+    try:
+        with console(cluster, data=tmp_path / "x", login=LoginKind.CLUSTER) as site:
+            shop = cookie_of(log_in(site, "shop-app", "shop-secret"))
+            site.headers["cookie"] = cookie_of(log_in(site, "operator", "operator-secret"))
+            site.api("POST", "/clusters/test/topics", topic="wide", readQueues=4, writeQueues=4)
+            job = site.api("POST", "/clusters/test/topics/wide/shrink", queues=2)["job"]
+            assert 303 == site.ask("POST", "/logout", origin=site.url).status
+            assert 401 == site.call("GET", "/clusters/test/jobs").status
+
+            site.headers["cookie"] = shop
+            stopped = site.call("DELETE", f"/clusters/test/jobs/{job}")
+            assert (403, True) == (stopped.status, "a job of operator" in stopped.text)
+
+            def end() -> Any:
+                found = site.api("GET", f"/clusters/test/jobs/{job}")
+                return found if found["state"] != "running" else None
+
+            ended = until(end)
+            assert ("done", "operator") == (ended["state"], ended["user"]), ended
+    finally:
+        cluster.close()
+
+
 def test_keys_of_the_cluster_decide(tmp_path: Path) -> None:
     """
     With the cluster's access control people log in with their keys, and see and change what these
     may; a key that the cluster does not know is refused.
     """
-    file = tmp_path / "plain_acl.yml"
-    file.write_text(RULES)
-    own = '{"accessKey":"operator","secretKey":"operator-secret"}'
-    cluster = GantryCluster(
-        acl_enable=True, acl_file=str(file), inner_client_authentication_credentials=own
-    )
+    cluster = guarded(tmp_path)
     try:
         with console(
             cluster, data=tmp_path / "console", login=LoginKind.CLUSTER, admins=("operator",)
@@ -233,6 +350,12 @@ def test_a_cluster_without_access_control_lets_nobody_log_in(gantry: GantryClust
     """
     with console(gantry, login=LoginKind.CLUSTER) as site:
         reply = log_in(site, "anybody", "anything")
+        program = site.ask(
+            "GET", "/api/v1/clusters/test/members", authorization=basic("anybody", "anything")
+        )
+        stray = site.ask("GET", "/api/v1/clusters/no/jobs", authorization=basic("any", "thing"))
 
+        assert (403, 404) == (program.status, stray.status)
+        assert "takes any key" in program.text
         assert 403 == reply.status
         assert "takes any key" in reply.text

@@ -48,7 +48,7 @@ def make_app(settings: ConsoleSettings, clock: WallClock | None = None) -> Starl
         session: Session | None = request.scope["session"]
         if session is None:
             return Ask(NOBODY, parts, Clusters(()))
-        return Ask(session.user, parts, session.clusters)
+        return Ask(session.user, parts, session.clusters, session.is_live)
 
     @asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:

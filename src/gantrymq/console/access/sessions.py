@@ -30,6 +30,11 @@ class Session:
     """Whether who logged in may still come in."""
     began: float
     used: float
+    has_ended: bool = False
+
+    def is_live(self) -> bool:
+        """Whether it goes on: what is still under way asks, such as a tail."""
+        return not self.has_ended and self.is_valid()
 
 
 class LoginSessions:
@@ -74,6 +79,7 @@ class LoginSessions:
                 await session.clusters.close()
 
     def _end(self, session: Session) -> None:
+        session.has_ended = True
         if session.clusters is not self._own:
             self._background.spawn(session.clusters.close())
 

@@ -1,7 +1,7 @@
 """Who asks, about which cluster, and the parts of the console that can answer."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from gantrymq.console.access.audit import AuditEntry, AuditTrail, shortened
 from gantrymq.console.access.user import ConsoleUser, Role
 from gantrymq.console.clusters import Clusters
 from gantrymq.console.errors import Forbidden
-from gantrymq.console.jobs import Jobs
+from gantrymq.console.jobs import ConsoleJob, Jobs, Work
 from gantrymq.console.sampling.cluster_tables import ClusterTables
 from gantrymq.console.sampling.watch import ClusterWatch
 from gantrymq.console.settings import ConsoleSettings
@@ -41,6 +41,8 @@ class Ask:
     parts: Parts
     clusters: Clusters
     """The clients with which this user asks: the console's, or those with the user's own key."""
+    is_live: Callable[[], bool] = lambda: True
+    """Whether the login goes on: an answer without an end asks now and then."""
 
     @property
     def may_change(self) -> bool:
@@ -75,6 +77,15 @@ class Ask:
                 asked=shortened(asked), error=error,
             )  # fmt: skip
             await asyncio.to_thread(self.parts.audit.note, entry)
+
+    def begin_job(self, cluster: str, subject: str, title: str, work: Work) -> ConsoleJob:
+        """Begin a job of this user, who may log out meanwhile."""
+
+        async def held(job: ConsoleJob) -> str:
+            async with self.clusters.held():
+                return await work(job)
+
+        return self.parts.jobs.start(cluster, subject, title, self.user.name, held)
 
     async def admin(self, cluster: str) -> Admin:
         """The admin client of a cluster."""

@@ -1,7 +1,9 @@
 """Jobs: long work that was begun here, how far it is, and how to stop it."""
 
+from gantrymq.console.access.user import Role
 from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.endpoint import Answer, Done, EndpointTable, OfCluster
+from gantrymq.console.errors import Forbidden
 from gantrymq.console.jobs import ConsoleJob
 
 TABLE = EndpointTable("jobs")
@@ -69,15 +71,32 @@ async def list_jobs(ask: Ask, wanted: WantedJobs) -> JobViews:
 @TABLE.get("/clusters/{cluster}/jobs/{job}")
 async def show_job(ask: Ask, wanted: NamedJob) -> JobView:
     """A job, what it says and how far it is."""
-    return _view(ask.parts.jobs.get(wanted.cluster, wanted.job))
+    return _view(found_job(ask, wanted))
 
 
 @TABLE.delete("/clusters/{cluster}/jobs/{job}")
 async def stop_job(ask: Ask, wanted: NamedJob) -> Done:
     """Stop a job; what it has done stays."""
-    job = ask.parts.jobs.get(wanted.cluster, wanted.job)
+    job = job_to_steer(ask, wanted)
     await ask.parts.jobs.stop(job)
     return Done(text=f"{job.title}: {job.state.value}")
+
+
+def found_job(ask: Ask, wanted: NamedJob) -> ConsoleJob:
+    """The job of a question."""
+    ask.clusters.address(wanted.cluster)
+    return ask.parts.jobs.get(wanted.cluster, wanted.job)
+
+
+def job_to_steer(ask: Ask, wanted: NamedJob) -> ConsoleJob:
+    """The job of a question, if the user may stop it or let it go on.
+
+    Users with keys of the cluster steer their own jobs: another's goes on with other rights.
+    """
+    job = found_job(ask, wanted)
+    if ask.user.role is Role.CLUSTER_USER and job.user != ask.user.name:
+        raise Forbidden(f"{job.title} is a job of {job.user}")
+    return job
 
 
 def _view(job: ConsoleJob) -> JobView:

@@ -151,6 +151,7 @@ async def keep_schema(ask: Ask, wanted: NewSchema) -> Done:
 async def delete_schema(ask: Ask, wanted: NumberedThing) -> Done:
     """Remove a schema; an admin of the console does that."""
     ask.check_admin()
+    ask.clusters.address(wanted.cluster)
 
     def edit(before: list[KeptSchema]) -> list[KeptSchema]:
         others = [each for each in before if each.id != wanted.id]
@@ -190,6 +191,7 @@ async def add_mask_rule(ask: Ask, wanted: NewRule) -> Done:
 async def delete_mask_rule(ask: Ask, wanted: NumberedThing) -> Done:
     """Remove a masking rule; an admin of the console does that."""
     ask.check_admin()
+    ask.clusters.address(wanted.cluster)
 
     def edit(before: list[MaskRule]) -> list[MaskRule]:
         others = [each for each in before if each.id != wanted.id]

@@ -16,7 +16,7 @@ from gantrymq.console.access.audit import AuditEntry
 from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.csv_text import csv_row
 from gantrymq.console.api.endpoint import Answer, Done, Download, EndpointTable
-from gantrymq.console.api.jobs import JobStarted, NamedJob, started
+from gantrymq.console.api.jobs import JobStarted, NamedJob, job_to_steer, started
 from gantrymq.console.api.letters import ChosenLetters, LetterRow, Target, letter_row
 from gantrymq.console.api.seen import Seen
 from gantrymq.console.errors import NotThere
@@ -93,7 +93,7 @@ async def resend_letters(ask: Ask, wanted: Resending) -> JobStarted:
     what = f"{len(wanted.ids)} letters" if wanted.ids else "all chosen letters"
     title = f"send {what} of {wanted.group} again"
     subject = f"dead letters of {wanted.group}"
-    return started(ask.parts.jobs.start(wanted.cluster, subject, title, ask.user.name, work))
+    return started(ask.begin_job(wanted.cluster, subject, title, work))
 
 
 class _Resend:
@@ -191,7 +191,7 @@ class _Resend:
 
 
 def _gate(ask: Ask, wanted: NamedJob) -> asyncio.Event:
-    job = ask.parts.jobs.get(wanted.cluster, wanted.job)
+    job = job_to_steer(ask, wanted)
     found = _gates.get(ask.parts.jobs, {}).get(job.id)
     if found is None:
         raise NotThere(f"job {wanted.job!r} does not send letters, or has ended")

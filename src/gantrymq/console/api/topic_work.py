@@ -176,9 +176,7 @@ async def begin_shrink(ask: Ask, wanted: Shrinking) -> JobStarted:
         return f"topic {wanted.topic} has {counted(wanted.queues, 'queue')} on each broker"
 
     title = f"shrink {wanted.topic} to {counted(wanted.queues, 'queue')}"
-    return started(
-        ask.parts.jobs.start(wanted.cluster, f"topic {wanted.topic}", title, ask.user.name, work)
-    )
+    return started(ask.begin_job(wanted.cluster, f"topic {wanted.topic}", title, work))
 
 
 @TABLE.get("/clusters/{cluster}/topics/{topic}/spread")
@@ -215,9 +213,7 @@ async def begin_spread(ask: Ask, wanted: SpreadPlan) -> JobStarted:
 
     waiting = sum(row.waiting for row in await (await _spread(ask, wanted)).plan())
     title = f"spread {counted(waiting, 'message')} of {wanted.topic} into {wanted.to}"
-    return started(
-        ask.parts.jobs.start(wanted.cluster, f"topic {wanted.topic}", title, ask.user.name, work)
-    )
+    return started(ask.begin_job(wanted.cluster, f"topic {wanted.topic}", title, work))
 
 
 async def _spread(

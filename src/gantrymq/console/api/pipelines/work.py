@@ -78,6 +78,7 @@ class NewReport(OfCluster, frozen=True, kw_only=True):
 @TABLE.post("/clusters/{cluster}/data/archives")
 async def start_archive(ask: Ask, wanted: NewArchive) -> JobStarted:
     """Copy topics into a lakehouse table, each message once."""
+    check_right(ask)
     folder = archives_of(ask) / checked(wanted.name)
     words = ["archive", f"--topic={wanted.topics}", f"--into={folder}", f"--from={wanted.start}"]
     words += _flag("--follow", wanted.follow) + _flag("--allow-gaps", wanted.allow_gaps)
@@ -88,6 +89,7 @@ async def start_archive(ask: Ask, wanted: NewArchive) -> JobStarted:
 @TABLE.post("/clusters/{cluster}/data/replays")
 async def start_replay(ask: Ask, wanted: NewReplay) -> JobStarted:
     """Send messages of the past again, marked, in the order of their keys and at a rate."""
+    check_right(ask)
     origin = f"topic:{wanted.topic}"
     if wanted.archive is not None:
         origin = str(existing(archives_of(ask), wanted.archive))
@@ -107,6 +109,7 @@ async def start_replay(ask: Ask, wanted: NewReplay) -> JobStarted:
 @TABLE.post("/clusters/{cluster}/data/reports")
 async def start_report(ask: Ask, wanted: NewReport) -> JobStarted:
     """Write a report about topics and groups, with a no-loss ledger."""
+    check_right(ask)
     folder = reports_of(ask)
     words = ["report", f"--into={folder / checked(wanted.name)}"]
     words += [f"--topic={name}" for name in wanted.topics]
@@ -118,7 +121,6 @@ async def start_report(ask: Ask, wanted: NewReport) -> JobStarted:
 
 
 def _start(ask: Ask, wanted: OfCluster, subject: str, title: str, words: list[str]) -> JobStarted:
-    check_right(ask)
     check_spark()
     if any("\0" in word for word in words):
         raise BadInput("a value has a character that no command takes")
@@ -127,7 +129,7 @@ def _start(ask: Ask, wanted: OfCluster, subject: str, title: str, words: list[st
         return await run_pipeline(job, ask, wanted.cluster, words)
 
     ask.parts.clusters.address(wanted.cluster)
-    return started(ask.parts.jobs.start(wanted.cluster, subject, title, ask.user.name, work))
+    return started(ask.begin_job(wanted.cluster, subject, title, work))
 
 
 def _option(name: str, value: str | None) -> list[str]:
