@@ -14,6 +14,7 @@ IDS = [
     *(f"P{number}" for number in range(1, 11)),
     *(f"C{number}" for number in range(1, 17)),
     "G1",
+    "G3",
     "G4",
     "G7",
     "G8",
@@ -55,10 +56,11 @@ def test_a_row_names_a_guide_and_tests_that_exist(name: str) -> None:
 @pytest.mark.parametrize("name", IDS)
 def test_a_row_has_a_test_over_tcp(name: str) -> None:
     """
-    One of its files uses the fixture that runs every test in memory and over TCP, or has foreign
-    clients; for the data pipeline it is a real Spark, beside brokers in processes of their own.
+    One of its files uses the fixture that runs every test in memory and over TCP, has foreign
+    clients, or asks a console; for the data pipeline it is a real Spark, beside brokers in
+    processes of their own.
     """
     files = [ROOT / "tests" / file for file in FILE.findall(ROWS[name][2])]
-    real = ("spark", "sparklong") if name.startswith("D") else ("interop",)
+    real = ("spark", "sparklong") if name.startswith("D") else ("interop", "console")
 
     assert any("run: Run" in file.read_text() or file.parent.name in real for file in files)
