@@ -11,7 +11,7 @@ SPARK := $(VENV)/.spark
 WARM := $(VENV)/.warm
 CODE := src tests bench demo setup.py
 SPARK_TESTS := tests/spark tests/unit/spark tests/unit/pipelines
-OTHER_HALF := $(SPARK_TESTS) tests/simulation tests/raft tests/dialogues tests/chaos tests/fuzz \
+OTHER_HALF := $(SPARK_TESTS) tests/simulation tests/raft tests/dialogues tests/chaos tests/fuzz tests/console \
   $(addprefix tests/cluster/test_,modes.py nothing_lost.py six_accidents.py slaves.py slave_ahead.py \
     raft_cut.py raft_damage.py raft_group.py raft_kinds.py access.py tls.py)
 

@@ -251,6 +251,56 @@ def test_errors_do_not_repeat_a_field_that_is_masked_by_its_path(
     assert (row["error"], row["text"]) == ("ValueError", "***")
 
 
+def test_masked_parts_of_a_letter_stay_and_cannot_be_searched(
+    site: Site, gantry: GantryCluster
+) -> None:
+    """A form has stars for them, which must not be sent; nor does a search tell a key."""
+    let_die(gantry, Message("orders", b"a", keys=["key-7"], tags="t", properties={"pass": "word"}))
+    for what in ("KEYS", "TAGS", "pass"):
+        site.api("POST", f"{BASE}/masking", topic="orders", kind="property", what=what)
+    letter = site.api("GET", LETTERS)["letters"][0]
+
+    assert site.api("GET", LETTERS, key="key-7")["letters"] == []
+    assert site.api("GET", f"{GROUP}/dead-letter-causes", key="key-7")["causes"] == []
+    assert "msgId" not in site.ask("GET", f"/api/v1{GROUP}/dead-letter-export?key=key-7").text
+    assert len(site.api("GET", LETTERS, key=letter["row"]["msgId"])["letters"]) == 1
+    site.api("POST", f"{LETTERS}/{letter['deadId']}/resend", tags="***", keys=["***"],
+             properties={"pass": "***", "more": "1"})  # fmt: skip
+    for rule in site.api("GET", f"{BASE}/masking")["rules"]:
+        site.api("DELETE", f"{BASE}/masking/{rule['id']}")
+
+    row = site.api("GET", f"{BASE}/messages", topic="%RETRY%g")["messages"][0]
+    at = f"%25RETRY%25g/{row['broker']}/{row['queueId']}/{row['offset']}"
+    found = {
+        each["name"]: each["value"]
+        for each in site.api("GET", f"{BASE}/messages/{at}")["properties"]
+    }
+    assert (found["KEYS"], found["TAGS"], found["pass"], found["more"]) == (
+        "key-7",
+        "t",
+        "word",
+        "1",
+    )
+
+
+def test_a_cause_shows_its_newest_letter_behind_the_rules_of_that_one(
+    site: Site, gantry: GantryCluster
+) -> None:
+    """Letters of several topics may have one cause."""
+    for topic, body in (
+        ("orders", b"secret-77"),
+        ("plain", b"secret-78"),
+        ("orders", b"secret-79"),
+    ):
+        let_die(gantry, Message(topic, body))
+    site.api("POST", f"{BASE}/masking", topic="orders", kind="pattern", what="secret-[0-9]+")
+
+    text = json.dumps(site.api("GET", f"{GROUP}/dead-letter-causes"))
+
+    assert "secret-77" not in text
+    assert "secret-79" not in text
+
+
 def test_a_reader_sends_nothing_again(gantry: GantryCluster) -> None:
     """Neither one nor all."""
     let_die(gantry, Message("orders", b"bad"))

@@ -12,6 +12,8 @@ import pytest
 from consolekit import NAME, Site, console
 
 from gantrymq import Message, Producer, SendResult
+from gantrymq.client.admin.messages.paged_search import QueueSpan, SearchPlace
+from gantrymq.console.api.cursors import cursor_of
 from gantrymq.testing.threaded import GantryCluster
 
 BASE = f"/clusters/{NAME}"
@@ -107,6 +109,28 @@ def test_a_search_between_two_times_or_in_one_queue(site: Site, gantry: GantryCl
     found = searched(site, topic="orders", offset=first.offset, **queue)
     assert previews(found)[0] == "early"
     assert {row["queueId"] for row in found} == {first.queue.queue_id}
+
+
+@pytest.mark.parametrize("newest", [True, False])
+def test_what_is_gone_since_a_search_began_is_said_up_to_its_end(
+    site: Site, gantry: GantryCluster, newest: bool
+) -> None:
+    """A broker that came back with less has gaps, and no page after them says that it saw all."""
+    sent = send(gantry, *(Message("orders", b"%d" % number) for number in range(60)))
+    last = max(sent, key=lambda each: each.offset)
+    end, missing = last.offset + 1, last.offset + 400
+    span = QueueSpan(last.queue.broker_name, last.queue.queue_id, 0, missing,
+                     missing if newest else 0)  # fmt: skip
+    cursor: str | None = cursor_of(SearchPlace("orders", newest, 0, 1 << 60, False, [span]))
+
+    pages = []
+    while cursor is not None:
+        pages.append(site.api("GET", MESSAGES, topic="orders", cursor=cursor, limit=5))
+        cursor = pages[-1]["cursor"]
+
+    assert sum(len(page["messages"]) for page in pages) == end
+    assert "not there any more" in str([page["gaps"] for page in pages])
+    assert not any(page["isComplete"] for page in pages)
 
 
 @pytest.mark.parametrize(
@@ -305,18 +329,60 @@ def test_what_is_masked_is_in_no_answer(site: Site, gantry: GantryCluster) -> No
     assert "hidden-pass" not in json.dumps(again)
 
 
+def test_no_question_tells_what_is_masked(site: Site, gantry: GantryCluster) -> None:
+    """Neither a tag, nor a key, nor a condition, also where patterns mask and copies lie."""
+    (sent,) = send(gantry, Message("pay", b"x", tags="vip-7", keys=["code-4711"],
+                                   properties={"phone": "code-4712"}))  # fmt: skip
+    site.api("POST", f"{BASE}/masking", topic="pay", kind="pattern", what="(code|vip)-[0-9]+")
+
+    assert searched(site, topic="pay", tags="vip-7") == []
+    assert searched(site, topic="pay", sql="phone = 'code-4712'") == []
+    assert len(searched(site, topic="pay", sql="other IS NULL")) == 1
+    assert site.api("GET", f"{BASE}/message-keys", topic="pay", key="code-4711")["messages"] == []
+    assert site.api("GET", f"{BASE}/message-ids/{sent.msg_id}", topic="pay")["messages"]
+
+    for what in ("TAGS", "KEYS", "phone"):
+        site.api("POST", f"{BASE}/masking", topic="pay", kind="property", what=what)
+    for topic in ("pay", "%DLQ%g"):
+        gantry.create_topic(topic)
+        for asked in ({"tags": "vip-7"}, {"sql": "phone = '1'"}):
+            refused = site.call("GET", MESSAGES, topic=topic, **asked)
+            assert (400, True) == (refused.status, "is masked" in refused.text), (topic, asked)
+        assert 400 == site.call("GET", f"{BASE}/message-keys", topic=topic, key="a").status
+
+
+def test_a_number_that_only_decoding_shows_is_masked(site: Site, gantry: GantryCluster) -> None:
+    """A pattern is looked for in what people read, not in bytes alone."""
+    (sent,) = send(gantry, Message("pay", b"\x08" + varint(4111111111111111)))
+    assert "4111111111111111" in site.api("GET", place(sent), form="protobuf")["body"]["text"]
+    site.api("POST", f"{BASE}/masking", topic="pay", kind="pattern", what="[0-9]{13,19}")
+
+    shown = site.api("GET", place(sent), form="protobuf")
+
+    assert "4111111111111111" not in json.dumps(shown)
+    assert shown["body"]["isMasked"]
+
+
+def varint(number: int) -> bytes:
+    """A number as Protocol Buffers write it."""
+    return b"" if number == 0 else bytes([number & 127 | (number > 127) << 7]) + varint(number >> 7)
+
+
 def test_a_masked_property_stays_when_a_message_is_sent_again(
     site: Site, gantry: GantryCluster
 ) -> None:
     """People who cannot see it cannot lose it either."""
-    sent = send(gantry, Message("pay", b"x", properties={"pass": "word", "own": "1"}))[0]
-    site.api("POST", f"{BASE}/masking", topic="pay", kind="property", what="pass")
+    message = Message("pay", b"x", properties={"pass": "word", "own": "1"}, tags="t", keys=["k"])
+    sent = send(gantry, message)[0]
+    for what in ("pass", "TAGS", "KEYS"):
+        site.api("POST", f"{BASE}/masking", topic="pay", kind="property", what=what)
 
-    site.api("POST", f"{place(sent)}/resend", properties={"own": "2"})
-    (rule,) = site.api("GET", f"{BASE}/masking")["rules"]
-    site.api("DELETE", f"{BASE}/masking/{rule['id']}")
+    site.api("POST", f"{place(sent)}/resend", properties={"own": "2"}, tags="***", keys=["***"])
+    for rule in site.api("GET", f"{BASE}/masking")["rules"]:
+        site.api("DELETE", f"{BASE}/masking/{rule['id']}")
 
     row = searched(site, topic="pay")[0]
+    assert (row["tags"], row["keys"]) == ("t", ["k"])
     at = f"{MESSAGES}/pay/{row['broker']}/{row['queueId']}/{row['offset']}"
     found = {each["name"]: each["value"] for each in site.api("GET", at)["properties"]}
     assert (found["pass"], found["own"]) == ("word", "2")

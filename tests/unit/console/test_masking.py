@@ -3,18 +3,23 @@
 import contextlib
 import json
 import time
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gantrymq.console.access.user import LOCAL_USER, ConsoleUser, Role
+from gantrymq.console.api.ask import Ask, Parts
 from gantrymq.console.api.decoding.forms import BodyForm, Schema
 from gantrymq.console.api.masking.masker import Masker
 from gantrymq.console.api.masking.paths import mask_path, parse_path
 from gantrymq.console.api.masking.rules import MaskKind, MaskRule, check_rule
-from gantrymq.console.errors import BadInput
+from gantrymq.console.api.seen import Seen
+from gantrymq.console.clusters import Clusters
+from gantrymq.console.errors import BadInput, Forbidden
 
 CARD = "4111 1111 1111 1111"
 CARD_PATTERN = r"\d(?:[ -]?\d){12,18}"
@@ -182,3 +187,23 @@ def test_a_secret_is_in_no_masked_body(value: Any, as_json: bool) -> None:
     found = masked(body, rule(MaskKind.PATTERN, "s3cr3t-[0-9]+"))
 
     assert found is None or SECRET.encode() not in found
+
+
+def test_a_copy_in_another_topic_keeps_its_rules() -> None:
+    """Only an admin may send what is masked to a topic where it would not be."""
+    seen = Seen([rule(MaskKind.PATH, "card", "pay*")], [])
+    ask = Ask(ConsoleUser("shop", Role.CLUSTER_USER), cast(Parts, None), Clusters(()))
+
+    seen.check_copy(ask, frozenset(["pay"]), "pay-again")
+    seen.check_copy(ask, frozenset(["orders"]), "elsewhere")
+    seen.check_copy(replace(ask, user=LOCAL_USER), frozenset(["pay"]), "elsewhere")
+    for origin in (frozenset(["pay"]), None):
+        with pytest.raises(Forbidden, match="'card' is masked in pay"):
+            seen.check_copy(ask, origin, "elsewhere")
+
+
+@pytest.mark.parametrize("body", [b"4111111111111111", b'"4111111111111111"', b"null"])
+def test_json_without_fields_is_withheld_where_a_field_is_masked(body: bytes) -> None:
+    """It may be the field itself, and nobody can tell."""
+    assert masked(body, rule(MaskKind.PATH, "card")) is None
+    assert masked(body, rule(MaskKind.PATTERN, "x")) == body

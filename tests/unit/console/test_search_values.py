@@ -49,7 +49,12 @@ spans = st.builds(
 )  # fmt: skip
 
 
-@given(st.text(max_size=20), st.booleans(), st.booleans(), st.lists(spans, max_size=20))
+@given(
+    st.text(max_size=20),
+    st.booleans(),
+    st.booleans(),
+    st.lists(spans, max_size=20, unique_by=lambda span: (span.broker, span.queue_id)),
+)
 def test_a_cursor_is_the_place_it_was_made_of(
     topic: str, newest: bool, follows: bool, places: list[QueueSpan]
 ) -> None:
@@ -57,6 +62,13 @@ def test_a_cursor_is_the_place_it_was_made_of(
     place = SearchPlace(topic, newest, 0, 5, follows, places)
 
     assert place_of(cursor_of(place), topic) == place
+
+
+def test_a_cursor_names_each_queue_once() -> None:
+    """One that somebody wrote could ask a broker for the same queue very often."""
+    twice = SearchPlace("t", True, 0, 5, False, [QueueSpan("a", 0, 0, 9, 9)] * 2)
+    with pytest.raises(BadInput, match="another search"):
+        place_of(cursor_of(twice), "t")
 
 
 @given(st.text(max_size=60))

@@ -33,6 +33,7 @@ def place_of(cursor: str, topic: str) -> SearchPlace:
         and 0 <= span.queue_id < 1 << 31
         for span in place.spans
     )  # fmt: skip
-    if place.topic != topic or not is_sane:
+    queues = {(span.broker, span.queue_id) for span in place.spans}
+    if place.topic != topic or not is_sane or len(queues) < len(place.spans):
         raise BadInput("that cursor is of another search")
     return place

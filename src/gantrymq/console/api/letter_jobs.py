@@ -17,7 +17,7 @@ from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.csv_text import csv_row
 from gantrymq.console.api.endpoint import Answer, Done, Download, EndpointTable
 from gantrymq.console.api.jobs import JobStarted, NamedJob, job_to_steer, started
-from gantrymq.console.api.letters import ChosenLetters, LetterRow, Target, letter_row
+from gantrymq.console.api.letters import ChosenLetters, LetterRow, Target, is_visible, letter_row
 from gantrymq.console.api.seen import Seen
 from gantrymq.console.errors import NotThere
 from gantrymq.console.jobs import ConsoleJob, Jobs
@@ -246,6 +246,8 @@ async def _written(letters: DeadLetters, seen: Seen, wanted: WantedExport) -> As
     if wanted.format == "csv":
         yield csv_row(COLUMNS)
     async for letter in letters.all(wanted.filter):
+        if not is_visible(seen, wanted, letter):
+            continue
         record = _record(seen, letter)
         if wanted.format == "csv":
             values = msgspec.to_builtins(record)

@@ -20,6 +20,7 @@ from gantrymq.client.messages.received import Received
 from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.endpoint import Answer, Done, EndpointTable, OfCluster
 from gantrymq.console.api.kept import KeptList
+from gantrymq.console.api.masking.masker import topics_of
 from gantrymq.console.api.message import MessageProperty
 from gantrymq.console.api.messages import Ms
 from gantrymq.console.api.paging import LIMIT, Limit, Offset, matches, part
@@ -254,7 +255,7 @@ def letter_row(seen: Seen, letter: Letter) -> LetterRow:
         tries=message.reconsume_times,
         died_ms=message.store_ms,
         fingerprint=failure.fingerprint,
-        error=failure.error,
+        error=seen.masker(message).text(failure.error),
         text=text(failure.text),
         reason=text(failure.reason),
         resent_from=message.properties.get(properties.RESENT_FROM),
@@ -267,8 +268,14 @@ async def list_letters(ask: Ask, wanted: WantedLetters) -> LetterPage:
     admin, seen = await ask.admin(wanted.cluster), await Seen.of(ask, wanted.cluster)
     letters = DeadLetters.through(admin, wanted.group)
     page = await letters.page(wanted.filter, limit=wanted.limit, after=wanted.after)
-    rows = await asyncio.to_thread(lambda: [letter_row(seen, each) for each in page.letters])
+    found = [each for each in page.letters if is_visible(seen, wanted, each)]
+    rows = await asyncio.to_thread(lambda: [letter_row(seen, each) for each in found])
     return LetterPage(letters=rows, after=page.after)
+
+
+def is_visible(seen: Seen, wanted: ChosenLetters, letter: Letter) -> bool:
+    """Whether a letter was not found by something that rules mask."""
+    return wanted.key is None or seen.has_key(letter.message, wanted.key)
 
 
 @TABLE.get("/clusters/{cluster}/groups/{group}/dead-letter-causes")
@@ -277,27 +284,37 @@ async def list_causes(ask: Ask, wanted: ChosenLetters) -> Causes:
     admin, seen = await ask.admin(wanted.cluster), await Seen.of(ask, wanted.cluster)
     notes = await _notes(ask, wanted.cluster).read()
     table, looked_at, is_complete = CauseTable(), 0, True
-    examples: dict[str, Letter] = {}
+    newest: dict[str, tuple[int, frozenset[str] | None]] = {}
     async for letter in DeadLetters.through(admin, wanted.group).all(wanted.filter):
         if looked_at >= LOOKED_AT_MAX:
             is_complete = False
             break
         looked_at += 1
+        if not is_visible(seen, wanted, letter):
+            continue
         table.add(letter)
-        examples[letter.failure.fingerprint or letter.failure.reason] = letter
+        cause, at = letter.failure.fingerprint or letter.failure.reason, letter.message.store_ms
+        if at >= newest.get(cause, (0, None))[0]:
+            newest[cause] = at, topics_of(letter.message)
     rows = [
-        _cause(seen, each, examples, [note for note in notes if note.group == wanted.group])
+        _cause(seen, each, newest, [note for note in notes if note.group == wanted.group])
         for each in table.sorted()
     ]
     return Causes(causes=rows, looked_at=looked_at, is_complete=is_complete)
 
 
-def _cause(seen: Seen, cause: Cause, examples: dict[str, Letter], notes: list[Note]) -> CauseRow:
-    example = examples.get(cause.fingerprint or cause.reason)
-    masker = seen.masker(example.message) if example else seen.masker_of_topic(None)
+def _cause(
+    seen: Seen,
+    cause: Cause,
+    newest: dict[str, tuple[int, frozenset[str] | None]],
+    notes: list[Note],
+) -> CauseRow:
+    """A cause, whose texts are those of its newest letter, behind the rules about that one."""
+    _, topics = newest.get(cause.fingerprint or cause.reason, (0, None))
+    masker = seen.masker_of(topics)
     return CauseRow(
         fingerprint=cause.fingerprint,
-        error=cause.error,
+        error=masker.text(cause.error),
         text=masker.error(cause.text),
         reason=masker.error(cause.reason),
         count=cause.count,
@@ -401,20 +418,22 @@ async def resend_letter(ask: Ask, wanted: ChangedLetter) -> Done:
 
 
 def _changes(seen: Seen, message: Received, wanted: ChangedLetter) -> dict[str, str | None]:
+    """What is changed of a letter; what rules mask of it stays as it is stored."""
     found: dict[str, str | None] = {}
-    if wanted.tags is not UNSET:
+    masker = seen.masker(message)
+    if wanted.tags is not UNSET and masker.tags(message.tags) == message.tags:
         found[properties.TAGS] = wanted.tags
-    if wanted.keys is not UNSET:
+    if wanted.keys is not UNSET and masker.keys(message.keys) == list(message.keys):
         found[properties.KEYS] = " ".join(wanted.keys)
     if wanted.properties is not UNSET:
         refused = [name for name in wanted.properties if is_system_property(name)]
         if refused:
             raise BadInput(f"{refused[0]} is the system's own property")
-        shown = seen.masker(message).properties(message.properties)
-        for name, value in message.properties.items():
-            if not is_system_property(name) and shown[name] == value:
-                found[name] = None
-        found |= wanted.properties
+        shown = masker.properties(message.properties)
+        own = {name for name in message.properties if not is_system_property(name)}
+        hidden = {name for name in own if shown[name] != message.properties[name]}
+        found |= dict.fromkeys(own - hidden)
+        found |= {name: text for name, text in wanted.properties.items() if name not in hidden}
     return found
 
 

@@ -14,13 +14,12 @@ from gantrymq.client.produce.producer import Producer
 from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.decoding.forms import BodyForm, Schema
 from gantrymq.console.api.endpoint import Answer, Download, EndpointTable, OfCluster
-from gantrymq.console.api.masking.masker import Masker
+from gantrymq.console.api.masking.masker import Masker, topics_of
 from gantrymq.console.api.messages import Place, QueueNumber, WantedId
 from gantrymq.console.api.seen import (
     MessageRow,
     Seen,
     ShownBody,
-    body_of,
     is_system_property,
     schemas_of,
 )
@@ -130,7 +129,8 @@ class History(Answer, frozen=True, kw_only=True):
 
 
 class Changed(NamedMessage, frozen=True, kw_only=True):
-    """A message to send again, as a new one. What is not given stays as it is stored."""
+    """A message to send again, as a new one. What is not given stays as it is stored, and so do
+    tags, keys and properties that rules mask."""
 
     to: str | None = None
     """Another topic."""
@@ -138,7 +138,7 @@ class Changed(NamedMessage, frozen=True, kw_only=True):
     tags: str | UnsetType | None = UNSET
     keys: list[str] | UnsetType = UNSET
     properties: dict[str, str] | UnsetType = UNSET
-    """All of the sender's own properties. Those that rules mask stay as they are stored."""
+    """All of the sender's own properties."""
 
 
 async def message_at(admin: Admin, wanted: NamedMessage) -> Received:
@@ -282,7 +282,8 @@ async def resend_message(ask: Ask, wanted: Changed) -> MessageSent:
     """Send a message again as a new one, with changes if some are given."""
     admin, seen = await ask.admin(wanted.cluster), await Seen.of(ask, wanted.cluster)
     message = await message_at(admin, wanted)
-    made = _changed(message, wanted, seen.masker(message).properties(message.properties))
+    made = _changed(message, wanted, seen.masker(message))
+    seen.check_copy(ask, topics_of(message), made.topic)
     async with Producer(group=PRODUCER_GROUP, client=admin.instance.options) as producer:
         result = await producer.send(made)
     queue = result.queue
@@ -298,18 +299,21 @@ async def resend_message(ask: Ask, wanted: Changed) -> MessageSent:
     )
 
 
-def _changed(message: Received, wanted: Changed, shown: dict[str, str]) -> Message:
-    """The new message; `shown` are the properties as rules leave them."""
+def _changed(message: Received, wanted: Changed, masker: Masker) -> Message:
+    """The new message. What the masker hides of the old one stays."""
     stored = message.properties
+    shown = masker.properties(stored)
+    keeps_tags = wanted.tags is UNSET or masker.tags(message.tags) != message.tags
+    keeps_keys = wanted.keys is UNSET or masker.keys(message.keys) != list(message.keys)
     own = {name: value for name, value in stored.items() if not is_system_property(name)}
     if wanted.properties is not UNSET:
         hidden = {name: value for name, value in own.items() if shown[name] != value}
         own = {**wanted.properties, **hidden}
     return Message(
         wanted.to or origin_of(message),
-        body_of(message) if wanted.body is UNSET else wanted.body.encode(),
-        tags=message.tags if wanted.tags is UNSET else wanted.tags,
-        keys=message.keys if wanted.keys is UNSET else wanted.keys,
+        message.body if wanted.body is UNSET else wanted.body.encode(),
+        tags=message.tags if keeps_tags or wanted.tags is UNSET else wanted.tags,
+        keys=message.keys if keeps_keys or wanted.keys is UNSET else wanted.keys,
         properties=own,
         flag=message.flag,
         sharding_key=stored.get(properties.SHARDING_KEY),

@@ -15,6 +15,7 @@ from gantrymq.client.admin.messages.message_search import Finder
 from gantrymq.client.admin.messages.paged_search import (
     SearchPage,
     SearchPlace,
+    Takes,
     begin_search,
     begin_tail,
     expression,
@@ -26,7 +27,7 @@ from gantrymq.console.api.cursors import cursor_of, place_of
 from gantrymq.console.api.endpoint import Answer, Download, EndpointTable, OfCluster
 from gantrymq.console.api.seen import MessageRow, Seen
 from gantrymq.console.errors import BadInput
-from gantrymq.model import Queue
+from gantrymq.model import Queue, Subscription
 from gantrymq.protocol.ids import parse_offset_msg_id
 
 TABLE = EndpointTable("messages")
@@ -96,7 +97,7 @@ class FoundMessages(Answer, frozen=True, kw_only=True):
 
     messages: list[MessageRow]
     is_complete: bool
-    """Everything was looked at."""
+    """Everything was looked at, on this page and those before it."""
     cursor: str | None
     """To go on with; null when there is nothing left."""
     looked_at: int
@@ -166,17 +167,22 @@ async def search_messages(ask: Ask, wanted: WantedMessages) -> FoundMessages:
     does not ask again has cancelled the search.
     """
     admin, seen = await ask.admin(wanted.cluster), await Seen.of(ask, wanted.cluster)
-    seen.check_condition(wanted.topic, wanted.sql)
-    subscription = expression(wanted.topic, wanted.tags, wanted.sql)
+    subscription, takes = _wanted(seen, wanted)
     place = await _place(admin, wanted)
-    text = wanted.text
-
-    def takes(message: Received) -> bool:
-        return not text or seen.has_text(message, text)
-
     page = await search_on(admin.instance, place, subscription, takes=takes, limit=wanted.limit)
     rows = await asyncio.to_thread(lambda: [seen.row(each) for each in page.messages])
-    return _answer(page, rows)
+    return _answer(page, rows, has_moved=page.place.spans != place.spans)
+
+
+def _wanted(seen: Seen, wanted: Filtered) -> tuple[Subscription, Takes]:
+    """What to ask brokers for, and what of their answers people may find."""
+    seen.check_condition(wanted.topic, wanted.tags, wanted.sql)
+    subscription = expression(wanted.topic, wanted.tags, wanted.sql)
+
+    def takes(message: Received) -> bool:
+        return seen.answers(message, wanted.tags, wanted.sql, wanted.text)
+
+    return subscription, takes
 
 
 async def _place(admin: Admin, wanted: WantedMessages) -> SearchPlace:
@@ -200,13 +206,13 @@ async def _place(admin: Admin, wanted: WantedMessages) -> SearchPlace:
     )
 
 
-def _answer(page: SearchPage, rows: list[MessageRow]) -> FoundMessages:
+def _answer(page: SearchPage, rows: list[MessageRow], *, has_moved: bool) -> FoundMessages:
     place = page.place
     # A queue that cannot be read would be asked for ever; the gap says so instead.
-    is_stuck = bool(page.gaps) and not rows and not place.is_over
+    is_stuck = bool(page.gaps) and not has_moved and not place.is_over
     return FoundMessages(
         messages=rows,
-        is_complete=place.is_over and not page.gaps,
+        is_complete=place.is_over and not page.gaps and not place.has_gaps,
         cursor=None if place.is_over or is_stuck else cursor_of(place),
         looked_at=place.looked_at,
         in_all=place.in_all,
@@ -259,17 +265,19 @@ def _is_offset_id(msg_id: str) -> bool:
 async def find_by_key(ask: Ask, wanted: WantedKey) -> FoundByIndex:
     """The newest messages of a topic with a key."""
     admin, seen = await ask.admin(wanted.cluster), await Seen.of(ask, wanted.cluster)
+    seen.check_key(wanted.topic)
     end_ms = FOREVER_MS if wanted.until_ms is None else wanted.until_ms
     found = await Finder(admin).by_key(
         wanted.topic, wanted.key, begin_ms=wanted.from_ms, end_ms=end_ms, limit=wanted.limit
     )
-    rows = [seen.row(each) for each in reversed(found.messages)]
-    has_more = not found.complete and len(rows) >= wanted.limit
+    visible = [each for each in reversed(found.messages) if seen.has_key(each, wanted.key)]
+    rows = [seen.row(each) for each in visible]
+    has_more = not found.complete and len(found.messages) >= wanted.limit
     return FoundByIndex(
         messages=rows,
         is_complete=found.complete,
         why=found.why,
-        go_on_until_ms=rows[-1].stored_ms if has_more else None,
+        go_on_until_ms=found.messages[0].store_ms if has_more else None,
     )
 
 
@@ -280,20 +288,13 @@ async def find_by_key(ask: Ask, wanted: WantedKey) -> FoundByIndex:
 async def poll_messages(ask: Ask, wanted: WantedTail) -> NewMessages:
     """Messages that were stored since the last look; without a cursor a look begins now."""
     admin, seen = await ask.admin(wanted.cluster), await Seen.of(ask, wanted.cluster)
-    seen.check_condition(wanted.topic, wanted.sql)
-    subscription = expression(wanted.topic, wanted.tags, wanted.sql)
+    subscription, takes = _wanted(seen, wanted)
     if wanted.cursor:
         place = place_of(wanted.cursor, wanted.topic)
     else:
         place = await begin_tail(admin.instance, wanted.topic)
-    text = wanted.text
     page = await search_on(
-        admin.instance,
-        place,
-        subscription,
-        takes=lambda message: not text or seen.has_text(message, text),
-        limit=TAIL_LIMIT,
-        seconds=TAIL_SECONDS,
+        admin.instance, place, subscription, takes=takes, limit=TAIL_LIMIT, seconds=TAIL_SECONDS
     )
     place, skipped = page.place, 0
     if len(page.messages) >= TAIL_LIMIT:

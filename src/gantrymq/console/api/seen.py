@@ -13,9 +13,9 @@ from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.decoding.forms import BodyForm, DecodedBody, Schema, decode_body
 from gantrymq.console.api.endpoint import Answer
 from gantrymq.console.api.kept import KeptList
-from gantrymq.console.api.masking.masker import Masker, SeenBody, topics_of
+from gantrymq.console.api.masking.masker import Masker, SeenBody, holds_copies, topics_of
 from gantrymq.console.api.masking.rules import MaskRule
-from gantrymq.console.errors import BadInput
+from gantrymq.console.errors import BadInput, Forbidden
 from gantrymq.message_fields import RESERVED
 from gantrymq.protocol import properties
 
@@ -125,15 +125,56 @@ class Seen:
         return Masker(rules, self.schema(message) if rules else None)
 
     def masker_of_topic(self, topic: str | None) -> Masker:
-        """The rules that are about a topic; all rules if nobody knows which one it is."""
-        topics = frozenset([topic]) if topic else None
+        """The rules that are about a topic; all rules if messages of any topic may lie there."""
+        is_known = bool(topic) and not holds_copies(topic or "")
+        return self.masker_of(frozenset([topic or ""]) if is_known else None)
+
+    def masker_of(self, topics: frozenset[str] | None) -> Masker:
+        """The rules that are about a message of these topics, as `topics_of` tells them."""
         return Masker(rule for rule in self._rules if rule.is_about(topics))
 
-    def check_condition(self, topic: str, sql: str | None) -> None:
+    def check_condition(self, topic: str, tags: str | None, sql: str | None) -> None:
         """Refuse a condition on a masked property: its answer would tell the value."""
-        for name in self.masker_of_topic(topic).names if sql else ():
-            if sql and name in sql:
+        for name in self.masker_of_topic(topic).names:
+            if (sql and name in sql) or (is_tag_filter(tags) and name == properties.TAGS):
                 raise BadInput(f"property {name} is masked, so no condition may use it")
+
+    def check_key(self, topic: str) -> None:
+        """Refuse a search by a key where keys are masked: it tells whether a guess is right."""
+        if properties.KEYS in self.masker_of_topic(topic).names:
+            raise BadInput(f"keys are masked in {topic}, so nobody can search for one")
+
+    def check_copy(self, ask: Ask, message_topics: frozenset[str] | None, to: str) -> None:
+        """Forbidden if a copy in another topic would show what rules mask; admins may do that."""
+        lost = [
+            rule
+            for rule in self._rules
+            if rule.is_about(message_topics) and not rule.is_about(frozenset([to]))
+        ]
+        if lost and not ask.is_admin:
+            raise Forbidden(f"{lost[0].what!r} is masked in {lost[0].topic}, and not in {to}")
+
+    def answers(
+        self, message: Received, tags: str | None, sql: str | None, text: str | None
+    ) -> bool:
+        """Whether what people may see of a message is what they search for.
+
+        Brokers look at all of it. What they find by something masked is left out, or else a search
+        would tell it bit by bit.
+        """
+        masker = self.masker(message)
+        if is_tag_filter(tags) and masker.tags(message.tags) != message.tags:
+            return False
+        if sql:
+            shown = masker.properties(message.properties)
+            if any(name in sql and shown[name] != value
+                   for name, value in message.properties.items()):  # fmt: skip
+                return False
+        return not text or self.has_text(message, text)
+
+    def has_key(self, message: Received, key: str) -> bool:
+        """Whether people may see that a message has a key, or this is its id."""
+        return key in (message.msg_id, *self.masker(message).keys(message.keys))
 
     def body(self, message: Received) -> SeenBody:
         """What rules leave of the body."""
@@ -157,11 +198,11 @@ class Seen:
             born_ms=message.born_ms,
             stored_ms=message.store_ms,
             size=len(whole),
-            preview=self._preview(message, seen),
+            preview=self._preview(message, masker, seen),
             is_masked=seen.is_masked or shown != message.properties,
         )
 
-    def _preview(self, message: Received, seen: SeenBody) -> str:
+    def _preview(self, message: Received, masker: Masker, seen: SeenBody) -> str:
         if seen.raw is None:
             return seen.why
         raw = seen.raw[:PREVIEW_BYTES_MAX]
@@ -170,14 +211,17 @@ class Seen:
         else:
             schema = None if seen.is_masked else self.schema(message)
             text = decode_body(raw, BodyForm.AUTO, schema).text
-        return _SPACE.sub(" ", text[: 8 * PREVIEW_CHARACTERS])[:PREVIEW_CHARACTERS]
+        # A number of a binary body is text only now, for patterns too.
+        text = masker.text(text[: 8 * PREVIEW_CHARACTERS])
+        return _SPACE.sub(" ", text)[:PREVIEW_CHARACTERS]
 
     def shown(
         self, message: Received, form: BodyForm = BodyForm.AUTO, schema: Schema | None = None
     ) -> ShownBody:
         """The body in a form; `schema` is tried instead of the one that is kept for the topic."""
-        seen = self.body(message)
-        size = len(body_of(message))
+        masker, whole = self.masker(message), body_of(message)
+        seen = masker.body(whole)
+        size = len(whole)
         if seen.raw is None:
             return ShownBody(
                 form="none", text="", is_cut=False, size=size, trouble=seen.why,
@@ -185,9 +229,11 @@ class Seen:
             )  # fmt: skip
         kept = None if seen.is_masked and seen.raw[:1] == b"{" else self.schema(message)
         found: DecodedBody = decode_body(seen.raw, form, schema or kept)
+        text = found.text if found.form is BodyForm.HEX else masker.text(found.text)
         return ShownBody(
-            form=found.form.value, text=found.text, is_cut=found.is_cut, size=size,
-            trouble=found.trouble, is_masked=seen.is_masked, is_withheld=False,
+            form=found.form.value, text=text, is_cut=found.is_cut, size=size,
+            trouble=masker.text(found.trouble), is_masked=seen.is_masked or text != found.text,
+            is_withheld=False,
         )  # fmt: skip
 
     def has_text(self, message: Received, text: str) -> bool:
@@ -197,6 +243,11 @@ class Seen:
             return True
         raw = masker.body(body_of(message)).raw
         return raw is not None and text.encode() in raw
+
+
+def is_tag_filter(tags: str | None) -> bool:
+    """Whether an expression of tags chooses some."""
+    return bool(tags) and tags != "*"
 
 
 def body_of(message: Received) -> bytes:

@@ -15,6 +15,7 @@ from gantrymq.client.produce.producer import Producer
 from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.endpoint import Answer, EndpointTable
 from gantrymq.console.api.jobs import JobStarted, started
+from gantrymq.console.api.seen import Seen
 from gantrymq.console.api.topics import NamedTopic, QueueCount
 from gantrymq.console.errors import BadInput
 from gantrymq.console.jobs import ConsoleJob
@@ -211,6 +212,8 @@ async def begin_spread(ask: Ask, wanted: SpreadPlan) -> JobStarted:
         ask.parts.tables.forget(await ask.admin(wanted.cluster))
         return _spread_text(rows, wanted)
 
+    seen = await Seen.of(ask, wanted.cluster)
+    seen.check_copy(ask, frozenset([wanted.topic]), wanted.to)
     waiting = sum(row.waiting for row in await (await _spread(ask, wanted)).plan())
     title = f"spread {counted(waiting, 'message')} of {wanted.topic} into {wanted.to}"
     return started(ask.begin_job(wanted.cluster, f"topic {wanted.topic}", title, work))

@@ -57,6 +57,8 @@ class SearchPlace(msgspec.Struct, frozen=True, array_like=True):
     follows: bool
     """It has no end: it goes on with messages that are not stored yet."""
     spans: list[QueueSpan]
+    has_gaps: bool = False
+    """A call before this one could not read all that it passed."""
 
     def left(self, span: QueueSpan) -> int:
         """How many offsets of a queue are not looked at yet."""
@@ -200,6 +202,7 @@ class _Search:
         self._bytes = min(PULL_BYTES_MAX, max(PULL_BYTES_MIN, HELD_BYTES_MAX // count))
         self._gate = asyncio.Semaphore(AT_ONCE)
         self._gaps: list[str] = []
+        """What was passed and could not be read."""
 
     async def run(self, seconds: float) -> SearchPage:
         loop = asyncio.get_running_loop()
@@ -218,10 +221,11 @@ class _Search:
                 break
             first = min(ready, key=self._order)
             messages.append(first.found.popleft())
-        self._note_trouble()
+        broken = self._broken()
         spans = [self._stands(each) for each in self._queues]
-        place = msgspec.structs.replace(self._place, spans=spans)
-        return SearchPage(messages, place, self._gaps)
+        has_gaps = self._place.has_gaps or bool(self._gaps)
+        place = msgspec.structs.replace(self._place, spans=spans, has_gaps=has_gaps)
+        return SearchPage(messages, place, self._gaps + broken)
 
     async def _check_sql(self) -> None:
         """Ask each broker whether it takes an SQL condition; a pull would only skip everything."""
@@ -252,12 +256,15 @@ class _Search:
         high = max(each.span.high, at) if self._place.follows else each.span.high
         return msgspec.structs.replace(each.span, at=at, high=high)
 
-    def _note_trouble(self) -> None:
-        """Raise the trouble if no queue can be read, for example for a refused SQL condition."""
+    def _broken(self) -> list[str]:
+        """The queues that could not be read, and are where they were.
+
+        Raises the trouble if that is every queue, for example for a refused SQL condition.
+        """
         broken = [each for each in self._queues if each.trouble is not None]
         if broken and len(broken) == len(self._queues) and broken[0].trouble is not None:
             raise broken[0].trouble
-        self._gaps += [f"{self._queue(each)}: {each.trouble}" for each in broken]
+        return [f"{self._queue(each)}: {each.trouble}" for each in broken]
 
     def _queue(self, each: _Looked) -> Queue:
         return Queue(self._place.topic, each.span.broker, each.span.queue_id)
@@ -278,6 +285,7 @@ class _Search:
         each.found += [m for m in messages if end is None or m.offset < end]
         each.is_idle = moved <= each.at
         if each.is_idle and end is not None:
+            self._note_unread(each, each.at, end)
             moved = end
         each.at = moved if end is None else min(moved, end)
 
@@ -290,10 +298,15 @@ class _Search:
             messages, moved = await self._pull(each, offset, end - offset)
             block += [m for m in messages if begin <= m.offset < end]
             if moved <= offset:
+                self._note_unread(each, offset, end)
                 break
             offset = moved
         each.found += reversed(block)
         each.at = begin
+
+    def _note_unread(self, each: _Looked, first: int, end: int) -> None:
+        """A broker says that nothing is there, where something was when the search began."""
+        self._gaps.append(f"{self._queue(each)}: {first} to {end - 1} are not there any more")
 
     async def _pull(
         self, each: _Looked, offset: int, count: int = PULL_COUNT_MAX

@@ -18,8 +18,8 @@ from gantrymq.model import DEAD_PREFIX, RETRY_PREFIX, is_system_topic
 from gantrymq.protocol import properties
 
 WITHHELD: Final = (
-    "withheld: a rule masks a field of this topic by its path, and this body is neither JSON nor "
-    "MessagePack, nor does a kept schema fit it"
+    "withheld: a rule masks a field of this topic by its path, and this body has no fields: it is "
+    "neither JSON nor MessagePack with fields, nor does a kept schema fit it"
 )
 _ORIGINS: Final = (
     properties.RETRY_TOPIC,
@@ -49,10 +49,14 @@ def topics_of(message: Received) -> frozenset[str] | None:
     topic = message.queue.topic
     found = message.properties
     origins = [found[name] for name in _ORIGINS if name in found]
-    is_copy = topic.startswith((RETRY_PREFIX, DEAD_PREFIX)) or is_system_topic(topic)
-    if is_copy and not origins:
+    if holds_copies(topic) and not origins:
         return None
     return frozenset([topic, *origins])
+
+
+def holds_copies(topic: str) -> bool:
+    """Whether messages of other topics lie there: retries, dead letters, those that wait."""
+    return topic.startswith((RETRY_PREFIX, DEAD_PREFIX)) or is_system_topic(topic)
 
 
 class Masker:
@@ -138,6 +142,8 @@ class Masker:
 
     def _masked(self, body: bytes) -> SeenBody:
         is_json, value = _json_value(body)
+        if is_json and self._paths and not isinstance(value, dict | list):
+            return SeenBody(None, True, WITHHELD)  # it may hold the field without its name
         if is_json:
             made, count = self._by_rules(value)
             if count:
