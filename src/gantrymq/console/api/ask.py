@@ -1,6 +1,5 @@
 """Who asks, about which cluster, and the parts of the console that can answer."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -76,7 +75,7 @@ class Ask:
                 at_ms=self.parts.clock.now_ms(), user=self.user.name, act=act,
                 asked=shortened(asked), error=error,
             )  # fmt: skip
-            await asyncio.to_thread(self.parts.audit.note, entry)
+            await self.parts.audit.keep(entry)
 
     def begin_job(self, cluster: str, subject: str, title: str, work: Work) -> ConsoleJob:
         """Begin a job of this user, who may log out meanwhile."""

@@ -1,6 +1,6 @@
 """Logging in and out. These pages need no login."""
 
-import asyncio
+import contextlib
 from http import HTTPStatus
 from urllib.parse import parse_qs
 
@@ -16,7 +16,7 @@ from gantrymq.console.access.login import Login
 from gantrymq.console.access.sessions import LIFE_SECONDS
 from gantrymq.console.api.ask import Parts
 from gantrymq.console.api.http import read_body
-from gantrymq.console.errors import BadInput, status_of
+from gantrymq.console.errors import BadInput, ConsoleError, status_of
 from gantrymq.console.pages.own_place import own_place
 from gantrymq.console.pages.page import language_of
 from gantrymq.console.pages.rendering import render
@@ -56,16 +56,16 @@ class LoginPages:
         before = request.cookies.get(COOKIE)
         # A new token each time: who has planted or seen the one of before gains nothing by it.
         token = secret_text()
-        error: str | None = None
         try:
             await self._login.open(
                 token, name, fields.get("password", ""), address_of(request), cluster, before
             )
+            await _note(self._parts, name, address_of(request), None)
         except GantryError as refused:
-            error = str(refused)
-            return self._form(request, place, name, error, status_of(refused))
-        finally:
-            await _note(self._parts, name, address_of(request), error)
+            error, status = str(refused), status_of(refused)
+            with contextlib.suppress(ConsoleError):  # it is refused in any case
+                await _note(self._parts, name, address_of(request), error)
+            return self._form(request, place, name, error, status)
         answer = RedirectResponse(place, HTTPStatus.SEE_OTHER)
         answer.set_cookie(
             COOKIE,
@@ -125,4 +125,4 @@ async def _note(parts: Parts, name: str, address: str, error: str | None) -> Non
         at_ms=parts.clock.now_ms(), user=name[:200], act="log_in", asked={"address": address},
         error=error,
     )  # fmt: skip
-    await asyncio.to_thread(parts.audit.note, entry)
+    await parts.audit.keep(entry)
