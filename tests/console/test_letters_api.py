@@ -181,6 +181,19 @@ def test_chosen_letters_are_sent_in_stages_and_the_rest_is_left(
     assert site.call("POST", f"{BASE}/resend-jobs/{number}/go-on").status == 404
 
 
+def test_a_letter_that_is_named_twice_is_sent_once(site: Site, gantry: GantryCluster) -> None:
+    """By its dead id and its message id, also where letters may be sent once more."""
+    let_die(gantry, Message("orders", b"bad"))
+    (letter,) = site.api("GET", LETTERS)["letters"]
+    ids = [letter["deadId"], letter["row"]["msgId"], letter["deadId"]]
+
+    done = ended(site, site.api("POST", f"{LETTERS}/resend", ids=ids, again=True)["job"])
+
+    assert (done["state"], done["done"], done["total"]) == ("done", 1, 1)
+    assert done["text"].startswith("1 sent again")
+    assert retried(site) == ["bad"]
+
+
 @pytest.mark.parametrize("format_", ["csv", "json", "jsonl"])
 def test_letters_are_exported(site: Site, gantry: GantryCluster, format_: str) -> None:
     """In three forms; a cell is never a formula, and what is masked is in none."""

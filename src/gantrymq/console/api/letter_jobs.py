@@ -1,6 +1,7 @@
 """Many dead letters: sent again as a job, in stages and with a rate; and exported."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from typing import Annotated, Final, Literal
 from weakref import WeakKeyDictionary
@@ -10,7 +11,7 @@ from msgspec import Meta
 
 from gantrymq.base.errors import GantryError
 from gantrymq.client.admin.letters.dead_letters import DeadLetters, Letter
-from gantrymq.client.admin.letters.resend import FAILURES_IN_A_ROW_MAX, RATE_DEFAULT
+from gantrymq.client.admin.letters.resend import FAILURES_IN_A_ROW_MAX, RATE_DEFAULT, Resent
 from gantrymq.client.core.errors import ClientError
 from gantrymq.console.access.audit import AuditEntry
 from gantrymq.console.api.ask import Ask
@@ -124,22 +125,28 @@ class _Resend:
             return len(self._wanted.ids)
         return sum([1 async for _ in self._letters.all(self._wanted.filter)])
 
-    async def _chosen(self) -> AsyncIterator[Letter]:
+    async def _chosen(self, job: ConsoleJob) -> AsyncIterator[Letter]:
         if not self._wanted.ids:
             async for letter in self._letters.all(self._wanted.filter):
                 yield letter
             return
+        seen: set[str] = set()
         for each in self._wanted.ids:
-            yield await self._letters.one(each)
+            letter = await self._letters.one(each)
+            if letter.dead_id in seen and job.total is not None:
+                job.total -= 1  # a letter has two ids
+                continue
+            seen.add(letter.dead_id)
+            yield letter
 
     async def _send(self, job: ConsoleJob) -> None:
-        wanted, in_a_row = self._wanted, 0
-        async for letter in self._chosen():
+        in_a_row = 0
+        async for letter in self._chosen(job):
             if job.total is not None and job.done >= job.total:
                 return  # it died after the letters were counted
             await self._wait(job)
             try:
-                resent = await self._letters.resend(letter, to=wanted.to, again=wanted.again)
+                resent = await self._one(job, letter)
             except GantryError as error:
                 self._failed, in_a_row = self._failed + 1, in_a_row + 1
                 job.say(f"{letter.dead_id}: {error}")
@@ -153,6 +160,22 @@ class _Resend:
             job.done += 1
             if resent is not None:
                 await self._after_one(job)
+
+    async def _one(self, job: ConsoleJob, letter: Letter) -> Resent | None:
+        """Send one letter. A job that is stopped meanwhile waits for it, and counts it."""
+        wanted = self._wanted
+        sending = asyncio.ensure_future(
+            self._letters.resend(letter, to=wanted.to, again=wanted.again)
+        )
+        try:
+            return await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            with contextlib.suppress(GantryError):
+                resent = await sending
+                self._resent += resent is not None
+                self._skipped += resent is None
+                job.done += 1
+            raise
 
     async def _after_one(self, job: ConsoleJob) -> None:
         stage = self._wanted.stage
@@ -187,7 +210,7 @@ class _Resend:
             },
             error=error,
         )
-        await asyncio.to_thread(self._ask.parts.audit.note, entry)
+        await self._ask.parts.audit.keep(entry)
 
 
 def _gate(ask: Ask, wanted: NamedJob) -> asyncio.Event:
