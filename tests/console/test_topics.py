@@ -99,9 +99,10 @@ def test_readers_have_their_lag(site: Site, gantry: GantryCluster) -> None:
     assert [{"group": "billing", "lag": 5}] == found["readers"]
 
 
-def test_a_topic_is_created_once(site: Site) -> None:
-    """Creating a topic that exists is refused and says so; changing is another call."""
-    site.api("POST", TOPICS, topic="orders")
+def test_a_topic_is_created_once(site: Site, gantry: GantryCluster) -> None:
+    """Creating a topic that exists is refused and says so, also one that has just come."""
+    assert [] == site.api("GET", TOPICS)["topics"]
+    gantry.create_topic("orders", queues=1)
 
     reply = site.call("POST", TOPICS, topic="orders")
 

@@ -313,6 +313,7 @@ async def create_group(ask: Ask, wanted: NewGroup) -> GroupSettings:
     """Create a group on all brokers or on one."""
     admin = await ask.admin(wanted.cluster)
     check_group_name(wanted.group)
+    ask.parts.tables.forget(admin)  # a group that has just come must not be changed by this
     known = (await ask.parts.tables.groups(admin)).groups.get(wanted.group, {})
     if wanted.broker in known or (wanted.broker is None and known):
         raise BadInput(f"group {wanted.group!r} exists: change it instead")

@@ -305,6 +305,7 @@ async def list_topic_groups(ask: Ask, wanted: NamedTopic) -> TopicReaders:
 async def create_topic(ask: Ask, wanted: NewTopic) -> Done:
     """Create a topic on all brokers, on those of a cluster, or on chosen ones."""
     admin = await ask.admin(wanted.cluster)
+    ask.parts.tables.forget(admin)  # a topic that has just come must not be changed by this
     known = (await ask.parts.tables.topics(admin)).topics.get(wanted.topic, {})
     chosen: list[str | None] = [*wanted.brokers] or [None]
     twice = sorted(known.keys() if chosen == [None] else known.keys() & set(wanted.brokers))
