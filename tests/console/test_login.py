@@ -2,10 +2,12 @@
 
 import asyncio
 import base64
+import http.client
 from collections.abc import Iterator
 from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from consolekit import Reply, Site, console, until
@@ -172,6 +174,8 @@ def test_other_sites_change_nothing(gantry: GantryCluster) -> None:
         page = site.ask("GET", "/c/test/overview")
         assert "default-src 'self'" in page.headers["content-security-policy"]
         assert "DENY" == page.headers["x-frame-options"]
+        assert "no-store" == page.headers["cache-control"]
+        assert "cache-control" not in site.ask("GET", "/static/console.css").headers
         assert 404 == site.call("GET", "/clusters/test/topics/theirs").status
 
 
@@ -216,6 +220,23 @@ def test_a_login_gets_a_token_that_nobody_had(site: Site) -> None:
     assert len({planted, ann, cookie_of(again)}) == 3
     assert 303 == site.ask("GET", AUDIT, cookie=planted).status
     assert 200 == site.ask("GET", AUDIT, cookie=cookie_of(again)).status
+
+
+def test_a_tail_ends_with_its_login(site: Site, gantry: GantryCluster) -> None:
+    """
+    It tells that, and shows nothing more.
+    """
+    gantry.create_topic("orders")
+    cookie = cookie_of(log_in(site, "bob", "bob's password"))
+    link = http.client.HTTPConnection(urlsplit(site.url).netloc, timeout=30)
+    link.request("GET", "/api/v1/clusters/test/tail?topic=orders", headers={"cookie": cookie})
+    answer = link.getresponse()
+    assert b": tail\n" == answer.readline()
+
+    site.ask("POST", "/logout", cookie=cookie, origin=site.url)
+
+    assert b'event: trouble\ndata: "this login has ended"\n\n' in answer.read()
+    link.close()
 
 
 def test_a_form_of_the_login_is_small(site: Site) -> None:

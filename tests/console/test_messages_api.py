@@ -9,10 +9,11 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 import pytest
-from consolekit import NAME, Site, console
+from consolekit import NAME, Site, console, until
 
 from gantrymq import Message, Producer, SendResult
 from gantrymq.client.admin.messages.paged_search import QueueSpan, SearchPlace
+from gantrymq.console.api import messages
 from gantrymq.console.api.cursors import cursor_of
 from gantrymq.testing.threaded import GantryCluster
 
@@ -450,6 +451,34 @@ def test_a_tail_streams_events(site: Site, gantry: GantryCluster) -> None:
 
     assert lines[1] == b"event: message\n"
     assert json.loads(lines[2].removeprefix(b"data: "))["preview"] == "yes"
+
+
+def test_tails_are_counted(
+    site: Site, gantry: GantryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that not all brokers are busy with readers; one that leaves makes room."""
+    monkeypatch.setattr(messages, "TAILS_MAX", 1)
+    monkeypatch.setattr(messages, "KEEP_ALIVE_ROUNDS", 1)
+    gantry.create_topic("orders")
+    link = http.client.HTTPConnection(urlsplit(site.url).netloc, timeout=30)
+    link.request("GET", f"/api/v1{BASE}/tail?topic=orders")
+    answer = link.getresponse()
+    assert answer.readline() == b": tail\n"
+
+    refused = site.call("GET", f"{BASE}/tail", topic="orders")
+    answer.close()
+    link.close()
+
+    assert (refused.status, "1 tails run already" in refused.text) == (429, True)
+
+    def is_free() -> bool:
+        other = http.client.HTTPConnection(urlsplit(site.url).netloc, timeout=30)
+        other.request("GET", f"/api/v1{BASE}/tail?topic=orders")
+        status = other.getresponse().status
+        other.close()
+        return status == 200
+
+    assert until(is_free)
 
 
 def test_a_reader_may_look_and_not_change(gantry: GantryCluster) -> None:

@@ -32,7 +32,7 @@ class LoginNeeded(ConsoleError):
 
 
 class TooManyAttempts(ConsoleError):
-    """Too many wrong passwords; the text says when to try again."""
+    """Too many wrong passwords, or answers without an end; the text says when to try again."""
 
     status = HTTPStatus.TOO_MANY_REQUESTS
 

@@ -25,6 +25,7 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
+STATIC: Final = "/static/"
 OWN_SITE: Final = ("same-origin", "none")
 
 
@@ -44,6 +45,8 @@ class SafeRequests:
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
+                if not scope["path"].startswith(STATIC):
+                    headers.setdefault("Cache-Control", "no-store")  # who logs out leaves nothing
             await send(message)
 
         why = refusal(scope["method"], Headers(scope=scope), self._hosts)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Final, Literal
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import Meta
@@ -26,7 +27,8 @@ from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.cursors import cursor_of, place_of
 from gantrymq.console.api.endpoint import Answer, Download, EndpointTable, OfCluster
 from gantrymq.console.api.seen import MessageRow, Seen
-from gantrymq.console.errors import BadInput
+from gantrymq.console.errors import BadInput, LoginNeeded, TooManyAttempts
+from gantrymq.console.jobs import Jobs
 from gantrymq.model import Queue, Subscription
 from gantrymq.protocol.ids import parse_offset_msg_id
 
@@ -41,6 +43,10 @@ TAIL_SECONDS: Final = 1.0
 TAIL_BEHIND_MAX: Final = 500
 TAIL_ROUNDS_MAX: Final = 3600
 KEEP_ALIVE_ROUNDS: Final = 15
+TAILS_MAX: Final = 50
+"""At once, of all users: each asks the brokers once a second."""
+_tails: WeakKeyDictionary[Jobs, int] = WeakKeyDictionary()
+"""How many run in each console."""
 
 Limit = Annotated[int, Meta(ge=1, le=LIMIT_MAX)]
 Ms = Annotated[int, Meta(ge=0, le=FOREVER_MS)]
@@ -317,11 +323,27 @@ async def tail_messages(ask: Ask, wanted: WantedTail) -> Download:
 
     Each event `message` is a message of a list; `skipped` says how many were too many to show.
     """
+    _check_tails(ask)
     first = await poll_messages(ask, wanted)  # what is wrong with the question is said as an error
     return Download("text/event-stream", _events(ask, wanted, first))
 
 
+def _check_tails(ask: Ask) -> None:
+    if _tails.get(ask.parts.jobs, 0) >= TAILS_MAX:
+        raise TooManyAttempts(f"{TAILS_MAX} tails run already: close one, or poll new-messages")
+
+
 async def _events(ask: Ask, wanted: WantedTail, found: NewMessages) -> AsyncIterator[bytes]:
+    jobs = ask.parts.jobs
+    _tails[jobs] = _tails.get(jobs, 0) + 1
+    try:
+        async for event in _looks(ask, wanted, found):
+            yield event
+    finally:
+        _tails[jobs] -= 1
+
+
+async def _looks(ask: Ask, wanted: WantedTail, found: NewMessages) -> AsyncIterator[bytes]:
     yield b": tail\n\n"
     quiet = 0
     for _ in range(TAIL_ROUNDS_MAX):
@@ -334,6 +356,8 @@ async def _events(ask: Ask, wanted: WantedTail, found: NewMessages) -> AsyncIter
             yield b": still here\n\n"
         await asyncio.sleep(TAIL_SECONDS)
         try:
+            if not ask.is_live():
+                raise LoginNeeded("this login has ended")
             asked = msgspec.structs.replace(wanted, cursor=found.cursor)
             found = await poll_messages(ask, asked)
         except GantryError as error:

@@ -25,6 +25,8 @@ from gantrymq.console.jobs import ConsoleJob
 PROGRESS_VARIABLE: Final = "GANTRY_PROGRESS"
 STOP_SECONDS_MAX: Final = 30.0
 """A pipeline that is asked to stop ends what it is at; after that it is killed."""
+LOOK_SECONDS_MAX: Final = 60.0
+"""For a look at what there is."""
 LINE_BYTES_MAX: Final = 1024 * 1024
 NO_SPARK: Final = "the pipelines need Spark: pip install 'gantrymq[spark]', and Java 17"
 _CODE: Final = (
@@ -46,7 +48,16 @@ def check_spark() -> None:
 async def ask_pipeline(ask: Ask, cluster: str, *words: str) -> Any:
     """What a short command prints as JSON."""
     process = await _start(ask, cluster, [*words, "-o", "json"])
-    out, err = await process.communicate()
+    try:
+        async with asyncio.timeout(LOOK_SECONDS_MAX):
+            out, err = await process.communicate()
+    except TimeoutError:
+        raise ConsoleError(f"`gantry pipeline {words[0]}` takes too long") from None
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
     if process.returncode and not out:
         raise ConsoleError(_last_line(err))
     return msgspec.json.decode(out or b"[]")

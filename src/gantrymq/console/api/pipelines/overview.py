@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -12,6 +13,7 @@ from gantrymq.console.api.endpoint import Answer, Download, EndpointTable, OfClu
 from gantrymq.console.api.pipelines.command import ask_pipeline, has_spark
 from gantrymq.console.api.pipelines.places import archives_of, check_right, existing, reports_of
 from gantrymq.console.errors import NotThere
+from gantrymq.console.jobs import Jobs
 
 TABLE = EndpointTable("data")
 
@@ -101,9 +103,9 @@ async def show_data(ask: Ask, wanted: OfCluster) -> DataState:
     tables = []
     if has_spark():
         if await asyncio.to_thread(archives.is_dir):
-            tables = await ask_pipeline(ask, wanted.cluster, "tables", str(archives))
+            tables = await _look(ask, wanted.cluster, "tables", str(archives))
         history = ("replay", "--history", "--state", str(replays_folder(ask)))
-        replays = await ask_pipeline(ask, wanted.cluster, *history)
+        replays = await _look(ask, wanted.cluster, *history)
     reports = await asyncio.to_thread(_reports, reports_of(ask))
     return DataState(
         folder=str(ask.parts.settings.lake_path),
@@ -112,6 +114,18 @@ async def show_data(ask: Ask, wanted: OfCluster) -> DataState:
         reports=reports,
         replays=[_replay(row) for row in reversed(replays[-REPLAYS_MAX:])],
     )
+
+
+LOOKS_AT_ONCE: Final = 2
+"""Each is a process of its own."""
+_turns: WeakKeyDictionary[Jobs, asyncio.Semaphore] = WeakKeyDictionary()
+"""Of each console."""
+
+
+async def _look(ask: Ask, *words: str) -> Any:
+    """What a command prints, in its turn."""
+    async with _turns.setdefault(ask.parts.jobs, asyncio.Semaphore(LOOKS_AT_ONCE)):
+        return await ask_pipeline(ask, *words)
 
 
 def replays_folder(ask: Ask) -> Path:
