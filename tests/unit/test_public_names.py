@@ -8,7 +8,7 @@ import pytest
 
 GUIDES = sorted((Path(__file__).parents[2] / "docs" / "guides").glob("*.md"))
 FOLDERS = tuple(f"gantrymq.pipelines.{name}" for name in ("archive", "replay", "report", "audit"))
-PACKAGES = ("gantrymq", "gantrymq.client", "gantrymq.pipelines", *FOLDERS)
+PACKAGES = ("gantrymq", "gantrymq.client", "gantrymq.console", "gantrymq.pipelines", *FOLDERS)
 PLACES = {*PACKAGES, "gantrymq.sync", "gantrymq.spark", "gantrymq.testing"}
 MARTS = "gantrymq.pipelines.marts"
 """The tables of a report are named by their marts, each of which is a module."""

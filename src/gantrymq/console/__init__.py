@@ -13,3 +13,19 @@
 
 A page uses only what the API offers: `pages/` imports no client, and `make check` holds it to that.
 """
+
+from typing import TYPE_CHECKING
+
+from gantrymq.base.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from gantrymq.console.serve import ConsoleServer
+    from gantrymq.console.settings import ClusterAddress, ConsoleSettings
+
+__all__ = ["ClusterAddress", "ConsoleServer", "ConsoleSettings"]
+
+_HOMES = {
+    "gantrymq.console.serve": ("ConsoleServer",),
+    "gantrymq.console.settings": ("ClusterAddress", "ConsoleSettings"),
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

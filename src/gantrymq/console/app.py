@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 
 from gantrymq.base.clock import SystemClock, WallClock
 from gantrymq.console.access.audit import AuditTrail
-from gantrymq.console.access.gate import LoginGate
+from gantrymq.console.access.gate import METRICS_PATH, LoginGate
 from gantrymq.console.access.login import Login
 from gantrymq.console.access.safety import SafeRequests
 from gantrymq.console.access.sessions import Session
@@ -25,7 +25,7 @@ from gantrymq.console.api.endpoint import PREFIX
 from gantrymq.console.api.http import response_of, route_of, trouble
 from gantrymq.console.api.openapi import document
 from gantrymq.console.clusters import Clusters
-from gantrymq.console.console_metrics import PATH, ConsoleMetrics, MeasuredRequests
+from gantrymq.console.console_metrics import ConsoleMetrics, MeasuredRequests
 from gantrymq.console.errors import ConsoleError, NotThere
 from gantrymq.console.jobs import Jobs
 from gantrymq.console.pages.all import PAGES
@@ -86,7 +86,7 @@ def make_app(settings: ConsoleSettings, clock: WallClock | None = None) -> Starl
         Mount("/static", StaticFiles(packages=[("gantrymq.console", "static")])),
         Route(f"{PREFIX}/openapi.json", openapi),
         *(route_of(endpoint, ask_of) for endpoint in ENDPOINTS),
-        Route(PATH, metrics.show),
+        Route(METRICS_PATH, metrics.show),
         *LoginPages(login, parts).routes,
         *(page.route(ask_of) for page in PAGES),
     ]

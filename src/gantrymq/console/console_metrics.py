@@ -18,7 +18,6 @@ from gantrymq.metrics.process import ProcessMetrics
 from gantrymq.metrics.scrape import MetricsSource
 from gantrymq.metrics.text import CONTENT_TYPE
 
-PATH: Final = "/metrics"
 BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 

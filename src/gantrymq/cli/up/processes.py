@@ -105,11 +105,12 @@ async def supervise(deployment: Deployment) -> int:
             addresses = ",".join(f"{host}:{server.port}" for server in servers[1:])
             url = next((console.url for console in consoles), "") or "-"
             print(f"gantrymq ready namesrv={namesrv} broker={addresses} console={url}", flush=True)
-            watch = _watch_consoles(consoles)
+            watches = [asyncio.ensure_future(_tell_of_end(console)) for console in consoles]
             try:
                 await _until_stopped(servers, stop, survives_losses=deployment.survives_losses)
             finally:
-                watch.cancel()
+                for watch in watches:
+                    watch.cancel()
         return 0
     except (ServerDied, TimeoutError) as error:
         print(f"error: {error or 'not ready in time'}", file=sys.stderr)
@@ -298,15 +299,11 @@ async def _await_url(console: ServerProcess) -> None:
     print(f"{console.end} before it served; the cluster goes on without it", file=sys.stderr)
 
 
-def _watch_consoles(consoles: list[ServerProcess]) -> "asyncio.Future[Any]":
+async def _tell_of_end(console: ServerProcess) -> None:
     """Tell when a console ends: nobody needs it to send and receive."""
-
-    async def watch(console: ServerProcess) -> None:
-        await console.process.wait()
-        if console.url:
-            print(f"{console.end}; the others go on", file=sys.stderr, flush=True)
-
-    return asyncio.gather(*map(watch, consoles))
+    await console.process.wait()
+    if console.url:
+        print(f"{console.end}; the others go on", file=sys.stderr, flush=True)
 
 
 async def _await_leaders(

@@ -25,6 +25,7 @@ COOKIE: Final = "gantry-console"
 LOGIN_PATH: Final = "/login"
 OPEN_PATHS: Final = ("/login", "/static/", "/language/")
 API_PATH: Final = "/api/"
+METRICS_PATH: Final = "/metrics"
 PAIR_CHARACTERS_MAX: Final = 2_048
 
 
@@ -95,6 +96,8 @@ def _refusal(request: Request, error: GantryError) -> Response:
         is_asked = status is HTTPStatus.UNAUTHORIZED and "sec-fetch-site" not in request.headers
         headers = _ASK_FOR_BASIC if is_asked else {}
         return Response(body, status, headers, media_type="application/json")
+    if request.url.path == METRICS_PATH and "sec-fetch-site" not in request.headers:
+        return Response(f"{error}\n", HTTPStatus.UNAUTHORIZED, _ASK_FOR_BASIC)
     back = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     where = f"{LOGIN_PATH}?next={quote(back, safe='/')}"
     if "hx-request" in request.headers:

@@ -1,6 +1,7 @@
 """Who may come in: nobody is asked, or the console's own users, or keys of the clusters."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
@@ -30,8 +31,9 @@ class Login:
         self._attempts = LoginAttempts()
         self._background = Background("the sessions of the console")
         self._sessions = LoginSessions(own, self._background)
-        self._turn = asyncio.Lock()
-        """One guess at a time: each takes memory and processor time."""
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """One guess at a time: each takes memory and processor time. A cluster has its own turns,
+        so that one that is slow holds up nobody else."""
         self._nobody = ""
 
     async def close(self) -> None:
@@ -63,8 +65,10 @@ class Login:
         With keys of clusters a session has one for each cluster: the new session has those of the
         session of before, too, which ends.
         """
-        loop = asyncio.get_running_loop()
-        async with self._turn:
+        loop, turn = asyncio.get_running_loop(), ""
+        if self.kind is LoginKind.CLUSTER:
+            turn = self._own.address(cluster or self._own.names[0]).name
+        async with self._turns[turn]:
             wait = self._attempts.seconds_to_wait(name, address, loop.time())
             if wait > 0:
                 raise TooManyAttempts(f"too many wrong passwords; try again in {wait:.0f} s")

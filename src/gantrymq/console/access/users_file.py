@@ -83,7 +83,7 @@ class UsersFile:
 
     def _save(self, users: Users) -> None:
         text = msgspec.json.format(msgspec.json.encode(users), indent=2).decode()
-        save_text(OsDisk(), str(self.path), text + "\n", private=True)
+        save_text(OsDisk(), str(self.path.absolute()), text + "\n", private=True)
 
 
 def read_users(path: Path) -> Users:

@@ -66,6 +66,15 @@ def test_users_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
         file.remove("bob")
 
 
+def test_the_first_user_makes_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Also one that is named from the present folder.
+    """
+    monkeypatch.chdir(tmp_path)
+    UsersFile(Path("new/users.json")).put("ann", Role.ADMIN, "ann's password")
+    assert {"ann"} == set(read_users(tmp_path / "new" / "users.json"))
+
+
 @pytest.mark.parametrize(
     ("name", "password", "wrong"),
     [("", "long enough", "no name"), ("a b", "long enough", "no name"), ("ann", "short", "8 to")],
