@@ -94,6 +94,24 @@ def test_a_long_list_goes_on(site: Site, gantry: GantryCluster) -> None:
     assert rest["goOnFromMs"] is None
 
 
+def test_a_list_goes_on_among_messages_that_are_due_together(
+    site: Site, gantry: GantryCluster
+) -> None:
+    """None is passed over; where one page cannot hold them, the answer says so."""
+    at_ms = gantry.clock.now_ms() + 600_000
+    send(gantry, *(Message("orders", b"x", deliver_at=at_ms + 1000 * (number // 3))
+                   for number in range(6)))  # fmt: skip
+    waiting(site, 6)
+
+    first = site.api("GET", f"{BASE}/waiting", count=4)
+    rest = site.api("GET", f"{BASE}/waiting", count=4, fromMs=first["goOnFromMs"])
+    tight = site.api("GET", f"{BASE}/waiting", count=2)
+
+    ids = [each["msgId"] for each in first["messages"] + rest["messages"]]
+    assert len(set(ids)) == len(ids) == 6
+    assert "this same time" in str(tight["silent"])
+
+
 def test_a_waiting_message_is_recalled(site: Site, gantry: GantryCluster) -> None:
     """Through the API and from the page; an id that does not wait is refused."""
     send(gantry, *(Message("orders", b"x", delay=600 + number) for number in range(2)))
@@ -180,10 +198,10 @@ def test_delay_levels_are_read_where_a_broker_has_no_request_for_them(
         Message("other", b"third", delay_level=6),
     )
 
-    async def read(topic: str | None) -> WaitingTable:
+    async def read(topic: str | None, count: int = 10, from_ms: int = 0) -> WaitingTable:
         async with Admin(gantry.namesrv) as admin:
             ((broker, address),) = (await admin.masters()).items()
-            return await waiting_levels(admin, broker, address, topic, 10, 0)
+            return await waiting_levels(admin, broker, address, topic, count, from_ms)
 
     whole, part = asyncio.run(read(None)), asyncio.run(read("orders"))
 
@@ -194,6 +212,12 @@ def test_delay_levels_are_read_where_a_broker_has_no_request_for_them(
     assert whole.rooms[0].next_due_ms == whole.messages[0].due_ms
     assert [row.topic for row in part.messages] == ["orders", "orders"]
     assert part.messages[1].keys == ["k"]
+
+    gantry.clock.advance(1)
+    sent = send(gantry, Message("orders", b"later", delay_level=4))[0]
+    due_ms = whole.messages[0].due_ms + 1
+    later = asyncio.run(read(None, 1, due_ms)).messages
+    assert [row.msg_id for row in later] == [sent.msg_id]
 
 
 def test_a_cluster_that_does_not_answer_says_so(gantry: GantryCluster) -> None:

@@ -30,6 +30,9 @@ ONLY_LEVELS: Final = (
     "a RocketMQ broker tells what waits in its delay levels, and not its timer messages nor how "
     "late deliveries were"
 )
+SAME_TIME: Final = (
+    "more messages than are shown may be due at this same time: ask for more of them at once"
+)
 PRODUCERS_ASKED_MAX: Final = 20
 GAVE_UP_MAX: Final = 50
 
@@ -170,9 +173,13 @@ async def list_waiting(ask: Ask, wanted: WantedWaiting) -> Waiting:
         for row in table.messages
     ]
     full = [table for table in tables.values() if len(table.messages) >= wanted.count]
-    # A broker that filled its part may have more from its last message on; the others show more.
+    # A broker that filled its part may have more that are due with its last message, or later.
     cut_ms = min((table.messages[-1].due_ms for table in full), default=None)
-    shown = [each for each in messages if cut_ms is None or each.due_ms <= cut_ms]
+    go_on_ms = cut_ms
+    shown = [each for each in messages if cut_ms is None or each.due_ms < cut_ms]
+    if cut_ms is not None and not shown:
+        shown, go_on_ms = [each for each in messages if each.due_ms <= cut_ms], cut_ms + 1
+        silent |= {name: SAME_TIME for name, table in tables.items() if table in full}
     rooms = [
         DelayRoom(
             broker=broker,
@@ -195,7 +202,7 @@ async def list_waiting(ask: Ask, wanted: WantedWaiting) -> Waiting:
         waiting=sum(room.count for room in rooms),
         overdue_ms=max((room.overdue_ms for room in rooms), default=0),
         silent=silent,
-        go_on_from_ms=None if cut_ms is None else cut_ms + 1,
+        go_on_from_ms=go_on_ms,
     )
 
 

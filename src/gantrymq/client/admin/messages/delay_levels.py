@@ -11,6 +11,7 @@ import msgspec
 
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.messages.message_query import read_records
+from gantrymq.client.consume.membership import queue_offsets
 from gantrymq.client.consume.queues.pull_request import pull_raw
 from gantrymq.client.core.errors import NoRoute
 from gantrymq.client.messages.received import Received
@@ -63,6 +64,12 @@ async def waiting_levels(
                 uncounted=end - begin,
             )
         )
+        if held and from_ms > next_due:  # those of one level wait equally long
+            later = await queue_offsets.search_offset(admin.instance, queue, from_ms - wait_ms)
+            pulled = await pull_raw(
+                admin.instance, READER, queue, max(begin, later), max_count=count
+            )
+            held = read_records(pulled.body, broker)
         rows = (_row(each, room, wait_ms) for each in held)
         table.messages += [
             row for row in rows if row.due_ms >= from_ms and topic in (None, row.topic)
