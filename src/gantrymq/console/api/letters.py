@@ -21,7 +21,7 @@ from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.endpoint import Answer, Done, EndpointTable, OfCluster
 from gantrymq.console.api.kept import KeptList
 from gantrymq.console.api.masking.masker import topics_of
-from gantrymq.console.api.message import MessageProperty
+from gantrymq.console.api.message import MessageProperty, shown_properties
 from gantrymq.console.api.messages import Ms
 from gantrymq.console.api.paging import LIMIT, Limit, Offset, matches, part
 from gantrymq.console.api.seen import MessageRow, Seen, ShownBody, is_system_property
@@ -333,19 +333,10 @@ async def show_letter(ask: Ask, wanted: NamedLetter) -> LetterDetails:
     letter = await DeadLetters.through(admin, wanted.group).one(wanted.letter)
     good = await went_well(admin, wanted.group, letter)
     message = letter.message
-    shown = seen.masker(message).properties(message.properties)
     return LetterDetails(
         letter=letter_row(seen, letter),
         body=seen.shown(message),
-        properties=[
-            MessageProperty(
-                name=name,
-                value=value,
-                is_system=is_system_property(name),
-                is_masked=value != message.properties[name],
-            )
-            for name, value in shown.items()
-        ],
+        properties=shown_properties(seen, message),
         good=GoodMessage(row=seen.row(good), body=seen.shown(good)) if good else None,
         differences=_differences(seen, message, good) if good else [],
     )

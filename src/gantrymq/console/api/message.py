@@ -169,22 +169,12 @@ async def show_message(ask: Ask, wanted: WantedBody) -> MessageDetails:
     """A message: body, properties, times and hosts."""
     admin, seen = await ask.admin(wanted.cluster), await Seen.of(ask, wanted.cluster)
     message = await message_at(admin, wanted)
-    masker = seen.masker(message)
-    shown = masker.properties(message.properties)
     queue = message.queue
     return MessageDetails(
         row=seen.row(message),
         origin=origin_of(message),
         body=seen.shown(message, wanted.form, await _schema(ask, wanted)),
-        properties=[
-            MessageProperty(
-                name=name,
-                value=value,
-                is_system=is_system_property(name),
-                is_masked=value != message.properties[name],
-            )
-            for name, value in shown.items()
-        ],
+        properties=shown_properties(seen, message),
         born_host="{}:{}".format(*message.born_host),
         store_host="{}:{}".format(*message.store_host),
         flag=message.flag,
@@ -197,6 +187,20 @@ async def show_message(ask: Ask, wanted: WantedBody) -> MessageDetails:
         first_offset=await admin.min_offset(queue),
         end_offset=await admin.max_offset(queue),
     )
+
+
+def shown_properties(seen: Seen, message: Received) -> list[MessageProperty]:
+    """The properties of a message behind the masking rules."""
+    shown = seen.masker(message).properties(message.properties)
+    return [
+        MessageProperty(
+            name=name,
+            value=value,
+            is_system=is_system_property(name),
+            is_masked=value != message.properties[name],
+        )
+        for name, value in shown.items()
+    ]
 
 
 TRANSACTION_BITS: Final = 0x3 << 2

@@ -1,6 +1,6 @@
 """Fields of forms and addresses that pages read in the same way, and the parts of a list."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -47,6 +47,20 @@ def pairs(value: str | None) -> dict[str, str]:
             if not mark or not name.strip():
                 raise BadInput(f"{line.strip()!r} is not NAME=VALUE")
             found[name.strip()] = text.strip()
+    return found
+
+
+def edited(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What the form of a message to send again changes; without a body the stored one stays."""
+    if "isEdited" not in fields:
+        return {}
+    found: dict[str, Any] = {
+        "tags": fields.get("tags"),
+        "keys": words(fields.get("keys")),
+        "properties": pairs(fields.get("properties")),
+    }
+    if "body" in fields:
+        found["body"] = str(fields["body"]).replace("\r\n", "\n")
     return found
 
 

@@ -33,7 +33,7 @@ from gantrymq.console.api.letters import (
     resend_letter,
     show_letter,
 )
-from gantrymq.console.pages.forms import ListPart, checked, form_with, pairs, several, words
+from gantrymq.console.pages.forms import ListPart, checked, edited, form_with, several
 from gantrymq.console.pages.page import PageTable, View
 from gantrymq.console.pages.search_fields import letters_query, times_of
 
@@ -114,15 +114,7 @@ async def resend(view: View) -> str:
     """Send one again, with what its form says."""
     fields = await view.fields()
     wanted: dict[str, Any] = dict(view.request.path_params)
-    wanted |= {"to": fields.get("to", "retry"), "again": "again" in fields}
-    if "isEdited" in fields:
-        wanted |= {
-            "tags": fields.get("tags"),
-            "keys": words(fields.get("keys")),
-            "properties": pairs(fields.get("properties")),
-        }
-        if "body" in fields:
-            wanted["body"] = str(fields["body"]).replace("\r\n", "\n")
+    wanted |= {"to": fields.get("to", "retry"), "again": "again" in fields} | edited(fields)
     return (await resend_letter(view.ask, convert(wanted, ChangedLetter, is_text=True))).text
 
 

@@ -45,7 +45,7 @@ from gantrymq.console.api.messages import (
     poll_messages,
     search_messages,
 )
-from gantrymq.console.pages.forms import pairs, words
+from gantrymq.console.pages.forms import edited
 from gantrymq.console.pages.history_picture import picture_of
 from gantrymq.console.pages.page import PageTable, View
 from gantrymq.console.pages.search_fields import SINCE, kept, times_of
@@ -202,15 +202,7 @@ async def resend(view: View) -> str:
     """Send it again with what the form says; a form without a body leaves the stored one."""
     fields = await view.fields()
     wanted: dict[str, Any] = dict(view.request.path_params)
-    wanted["to"] = fields.get("to")
-    if "isEdited" in fields:
-        wanted |= {
-            "tags": fields.get("tags"),
-            "keys": words(fields.get("keys")),
-            "properties": pairs(fields.get("properties")),
-        }
-        if "body" in fields:
-            wanted["body"] = str(fields["body"]).replace("\r\n", "\n")
+    wanted |= {"to": fields.get("to")} | edited(fields)
     return (await resend_message(view.ask, convert(wanted, Changed, is_text=True))).text
 
 
