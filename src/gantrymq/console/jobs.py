@@ -132,8 +132,10 @@ class Jobs:
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
+        if job.state is JobState.RUNNING:  # it was cancelled before its first step
+            job.text, job.state, job.ended_ms = "stopped", JobState.STOPPED, self._clock.now_ms()
+            self._tasks.pop(job.id, None)
 
     async def close(self) -> None:
-        """End all jobs."""
-        for job in list(self._jobs.values()):
-            await self.stop(job)
+        """End all jobs, at once: some take a while to stop."""
+        await asyncio.gather(*(self.stop(job) for job in self._jobs.values()))

@@ -72,3 +72,17 @@ def test_jobs_are_limited() -> None:
         return len(jobs.of("test"))
 
     assert KEPT_MAX >= simulate(work)
+
+
+def test_a_job_that_is_stopped_before_its_first_step_has_ended() -> None:
+    """Or else nothing about its subject could be begun any more."""
+
+    async def work() -> tuple[JobState, JobState]:
+        jobs = Jobs(SystemClock())
+        first = jobs.start("test", "topic a", "x", "me", endless)
+        await jobs.stop(first)
+        second = jobs.start("test", "topic a", "x", "me", fine)
+        await asyncio.sleep(1)
+        return first.state, second.state
+
+    assert (JobState.STOPPED, JobState.DONE) == simulate(work)
