@@ -67,6 +67,7 @@ def below(path: str, cluster: str = PAIR) -> Address:
 PAGES: Final[dict[str, tuple[str, Address]]] = {
     "overview": ("/overview", below("/overview")),
     "overview-raft": ("/overview", below("/overview", RAFT)),
+    "broker": ("/brokers/{broker}/{id}", below("/brokers/broker-a/0")),
     "topics": ("/topics", below("/topics")),
     "new-topic": ("/new-topic", below("/new-topic")),
     "topic": ("/topics/{topic}", below("/topics/orders")),

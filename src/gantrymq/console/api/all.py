@@ -5,6 +5,7 @@ from typing import Final
 from gantrymq.console.api import (
     account,
     alarms,
+    brokers,
     group_members,
     group_progress,
     groups,
@@ -31,6 +32,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(
         pipelines_overview,
         pipelines_work,
         overview,
+        brokers,
         topics,
         topic_work,
         samples,

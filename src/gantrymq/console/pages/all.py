@@ -5,6 +5,7 @@ from typing import Final
 from gantrymq.console.pages import (
     access,
     alarms,
+    brokers,
     common,
     data,
     groups,
@@ -22,6 +23,7 @@ PAGES: Final[tuple[ConsolePage, ...]] = tuple(
     for subject in (
         common,
         overview,
+        brokers,
         samples,
         topics,
         groups,

@@ -5,6 +5,7 @@ from typing import Final
 
 from gantrymq.console.texts import (
     account,
+    brokers,
     charts,
     common,
     data,
@@ -19,6 +20,7 @@ from gantrymq.console.texts import (
 LANGUAGES: Final = {"en": "English", "zh": "中文"}
 TABLES: Final[tuple[Mapping[str, tuple[str, str]], ...]] = (
     account.TEXTS,
+    brokers.TEXTS,
     charts.TEXTS,
     common.TEXTS,
     data.TEXTS,
