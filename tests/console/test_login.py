@@ -294,6 +294,31 @@ def test_a_key_of_one_cluster_opens_no_other(tmp_path: Path) -> None:
         cluster.close()
 
 
+def test_admins_are_keys_of_the_first_cluster(tmp_path: Path) -> None:
+    """
+    Who manages another cluster may name a key as they like; an admin's further keys change nothing.
+    """
+    cluster = guarded(tmp_path)
+    try:
+        with console(
+            cluster, cluster, data=tmp_path / "x", login=LoginKind.CLUSTER, admins=("operator",)
+        ) as site:
+
+            def account(name: str, where: str) -> tuple[str, bool]:
+                reply = log_in(site, name, f"{name.partition('-')[0]}-secret", cluster=where)
+                site.headers["cookie"] = cookie_of(reply)
+                found = site.api("GET", "/account")
+                return found["name"], found["isAdmin"]
+
+            assert ("operator", False) == account("operator", "test-1")
+            assert ("operator", True) == account("operator", "test")
+            assert ("operator", True) == account("shop-app", "test-1")
+            site.headers.clear()
+            assert ("shop-app", False) == account("shop-app", "test")
+    finally:
+        cluster.close()
+
+
 def test_a_job_outlives_its_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """
     It goes on with the key it was begun with, and others may look at it and not stop it.

@@ -43,7 +43,8 @@ class ConsoleSettings:
     """0 for a free one."""
     login: LoginKind = LoginKind.NONE
     admins: tuple[str, ...] = ()
-    """With `LoginKind.CLUSTER`: the access keys that may change the console's own rules, too."""
+    """With `LoginKind.CLUSTER`: the access keys of the first cluster that may change the console's
+    own rules, too."""
     tls_certificate: Path | None = None
     """Served over HTTPS with it and its key."""
     tls_key: Path | None = None

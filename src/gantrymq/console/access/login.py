@@ -116,8 +116,12 @@ class Login:
         before = self.session_of(earlier)
         keys = before.clusters.keys if before is not None else {}
         clusters = Clusters(map(self._own.address, self._own.names), keys | {name: pair})
-        role = Role.ADMIN if access_key in self._settings.admins else Role.CLUSTER_USER
-        return ConsoleUser(access_key, role), clusters, _always
+        # Who manages another cluster may make a key of any name there.
+        is_admin = access_key in self._settings.admins and name == self._own.names[0]
+        user = ConsoleUser(access_key, Role.ADMIN if is_admin else Role.CLUSTER_USER)
+        if before is not None and before.user.role is Role.ADMIN:
+            user = before.user
+        return user, clusters, _always
 
 
 def _always() -> bool:
