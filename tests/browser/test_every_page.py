@@ -40,6 +40,10 @@ def test_a_page_is_whole(chromium: Browser, world: World, name: str) -> None:
                 "document.documentElement.scrollWidth - document.documentElement.clientWidth"
             )
             assert beside <= 0, f"{beside} px beside a window of {width}"
+            assert [] == visitor.faults, f"{width} {theme}"
+            assert "taken" not in page.title()
+            if (width, theme) == (NARROW, "dark"):
+                continue  # the barriers of both are known by now
             found = axe.run(page).response["violations"]
             grave = [
                 f"{each['id']}: {each['help']}: {[node['html'] for node in each['nodes'][:3]]}"
@@ -47,8 +51,6 @@ def test_a_page_is_whole(chromium: Browser, world: World, name: str) -> None:
                 if each["impact"] in SERIOUS
             ]
             assert [] == grave, f"{width} {theme}"
-            assert [] == visitor.faults, f"{width} {theme}"
-            assert "taken" not in page.title()
 
 
 @pytest.mark.parametrize("name", ["overview", "topics", "topic", "groups", "data"])
