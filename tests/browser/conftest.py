@@ -2,10 +2,11 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
@@ -24,6 +25,10 @@ SECONDS_MAX: Final = 20
 Theme = Literal["light", "dark"]
 
 
+ACTS: Final[set[str]] = set()
+"""The paths of all forms that were sent by any visitor."""
+
+
 class Watched:
     """A page, and everything in it that a person would call a fault."""
 
@@ -33,6 +38,7 @@ class Watched:
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.faults.append(f"script: {error}"))
         page.on("requestfailed", self._failed)
+        page.on("request", _note_act)
         page.on("dialog", lambda dialog: self.faults.append(f"dialog: {dialog.message}"))
 
     def _console(self, message: ConsoleMessage) -> None:
@@ -56,7 +62,9 @@ class Watched:
         self.page.locator(".htmx-request").first.wait_for(state="detached")
 
 
-Opened = Callable[..., "contextmanager[Watched]"]
+def _note_act(request: Request) -> None:
+    if request.method == "POST":
+        ACTS.add(urlsplit(request.url).path)
 
 
 @pytest.fixture(scope="session")

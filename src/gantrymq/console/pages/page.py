@@ -201,6 +201,7 @@ class PageTable:
                 try:
                     answer = view.said(await act(view))
                     if leads_to:
+                        del answer.headers["HX-Trigger"]  # the parts of this page would ask in vain
                         answer.headers["HX-Redirect"] = f"/c/{segment(view.cluster)}/{leads_to}"
                     return answer
                 except GantryError as error:
