@@ -8,7 +8,7 @@ How values become what a type declares is in `casts`.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -35,8 +35,17 @@ _NAME = re.compile(rb'"([^"\\]*)"\s*:')
 
 T = TypeVar("T")
 _encoder = msgspec.json.Encoder()
-_exact_decoder = msgspec.json.Decoder(float_hook=Decimal)
-"""Keeps 1.50 as it is written: it may be meant as text."""
+
+
+def _exact(text: str) -> Decimal:
+    """A number that keeps 1.50 as it is written: it may be meant as text."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise msgspec.ValidationError("a number has an exponent that is too large") from None
+
+
+_exact_decoder = msgspec.json.Decoder(float_hook=_exact)
 
 
 class ObjectKey(dict[str, Any]):
