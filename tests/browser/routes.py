@@ -39,7 +39,7 @@ def message(world: World, text: str = "", topic: str = "orders") -> str:
 def job(world: World) -> str:
     """The page of a job that has ended: no queue of the topic is to go."""
     body = json.dumps({"queues": 4}).encode()
-    address = f"{world.console}/api/v1/clusters/{PAIR}/topics/wide/shrink"
+    address = f"{world.console}/api/v1/clusters/{PAIR}/topics/reminders/shrink"
     head = {"Content-Type": "application/json"}
     with urllib.request.urlopen(urllib.request.Request(address, body, head), timeout=20) as answer:
         return world.page(f"/jobs/{json.load(answer)['job']}")

@@ -29,7 +29,7 @@ PROCESSES: Final = ("start_archive", "start_replay", "start_report")
 ASKED: Final = [
     each
     for each in ENDPOINTS
-    if each.name not in PROCESSES and each.media_type != "text/event-stream"
+    if each.name not in PROCESSES and "text/event-stream" not in each.media_types
 ]
 CHANGES: Final = [each for each in ENDPOINTS if each.is_change]
 CHECKS: Final = [

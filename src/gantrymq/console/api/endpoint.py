@@ -24,6 +24,7 @@ import msgspec
 from gantrymq.console.api.ask import Ask
 
 PREFIX: Final = "/api/v1"
+JSON_ONLY: Final = ("application/json",)
 
 
 class Question(
@@ -76,7 +77,7 @@ class Endpoint:
     function: Function
     question: type[Question]
     answer: type[Answer] | type[Download]
-    media_type: str = "application/json"
+    media_types: tuple[str, ...] = JSON_ONLY
 
     @property
     def name(self) -> str:
@@ -100,8 +101,9 @@ class EndpointTable:
         self.subject = subject
         self.endpoints: list[Endpoint] = []
 
-    def get(self, path: str, media_type: str = "application/json") -> Callable[[F], F]:
-        return self._declare("GET", path, media_type)
+    def get(self, path: str, *media_types: str) -> Callable[[F], F]:
+        """A question; its answer is JSON, or a `Download` of one of these types."""
+        return self._declare("GET", path, media_types or JSON_ONLY)
 
     def post(self, path: str) -> Callable[[F], F]:
         return self._declare("POST", path)
@@ -113,7 +115,7 @@ class EndpointTable:
         return self._declare("DELETE", path)
 
     def _declare(
-        self, method: str, path: str, media_type: str = "application/json"
+        self, method: str, path: str, media_types: tuple[str, ...] = JSON_ONLY
     ) -> Callable[[F], F]:
         def declare(function: F) -> F:
             hints = get_type_hints(function)
@@ -122,7 +124,7 @@ class EndpointTable:
             self.endpoints.append(
                 Endpoint(
                     self.subject, method, path, served, hints[question], hints["return"],
-                    media_type,
+                    media_types,
                 )
             )  # fmt: skip
             return served

@@ -244,9 +244,14 @@ def is_waiting(ask: Ask, job: str) -> bool:
 # export
 
 
-@TABLE.get(
-    "/clusters/{cluster}/groups/{group}/dead-letter-export", media_type="application/octet-stream"
-)
+EXPORT_TYPES: Final = {
+    "csv": "text/csv",
+    "json": "application/json",
+    "jsonl": "application/x-ndjson",
+}
+
+
+@TABLE.get("/clusters/{cluster}/groups/{group}/dead-letter-export", *EXPORT_TYPES.values())
 async def export_letters(ask: Ask, wanted: WantedExport) -> Download:
     """Letters of a group as CSV, JSON or JSON lines, behind the masking rules.
 
@@ -255,10 +260,9 @@ async def export_letters(ask: Ask, wanted: WantedExport) -> Download:
     admin, seen = await ask.admin(wanted.cluster), await Seen.of(ask, wanted.cluster)
     letters = DeadLetters.through(admin, wanted.group)
     await letters.page(wanted.filter, limit=1)
-    kind = {"csv": "text/csv", "json": "application/json", "jsonl": "application/x-ndjson"}
     name = "".join(each if each.isalnum() or each in "-_" else "_" for each in wanted.group)
     return Download(
-        kind[wanted.format],
+        EXPORT_TYPES[wanted.format],
         _written(letters, seen, wanted),
         f"dead-letters-{name.encode('ascii', 'replace').decode()}.{wanted.format}",
     )

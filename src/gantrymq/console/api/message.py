@@ -222,7 +222,7 @@ async def _schema(ask: Ask, wanted: WantedBody) -> Schema | None:
 
 @TABLE.get(
     "/clusters/{cluster}/messages/{topic}/{broker}/{queueId}/{offset}/body",
-    media_type="application/octet-stream",
+    "application/octet-stream",
 )
 async def download_body(ask: Ask, wanted: NamedMessage) -> Download:
     """The bytes of a body; where rules mask something, without it."""

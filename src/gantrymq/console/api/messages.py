@@ -317,7 +317,7 @@ async def _caught_up(admin: Admin, place: SearchPlace) -> tuple[SearchPlace, int
     return (now, behind) if behind > TAIL_BEHIND_MAX else (place, 0)
 
 
-@TABLE.get("/clusters/{cluster}/tail", media_type="text/event-stream")
+@TABLE.get("/clusters/{cluster}/tail", "text/event-stream")
 async def tail_messages(ask: Ask, wanted: WantedTail) -> Download:
     """The messages of a topic as they arrive, as server-sent events, until the reader leaves.
 

@@ -78,7 +78,7 @@ def _parameter(
 
 def _answer(endpoint: Endpoint) -> dict[str, Any]:
     if endpoint.answer is Download:
-        content: dict[str, Any] = {endpoint.media_type: {}}
+        content: dict[str, Any] = {kind: {} for kind in endpoint.media_types}
     else:
         schema = {"$ref": REF.format(name=endpoint.answer.__name__)}
         content = {"application/json": {"schema": schema}}

@@ -167,7 +167,13 @@ def _report(path: Path) -> ReportState:
         return ReportState(name=path.name, verdict="its index cannot be read")
 
 
-@TABLE.get("/clusters/{cluster}/data/reports/{report}", "text/html")
+_TYPES: Final = {
+    "html": "text/html", "svg": "image/svg+xml", "csv": "text/csv",
+    "json": "application/json", "parquet": "application/vnd.apache.parquet",
+}  # fmt: skip
+
+
+@TABLE.get("/clusters/{cluster}/data/reports/{report}", *_TYPES.values())
 async def show_report(ask: Ask, wanted: ReportFile) -> Download:
     """A file of a report: its page, or a picture or table that its index names."""
     check_right(ask)
@@ -177,12 +183,6 @@ async def show_report(ask: Ask, wanted: ReportFile) -> Download:
         raise NotThere(f"the report {wanted.report!r} has no file {wanted.file!r}")
     path = folder / wanted.file
     return Download(known[wanted.file], _chunks(path), policy=REPORT_POLICY)
-
-
-_TYPES: Final = {
-    "html": "text/html; charset=utf-8", "svg": "image/svg+xml", "csv": "text/csv; charset=utf-8",
-    "json": "application/json", "parquet": "application/vnd.apache.parquet",
-}  # fmt: skip
 
 
 def _files(folder: Path) -> dict[str, str]:
