@@ -21,10 +21,12 @@ SECONDS_MAX = 60
 
 @pytest.fixture(scope="module", autouse=True)
 def provider() -> None:
-    """The program's provider, which can be set once."""
-    found = TracerProvider()
+    """The program's provider, which can be set once: that of the guide's program, if it ran."""
+    found = trace.get_tracer_provider()
+    if not isinstance(found, TracerProvider):
+        found = TracerProvider()
+        trace.set_tracer_provider(found)
     found.add_span_processor(SimpleSpanProcessor(EXPORTER))
-    trace.set_tracer_provider(found)
 
 
 def spans(kind: SpanKind) -> list[ReadableSpan]:
