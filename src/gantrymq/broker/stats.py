@@ -97,7 +97,7 @@ class BrokerStats:
             row[0] += 1
             row[1] += size
 
-    def bury(self, group: str, topic: str) -> None:
+    def dead_letter(self, group: str, topic: str) -> None:
         """Count a message of a topic that became a dead letter of a group."""
         self.dead[group, topic] = self.dead.get((group, topic), 0) + 1
 

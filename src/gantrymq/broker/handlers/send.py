@@ -344,7 +344,7 @@ class SendHandler:
         self._policy.ensure_topic(dead_topic(name), 1)
         message.topic, message.queue_id = dead_topic(name), 0
         found = properties.decode(text)
-        self._stats.bury(name, found.get(properties.RETRY_TOPIC, h.topic))
+        self._stats.dead_letter(name, found.get(properties.RETRY_TOPIC, h.topic))
         return properties.encode({k: v for k, v in found.items() if k != properties.DELAY})
 
     def _batch(self, h: Any, body: bytes, text: str) -> list[tuple[int, bytes, bytes]]:

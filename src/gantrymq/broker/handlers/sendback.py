@@ -92,7 +92,9 @@ class SendBackHandler:
         await self._store_copy(copy)
         self._stats.put(copy.topic, 1, copy.size)
         if copy.topic == dead_topic(h.group):
-            self._stats.bury(h.group, message.properties.get(properties.RETRY_TOPIC, message.topic))
+            self._stats.dead_letter(
+                h.group, message.properties.get(properties.RETRY_TOPIC, message.topic)
+            )
         self._stats.back(message.properties.get(properties.RETRY_TOPIC, message.topic), h.group)
         return response(command)
 

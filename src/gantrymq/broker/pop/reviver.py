@@ -190,7 +190,7 @@ class Reviver:
             if origin.startswith(head):
                 origin = origin[len(head) :]
                 break
-        self._stats.bury(checkpoint.group, origin)
+        self._stats.dead_letter(checkpoint.group, origin)
         found.setdefault(properties.DEAD_ORIGIN_TOPIC, origin)
         found.setdefault(
             properties.DEAD_ORIGIN_MESSAGE_ID,
