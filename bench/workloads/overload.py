@@ -8,7 +8,7 @@ from bench.servers import Ours
 from bench.workloads import Run
 
 TIMES = 5
-CONNECTIONS = 16
+CONNECTIONS = (16, 200)
 GOODPUT_MIN, ACCEPTED_SECONDS_MAX, RECOVERY_SECONDS_MAX = 0.8, 1.0, 5.0
 SHARE_MIN = 0.5
 """Of an equal share: what the connection gets that is served least."""
@@ -38,18 +38,23 @@ class MemorySamples:
 
 
 def overload(run: Run) -> list[Row]:
-    """With answers before and after the flush."""
-    return [row for flush in ("ASYNC_FLUSH", "SYNC_FLUSH") for row in _rows(run, flush)]
+    """With answers before and after the flush, over few and many connections."""
+    return [
+        row
+        for flush in ("ASYNC_FLUSH", "SYNC_FLUSH")
+        for connections in CONNECTIONS
+        for row in _rows(run, flush, connections)
+    ]
 
 
-def _rows(run: Run, flush: str) -> list[Row]:
+def _rows(run: Run, flush: str, connections: int) -> list[Row]:
     peak_seconds, seconds = (0.5, 1) if run.quick else (2, 5)
     with Ours(settings={"flushDiskType": flush}) as cluster:
         programs.overload(cluster.broker, "--rounds", 1, "--seconds", 1)
         warm = cluster.memory_mib()
         with MemorySamples(cluster) as memory:
             found = programs.overload(
-                cluster.broker, "--connections", CONNECTIONS, "--times", TIMES,
+                cluster.broker, "--connections", connections, "--times", TIMES,
                 "--peak-seconds", peak_seconds, "--seconds", seconds,
             )  # fmt: skip
     growth = max(memory.mib) - warm
@@ -57,7 +62,7 @@ def _rows(run: Run, flush: str) -> list[Row]:
     def row(
         measure: str, value: float, unit: str, target: float | None = None, least: bool = False
     ) -> Row:
-        return Row("overload", f"{flush}: {measure}", value, unit, target, at_most=not least)
+        return Row("overload", f"{flush}, {connections} connections: {measure}", value, unit, target, at_most=not least)
 
     return [
         row("peak", found["peak"], "1/s"),

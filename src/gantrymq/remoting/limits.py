@@ -38,9 +38,10 @@ class ConnectionLimits(TelemetrySettings, kw_only=True, rename="camel"):
     """The most requests of all connections that wait for their answer, long polls among them."""
     max_requests_per_connection: int = 20_000
     """The most requests of one connection that wait for their answer."""
-    server_socket_rcv_buf_size: int = 1024 * 1024
+    server_socket_rcv_buf_size: int = 64 * 1024
     """Bytes of a connection that have arrived and wait to be read: what a busy server leaves there
-    is late when its turn comes. 0 leaves it to the system, which keeps megabytes."""
+    is late when its turn comes. More of it is faster where peers are far away. 0 leaves it to the
+    system, which keeps megabytes."""
     max_slow_requests_per_connection: int = 256
     """The most requests of one connection that are worked at beside the hot ones: those of
     operators' tools."""
