@@ -4,36 +4,56 @@ import argparse
 import pstats
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
+from bench.names import UnknownWorkload, chosen
 from bench.rows import Row, save, table
+from bench.tools import MissingTool
 from bench.workloads import Run, all_workloads
 from gantrymq.kernel import GRADE
 
 PROFILE_ROWS = 40
+EXIT_MISSING_TOOL = 2
 
 
 def main() -> int:
     workloads = all_workloads()
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(workloads))
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME",
+        help=f"{', '.join(workloads)}; or what several of them begin with",
+    )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="a tenth of the work")
     parser.add_argument("--profile", metavar="NAME", help="where its broker spends its time")
     given = parser.parse_args()
-    names = given.names or list(workloads)
-    unknown = {*names, given.profile or names[0]} - workloads.keys()
-    if unknown:
-        parser.error(f"no workload {', '.join(sorted(unknown))}")
-    if given.profile:
-        profile(given.profile, quick=given.quick)
-        return 0
-    rows: list[Row] = []
-    for name in names:
-        print(f"{name} ...", file=sys.stderr, flush=True)
-        rows += workloads[name](Run(quick=given.quick))
-    print(f"kernel: {GRADE}\n{table(rows)}")
-    print(f"written to {save(rows, grade=GRADE, quick=given.quick)}", file=sys.stderr)
+    try:
+        names = chosen([given.profile] if given.profile else given.names or workloads, workloads)
+    except UnknownWorkload as unknown:
+        parser.error(str(unknown))
+    try:
+        if given.profile:
+            profile(names[0], quick=given.quick)
+        else:
+            measure(names, quick=given.quick)
+    except MissingTool as missing:
+        print(missing, file=sys.stderr)
+        return EXIT_MISSING_TOOL
     return 0
+
+
+def measure(names: Iterable[str], *, quick: bool) -> None:
+    """Run workloads; what was measured before one fails is shown and kept all the same."""
+    workloads = all_workloads()
+    rows: list[Row] = []
+    try:
+        for name in names:
+            print(f"{name} ...", file=sys.stderr, flush=True)
+            rows += workloads[name](Run(quick=quick))
+    finally:
+        if rows:
+            print(f"kernel: {GRADE}\n{table(rows)}")
+            print(f"written to {save(rows, grade=GRADE, quick=quick)}", file=sys.stderr)
 
 
 def profile(name: str, *, quick: bool) -> None:

@@ -10,12 +10,14 @@ import socket
 import time
 from collections.abc import Sequence
 
-from bench.load import BLOCKS, make_block
+from bench.load import CODECS, make_block
 from gantrymq.base.network import split_address
 from gantrymq.kernel import cut_commands
-from gantrymq.protocol.command import JSON_CODEC
 
 BLOCK_FRAMES = 16
+"""Frames of one write."""
+FRAMES = 4096
+"""Different ones, before the first comes again."""
 SILENT_SECONDS_MAX = 30.0
 SIZE, QUEUES = 1024, 8
 
@@ -44,10 +46,15 @@ class Link:
 
 
 def pump(
-    address: str, blocks: Sequence[bytes], connections: int, window: int, count: int
+    address: str,
+    blocks: Sequence[bytes],
+    connections: int,
+    window: int,
+    count: int,
+    frames: int = BLOCK_FRAMES,
 ) -> dict[str, float]:
-    """Send `count` requests, the blocks in turn; each block has BLOCK_FRAMES of them."""
-    total = count // BLOCK_FRAMES * BLOCK_FRAMES
+    """Send `count` requests, the blocks in turn; each block has `frames` of them."""
+    total = count // frames * frames
     sent = answered = failed = 0
     links = [Link(address) for _ in range(connections)]
     began = time.perf_counter()
@@ -57,10 +64,10 @@ def pump(
         waiting = links
         while answered < total:
             for link in waiting:
-                while sent < total and link.pending + BLOCK_FRAMES <= window:
-                    link.socket.sendall(blocks[sent // BLOCK_FRAMES % len(blocks)])
-                    link.pending += BLOCK_FRAMES
-                    sent += BLOCK_FRAMES
+                while sent < total and link.pending + frames <= window:
+                    link.socket.sendall(blocks[sent // frames % len(blocks)])
+                    link.pending += frames
+                    sent += frames
             waiting = [key.data for key, _ in ready.select(SILENT_SECONDS_MAX)]
             if not waiting:
                 raise TimeoutError(f"{total - answered} requests were never answered")
@@ -79,9 +86,14 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--window", type=int, default=64)
     parser.add_argument("--count", type=int, default=100_000)
+    parser.add_argument("--codec", choices=sorted(CODECS), default="json")
     given = parser.parse_args()
-    blocks = [make_block(at, JSON_CODEC, SIZE, QUEUES, BLOCK_FRAMES) for at in range(BLOCKS * 8)]
-    print(json.dumps(pump(given.address, blocks, given.connections, given.window, given.count)))
+    frames = min(BLOCK_FRAMES, given.window)
+    blocks = [
+        make_block(at, CODECS[given.codec], SIZE, QUEUES, frames) for at in range(FRAMES // frames)
+    ]
+    figures = pump(given.address, blocks, given.connections, given.window, given.count, frames)
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":

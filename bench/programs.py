@@ -45,7 +45,10 @@ class AskedProgram:
         assert self._child.stdout is not None
         self._child.stdin.write("\n")
         self._child.stdin.flush()
-        figures: Figures = json.loads(self._child.stdout.readline())
+        answer = self._child.stdout.readline()
+        if not answer:
+            raise ProgramFailed(f"{self._child.args!r} ended before it answered")
+        figures: Figures = json.loads(answer)
         return figures
 
 

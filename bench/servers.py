@@ -95,11 +95,11 @@ class Ours:
 
     def pids(self) -> list[int]:
         """Every process of the cluster."""
-        return [self._child.pid, *_descendants(self._child.pid)]
+        return [self._child.pid, *descendants(self._child.pid)]
 
     def memory_mib(self) -> float:
         """RssAnon over all processes: what would have to be swapped."""
-        return sum(_rss_anon_kib(pid) for pid in self.pids()) / 1024
+        return sum(rss_anon_kib(pid) for pid in self.pids()) / 1024
 
     def cpu_seconds(self) -> float:
         """Processor time over all processes so far."""
@@ -200,18 +200,20 @@ def _stop(child: "subprocess.Popen[str]") -> None:
     child.stdout.close()
 
 
-def _descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
+    """The children of a process, theirs, and so on."""
     found: list[int] = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             fields = path.read_text().rpartition(")")[2].split()
             if int(fields[1]) == pid:
                 child = int(path.parent.name)
-                found += [child, *_descendants(child)]
+                found += [child, *descendants(child)]
     return found
 
 
-def _rss_anon_kib(pid: int) -> int:
+def rss_anon_kib(pid: int) -> int:
+    """Memory of a process that is not of a file: what would have to be swapped."""
     with contextlib.suppress(OSError):
         found = re.search(r"RssAnon:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
         return int(found[1]) if found else 0

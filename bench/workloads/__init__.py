@@ -31,6 +31,7 @@ def all_workloads() -> dict[str, Workload]:
         crowd,
         filtering,
         flushing,
+        limit,
         name_servers,
         operators,
         overload,
@@ -85,4 +86,5 @@ def all_workloads() -> dict[str, Workload]:
         "routes": name_servers.routes,
         "registrations": name_servers.registrations,
         "peers": peers.peers,
+        "limit": limit.limit,
     }
