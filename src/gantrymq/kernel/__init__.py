@@ -6,6 +6,7 @@ forces the twin. Both give the same bytes and values for the same arguments.
 
 import os
 
+from gantrymq.kernel.batches import Batchable, BatchLimits, EncodedBatch, stored_form
 from gantrymq.kernel.keys import KeyedRecord
 from gantrymq.kernel.pulled import Cut
 from gantrymq.kernel.records import (
@@ -32,9 +33,11 @@ try:
     from gantrymq.kernel._fast import (
         HmacSha1,
         SyncThread,
+        batch_items,
         crc32,
         cut_commands,
         cut_records,
+        encode_batch,
         encode_records,
         find_property,
         hash_keys,
@@ -54,6 +57,7 @@ try:
 except ImportError as reason:
     from zlib import crc32
 
+    from gantrymq.kernel.batches import batch_items, encode_batch
     from gantrymq.kernel.frames import cut_commands, pull_answer, send_answer
     from gantrymq.kernel.keys import key_rows
     from gantrymq.kernel.pulled import cut_records
@@ -82,8 +86,11 @@ __all__ = [
     "STOP_INVALID",
     "STOP_PARTIAL",
     "STOP_ZERO",
+    "BatchLimits",
+    "Batchable",
     "Buffer",
     "Cut",
+    "EncodedBatch",
     "HmacSha1",
     "KeyedRecord",
     "RecordItem",
@@ -91,9 +98,11 @@ __all__ = [
     "SyncThread",
     "Walk",
     "Walked",
+    "batch_items",
     "crc32",
     "cut_commands",
     "cut_records",
+    "encode_batch",
     "encode_records",
     "find_property",
     "hash_keys",
@@ -108,6 +117,7 @@ __all__ = [
     "send_answer",
     "store_ms_of",
     "stored_answer",
+    "stored_form",
     "tag_code_of",
     "walk_records",
 ]

@@ -1,6 +1,13 @@
 from collections.abc import Mapping, Sequence
 
 from gantrymq.base.errors import ProtocolError
+from gantrymq.kernel.batches import (
+    Batchable,
+    BatchLimits,
+    EncodedBatch,
+    OwnProperties,
+    StoredItem,
+)
 from gantrymq.kernel.keys import KeyedRecord
 from gantrymq.kernel.pulled import Cut
 from gantrymq.kernel.records import Buffer, RecordItem, Selected, Walk
@@ -62,3 +69,12 @@ def select_entries(
 ) -> Selected: ...
 def read_warm(fd: int, runs: Sequence[tuple[int, int]], base: int) -> bytes | None: ...
 def cut_records(data: bytes, check: bool = False) -> tuple[list[Cut], ProtocolError | None]: ...
+def encode_batch(
+    messages: Sequence[Batchable],
+    start: int,
+    stem: str,
+    counter: int,
+    limits: BatchLimits,
+    own: OwnProperties,
+) -> EncodedBatch: ...
+def batch_items(body: bytes, tail: bytes, count_max: int) -> list[StoredItem]: ...

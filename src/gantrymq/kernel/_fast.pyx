@@ -21,10 +21,12 @@ from libc.stdint cimport (
 from libc.string cimport memchr, memcmp, memcpy, memset
 
 from gantrymq.base.errors import ProtocolError
+from gantrymq.kernel import batches as _pure_batches
 from gantrymq.kernel import frames as _pure_frames
 from gantrymq.kernel import records as _pure_records
 from gantrymq.kernel import sends as _pure_sends
 from gantrymq.kernel import signing as _pure_signing
+from gantrymq.kernel.batches import EncodedBatch
 from gantrymq.kernel.records import Selected, Walk
 from gantrymq.protocol.codes import LANGUAGE_CODES, LANGUAGES, VERSION_4_9_8
 from gantrymq.protocol.command import Command, decode_header
@@ -74,3 +76,4 @@ include "_pulled.pxi"
 include "_signing.pxi"
 include "_syncing.pxi"
 include "_warm.pxi"
+include "_batches.pxi"

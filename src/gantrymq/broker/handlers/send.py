@@ -27,9 +27,9 @@ from gantrymq.broker.transactions.half import (
 )
 from gantrymq.broker.transactions.half_messages import HalfMessageTable
 from gantrymq.broker.waiting.redirect import DELAY_MARK, TIMER_MARK, SystemTopicRedirect
-from gantrymq.kernel import find_property, read_send
+from gantrymq.kernel import batch_items, find_property, read_send, stored_form
 from gantrymq.model import RETRY_PREFIX, TIMER_TOPIC, WRITE, TopicConfig, dead_topic
-from gantrymq.protocol import batch, properties
+from gantrymq.protocol import properties
 from gantrymq.protocol.codes import VERSION_3_4_9, ResponseCode
 from gantrymq.protocol.command import ONEWAY_FLAG, Command
 from gantrymq.protocol.headers.messages import SendRequest, SendRequestV2
@@ -48,7 +48,6 @@ LARGE_BYTES = 16 * 1024
 memory."""
 PROPERTY_BYTES_MIN = 4
 """Of a property in its stored form: a name and a value of one character, and two separators."""
-_POP_MARK = f"{properties.POP_CHECKPOINT}\x01".encode()
 _HALF_FLAGS = {str(flag | PREPARED): str(flag) for flag in (0, 1)}
 """Flags of prepared messages, compressed or not, and what remains of them."""
 
@@ -352,22 +351,15 @@ class SendHandler:
             raise IllegalMessage("batch request does not support retry group " + h.topic)
         if self._redirect.wants_to_wait(text):
             raise IllegalMessage("a batch takes no delay: send such messages one by one")
-        items = []
-        for flag, inner, props in self._decoded(body):
-            items.append((flag, inner, _stored_form(props) + self._tail))
-        if not items:
-            raise IllegalMessage("batch without a message")
-        return items
-
-    def _decoded(self, body: bytes) -> list[batch.Item]:
-        """The messages of a batch, unless there are too many to look at."""
         count_max = self._config.max_messages_per_batch
         if len(body) > self._config.max_message_size:
             raise IllegalMessage(f"a batch of {len(body)} bytes (maxMessageSize)")
-        found = batch.decode(body, count_max)
-        if len(found) > count_max:
+        items = batch_items(body, self._tail, count_max)
+        if len(items) > count_max:
             raise self._refusals.reached("maxMessagesPerBatch", "too large a batch", "a batch")
-        return found
+        if not items:
+            raise IllegalMessage("batch without a message")
+        return items
 
     # storing and answering
 
@@ -383,7 +375,7 @@ class SendHandler:
 
     def _cleaned(self, message: SendAppend, text: str) -> str:
         """The properties without a POP receipt; sets `wait` and `uniq_key` for the answer."""
-        text = _stored_form(text.encode()).decode()
+        text = stored_form(text.encode()).decode()
         message.wait = properties.value_of(text, properties.WAIT) != "false"
         message.uniq_key = properties.value_of(text, properties.UNIQ_KEY)
         return text
@@ -484,15 +476,3 @@ class SendHandler:
                 message.uniq_key,
             )
         message.connection.reply_frame(answer)
-
-
-def _stored_form(given: bytes) -> bytes:
-    """Properties with their last separator and without a POP receipt.
-
-    A popped message that is sent on is a new message; the receipt would acknowledge the old one.
-    RocketMQ 5.3.3 deletes it from the request's properties, but not from those inside a batch.
-    """
-    if _POP_MARK in given:
-        entries = given.split(b"\x02")
-        return b"".join(e + b"\x02" for e in entries if e and not e.startswith(_POP_MARK))
-    return given if not given or given.endswith(b"\x02") else given + b"\x02"
