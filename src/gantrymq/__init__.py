@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         NoRoute,
         NotStarted,
         SendFailed,
+        SendsFailed,
         WindowFull,
     )
     from gantrymq.client.core.options import (
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from gantrymq.client.produce.publishing import Publisher
     from gantrymq.client.produce.recall import RecallRefused, RecallResult
     from gantrymq.client.produce.request_reply import NotARequest, RequestTimeout, reply_to
+    from gantrymq.client.produce.send_results import SendResults
     from gantrymq.client.produce.transactions import Decision, HalfNotSafe, Transaction
     from gantrymq.filter import BadSql
     from gantrymq.model import GroupConfig, Message, NameRefused, Queue, SendResult, TopicConfig
@@ -124,6 +126,8 @@ __all__ = [
     "RequestTimeout",
     "SendFailed",
     "SendResult",
+    "SendResults",
+    "SendsFailed",
     "SimpleConsumer",
     "SqliteStore",
     "SqliteTransaction",
@@ -156,7 +160,7 @@ _HOMES = {
     "gantrymq.client.produce.epochs": ("Epoch",),
     "gantrymq.client.core.errors": (
         "BrokerRefused", "ClientError", "Closed", "ForkedError", "HookFailed", "MessageRefused",
-        "NoNameServer", "NoRoute", "NotStarted", "SendFailed", "WindowFull",
+        "NoNameServer", "NoRoute", "NotStarted", "SendFailed", "SendsFailed", "WindowFull",
     ),
     "gantrymq.client.admin.messages.message_search": ("Finder", "Found"),
     "gantrymq.client.consume.pull.lite_pull_consumer": ("LitePullConsumer",),
@@ -179,6 +183,7 @@ _HOMES = {
     "gantrymq.client.consume.pop.simple_consumer": ("SimpleConsumer",),
     "gantrymq.client.core.requests": ("Reply",),
     "gantrymq.client.produce.request_reply": ("NotARequest", "RequestTimeout", "reply_to"),
+    "gantrymq.client.produce.send_results": ("SendResults",),
     "gantrymq.client.produce.transactions": ("Decision", "HalfNotSafe", "Transaction"),
     "gantrymq.filter": ("BadSql",),
     "gantrymq.model": (

@@ -124,6 +124,26 @@ class TestSending:
         assert [m.properties["n"] for m in stored] == [f"{n}" for n in range(10)]
 
     @story
+    async def test_a_bulk_send_is_stored_as_its_results_say(self, scene: Scene) -> None:
+        """Batches of many messages, and those that go alone among them, lie where it is said."""
+        await scene.create_topic(queues=3)
+        messages = [
+            scene.message(body, "t", keys=f"k{n}", sharding_key="one" if n % 100 == 0 else None)
+            for n, body in enumerate(bodies(1_000))
+        ]
+        async with scene.producer() as producer:
+            results = await producer.send_all(messages)
+        results.raise_failures()
+        there = {(message.queue, message.offset): message for message in await scene.stored(1_000)}
+
+        assert len(there) == 1_000
+        for message, result in zip(messages, results, strict=True):
+            assert isinstance(result, SendResult)
+            found = there[result.queue, result.offset]
+            assert (found.body, found.keys) == (message.body, message.keys)
+            assert (found.msg_id, found.offset_msg_id) == (result.msg_id, result.offset_msg_id)
+
+    @story
     async def test_a_sharding_key_or_a_selector_chooses_the_queue(self, scene: Scene) -> None:
         """Messages of one key share a queue, and a selector's choice is kept."""
         await scene.create_topic(queues=8)

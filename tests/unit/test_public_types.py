@@ -18,8 +18,8 @@ from psycopg import AsyncConnection
 from gantrymq import (
     Admin, App, Consumer, ConsumerOptions, DeadLetters, Decision, Delivery, Finder, Found,
     GantryError, LitePullConsumer, Message, Once, Popped, PostgresStore, Producer, PullConsumer,
-    Queue, RecallResult, Received, RedisStore, Reply, SendResult, SimpleConsumer, SqliteStore,
-    Transaction, Unfinished, ack_first, by_keys, reply_to,
+    Queue, RecallResult, Received, RedisStore, Reply, SendResult, SendResults, SimpleConsumer,
+    SqliteStore, Transaction, Unfinished, ack_first, by_keys, reply_to,
 )
 from gantrymq import ConsumeStatus, Depends, sync
 from gantrymq.app.app import CallNext
@@ -105,6 +105,9 @@ async def produce() -> None:
                 print(each)
             else:
                 assert_type(each, SendResult)
+        results = await producer.send_all([Message("T", "x")])
+        assert_type(results, SendResults)
+        assert_type(results[0], SendResult | GantryError)
 
 
 async def consume() -> None:

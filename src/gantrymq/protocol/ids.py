@@ -88,11 +88,19 @@ class UniqueIds:
 
     def next(self, now_ms: int) -> str:
         """A new id; unique in this process, ordered within a millisecond."""
+        stem, counter = self.coming(now_ms)
+        self._counter = (counter + 1) & 0xFFFF
+        return f"{stem}{counter:04X}"
+
+    def coming(self, now_ms: int) -> tuple[str, int]:
+        """The stem of the next ids, and the counter of the first: four hex digits at its end."""
         if now_ms != self._stem_ms:
             self._stem_ms = now_ms
             since = (now_ms - self._month_start_ms) & 0xFFFF_FFFF
             tail = _UNIQUE_TAIL.pack(self._pid, self._salt, since, 0)[:-2]
             self._stem = (self._head + tail).hex().upper()
-        counter = self._counter
-        self._counter = (counter + 1) & 0xFFFF
-        return f"{self._stem}{counter:04X}"
+        return self._stem, self._counter
+
+    def skip(self, count: int) -> None:
+        """So many ids of those to come are taken."""
+        self._counter = (self._counter + count) & 0xFFFF

@@ -12,6 +12,7 @@ from gantrymq.base.errors import GantryError
 from gantrymq.client.core.errors import WindowFull
 from gantrymq.client.produce.check_back import CheckHandler, Unfinished
 from gantrymq.client.produce.producer import Producer as AsyncProducer
+from gantrymq.client.produce.send_results import SendResults
 from gantrymq.client.produce.transactions import Transaction
 from gantrymq.client.sending.pending_send import Selector
 from gantrymq.model import Message, Queue, SendResult
@@ -116,6 +117,11 @@ class Producer(BlockingClient[AsyncProducer]):
         future = self._portal.submit(send())
         future.add_done_callback(lambda _: room.release())
         return future
+
+    def send_all(self, messages: Iterable[Message]) -> SendResults:
+        """Send any number of messages as batches; see `gantrymq.Producer.send_all`."""
+        every = list(messages)  # the caller's iterator runs on the caller's thread
+        return self._run(lambda target: target.send_all(every))
 
     def send_many(self, messages: Iterable[Message]) -> list[SendResult | GantryError]:
         """Send all in one crossing; returns for each its result or its error."""

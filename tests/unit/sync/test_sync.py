@@ -58,6 +58,7 @@ def test_messages_go_and_come_without_a_word_of_async(gantry: GantryCluster) -> 
         consumer.subscribe("T", tags="a")
         results = producer.send_many(Message("T", str(n), tags="a") for n in range(300))
         producer.send_batch([Message("T", "b", tags="b")] * 2)
+        producer.send_all(Message("T", "b", tags="b") for _ in range(300)).raise_failures()
         producer.send_oneway(Message("T", "300", tags="a"))
         assert {r.status for r in results if isinstance(r, SendResult)} == {"SEND_OK"}
         assert len(producer.queues("T")) == 2

@@ -87,3 +87,16 @@ class SendFailed(ClientError):
         self.topic, self.tries = topic, tuple(tries)
         self.refused_code = cause.code if isinstance(cause, BrokerRefused) else None
         """The broker's code when a broker refused; None for failures of the network."""
+
+
+class SendsFailed(ClientError):
+    """Messages of a bulk send were not sent."""
+
+    def __init__(self, failures: Sequence[tuple[int, GantryError]], count: int) -> None:
+        place, first = failures[0]
+        super().__init__(
+            f"{len(failures):,} of {counted(count, 'message')} not sent, the first is number "
+            f"{place}: {first}"
+        )
+        self.failures = list(failures)
+        """The place of each of them, and why."""

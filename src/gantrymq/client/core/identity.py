@@ -42,11 +42,25 @@ class MessageIds:
 
     def next(self) -> tuple[str, int]:
         """A new id and its time in ms."""
+        now_ms = self._now()
+        return self._ids.next(now_ms), now_ms
+
+    def coming(self) -> tuple[str, int, int]:
+        """What the next ids are made of, for who makes many at once: their stem, the counter of the
+        first, and their time in ms. `skip` says how many were made."""
+        now_ms = self._now()
+        return *self._ids.coming(now_ms), now_ms
+
+    def skip(self, count: int) -> None:
+        """So many ids of those to come are taken."""
+        self._ids.skip(count)
+
+    def _now(self) -> int:
         now_ms = self._clock.now_ms()
         if now_ms >= self._month_end_ms:
             start_ms, self._month_end_ms = month_bounds_ms(now_ms)
             self._ids = UniqueIds(self._address, self._pid, self._salt, start_ms)
-        return self._ids.next(now_ms), now_ms
+        return now_ms
 
 
 def _packed(client_ip: str) -> bytes:

@@ -189,6 +189,8 @@ class ProducerOptions(Options, frozen=True, kw_only=True):
     """Which times: `4.9` (550 ms cost 30 s ...) or `5.1.4` (550 ms cost 2 s ...)."""
     max_message_bytes: Positive = 4_194_304
     """`maxMessageSize`: larger bodies are refused here; raise the broker's limit with it."""
+    batch_max_bytes: Positive = 131_072
+    """`batchMaxBytes`: of a batch that `send_all` makes."""
     window_messages: Positive = 4_096
     """`backPressureForAsyncSendNum`: messages under way at once, at most."""
     window_bytes: Positive = 64 * 1024 * 1024

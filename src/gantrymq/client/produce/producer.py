@@ -30,9 +30,11 @@ from gantrymq.client.core.options import (
 from gantrymq.client.core.requests import Reply
 from gantrymq.client.core.routes import publish_queues
 from gantrymq.client.messages.received import Received
+from gantrymq.client.produce.bulk_send import BulkSend, outcome_of
 from gantrymq.client.produce.check_back import CheckBacks, CheckHandler
 from gantrymq.client.produce.recall import RecallResult, recall_message
 from gantrymq.client.produce.request_reply import answer, ask
+from gantrymq.client.produce.send_results import SendOutcome, SendResults
 from gantrymq.client.produce.transactions import (
     Decision,
     Ends,
@@ -171,13 +173,16 @@ class Producer(Lifecycle[_Running]):
         return await self._send(running.sends, pending)
 
     async def _send(self, sends: PendingSends, pending: PendingSend) -> SendResult:
+        return await self._start(sends, pending)
+
+    def _start(self, sends: PendingSends, pending: PendingSend) -> asyncio.Future[SendResult]:
         if pending.fixed:
             pending.tries_left = 1  # a retry after a timeout would break the order
         pending.retry_codes = self._retry_codes
         pending.when_stored_less = self.options.retry_when_not_stored_ok
         future = pending.future  # a send that fails at once drops it before `add` returns
         sends.add(pending)
-        return await future
+        return future
 
     def submit(
         self,
@@ -231,7 +236,7 @@ class Producer(Lifecycle[_Running]):
         """Wait until no send is pending."""
         await self._usable().window.idle()
 
-    async def send_many(self, messages: Iterable[Message]) -> list[SendResult | GantryError]:
+    async def send_many(self, messages: Iterable[Message]) -> list[SendOutcome]:
         """Submit all, as fast as the window allows; returns for each its result or its error."""
         window = self._usable().window
         futures: list[asyncio.Future[SendResult]] = []
@@ -242,7 +247,29 @@ class Producer(Lifecycle[_Running]):
                 await window.room()
             futures.append(self.submit(message))
         await window.idle()
-        return [await _outcome(future) for future in futures]
+        return [await outcome_of(future) for future in futures]
+
+    async def send_all(self, messages: Iterable[Message]) -> SendResults:
+        """Send any number of messages, much faster than one by one; waits until all are answered.
+
+        Messages of one topic that stand next to each other go to one queue as a batch, in their
+        order, and the next batch goes to the next queue; a batch is stored as a whole or not at
+        all. Messages that wait for a time, have a sharding key, or are so large that they are
+        compressed go alone. The results are a table: for each message its result or its error.
+        """
+        running = self._usable()
+
+        def submit_batch(prepared: PreparedMessage) -> asyncio.Future[SendResult]:
+            self._check_topic(prepared.topic)
+            pending = self._pending(running, prepared, None, 1 + self.options.retries)
+            return self._start(running.sends, pending)
+
+        # With spans each message has a span of its own, whose context is in its properties.
+        batches = self._spans is None
+        bulk = BulkSend(
+            running.window, self.submit, submit_batch, running.ids, self.options, batches=batches
+        )
+        return await bulk.run(messages)
 
     async def send_batch(
         self,
@@ -438,10 +465,3 @@ def _fix(
         raise arguments.wrong_type("selector", "a function", selector)
     pending.queue, pending.selector = queue, selector
     pending.sharding_key = message.sharding_key
-
-
-async def _outcome(future: asyncio.Future[SendResult]) -> SendResult | GantryError:
-    try:
-        return await future
-    except GantryError as error:
-        return error
