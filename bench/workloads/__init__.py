@@ -36,6 +36,7 @@ def all_workloads() -> dict[str, Workload]:
         operators,
         overload,
         peers,
+        python_clients,
         raft_groups,
         reading,
         recovery,
@@ -87,4 +88,7 @@ def all_workloads() -> dict[str, Workload]:
         "registrations": name_servers.registrations,
         "peers": peers.peers,
         "limit": limit.limit,
+        "python-clients-sends": python_clients.sends,
+        "python-clients-tasks": python_clients.tasks,
+        "python-clients-consumes": python_clients.consumes,
     }

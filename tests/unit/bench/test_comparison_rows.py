@@ -1,0 +1,53 @@
+"""What is told of rounds in which several servers took turns."""
+
+from bench.python_clients.contenders import OURS, Comparison, Contender, Goal
+from bench.rounds import Rounds
+from bench.workloads.limit import Shape
+from bench.workloads.limit import rows_of as limit_rows
+from bench.workloads.python_clients import rows_of
+
+THEIRS = (Contender("slow", "lib", "S", 1), Contender("quick", "lib", "S", 1, {"how": "well"}))
+COMPARED = Comparison(
+    "w", "pipelined", (Contender(OURS, "ours", OURS, 1), *THEIRS), (Goal("lib", 2.0),)
+)
+
+
+def rounds(*rates: float) -> Rounds:
+    return Rounds(list(rates), [3.0] * len(rates), [5.0] * len(rates), 9.0)
+
+
+def test_ours_is_compared_with_the_fastest_way_to_use_a_library() -> None:
+    """
+    By medians, whatever the best round was; the goal stands at the ratio.
+    """
+    found = {
+        OURS: rounds(300, 100, 900),
+        "slow": rounds(50, 50, 2000),
+        "quick": rounds(200, 1, 250),
+    }
+    values = {row.measure: row for row in rows_of(COMPARED, found)}
+
+    assert values["ours over lib"].value == 1.5
+    assert values["ours over lib"].verdict == "MISSED"
+    assert values["GantryMQ: slowest round"].value == 100
+    assert values["slow: fastest round"].value == 2000
+    assert values["quick: client"].value == 5.0
+
+
+def test_an_option_becomes_words_of_the_driver() -> None:
+    """
+    As its command line takes them.
+    """
+    assert THEIRS[1].words == ["--option", "how=well"]
+    assert COMPARED.libraries == ["lib"]
+
+
+def test_the_limit_is_a_ratio_of_times() -> None:
+    """
+    Ours takes longer by so much, and is held to no more.
+    """
+    rows = {row.measure: row for row in limit_rows(Shape(1, 1, 9, 2.5), rounds(100), rounds(300))}
+
+    assert rows["1 x 1: time over the limit's"].value == 3.0
+    assert rows["1 x 1: time over the limit's"].verdict == "MISSED"
+    assert rows["1 x 1: processor time over the limit's"].value == 1.0
