@@ -174,7 +174,14 @@ lower-bounds: setup
 	  -e ".[secure,lz4,zstd,console]" pytest pytest-timeout hypothesis pydantic fastapi
 	$(OLDEST)/bin/pytest $(LOWER_BOUND_TESTS)
 
-bench: tools $(WARM)
+# Clients of Kafka, NATS and Redis, which ours is compared with.
+BENCH := $(VENV)/.bench
+$(BENCH): $(WARM)
+	@$(BIN)/python -m pip install -q --no-build-isolation -e ".[bench]"
+	@touch $@
+
+bench: TOOLS += go cc redis-server
+bench: tools $(BENCH)
 	$(BIN)/python -m bench
 
 demo: $(SPARK)
