@@ -1,7 +1,7 @@
 """Servers of other messaging systems, each a process on free ports of 127.0.0.1.
 
-All of them, and ours as `gantry up` starts it, confirm a message before it is flushed to the disk: no
-fsync per message. `durability` says of each when that is.
+All of them, and ours as `gantry up` starts it, confirm a message before it is flushed to the disk:
+no fsync per message. `durability` says of each when that is.
 """
 
 import contextlib
@@ -43,6 +43,8 @@ rootLogger.appenderRef.stderr.ref = STDERR
 
 class Server(Protocol):
     """A running server as the workloads see it."""
+
+    durability: ClassVar[str]
 
     @property
     def address(self) -> str: ...

@@ -40,8 +40,9 @@ class ConfluentKafka(Library):
 
     async def send_pipelined(self, count: int) -> None:
         producer, topic, delivered = self._producer, self.topic, self._delivered
+        window = int(self.options.get("window", WINDOW))
         for _ in range(count):
-            while self._pending >= WINDOW:
+            while self._pending >= window:
                 if not producer.poll(POLL_SECONDS_MAX):
                     raise WrongMessage("no answer")
             producer.produce(topic, BODY, on_delivery=delivered)

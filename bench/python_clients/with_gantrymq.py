@@ -32,6 +32,10 @@ class GantryMQ(Library):
 
     async def send_pipelined(self, count: int) -> None:
         producer, topic = self._producer, self.topic
+        if self.options.get("how") == "send_all":
+            results = await producer.send_all(Message(topic, BODY) for _ in range(count))
+            results.raise_failures()
+            return
         under_way: deque[asyncio.Future[SendResult]] = deque()
         for _ in range(count):
             await producer.room()

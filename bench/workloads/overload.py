@@ -1,8 +1,7 @@
 """A broker that is offered five times what it can take: what it stores, how late, for whom."""
 
-import threading
-
 from bench import programs
+from bench.peak_memory import PeakMemory
 from bench.rows import Row
 from bench.servers import Ours
 from bench.workloads import Run
@@ -13,28 +12,6 @@ GOODPUT_MIN, ACCEPTED_SECONDS_MAX, RECOVERY_SECONDS_MAX = 0.8, 1.0, 5.0
 SHARE_MIN = 0.5
 """Of an equal share: what the connection gets that is served least."""
 GROWTH_MIB_MAX = 64.0
-SAMPLE_SECONDS = 0.25
-
-
-class MemorySamples:
-    """The memory of a cluster, looked at again and again in the background."""
-
-    def __init__(self, cluster: Ours) -> None:
-        self._cluster, self._end = cluster, threading.Event()
-        self.mib: list[float] = []
-        self._thread = threading.Thread(target=self._sample)
-
-    def __enter__(self) -> "MemorySamples":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def _sample(self) -> None:
-        while not self._end.wait(SAMPLE_SECONDS):
-            self.mib.append(self._cluster.memory_mib())
 
 
 def overload(run: Run) -> list[Row]:
@@ -52,17 +29,18 @@ def _rows(run: Run, flush: str, connections: int) -> list[Row]:
     with Ours(settings={"flushDiskType": flush}) as cluster:
         programs.overload(cluster.broker, "--rounds", 1, "--seconds", 1)
         warm = cluster.memory_mib()
-        with MemorySamples(cluster) as memory:
+        with PeakMemory(cluster.memory_mib) as memory:
             found = programs.overload(
                 cluster.broker, "--connections", connections, "--times", TIMES,
                 "--peak-seconds", peak_seconds, "--seconds", seconds,
             )  # fmt: skip
-    growth = max(memory.mib) - warm
+    growth = memory.mib - warm
 
     def row(
         measure: str, value: float, unit: str, target: float | None = None, least: bool = False
     ) -> Row:
-        return Row("overload", f"{flush}, {connections} connections: {measure}", value, unit, target, at_most=not least)
+        name = f"{flush}, {connections} connections: {measure}"
+        return Row("overload", name, value, unit, target, at_most=not least)
 
     return [
         row("peak", found["peak"], "1/s"),

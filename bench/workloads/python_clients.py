@@ -1,6 +1,7 @@
 """What a Python program gets of GantryMQ, Kafka, NATS JetStream and Redis Streams."""
 
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
@@ -56,6 +57,8 @@ def _compare(comparison: Comparison, run: Run) -> list[Row]:
             name: stack.enter_context(SERVERS[name](run))
             for name in SERVERS if name in comparison.servers
         }  # fmt: skip
+        for name, server in servers.items():
+            print(f"{name}: {server.durability}", file=sys.stderr)
         for each in comparison.contenders:  # Java is slow until it is compiled
             _once(comparison, each, servers[each.server], run, Rounds())
         for _ in range(ROUNDS_QUICK if run.quick else ROUNDS):
@@ -107,9 +110,12 @@ def rows_of(comparison: Comparison, found: Mapping[str, Rounds]) -> list[Row]:
             Row(name, f"{who}: client", statistics.median(rounds.client_us), "us/message"),
             Row(name, f"{who}: server's peak", rounds.peak_mib, "MiB"),
         ]
-    ours = found[contenders.OUR_CLIENT].rate
+    rates = {who: rounds.rate for who, rounds in found.items()}
     goals = dict(comparison.goals)
     for library in comparison.libraries:
-        best = max(found[c.name].rate for c in comparison.contenders if c.library == library)
-        rows.append(Row(name, f"ours over {library}", ours / best, "x", goals.get(library)))
+        best = max(rates[c.name] for c in comparison.contenders if c.library == library)
+        ours = {who: rates[who] / best for who in comparison.ours}
+        rows.append(Row(name, f"ours over {library}", max(ours.values()), "x", goals.get(library)))
+        if len(ours) > 1:
+            rows += [Row(name, f"{who}, over {library}", ours[who], "x") for who in ours]
     return rows
