@@ -25,13 +25,19 @@ class Shape(NamedTuple):
     """Under way on each connection."""
     requests: int
     """Of a round."""
-    most: float | None = None
+    time_most: float | None = None
+    cpu_most: float | None = None
 
     def __str__(self) -> str:
         return f"{self.connections} x {self.window}"
 
 
-SHAPES = (Shape(1, 1, 30_000, 2.5), Shape(64, 1, 150_000, 2.0), Shape(8, 64, 300_000))
+SHAPES = (
+    Shape(1, 1, 30_000, time_most=2.5),
+    # The driver, which is Python, is slower than the limit: only processor time can tell.
+    Shape(64, 1, 150_000, cpu_most=2.0),
+    Shape(8, 64, 300_000),
+)
 
 
 class Broker(Protocol):
@@ -88,8 +94,8 @@ def rows_of(shape: Shape, ours: Rounds, limit: Rounds) -> list[Row]:
     times, spent = limit.rate / ours.rate, cpu_us(ours) / cpu_us(limit)
     return [
         *rows,
-        Row(NAME, f"{shape}: time over the limit's", times, "x", shape.most, at_most=True),
-        Row(NAME, f"{shape}: processor time over the limit's", spent, "x"),
+        Row(NAME, f"{shape}: time over the limit's", times, "x", shape.time_most, at_most=True),
+        Row(NAME, f"{shape}: processor time over the limit's", spent, "x", shape.cpu_most, True),
     ]
 
 

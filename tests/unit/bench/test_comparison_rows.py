@@ -47,8 +47,11 @@ def test_the_limit_is_a_ratio_of_times() -> None:
     """
     Ours takes longer by so much, and is held to no more.
     """
-    rows = {row.measure: row for row in limit_rows(Shape(1, 1, 9, 2.5), rounds(100), rounds(300))}
+    rows = {
+        row.measure: row for row in limit_rows(Shape(1, 1, 9, 2.5, 2.0), rounds(100), rounds(300))
+    }
 
     assert rows["1 x 1: time over the limit's"].value == 3.0
     assert rows["1 x 1: time over the limit's"].verdict == "MISSED"
     assert rows["1 x 1: processor time over the limit's"].value == 1.0
+    assert rows["1 x 1: processor time over the limit's"].verdict == "ok"
