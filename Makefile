@@ -76,6 +76,7 @@ check: $(DEV)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	MYPYPATH=src:tests $(BIN)/mypy --explicit-package-bases -p chaos -p soak
+	MYPYPATH=src:tests/kits:tests/interop:tests/dialogues $(BIN)/mypy -p bench
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/unit/test_tidy.py
 

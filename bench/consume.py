@@ -18,7 +18,6 @@ from gantrymq.model import Message
 KEYS = 64
 SIZE = 1024
 IDLE_SECONDS_MAX = 20.0
-FROM_FIRST = "CONSUME_FROM_FIRST_OFFSET"
 
 
 async def fill(namesrv: str, topic: str, count: int) -> None:
@@ -47,7 +46,7 @@ async def consume(namesrv: str, topic: str, count: int, ordered: bool) -> dict[s
         if seen == count:
             done.set()
 
-    options = ConsumerOptions(consume_from_where=FROM_FIRST, pull_batch_size=256)
+    options = ConsumerOptions(consume_from_where="CONSUME_FROM_FIRST_OFFSET", pull_batch_size=256)
     group = f"bench-{'ordered' if ordered else 'concurrent'}-{time.time_ns()}"
     consumer = Consumer(namesrv, group=group, ordered=ordered, options=options)
     consumer.subscribe(topic)

@@ -15,7 +15,8 @@ import time
 from functools import partial
 
 from gantrymq import Message, Producer
-from gantrymq.cli.load import Row, figures, run_fast
+from gantrymq.cli.common.output import Row
+from gantrymq.cli.load import figures, run_fast
 from gantrymq.model import BENCHMARK_TOPIC
 
 TICK_SECONDS = 0.002

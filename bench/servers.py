@@ -190,7 +190,7 @@ def _await_line(child: "subprocess.Popen[str]", text: str) -> None:
     for line in child.stdout:
         if text in line:
             return
-    raise NotReady(f"{child.args} ended before it served")
+    raise NotReady(f"{child.args!r} ended before it served")
 
 
 def _stop(child: "subprocess.Popen[str]") -> None:

@@ -10,8 +10,8 @@ if target and program and any(program in argument for argument in sys.orig_argv)
     profile = cProfile.Profile()
     profile.enable()
 
-    def finish() -> None:
+    def finish(path: str) -> None:
         profile.disable()
-        profile.dump_stats(target)
+        profile.dump_stats(path)
 
-    atexit.register(finish)
+    atexit.register(finish, target)

@@ -81,14 +81,14 @@ def _beside_theirs(cluster: Ours, run: Run) -> list[Row]:
             for name, address in addresses.items():
                 found = programs.connections(address, "--count", run.scaled(100_000))
                 rates[name].append(found["tps"])
-    ours, theirs = (statistics.median(found) for found in rates.values())
+    ours, theirs = map(statistics.median, rates.values())
     rows = []
-    for name, found in rates.items():
+    for name, reached in rates.items():
         measure = f"8 connections, SYNC_MASTER and a slave, {name}"
         rows += [
-            Row("copies", f"{measure}, median of {ROUNDS}", statistics.median(found), "1/s"),
-            Row("copies", f"{measure}, slowest round", min(found), "1/s"),
-            Row("copies", f"{measure}, fastest round", max(found), "1/s"),
+            Row("copies", f"{measure}, median of {ROUNDS}", statistics.median(reached), "1/s"),
+            Row("copies", f"{measure}, slowest round", min(reached), "1/s"),
+            Row("copies", f"{measure}, fastest round", max(reached), "1/s"),
         ]
     return [*rows, Row("copies", "the same as a ratio", ours / theirs, "x", PEER_RATIO_MIN)]
 

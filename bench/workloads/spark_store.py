@@ -10,6 +10,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,6 +50,10 @@ def _load(spark: Any, store: Path, columns: str | None, kind: str = "rocketmq") 
     return spark.read.format(kind).options(**options).load()
 
 
+def _count(spark: Any, store: Path, columns: str | None, kind: str = "rocketmq") -> int:
+    return int(_load(spark, store, columns, kind).count())
+
+
 def _best(work: Callable[[], Any], count: int, times: int = TIMES) -> float:
     """Rows a second of the quickest run."""
     best = 0.0
@@ -72,9 +78,9 @@ def scan(run: Run) -> list[Row]:
         table = str(store.with_name("parquet"))
         _load(spark, store, None).write.parquet(table)
         parquet = _best(lambda: _scan(spark.read.parquet(table)), count)
-        four = _best(lambda: _load(spark, store, FOUR).count(), count)
+        four = _best(partial(_count, spark, store, FOUR), count)
         every = _best(lambda: _scan(_load(spark, store, None)), count)
-        bare = _best(lambda: _load(spark, store, "queueId,queueOffset").count(), count)
+        bare = _best(partial(_count, spark, store, "queueId,queueOffset"), count)
     return [
         Row(kind, "Spark's Parquet, all columns", parquet, "1/s"),
         Row(kind, "store files, 4 columns with the body", four, "1/s"),
@@ -88,14 +94,13 @@ def arrow(run: Run) -> list[Row]:
     """The same rows as Arrow batches and as tuples, one Python object a value."""
     count, kind = run.scaled(COUNT), "spark-arrow"
     with _spark_and_store(count) as (spark, store, _):
-        from pyspark import cloudpickle
-
+        cloudpickle: Any = import_module("pyspark.cloudpickle")  # it has no types
         cloudpickle.register_pickle_by_value(sys.modules[TupleSource.__module__])
         spark.dataSource.register(TupleSource)
         rows = []
         for name, columns, wanted in (("4", FOUR, FOUR_WANTED), ("all", None, ALL_WANTED)):
-            tuples = _best(lambda c=columns: _load(spark, store, c, "tuples").count(), count, 2)
-            batches = _best(lambda c=columns: _load(spark, store, c).count(), count)
+            tuples = _best(partial(_count, spark, store, columns, "tuples"), count, 2)
+            batches = _best(partial(_count, spark, store, columns), count)
             rows += [
                 Row(kind, f"tuples, {name} columns", tuples, "1/s"),
                 Row(kind, f"Arrow, {name} columns", batches, "1/s"),

@@ -59,7 +59,7 @@ LOGBACK = """<configuration>
   <root level="INFO"><appender-ref ref="file"/></root>
 </configuration>
 """
-JVM = (
+JVM: tuple[str, ...] = (
     "-Xms256m",
     "-Xmx256m",
     "-Xmn64m",

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -60,7 +61,7 @@ def build_all() -> None:
         _once("go", _build_go)
         _once("node", _build_node)
         for name in PYTHON_PROGRAMS:
-            _once(name, lambda name=name: _build_python(name))
+            _once(name, partial(_build_python, name))
         rust.result()
 
 
