@@ -24,6 +24,13 @@ from gantrymq.console.api import (
 from gantrymq.console.api.endpoint import Endpoint
 from gantrymq.console.api.pipelines import overview as pipelines_overview
 from gantrymq.console.api.pipelines import work as pipelines_work
+from gantrymq.console.api.rights import account_changes as rights_account_changes
+from gantrymq.console.api.rights import accounts as rights_accounts
+from gantrymq.console.api.rights import explain as rights_explain
+from gantrymq.console.api.rights import overview as rights_overview
+from gantrymq.console.api.rights import policies as rights_policies
+from gantrymq.console.api.rights import user_changes as rights_user_changes
+from gantrymq.console.api.rights import users as rights_users
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(
     endpoint
@@ -47,6 +54,13 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(
         letters,
         letter_jobs,
         waiting,
+        rights_overview,
+        rights_users,
+        rights_user_changes,
+        rights_policies,
+        rights_accounts,
+        rights_account_changes,
+        rights_explain,
     )
     for endpoint in subject.TABLE.endpoints
 )

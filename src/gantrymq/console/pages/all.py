@@ -4,6 +4,7 @@ from typing import Final
 
 from gantrymq.console.pages import (
     access,
+    account_rights,
     alarms,
     brokers,
     common,
@@ -12,6 +13,7 @@ from gantrymq.console.pages import (
     letters,
     messages,
     overview,
+    rights,
     samples,
     topics,
     waiting,
@@ -33,6 +35,8 @@ PAGES: Final[tuple[ConsolePage, ...]] = tuple(
         messages,
         letters,
         waiting,
+        rights,
+        account_rights,
     )
     for page in subject.TABLE.pages
 )

@@ -40,6 +40,7 @@ SECTIONS: Final = (
     "waiting",
     "alarms",
     "data",
+    "rights",
     "access",
 )
 """The pages of the navigation, in this order; each is at /c/CLUSTER/SECTION."""

@@ -13,6 +13,7 @@ from gantrymq.console.texts import (
     letters,
     messages,
     overview,
+    rights,
     topics,
     waiting,
 )
@@ -26,6 +27,7 @@ TABLES: Final[tuple[Mapping[str, tuple[str, str]], ...]] = (
     data.TEXTS,
     groups.TEXTS,
     overview.TEXTS,
+    rights.TEXTS,
     topics.TEXTS,
     messages.TEXTS,
     letters.TEXTS,
