@@ -6,8 +6,7 @@ forces the twin. Both give the same bytes and values for the same arguments.
 
 import os
 
-from gantrymq.kernel.batches import Batchable, BatchLimits, EncodedBatch, stored_form
-from gantrymq.kernel.keys import KeyedRecord
+from gantrymq.kernel.batches import Batchable, BatchLimits, EncodedBatch, ItemSizes, stored_form
 from gantrymq.kernel.pulled import Cut
 from gantrymq.kernel.records import (
     ENTRY,
@@ -39,11 +38,14 @@ try:
         cut_records,
         encode_batch,
         encode_records,
+        entry_runs,
         find_property,
         hash_keys,
         index_keys,
         java_hash,
         key_rows,
+        measure_items,
+        offset_msg_ids,
         pull_answer,
         read_send,
         read_warm,
@@ -57,7 +59,7 @@ try:
 except ImportError as reason:
     from zlib import crc32
 
-    from gantrymq.kernel.batches import batch_items, encode_batch
+    from gantrymq.kernel.batches import batch_items, encode_batch, measure_items
     from gantrymq.kernel.frames import cut_commands, pull_answer, send_answer
     from gantrymq.kernel.keys import key_rows
     from gantrymq.kernel.pulled import cut_records
@@ -70,7 +72,8 @@ except ImportError as reason:
         select_entries,
         walk_records,
     )
-    from gantrymq.kernel.sends import read_send, stored_answer
+    from gantrymq.kernel.runs import entry_runs
+    from gantrymq.kernel.sends import offset_msg_ids, read_send, stored_answer
     from gantrymq.kernel.signing import HmacSha1
     from gantrymq.kernel.syncing import SyncThread
     from gantrymq.kernel.warm import read_warm
@@ -92,7 +95,7 @@ __all__ = [
     "Cut",
     "EncodedBatch",
     "HmacSha1",
-    "KeyedRecord",
+    "ItemSizes",
     "RecordItem",
     "Selected",
     "SyncThread",
@@ -104,12 +107,15 @@ __all__ = [
     "cut_records",
     "encode_batch",
     "encode_records",
+    "entry_runs",
     "find_property",
     "hash_keys",
     "index_keys",
     "is_torn",
     "java_hash",
     "key_rows",
+    "measure_items",
+    "offset_msg_ids",
     "pull_answer",
     "read_send",
     "read_warm",

@@ -158,3 +158,19 @@ cdef bint _has_receipt(const char *text, Py_ssize_t size) noexcept nogil:
             return True
         at += 1
     return False
+
+
+def measure_items(items):
+    """Sizes of the messages of a batch; see `batches`."""
+    cdef Py_ssize_t total = 0, body_max = 0, properties_max = 0
+    cdef tuple item
+    cdef bytes body, properties
+    cdef bint has_zero = False
+    for item in items:
+        body, properties = item[1], item[2]
+        total += len(body) + len(properties)
+        body_max = max(body_max, len(body))
+        properties_max = max(properties_max, len(properties))
+        if not has_zero:
+            has_zero = memchr(PyBytes_AS_STRING(properties), 0, len(properties)) != NULL
+    return ItemSizes(total, body_max, properties_max, has_zero)

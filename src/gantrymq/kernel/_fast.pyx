@@ -26,7 +26,7 @@ from gantrymq.kernel import frames as _pure_frames
 from gantrymq.kernel import records as _pure_records
 from gantrymq.kernel import sends as _pure_sends
 from gantrymq.kernel import signing as _pure_signing
-from gantrymq.kernel.batches import EncodedBatch
+from gantrymq.kernel.batches import EncodedBatch, ItemSizes
 from gantrymq.kernel.records import Selected, Walk
 from gantrymq.protocol.codes import LANGUAGE_CODES, LANGUAGES, VERSION_4_9_8
 from gantrymq.protocol.command import Command, decode_header
@@ -67,6 +67,9 @@ cdef enum:
     SECTOR = 512
     FILLER_SIZE = 0x7FFFFFFF
     ENTRY_BYTES = 20
+    TRANSACTION_BITS = 0xC
+    TRANSACTION_PREPARED = 0x4
+    TRANSACTION_ROLLBACK = 0xC
     ANSWER_BYTES = 1024
 
 include "_frames.pxi"
@@ -77,3 +80,4 @@ include "_signing.pxi"
 include "_syncing.pxi"
 include "_warm.pxi"
 include "_batches.pxi"
+include "_runs.pxi"

@@ -293,15 +293,15 @@ def key_rows(pending):
         start = 0
         is_ascii = _hash_ascii(<const uint8_t *>PyBytes_AS_STRING(topic), len(topic), &start)
         _hash_ascii(<const uint8_t *>b"#", 1, &start)
-        for key in index_keys(record[1]):
+        for key in index_keys(record[8]):
             value = start
             if not (
                 _hash_ascii(<const uint8_t *>PyBytes_AS_STRING(key), len(key), &value) and is_ascii
             ):
                 value = _pure_records.java_hash(b"%b#%b" % (topic, key))
             hashes.append(_unsigned(value))
-            offsets.append(record[2])
-            times.append(record[3])
+            offsets.append(record[3])
+            times.append(record[7])
     return hashes, offsets, times
 
 

@@ -149,3 +149,31 @@ def stored_answer(
             codec, code, opaque, store_host, position, queue_id, queue_offset, transaction_id
         )
     return answer
+
+
+def offset_msg_ids(bytes store_host not None, offsets):
+    """The ids of stored messages with a comma between them; see `sends.offset_msg_ids`."""
+    cdef Py_ssize_t host_size = len(store_host), size = 2 * host_size + 16, at
+    cdef list given = list(offsets)
+    cdef bytes text
+    cdef char *to
+    cdef uint8_t place[8]
+    cdef const uint8_t *host = <const uint8_t *>PyBytes_AS_STRING(store_host)
+    if not given:
+        return ""
+    text = PyBytes_FromStringAndSize(NULL, len(given) * (size + 1) - 1)
+    to = PyBytes_AS_STRING(text)
+    for number, offset in enumerate(given):
+        if number:
+            to[0] = 44
+            to += 1
+        if offset < 0:
+            return _pure_sends.offset_msg_ids(store_host, given)
+        gq_store64(place, <uint64_t><int64_t>offset)
+        for at in range(host_size):
+            to[2 * at], to[2 * at + 1] = HEX[host[at] >> 4], HEX[host[at] & 15]
+        to += 2 * host_size
+        for at in range(8):
+            to[2 * at], to[2 * at + 1] = HEX[place[at] >> 4], HEX[place[at] & 15]
+        to += 16
+    return text.decode("ascii")

@@ -132,6 +132,29 @@ def batch_items(body: bytes, tail: bytes, count_max: int) -> list[StoredItem]:
     ]
 
 
+class ItemSizes(NamedTuple):
+    """What decides whether the messages of a batch can be stored."""
+
+    bytes: int
+    """Of all bodies and properties."""
+    body_max: int
+    properties_max: int
+    has_zero: bool
+    """Whether some properties have a zero byte."""
+
+
+def measure_items(items: Sequence[StoredItem]) -> ItemSizes:
+    """Sizes of the messages of a batch."""
+    bodies = [len(body) for _, body, _ in items]
+    properties = [len(stored) for _, _, stored in items]
+    return ItemSizes(
+        sum(bodies) + sum(properties),
+        max(bodies, default=0),
+        max(properties, default=0),
+        any(b"\0" in stored for _, _, stored in items),
+    )
+
+
 def stored_form(given: bytes) -> bytes:
     """Properties with their last separator and without a POP receipt.
 

@@ -1,7 +1,7 @@
 """The fields of an ordinary send: the pure twin of a step that every send takes."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from gantrymq.kernel.frames import send_answer
@@ -81,3 +81,8 @@ def stored_answer(
     """The answer to one stored message; its id has the broker's address and log offset."""
     msg_id = offset_msg_id(store_host, position)
     return send_answer(codec, code, opaque, msg_id, queue_id, queue_offset, transaction_id)
+
+
+def offset_msg_ids(store_host: bytes, offsets: Sequence[int]) -> str:
+    """The ids of the messages of a batch, by the broker's address and their log offsets."""
+    return ",".join(offset_msg_id(store_host, offset) for offset in offsets)

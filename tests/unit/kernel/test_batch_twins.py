@@ -97,3 +97,13 @@ def test_any_bytes_are_cut_alike(data: bytes) -> None:
     """
     arguments = data, TAIL, 3
     assert outcome(twin("batch_items"), *arguments) == outcome(pure("batch_items"), *arguments)
+
+
+@given(st.lists(items.map(tuple), max_size=6))
+def test_items_are_measured_alike(given_items: list[tuple[int, bytes, bytes]]) -> None:
+    """
+    Both kernels find the same sizes in a batch, and the same zero bytes.
+    """
+    found = twin("measure_items")(given_items)
+    assert found == pure("measure_items")(given_items)
+    assert found.has_zero == any(b"\0" in item[2] for item in given_items)

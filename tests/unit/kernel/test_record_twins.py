@@ -173,7 +173,8 @@ def test_index_rows_are_the_same(pending: list[tuple[bytes, bytes, int, int]]) -
     """
     Both kernels make the same index rows of pending records.
     """
-    hashes, offsets, times = both("key_rows", pending)
+    records = [(topic, 0, 0, at, 0, 0, 0, ms, props) for topic, props, at, ms in pending]
+    hashes, offsets, times = both("key_rows", records)
     assert len(hashes) == len(offsets) == len(times)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gantrymq.kernel import batches, frames, keys, pulled, records, sends, signing, warm
+from gantrymq.kernel import batches, frames, keys, pulled, records, runs, sends, signing, warm
 
 try:
     from gantrymq.kernel import _fast
@@ -31,7 +31,7 @@ def twin(name: str) -> Any:
 
 def pure(name: str) -> Any:
     """The readable function of that name."""
-    modules = frames, records, pulled, sends, signing, keys, warm, batches
+    modules = frames, records, pulled, sends, signing, keys, warm, batches, runs
     return next(getattr(m, name) for m in modules if hasattr(m, name))
 
 

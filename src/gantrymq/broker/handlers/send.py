@@ -27,7 +27,13 @@ from gantrymq.broker.transactions.half import (
 )
 from gantrymq.broker.transactions.half_messages import HalfMessageTable
 from gantrymq.broker.waiting.redirect import DELAY_MARK, TIMER_MARK, SystemTopicRedirect
-from gantrymq.kernel import batch_items, find_property, read_send, stored_form
+from gantrymq.kernel import (
+    batch_items,
+    find_property,
+    offset_msg_ids,
+    read_send,
+    stored_form,
+)
 from gantrymq.model import RETRY_PREFIX, TIMER_TOPIC, WRITE, TopicConfig, dead_topic
 from gantrymq.protocol import properties
 from gantrymq.protocol.codes import VERSION_3_4_9, ResponseCode
@@ -465,7 +471,7 @@ class SendHandler:
                 message.uniq_key,
             )
         else:
-            ids = ",".join(offset_msg_id(self._store_host, at) for at in message.physical_offsets)
+            ids = offset_msg_ids(self._store_host, message.physical_offsets)
             answer = self._send_answer(
                 command.codec,
                 code,

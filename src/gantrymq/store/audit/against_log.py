@@ -172,9 +172,9 @@ class KeysOf:
         if not self._views:
             return
         keyed = [
-            (topic, properties, position, store_ms)
-            for topic, _, _, position, _, flag, _, store_ms, properties in block.records
-            if flag & TRANSACTION_MASK != TRANSACTION_ROLLBACK
+            record
+            for record in block.records
+            if record[5] & TRANSACTION_MASK != TRANSACTION_ROLLBACK
         ]
         hashes, places, times = (np.array(each, np.int64) for each in key_rows(keyed))
         self._ledger.cover("keys with their index entry", places.size)

@@ -2,13 +2,13 @@
 
 import logging
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk, File
 from gantrymq.base.layout import byte_layout
-from gantrymq.kernel import KeyedRecord, key_rows
+from gantrymq.kernel import Walked, key_rows
 from gantrymq.store.errors import LayoutError
 from gantrymq.store.index.index_file import (
     ENTRY_BYTES,
@@ -57,13 +57,13 @@ class KeyIndex:
         self._slots, self._entries = slots, entries
         self.sealed: list[SealedFile] = []
         self.current: IndexFile | None = None
-        self._pending: list[KeyedRecord] = []
+        self._pending: list[Walked] = []
 
     # Filling
 
-    def add(self, topic: bytes, properties: bytes, position: int, store_ms: int) -> None:
-        """Queue a record; `build` indexes it with the next batch."""
-        self._pending.append((topic, properties, position, store_ms))
+    def add(self, records: Iterable[Walked]) -> None:
+        """Queue records; `build` indexes them with the next batch."""
+        self._pending += records
 
     @property
     def is_due(self) -> bool:
@@ -91,7 +91,7 @@ class KeyIndex:
             # Whole records are kept back, so a record whose keys span two files is indexed twice
             # in the old one at worst, which a search does not notice.
             first = offsets[done]
-            self._pending = [record for record in pending if record[2] >= first]
+            self._pending = [record for record in pending if record[3] >= first]
             raise
 
     def _file_with_room(self) -> IndexFile:

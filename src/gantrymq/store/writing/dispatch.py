@@ -4,9 +4,8 @@ import logging
 from collections.abc import Callable
 
 from gantrymq.base.watermark import Watermark
-from gantrymq.kernel import ENTRY, Walked, find_property
+from gantrymq.kernel import Walked, entry_runs, find_property
 from gantrymq.protocol.record import (
-    TRANSACTION_COMMIT,
     TRANSACTION_MASK,
     TRANSACTION_ROLLBACK,
 )
@@ -71,29 +70,25 @@ class Dispatcher:
         self._feed(records, end)
 
     def _feed(self, records: list[Walked], end: int) -> None:
-        queues, pack = self._queues.by_bytes, ENTRY.pack
-        index, index_from, marker = self._index, self.index_from, self.marker
         touched: dict[ConsumeQueue, None] = {}
-        for record in records:
-            topic, queue_id, queue_offset, position, size, sys_flag, code, store_ms, props = record
-            kind = sys_flag & TRANSACTION_MASK
-            if kind in (0, TRANSACTION_COMMIT):
-                queue = queues.get((topic, queue_id)) or self._queue(topic, queue_id)
-                if queue is not None:
-                    if topic == SCHEDULE_TOPIC:
-                        code = due_ms(props, store_ms, self.levels_ms) or code
-                    if marker is not None:
-                        bitmap = marker(topic, props)
-                        if bitmap is not None:
-                            code = self._queues.ext_of(queue).add(position, code, store_ms, bitmap)
-                    if queue_offset == queue.stop:
-                        queue.tail += pack(position, size, code)
-                        queue.stop = queue_offset + 1
-                    else:
-                        queue.add(queue_offset, position, size, code)
-                    touched[queue] = None
-            if index is not None and position > index_from and kind != TRANSACTION_ROLLBACK:
-                index.add(topic, props, position, store_ms)
+        for topic, queue_id, queue_offset, start, stop, entries in entry_runs(records):
+            queue = self._queues.by_bytes.get((topic, queue_id)) or self._queue(topic, queue_id)
+            if queue is None:
+                continue
+            if queue_offset != queue.stop or self.marker is not None or topic == SCHEDULE_TOPIC:
+                for record in records[start:stop]:
+                    self._add_entry(queue, record)
+            else:
+                queue.tail += entries
+                queue.stop = queue_offset + stop - start
+            touched[queue] = None
+        if self._index is not None:
+            first = self.index_from
+            self._index.add(
+                record
+                for record in records
+                if record[3] > first and record[5] & TRANSACTION_MASK != TRANSACTION_ROLLBACK
+            )
         if records:
             self.last_store_ms = records[-1][7]
         self._queues.unwritten.update(touched)
@@ -101,6 +96,18 @@ class Dispatcher:
         for queue in touched:
             queue.publish()
         self._keep_memory_small(touched)
+
+    def _add_entry(self, queue: ConsumeQueue, record: Walked) -> None:
+        """Add the entry of a record that is not the next one of its queue, or whose code is not
+        that of its tag."""
+        topic, _, queue_offset, position, size, _, code, store_ms, properties = record
+        if topic == SCHEDULE_TOPIC:
+            code = due_ms(properties, store_ms, self.levels_ms) or code
+        if self.marker is not None:
+            bitmap = self.marker(topic, properties)
+            if bitmap is not None:
+                code = self._queues.ext_of(queue).add(position, code, store_ms, bitmap)
+        queue.add(queue_offset, position, size, code)
 
     def _queue(self, topic: bytes, queue_id: int) -> ConsumeQueue | None:
         try:

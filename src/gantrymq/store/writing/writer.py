@@ -28,10 +28,11 @@ import logging
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from gantrymq.base.background import Background
 from gantrymq.base.plurals import counted
-from gantrymq.kernel import RecordItem, encode_records, walk_records
+from gantrymq.kernel import ItemSizes, RecordItem, encode_records, measure_items, walk_records
 from gantrymq.protocol.record import (
     BLANK_BYTES,
     BORN_V6,
@@ -41,7 +42,7 @@ from gantrymq.protocol.record import (
     TRANSACTION_MASK,
     record_size,
 )
-from gantrymq.store.append import Append, PutStatus
+from gantrymq.store.append import Append, BatchItem, PutStatus
 from gantrymq.store.config import StoreConfig
 from gantrymq.store.log.flush import Flusher
 from gantrymq.store.queues.queue_table import TopicNameError
@@ -166,9 +167,9 @@ class Writer:
             fault = self._fault(append.body, append.properties)
             total = fixed + len(append.body) + len(append.properties)
         else:
-            faults = (self._fault(body, properties) for _, body, properties in append.batch)
-            fault = next(filter(None, faults), None)
-            total = sum(fixed + len(one[1]) + len(one[2]) for one in append.batch)
+            sizes = measure_items(append.batch)
+            fault = self._fault_in(append.batch) if self._is_odd(sizes) else None
+            total = fixed * len(append.batch) + sizes.bytes
         if fault is None and not 0 < total <= self._record_bytes_max:
             text = f"a record of {total} bytes; {self._record_bytes_max} is the most"
             fault = PutStatus.MESSAGE_ILLEGAL, text
@@ -189,6 +190,18 @@ class Writer:
             text = f"a body of {counted(len(body), 'byte')}; {self._body_bytes_max} is the most"
             return PutStatus.MESSAGE_ILLEGAL, text
         return None
+
+    def _is_odd(self, sizes: ItemSizes) -> bool:
+        """Whether one message of a batch can never be stored."""
+        return (
+            sizes.has_zero
+            or sizes.properties_max > PROPERTIES_BYTES_MAX
+            or sizes.body_max > self._body_bytes_max
+        )
+
+    def _fault_in(self, batch: Sequence[BatchItem]) -> tuple[PutStatus, str] | None:
+        faults = (self._fault(body, properties) for _, body, properties in batch)
+        return next(filter(None, faults), None)
 
     def _reject(self, append: Append, status: PutStatus, text: str) -> bool:
         self._answer([append], status, text)
@@ -293,10 +306,9 @@ class Writer:
                 at += append.size
                 number += 1
                 continue
-            for _ in append.batch:
-                append.physical_offsets.append(at)
-                at += sizes[number]
-                number += 1
+            ends = accumulate(sizes[number : number + len(append.batch)], initial=at)
+            *append.physical_offsets, at = ends
+            number += len(append.batch)
 
     def _dispatch(self, data: bytes, base: int) -> None:
         walk = walk_records(data, base, len(data) + BLANK_BYTES, False)
