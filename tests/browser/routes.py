@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Final
 from urllib.parse import quote
 
-from world import PAIR, RAFT, World
+from world import GUARDED, PAIR, RAFT, World
 
 from gantrymq.console.pages.all import PAGES as DECLARED
 
@@ -17,6 +17,8 @@ PARTS: Final = (
     "/c/{cluster}/message-history/{id}", "/c/{cluster}/samples",
     "/c/{cluster}/topics/{topic}/shrink", "/c/{cluster}/topics/{topic}/spread",
     "/c/{cluster}/topics/{topic}/deletion", "/c/{cluster}/groups/{group}/reset",
+    "/c/{cluster}/rights/decision", "/c/{cluster}/rights/users/{user}/deletion",
+    "/c/{cluster}/rights/accounts/{accessKey}/deletion",
 )  # fmt: skip
 """Redirects, and parts of pages that are in the page that asks for them."""
 
@@ -94,6 +96,15 @@ PAGES: Final[dict[str, tuple[str, Address]]] = {
     "member": ("/groups/{group}/member", member),
     "alarms": ("/alarms", below("/alarms")),
     "data": ("/data", below("/data")),
+    "rights-off": ("/rights", below("/rights")),
+    "rights-users": ("/rights", below("/rights?tab=users", GUARDED)),
+    "rights-accounts": ("/rights", below("/rights", GUARDED)),
+    "new-user": ("/new-user", below("/new-user", GUARDED)),
+    "new-account": ("/new-account", below("/new-account", GUARDED)),
+    "rights-user": ("/rights/users/{user}", below("/rights/users/shop", GUARDED)),
+    "rights-account": (
+        "/rights/accounts/{accessKey}", below("/rights/accounts/billing-app", GUARDED)
+    ),
     "audit": ("/access", below("/access")),
 }  # fmt: skip
 """By name: the path below a cluster as it is declared, and the address."""

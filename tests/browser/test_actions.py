@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from routes import DECLARED, message
-from world import RAFT, World, process, run, said
+from world import GUARDED, RAFT, World, process, run, said
 
 from conftest import ACTS, Watched, watched
 from gantrymq import Message, Producer
@@ -328,6 +328,86 @@ def test_a_filter_is_kept(visitor: Watched, world: World) -> None:
     assert "tags=paid" in page.url
     page.get_by_role("button", name=re.compile("paid ones")).click()
     page.locator("#said .ok").wait_for()
+
+
+def test_a_user_gets_and_loses_rights(visitor: Watched, world: World) -> None:
+    """
+    Create a user, allow it something, see which rule decides, edit and remove that, disable the
+    user, copy it, and delete it with its name typed.
+    """
+    page = visitor.open(world.page("/new-user", GUARDED))
+    page.get_by_label("Name", exact=True).fill("clerk")
+    page.get_by_label("Password").fill("clerk-secret")
+    assert "user clerk is created on broker-a, broker-b" in submit(page, "Create")
+
+    page = visitor.open(world.page("/rights/users/clerk", GUARDED))
+    unfold(page, "Allow or deny something")
+    put = page.locator("form[action$='/policies/put']")
+    put.locator("input[name=resource]").fill("Topic:orders")
+    put.get_by_label("Pub", exact=True).check()
+    put.locator("input[name=sources]").fill("10.0.0.0/8, 127.0.0.1")
+    submit(page, "Put policy")
+    expect(page.locator("#state")).to_contain_text("10.0.0.0/8")
+    page.get_by_role("link", name="Edit Topic:orders").click()
+    visitor.settle()
+    assert put.get_by_label("Pub", exact=True).is_checked()
+    put.locator("select[name=decision]").select_option("Deny")
+    submit(page, "Put policy")
+    expect(page.locator("#state")).to_contain_text("Deny")
+    page.get_by_role("button", name="Remove Topic:orders").click()
+    expect(page.locator("#state")).to_contain_text("No policy")
+
+    unfold(page, "Change")
+    page.locator("form[action$='/change'] select[name=status]").select_option("disable")
+    submit(page, "Save")
+    expect(page.locator("#state")).to_contain_text("disabled")
+    unfold(page, "Make it the same")
+    assert "as on broker-a" in submit(page, "Copy")
+    unfold(page, "Delete")
+    expect(page.locator("section.actions")).to_contain_text("Deletes the user on broker-a")
+    page.get_by_label("to confirm").fill("clerk")
+    page.get_by_role("button", name="Delete the user").click()
+    page.wait_for_url("**/rights?tab=users")
+    expect(page.locator("#list")).to_contain_text("shop")
+    expect(page.locator("#list")).not_to_contain_text("clerk")
+
+
+def test_an_access_key_gets_and_loses_rights(visitor: Watched, world: World) -> None:
+    """
+    Add an access key, see which rule decides, change its rules, copy it, delete it with its name
+    typed, and replace the white list.
+    """
+    page = visitor.open(world.page("/new-account", GUARDED))
+    page.get_by_label("Access key", exact=True).fill("clerk-app")
+    page.get_by_label("Secret key").fill("clerk-secret")
+    page.locator("textarea[name=topicPerms]").fill("orders=PUB|SUB")
+    submit(page, "Create")
+
+    page = visitor.open(world.page("/rights", GUARDED))
+    expect(page.locator("#list")).to_contain_text("clerk-app")
+    explain = page.locator("form[hx-get$='/decision']")
+    explain.locator("input[name=user]").fill("clerk-app")
+    explain.locator("input[name=resource]").fill("Topic:orders")
+    explain.get_by_role("button").click()
+    expect(page.locator("#decision")).to_contain_text("topicPerms: PUB")
+    white = page.locator("section", has=page.locator("#white"))
+    white.locator("summary").click()
+    white.locator("textarea").fill("10.77.0.1\n10.77.1.*")
+    submit(page, "Replace white list")
+    expect(page.locator("#white")).to_contain_text("10.77.1.*")
+
+    page = visitor.open(world.page("/rights/accounts/clerk-app", GUARDED))
+    unfold(page, "Change")
+    page.locator("textarea[name=topicPerms]").fill("orders=SUB")
+    submit(page, "Save")
+    expect(page.locator("#state")).to_contain_text("orders=SUB")
+    unfold(page, "Make it the same")
+    assert "as on broker-a" in submit(page, "Copy")
+    unfold(page, "Delete")
+    page.get_by_label("to confirm").fill("clerk-app")
+    page.get_by_role("button", name="Delete the access key").click()
+    page.wait_for_url("**/rights?tab=accounts")
+    expect(page.locator("#list")).not_to_contain_text("clerk-app")
 
 
 def test_keys_themes_and_languages(visitor: Watched, world: World) -> None:

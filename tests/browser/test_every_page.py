@@ -53,7 +53,7 @@ def test_a_page_is_whole(chromium: Browser, world: World, name: str) -> None:
             assert [] == grave, f"{width} {theme}"
 
 
-@pytest.mark.parametrize("name", ["overview", "topics", "topic", "groups", "data"])
+@pytest.mark.parametrize("name", ["overview", "topics", "topic", "groups", "data", "rights-off"])
 def test_a_page_speaks_chinese(chromium: Browser, world: World, name: str) -> None:
     """
     A browser that asks for Chinese gets the page in Chinese.

@@ -1,5 +1,6 @@
 """What the console shows in the browser tests: a master-slave pair and a raft group, with topics,
-messages, groups, dead letters, and text that would like to be a script.
+messages, groups, dead letters, and text that would like to be a script; and two brokers with access
+control.
 """
 
 import asyncio
@@ -15,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from gantrymq import Admin, Consumer, ConsumerOptions, Message, Producer
+from gantrymq import Admin, ClientOptions, Consumer, ConsumerOptions, Message, Producer
+from gantrymq.protocol.bodies import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from gantrymq.sync import Consumer as SyncConsumer
 
 T = TypeVar("T")
@@ -27,7 +29,7 @@ SCRIPT: Final = '<script>document.title="taken"</script><img src=x onerror=docum
 """Text that must be shown and never run."""
 SECONDS_MAX: Final = 60
 STOP_SECONDS_MAX: Final = 40
-PAIR, RAFT = "pair", "raft"
+PAIR, RAFT, GUARDED = "pair", "raft", "guarded"
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,9 @@ class World:
     pair: str
     """Name server of two masters with a slave each."""
     raft: str
+    guarded: str
+    """Name server of two brokers with access files and keys, and users that are not in force."""
+    guarded_key: Path
     data: Path
     """The console's folder."""
 
@@ -84,12 +89,22 @@ def make_world(folder: Path) -> Iterator[World]:
             stack.enter_context(process("up", "--data", folder / name, "--mode", mode, *ports))
             for name, mode in ((PAIR, "2m-2s-async"), (RAFT, "dledger"))
         )
-        addresses = {PAIR: said(pair, READY), RAFT: said(raft, READY)}
+        secure = ("up", "--data", folder / GUARDED, "--secure", "--brokers", "2", *ports)
+        guarded, key = process(*secure), folder / GUARDED / "secure" / "client.yml"
+        addresses = {
+            PAIR: said(pair, READY),
+            RAFT: said(raft, READY),
+            GUARDED: said(stack.enter_context(guarded), READY),
+        }
         named = [word for name in addresses for word in ("--namesrv", f"{name}={addresses[name]}")]
         data = folder / "console"
-        console = stack.enter_context(process("console", *named, "--port", "0", "--data", data))
-        world = World(said(console, ADDRESS), addresses[PAIR], addresses[RAFT], data)
+        words = (*named, "--key-file", f"{GUARDED}={key}", "--port", "0", "--data", data)
+        console = stack.enter_context(process("console", *words))
+        world = World(
+            said(console, ADDRESS), addresses[PAIR], addresses[RAFT], addresses[GUARDED], key, data
+        )
         run(fill(world))
+        run(give_rights(world))
         with reading(world.pair):
             yield world
 
@@ -133,6 +148,32 @@ async def fill(world: World) -> None:
         await producer.send(Message("payments", bytes(range(256)), keys=("binary",)))
         await producer.send(Message("reminders", "later", delay=3600, keys=("later",)))
     await _read_some(world.pair)
+
+
+async def give_rights(world: World) -> None:
+    """Users with policies, one on a single broker, and an access key with rules."""
+    options = ClientOptions(namesrv=world.guarded, key_file=str(world.guarded_key))
+    async with Admin(client=options) as admin:
+        places = list((await admin.masters()).values())
+        for place in places:
+            await admin.create_user(place, UserInfo(username="shop", password="shop-secret"))
+            entries = [
+                PolicyEntryInfo(resource="Topic:orders", actions=["Pub", "Sub"], decision="Allow"),
+                PolicyEntryInfo(
+                    resource="Topic:*", actions=["All"], decision="Deny", source_ips=["10.9.0.0/16"]
+                ),
+            ]
+            acl = AclInfo(subject="User:shop", policies=[PolicyInfo(entries=entries)])
+            await admin.create_acl(place, acl)
+            await admin.put_account(
+                place, "billing-app", "billing-secret", default_group_perm="SUB",
+                topic_perms=["orders=PUB|SUB", "a-topic-with-a-long-name-of-a-department=SUB"],
+                group_perms=["billing=SUB"],
+            )  # fmt: skip
+        await admin.create_user(places[0], UserInfo(username="lonely", password="lonely-secret"))
+        default = [PolicyEntryInfo(resource="Group:*", actions=["Sub"], decision="Allow")]
+        policies = [PolicyInfo(policy_type="Default", entries=default)]
+        await admin.update_acl(places[1], AclInfo(subject="User:shop", policies=policies))
 
 
 async def _read_some(namesrv: str) -> None:
