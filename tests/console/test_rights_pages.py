@@ -105,10 +105,10 @@ def test_pages_show_where_brokers_differ(users: GantryCluster) -> None:
         page = site.page(PAGE)
         assert "not on broker-a" in page
         assert "differs in password" in page
-        assert "differs in password" in site.page(USER)
+        assert "not the same on all brokers (password)" in site.page(USER)
         assert "As on" in site.page(USER)
         assert "as on broker-a" in done(site, f"{USER}/copy", like="broker-a")
-        assert "differs in" not in site.page(USER)
+        assert "not the same" not in site.page(USER)
         with dead_broker(users, "broker-z"):
             assert "broker-z does not answer" in site.page(PAGE)
             assert "broker-z does not answer" in site.page(USER)
@@ -131,7 +131,11 @@ def test_accounts_on_pages(accounts: GantryCluster) -> None:
         assert "shop-app" in page
         assert "10.9.9.*" in page
         assert 'aria-current="true">Access keys' in page
-        assert "No user matches" in site.page(f"{PAGE}?tab=users")
+        users = f"{PAGE}?tab=users"
+        assert "No user matches" in site.page(users)
+        done(site, f"/c/{NAME}/new-user", user="shop", password="shop-secret")
+        assert "not in force" in site.page(users)
+        assert "users are not in force: authenticationEnabled is off there" in site.page(USER)
         assert site.page(f"/c/{NAME}/new-account")
         done(
             site, f"/c/{NAME}/new-account", accessKey="new-app", secretKey="new-app-secret",
@@ -151,7 +155,9 @@ def test_accounts_on_pages(accounts: GantryCluster) -> None:
         assert (400, True) == (wrong.status, "is not NAME=VALUE" in wrong.text)
 
         told(accounts, "delete_account", "broker-b", "shop-app")
-        assert "not on broker-b" in site.page(ACCOUNT)
+        assert "not the same on all brokers (not on broker-b)" in site.page(ACCOUNT)
+        told(accounts, "put_account", "broker-b", "shop-app", "other-secret")
+        assert "not the same on all brokers (rights, secret key)" in site.page(ACCOUNT)
         assert "as on broker-a" in done(site, f"{ACCOUNT}/copy", like="broker-a")
         assert "Deletes the access key on broker-a, broker-b" in site.page(f"{ACCOUNT}/deletion")
         gone = site.act(f"{ACCOUNT}/delete", confirm="shop-app")

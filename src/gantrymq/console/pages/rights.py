@@ -164,7 +164,7 @@ async def deletion(view: View) -> Response:
         loss = await preview_user_deletion(view.ask, view.query(NamedUser))
     except GantryError as error:
         return no_plan(view, error)
-    text = view.texts("topics.loses", what=loss.text)
+    text = view.texts("rights.loses", what=loss.text)
     return view.show("plan.html", text=text, rows=list(loss.policies.items()))
 
 

@@ -14,7 +14,7 @@ TEXTS: Final = {
     "rights.kind.unknown": ("does not tell", "未知"),
     "rights.unchecked": ("policies do not count", "策略未生效"),
     "rights.prepared": ("not in force", "未生效"),
-    "rights.file": ("{path}, changed {count} times by tools", "{path}，已被工具修改 {count} 次"),
+    "rights.file": ("{path}, changes by tools: {count}", "{path}，工具修改次数：{count}"),
     "rights.mixed": (
         "Brokers of this cluster have different kinds of access control in force.",
         "该集群中各 Broker 生效的访问控制方式不同。",
@@ -47,6 +47,12 @@ TEXTS: Final = {
     "rights.differences": ("Differences", "差异"),
     "rights.missing": ("not on {brokers}", "{brokers} 上没有"),
     "rights.differs": ("differs in {what}", "不一致：{what}"),
+    "rights.differs_note": (
+        "It is not the same on all brokers ({what}). “Make it the same on all brokers” mends that.",
+        "各 Broker 上不一致（{what}）。可用“使所有 Broker 一致”修复。",
+    ),
+    "rights.what.secret": ("secret key", "Secret Key"),
+    "rights.what.rights": ("rights", "权限"),
     "rights.what.type": ("type", "类型"),
     "rights.what.status": ("status", "状态"),
     "rights.what.password": ("password", "密码"),
@@ -66,6 +72,10 @@ TEXTS: Final = {
     "rights.super_hint": (
         "A super user may do everything, whatever its policies say.",
         "超级用户不受策略限制。",
+    ),
+    "rights.not_in_force_on": (
+        "On {brokers} users are not in force: authenticationEnabled is off there.",
+        "{brokers} 未启用 authenticationEnabled，用户在其上不生效。",
     ),
     "rights.unchecked_on": (
         "On {brokers} policies do not count: authorizationEnabled is off there.",
@@ -111,6 +121,10 @@ TEXTS: Final = {
     ),
     "rights.like": ("As on", "以此为准"),
     "rights.copy_now": ("Copy", "复制"),
+    "rights.loses": (
+        "Deletes {what}; each line with the number of brokers that have it",
+        "将删除：{what}；每行末为拥有该条目的 Broker 数",
+    ),
     "rights.delete_user": ("Delete the user", "删除用户"),
     "rights.access_key": ("Access key", "Access Key"),
     "rights.secret_key": ("Secret key", "Secret Key"),
@@ -119,11 +133,11 @@ TEXTS: Final = {
         "More than six characters. It is never shown again.",
         "超过六个字符，之后不再显示。",
     ),
-    "rights.other_secrets": (
-        "Brokers have different secret keys for it.",
-        "各 Broker 上的 Secret Key 不一致。",
-    ),
     "rights.admin": ("Admin", "管理员"),
+    "rights.admin_hint": (
+        "An admin without any rule of topics or groups may do everything.",
+        "没有任何主题或消费者组规则的管理员不受限制。",
+    ),
     "rights.default_topic_perm": ("Topics without a rule", "默认主题权限"),
     "rights.default_group_perm": ("Groups without a rule", "默认消费者组权限"),
     "rights.topic_perms": ("Topics, one name=PUB|SUB a line", "主题权限，每行一个 name=PUB|SUB"),

@@ -10,6 +10,7 @@ from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.endpoint import Answer, EndpointTable, OfCluster
 from gantrymq.console.api.paging import LIMIT, Limit, Offset, begin_of_last, matches, part
 from gantrymq.console.api.rights.members import (
+    AccessKind,
     MemberRules,
     own_key,
     readable,
@@ -95,8 +96,10 @@ class UserDetails(Answer, frozen=True, kw_only=True):
     policies: list[ShownPolicy]
     missing_on: list[str]
     differs_in: list[str]
+    not_in_force_on: list[str]
+    """Brokers that keep it, and have access files or nothing in force."""
     unchecked_on: list[str]
-    """Brokers on which policies do not count: authorizationEnabled is off."""
+    """Brokers on which its policies do not count: authorizationEnabled is off."""
     is_own: bool
     """Whether the console asks with this user's key."""
     silent: dict[str, str]
@@ -163,7 +166,12 @@ async def show_user(ask: Ask, wanted: NamedUser) -> UserDetails:
         policies=_policies(wanted.user, [each for each, _ in places]),
         missing_on=brokers_without(wanted.user, members),
         differs_in=_differences(wanted.user, members),
-        unchecked_on=[each.name for each, _ in places if not each.checks_policies],
+        not_in_force_on=[each.name for each, _ in places if each.kind is not AccessKind.USERS],
+        unchecked_on=[
+            each.name
+            for each, _ in places
+            if each.kind is AccessKind.USERS and not each.checks_policies
+        ],
         is_own=wanted.user == own_key(admin),
         silent=silent(members),
     )
