@@ -6,7 +6,14 @@ forces the twin. Both give the same bytes and values for the same arguments.
 
 import os
 
-from gantrymq.kernel.batches import Batchable, BatchLimits, EncodedBatch, ItemSizes, stored_form
+from gantrymq.kernel.batches import (
+    Batchable,
+    BatchLimits,
+    EncodedBatch,
+    ItemSizes,
+    is_plain,
+    stored_form,
+)
 from gantrymq.kernel.pulled import Cut
 from gantrymq.kernel.records import (
     ENTRY,
@@ -111,6 +118,7 @@ __all__ = [
     "find_property",
     "hash_keys",
     "index_keys",
+    "is_plain",
     "is_torn",
     "java_hash",
     "key_rows",

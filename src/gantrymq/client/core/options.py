@@ -189,8 +189,12 @@ class ProducerOptions(Options, frozen=True, kw_only=True):
     """Which times: `4.9` (550 ms cost 30 s ...) or `5.1.4` (550 ms cost 2 s ...)."""
     max_message_bytes: Positive = 4_194_304
     """`maxMessageSize`: larger bodies are refused here; raise the broker's limit with it."""
+    linger_ms: Whole | None = None
+    """`batchMaxDelayMs` with `autoBatch`: how long `send` and `submit` hold a message back for
+    others of its topic to leave with it as a batch. 0: only those of one turn of the event loop.
+    Without it every message leaves alone and at once."""
     batch_max_bytes: Positive = 131_072
-    """`batchMaxBytes`: of a batch that `send_all` makes."""
+    """`batchMaxBytes`: of a batch that `send_all` or `linger_ms` makes."""
     window_messages: Positive = 4_096
     """`backPressureForAsyncSendNum`: messages under way at once, at most."""
     window_bytes: Positive = 64 * 1024 * 1024

@@ -13,10 +13,7 @@ from typing import Final, cast
 
 from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
-from gantrymq.base.errors import GantryError
 from gantrymq.base.network import Network
-from gantrymq.base.plurals import counted
-from gantrymq.client.core.errors import WindowFull
 from gantrymq.client.core.identity import MessageIds
 from gantrymq.client.core.instance import Hook, Instance
 from gantrymq.client.core.lifecycle import ClientPorts, Lifecycle, RunningPart
@@ -30,8 +27,11 @@ from gantrymq.client.core.options import (
 from gantrymq.client.core.requests import Reply
 from gantrymq.client.core.routes import publish_queues
 from gantrymq.client.messages.received import Received
-from gantrymq.client.produce.bulk_send import BulkSend, outcome_of
+from gantrymq.client.produce.batching import Batching, outcome_of
+from gantrymq.client.produce.bulk_send import BulkSend
 from gantrymq.client.produce.check_back import CheckBacks, CheckHandler
+from gantrymq.client.produce.checks import check_batch, check_producer_group, no_message
+from gantrymq.client.produce.linger import Linger
 from gantrymq.client.produce.recall import RecallResult, recall_message
 from gantrymq.client.produce.request_reply import answer, ask
 from gantrymq.client.produce.send_results import SendOutcome, SendResults
@@ -57,18 +57,11 @@ from gantrymq.client.sending.send_request import (
 from gantrymq.client.sending.send_window import SendWindow
 from gantrymq.client.spans import Spans
 from gantrymq.client.tracing import TraceWriter
-from gantrymq.model import Message, NameRefused, Queue, SendResult, check_group_name
+from gantrymq.kernel import is_plain
+from gantrymq.model import Message, Queue, SendResult
 
-REFUSED_GROUP: Final = "DEFAULT_PRODUCER"
 BURST_MESSAGES: Final = 256
 """How many messages `send_many` submits before the loop gets its turn."""
-
-
-def check_producer_group(group: str) -> str:
-    """Refuse a missing group name, and RocketMQ's default one."""
-    if group == REFUSED_GROUP:
-        raise NameRefused(f"producerGroup can not equal {REFUSED_GROUP}, please specify another.")
-    return check_group_name(group)
 
 
 @dataclass(slots=True, eq=False)
@@ -83,6 +76,9 @@ class _Running(RunningPart):
     window: SendWindow
     ends: Ends
     checks: CheckBacks
+    batching: Batching | None = None
+    """None with spans: each message has one of its own, whose context is in its properties."""
+    linger: Linger | None = None
 
 
 class Producer(Lifecycle[_Running]):
@@ -123,7 +119,7 @@ class Producer(Lifecycle[_Running]):
         if self._trace:
             self.tracing = TraceWriter(instance, group, "PRODUCE", self._trace)
         sends = PendingSends(instance, group, options, self.tracing)
-        return _Running(
+        running = _Running(
             instance,
             instance.pid,
             asyncio.get_running_loop(),
@@ -133,9 +129,21 @@ class Producer(Lifecycle[_Running]):
             Ends(instance, group),
             CheckBacks(instance, group, options, lambda: self._check_handler, self.tracing),
         )
+        if self._spans is None:
+            running.batching = Batching(running.ids, options)
+        if running.batching is not None and options.linger_ms is not None:
+            running.linger = Linger(
+                options.linger_ms / 1000,
+                running.batching,
+                lambda message: self._post(running, self._prepared(running, message), message),
+                lambda prepared: self._submit_batch(running, prepared),
+            )
+        return running
 
     async def _shut(self, running: _Running) -> None:
         """Wait for pending sends, which have a deadline, and unregister the group."""
+        if running.linger is not None:
+            await running.linger.idle()
         await running.sends.close()
         await running.checks.close()
         if self.tracing is not None:
@@ -167,6 +175,8 @@ class Producer(Lifecycle[_Running]):
         running = self._usable()
         if running.window.full:
             await running.window.room()
+        if running.linger is not None and _may_wait(message, queue, selector, timeout):
+            return await running.linger.add(message)
         prepared = self._prepared(running, message)
         pending = self._pending(running, prepared, timeout, 1 + self.options.retries)
         _fix(pending, message, queue, selector)
@@ -199,6 +209,9 @@ class Producer(Lifecycle[_Running]):
         the brokers are.
         """
         running = self._usable()
+        if running.linger is not None and _may_wait(message, queue, selector, timeout):
+            running.window.check()
+            return running.linger.add(message)
         prepared = self._prepared(running, message)
         return self._submit(running, prepared, message, queue, selector, timeout)
 
@@ -212,12 +225,20 @@ class Producer(Lifecycle[_Running]):
         timeout: float | None = None,
         future: asyncio.Future[SendResult] | None = None,
     ) -> asyncio.Future[SendResult]:
-        sends, window = running.sends, running.window
-        if window.full:
-            raise WindowFull(
-                f"{counted(window.count, 'message')} ({counted(window.bytes, 'byte')}) under way, "
-                "no room for more: `await producer.room()` before the next submit"
-            )
+        running.window.check()
+        return self._post(running, prepared, message, queue, selector, timeout, future)
+
+    def _post(
+        self,
+        running: _Running,
+        prepared: PreparedMessage,
+        message: Message,
+        queue: Queue | None = None,
+        selector: Selector | None = None,
+        timeout: float | None = None,
+        future: asyncio.Future[SendResult] | None = None,
+    ) -> asyncio.Future[SendResult]:
+        sends = running.sends
         tries = 1 + self.options.retries_async
         pending = self._pending(running, prepared, timeout, tries, future)
         future = pending.future
@@ -234,7 +255,10 @@ class Producer(Lifecycle[_Running]):
 
     async def flush(self) -> None:
         """Wait until no send is pending."""
-        await self._usable().window.idle()
+        running = self._usable()
+        if running.linger is not None:
+            await running.linger.idle()
+        await running.window.idle()
 
     async def send_many(self, messages: Iterable[Message]) -> list[SendOutcome]:
         """Submit all, as fast as the window allows; returns for each its result or its error."""
@@ -246,7 +270,7 @@ class Producer(Lifecycle[_Running]):
             if window.full:
                 await window.room()
             futures.append(self.submit(message))
-        await window.idle()
+        await self.flush()
         return [await outcome_of(future) for future in futures]
 
     async def send_all(self, messages: Iterable[Message]) -> SendResults:
@@ -258,18 +282,20 @@ class Producer(Lifecycle[_Running]):
         compressed go alone. The results are a table: for each message its result or its error.
         """
         running = self._usable()
-
-        def submit_batch(prepared: PreparedMessage) -> asyncio.Future[SendResult]:
-            self._check_topic(prepared.topic)
-            pending = self._pending(running, prepared, None, 1 + self.options.retries)
-            return self._start(running.sends, pending)
-
-        # With spans each message has a span of its own, whose context is in its properties.
-        batches = self._spans is None
         bulk = BulkSend(
-            running.window, self.submit, submit_batch, running.ids, self.options, batches=batches
+            running.window,
+            running.batching,
+            lambda message: self._post(running, self._prepared(running, message), message),
+            lambda prepared: self._submit_batch(running, prepared),
         )
         return await bulk.run(messages)
+
+    def _submit_batch(
+        self, running: _Running, prepared: PreparedMessage
+    ) -> asyncio.Future[SendResult]:
+        self._check_topic(prepared.topic)
+        pending = self._pending(running, prepared, None, 1 + self.options.retries)
+        return self._start(running.sends, pending)
 
     async def send_batch(
         self,
@@ -283,7 +309,7 @@ class Producer(Lifecycle[_Running]):
         `msg_id` holds the ids separated by commas, `offset` is that of the first message.
         """
         running = self._usable()
-        _check_batch(messages)
+        check_batch(messages)
         if running.window.full:
             await running.window.room()
         prepared = self._prepared_batch(running, messages)
@@ -320,7 +346,7 @@ class Producer(Lifecycle[_Running]):
         """
         self._usable()
         if not isinstance(message, Message):
-            raise _no_message(message)
+            raise no_message(message)
         seconds = self._send_seconds if timeout is None else timeout
         return await ask(self, message, seconds, queue=queue, selector=selector)
 
@@ -410,7 +436,7 @@ class Producer(Lifecycle[_Running]):
             if message.topic not in self._checked_topics:
                 self._check_topic(message.topic)
         except AttributeError:
-            raise _no_message(message) from None
+            raise no_message(message) from None
         if self._spans is not None:
             return self._spans.prepared(
                 [message], lambda marked: prepare(marked[0], running.ids, self.options)
@@ -446,14 +472,12 @@ class Producer(Lifecycle[_Running]):
         return PendingSend(running.sends, prepared, future, deadline, tries)
 
 
-def _no_message(value: object) -> GantryError:
-    return arguments.wrong_type("what is sent", "a Message, as in Message(topic, body)", value)
-
-
-def _check_batch(messages: Iterable[Message]) -> None:
-    whole = not isinstance(messages, Message | str | bytes)
-    if not whole or not all(isinstance(message, Message) for message in messages):
-        raise arguments.wrong_type("a batch", "a list of messages", messages)
+def _may_wait(
+    message: Message, queue: Queue | None, selector: Selector | None, timeout: float | None
+) -> bool:
+    """Whether a message may be held back for others; what has a wish of its own leaves at once."""
+    nothing_asked = queue is None and selector is None and timeout is None
+    return nothing_asked and isinstance(message, Message) and is_plain(message)
 
 
 def _fix(

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import islice, repeat
 from typing import Any, NamedTuple, overload
 
 from gantrymq.base.errors import GantryError
@@ -11,33 +12,28 @@ from gantrymq.model import SendResult
 SendOutcome = SendResult | GantryError
 
 
+def rows_of(batch: SendResult, size: int) -> Iterator[SendResult]:
+    """The result of each message of a batch. Its own has their ids with a comma between them, and
+    the offset of the first message."""
+    ids, offset_ids = batch.msg_id.split(","), batch.offset_msg_id.split(",")
+    if len(offset_ids) != size:  # a broker that keeps a batch as one unit gives it a single id
+        offset_ids = [batch.offset_msg_id] * size
+    for at in range(size):
+        yield SendResult(batch.status, ids[at], offset_ids[at], batch.queue, batch.offset + at)
+
+
 class _Part(NamedTuple):
     """Neighbours that share one outcome."""
 
     start: int
     size: int
     outcome: SendOutcome
-    """Of a batch: ids with a comma between them, and the offset of the first message."""
-
-    def row(self, at: int) -> SendOutcome:
-        found = self.outcome
-        if self.size == 1 or isinstance(found, GantryError):
-            return found
-        return self._row(found, at, found.msg_id.split(","), found.offset_msg_id.split(","))
 
     def rows(self) -> Iterator[SendOutcome]:
         found = self.outcome
         if self.size == 1 or isinstance(found, GantryError):
-            yield from [found] * self.size
-            return
-        ids, offset_ids = found.msg_id.split(","), found.offset_msg_id.split(",")
-        for at in range(self.size):
-            yield self._row(found, at, ids, offset_ids)
-
-    def _row(self, found: SendResult, at: int, ids: list[str], offset_ids: list[str]) -> SendResult:
-        # Brokers that keep a batch as one unit give it a single id.
-        offset_id = offset_ids[at] if len(offset_ids) == self.size else found.offset_msg_id
-        return SendResult(found.status, ids[at], offset_id, found.queue, found.offset + at)
+            return repeat(found, self.size)
+        return rows_of(found, self.size)
 
 
 class SendResults(Sequence[SendOutcome]):
@@ -73,7 +69,7 @@ class SendResults(Sequence[SendOutcome]):
         if not 0 <= place < self._count:
             raise IndexError(f"row {at} of {self._count}")
         part = self._parts[bisect_right(self._starts, place) - 1]
-        return part.row(place - part.start)
+        return next(islice(part.rows(), place - part.start, None))
 
     def __iter__(self) -> Iterator[SendOutcome]:
         for part in self._parts:

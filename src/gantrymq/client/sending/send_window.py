@@ -3,6 +3,9 @@
 import asyncio
 from collections import deque
 
+from gantrymq.base.plurals import counted
+from gantrymq.client.core.errors import WindowFull
+
 
 class SendWindow:
     """Counts pending sends; callers wait for room, or until none is pending."""
@@ -20,6 +23,14 @@ class SendWindow:
     def full(self) -> bool:
         """Whether the next message has to wait."""
         return self.count >= self._messages_max or self.bytes >= self._bytes_max
+
+    def check(self) -> None:
+        """Raise WindowFull if the next message has to wait."""
+        if self.full:
+            raise WindowFull(
+                f"{counted(self.count, 'message')} ({counted(self.bytes, 'byte')}) under way, "
+                "no room for more: `await producer.room()` before the next submit"
+            )
 
     async def room(self) -> None:
         """Wait until the window has room."""
