@@ -132,8 +132,12 @@ def test_an_account_without_sense_is_refused(site: Site, question: dict[str, Any
     assert 3 == site.api("GET", ACCOUNTS)["count"]
 
 
-def test_nobody_takes_the_last_admin_away(site: Site) -> None:
+def test_nobody_takes_the_last_admin_away(site: Site, cluster: GantryCluster) -> None:
     """The key of the console stays an admin, and so does the last one of a broker."""
+    told(cluster, "put_white_addresses", "broker-b", ["127.0.0.1"])
+    told(cluster, "delete_account", "broker-b", ROOT)
+    last = site.call("DELETE", f"{ACCOUNTS}/inner-user", confirm="inner-user")
+    refused(last, 400, "broker-b would have no admin without inner-user")
     refused(site.call("DELETE", f"{ACCOUNTS}/{ROOT}", confirm=ROOT), 400, "asks with the key")
     refused(site.call("PUT", f"{ACCOUNTS}/{ROOT}", admin=False), 400, "asks with the key")
     refused(site.call("PUT", f"{ACCOUNTS}/shop-app"), 400, "say what to change")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from consolekit import NAME, Site, console
@@ -17,7 +18,7 @@ from rightskit import (
     told,
 )
 
-from gantrymq.protocol.bodies import UserInfo
+from gantrymq.protocol.bodies import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from gantrymq.testing.threaded import GantryCluster
 
 USER, ACCOUNT = f"{PAGE}/users/shop", f"{PAGE}/accounts/shop-app"
@@ -167,6 +168,21 @@ def test_accounts_on_pages(accounts: GantryCluster) -> None:
         done(site, f"{PAGE}/white-addresses", addresses="10.1.1.1\r\n10.2.2.*")
         assert "10.2.2.*" in site.page(PAGE)
         assert "nobody" in done(site, f"{PAGE}/white-addresses", addresses="")
+
+
+def test_names_are_text(users: GantryCluster) -> None:
+    """What users and resources are called is shown, and is no part of the page."""
+    name = "<img src=x onerror=alert(1)>"
+    told(users, "create_user", "broker-a", UserInfo(username=name, password="x"))
+    entry = PolicyEntryInfo(resource=f"Topic:{name}", actions=["Pub"], decision="Allow")
+    acl = AclInfo(subject=f"User:{name}", policies=[PolicyInfo(entries=[entry])])
+    told(users, "create_acl", "broker-a", acl)
+    with console(users) as site:
+        user = f"{PAGE}/users/{quote(name, safe='')}"
+        pages = [site.page(path) for path in (PAGE, user, f"{user}/deletion")]
+
+    assert all("&lt;img src=x" in page for page in pages)
+    assert [] == [page for page in pages if "<img src=x" in page]
 
 
 def test_the_page_explains(users: GantryCluster) -> None:

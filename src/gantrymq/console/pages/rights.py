@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from gantrymq.base.errors import GantryError
 from gantrymq.console.api.endpoint import OfCluster
+from gantrymq.console.api.http import convert
 from gantrymq.console.api.paging import LIMIT, Limit, Offset
 from gantrymq.console.api.rights.accounts import (
     AccountPart,
@@ -102,11 +103,15 @@ def _first_tab(found: ClusterRights) -> str:
 
 
 async def _listed(view: View, asked: RightsPage, tab: str) -> UserPart | AccountPart:
-    given = {"cluster": asked.cluster, "search": asked.search, "offset": asked.offset,
-             "limit": asked.limit}  # fmt: skip
+    given = {
+        "cluster": asked.cluster,
+        "search": asked.search,
+        "offset": asked.offset,
+        "limit": asked.limit,
+    }
     if tab == "accounts":
-        return await list_accounts(view.ask, WantedAccounts(**given))  # type: ignore[arg-type]
-    return await list_users(view.ask, WantedUsers(**given))  # type: ignore[arg-type]
+        return await list_accounts(view.ask, convert(given, WantedAccounts))
+    return await list_users(view.ask, convert(given, WantedUsers))
 
 
 @TABLE.page("/c/{cluster}/rights/decision")
