@@ -276,8 +276,9 @@ def test_differences_between_brokers_are_shown_and_mended(
 
     refused(site.call("POST", f"{USERS}/shop/copy", like="broker-x"), 400, "no broker 'broker-x'")
     refused(site.call("POST", f"{USERS}/lonely/copy", like="broker-a"), 404)
-    for name, like in (("shop", "broker-a"), ("lonely", "broker-b")):
-        site.api("POST", f"{USERS}/{name}/copy", like=like)
+    copied = site.api("POST", f"{USERS}/shop/copy", like="broker-a")["text"]
+    assert "user shop is on broker-b as on broker-a" == copied
+    site.api("POST", f"{USERS}/lonely/copy", like="broker-b")
 
     assert [] == [u for u in site.api("GET", USERS)["users"] if u["missingOn"] or u["differsIn"]]
     assert "shop-secret" == told(cluster, "get_user", "broker-b", "shop").password

@@ -200,7 +200,7 @@ async def copy_user(ask: Ask, wanted: UserCopy) -> Done:
         [each for each in members if each is not source],
         copy,
     )
-    return Done(text=f"user {wanted.user} is on {done} as on {source.name}" if done else "done")
+    return Done(text=f"user {wanted.user} is on {done or 'no other'} as on {source.name}")
 
 
 async def _make_policies(
