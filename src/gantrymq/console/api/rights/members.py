@@ -67,7 +67,7 @@ class MemberRules:
     """By name; None if it keeps none, or does not tell."""
     policies: Mapping[str, list[PolicyRule]] = field(default_factory=dict)
     """By user."""
-    accounts: Mapping[str, Mapping[str, Any]] | None = None
+    accounts: Mapping[str, Mapping[str, Any]] | None = field(default=None, repr=False)
     """By access key, with their secret keys; None if it has no access file, or does not tell."""
     white_addresses: tuple[str, ...] = ()
     files: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
