@@ -15,7 +15,7 @@ OTHER_HALF := $(SPARK_TESTS) tests/simulation tests/raft tests/dialogues tests/c
   $(addprefix tests/cluster/test_,modes.py nothing_lost.py six_accidents.py slaves.py slave_ahead.py \
     raft_cut.py raft_damage.py raft_group.py raft_kinds.py access.py tls.py)
 
-.PHONY: setup run test browser spark-long check sim mutants fuzz soak raft-check chaos bench interop demo clean tools lock audit lower-bounds
+.PHONY: setup run test browser spark-long check sim mutants fuzz soak raft-check chaos bench bench-guard interop demo clean tools lock audit lower-bounds
 
 setup: $(CORE) $(KERNEL)
 
@@ -184,6 +184,11 @@ $(BENCH): $(WARM)
 bench: TOOLS += go cc redis-server
 bench: tools $(BENCH)
 	$(BIN)/python -m bench
+
+# Nothing is slower than it was: the hot paths of this commit against those of an older one, in one run.
+bench-guard: TOOLS = git cc
+bench-guard: tools $(CORE) $(KERNEL)
+	$(BIN)/python -m bench.guard $(BASE:%=--base %)
 
 demo: $(SPARK)
 	$(BIN)/python -m demo

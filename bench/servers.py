@@ -35,9 +35,13 @@ class Ours:
         settings: Mapping[str, str] | None = None,
         pure: bool = False,
         profile: Path | None = None,
+        source: Path | None = None,
     ) -> None:
+        """`source`: a folder to import the package from, in place of this tree's."""
         self._settings, self._profile = settings or {}, profile
         self._environment = os.environ | ({"GANTRY_PURE": "1"} if pure else {})
+        if source is not None:
+            self._environment["PYTHONPATH"] = str(source)
         self.directory = Path(tempfile.mkdtemp(prefix="gantrymq-bench-"))
         self.store = self.directory / "data" / "broker-a" / "store"
         """Where the broker keeps its files; what lies there before the start is served."""
