@@ -6,6 +6,7 @@ import random
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -51,6 +52,8 @@ class Soak:
         self._p99s: list[float] = []
         self._lost: list[str] = []
         self._checked = 0
+        self._life_began = 0.0
+        """When the load of this life began, by the clock of files."""
 
     async def run(self, seconds: float, kill_seconds: float) -> bool:
         """Load, kill, look, again and again; whether everything held."""
@@ -95,11 +98,13 @@ class Soak:
         self._lives.append(life)
         self._p99s.append(percentile(self._load.latencies, 99) * 1000)
         median = percentile(self._load.latencies, 50) * 1000
+        since, self._life_began = self._life_began, time.time()
         self._servers.kill_broker()
         await asyncio.sleep(0.1)  # the last acknowledgements are on their way
         found = self._load.take()
         back = await asyncio.to_thread(self._servers.start_broker)
         self._samples.clear()
+        await asyncio.to_thread(self._servers.read_log, since)
         verdict = await self._check(found)
         print(
             f"life {len(self._lives)}: p50 {median:.1f} ms, p99 {self._p99s[-1]:.1f} ms, "

@@ -15,6 +15,7 @@ from soak.figures import Sample
 HOST: Final = "127.0.0.1"
 START_SECONDS_MAX: Final = 60.0
 STOP_SECONDS_MAX: Final = 30.0
+READ_BYTES: Final = 8 * 1024 * 1024
 SETTINGS: Final = {
     "brokerName": "broker-a",
     "brokerIP1": HOST,
@@ -79,6 +80,18 @@ class Servers:
             raise RuntimeError(f"the broker did not start; see {self._folder}/logs")
         self._served_at = time.monotonic()
         return self._served_at - began
+
+    def read_log(self, since: float) -> None:
+        """Read the files of the log that were written since then, front to back.
+
+        A check reads topic by topic, one message here and one there; from a disk that would take
+        longer than the life that it looks at.
+        """
+        for path in sorted((self._folder / "store" / "commitlog").iterdir()):
+            if path.stat().st_mtime >= since:
+                with path.open("rb", buffering=0) as file:
+                    while file.read(READ_BYTES):
+                        pass
 
     def kill_broker(self) -> None:
         """As if its machine had taken it away."""
