@@ -3,10 +3,13 @@
 import asyncio
 import json
 import logging
+import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import grpc
 import pytest
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as service
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2_grpc as stubs
+from tlskit import Authority
 
 from gantrymq import Message
 from gantrymq.base.network import free_port
@@ -158,6 +162,52 @@ def test_differences_are_made_up_for_after_a_failed_push(
     assert ["metrics were not pushed, trying again: UNAVAILABLE: not now"] == [
         record.getMessage() for record in caplog.records if "pushed" in record.getMessage()
     ]
+
+
+@pytest.mark.parametrize("scheme", ["https://", ""])
+def test_a_collector_gets_them_over_tls(tmp_path: Path, scheme: str) -> None:
+    """Without `http://` the push is encrypted, and only to a server whose authority is trusted."""
+    authority, found = Authority(tmp_path), Collector()
+    files = authority.issue("collector")
+    server = grpc.server(ThreadPoolExecutor(2))
+    stubs.add_MetricsServiceServicer_to_server(found, server)
+    pair = [(files.key.read_bytes(), files.cert.read_bytes())]
+    port = server.add_secure_port(f"{HOST}:0", grpc.ssl_server_credentials(pair))
+    server.start()
+    settings = tmp_path / "broker.conf"
+    settings.write_text(
+        f"brokerIP1={HOST}\nbindAddress={HOST}\nlistenPort=0\nstorePathRootDir={tmp_path}/store\n"
+        f"storeProfile=dev\nlogDirectory={tmp_path}/logs\nmetricsExporterType=OTLP_GRPC\n"
+        f"metricsGrpcExporterTarget={scheme}localhost:{port}\n"
+        "metricGrpcExporterIntervalInMills=50\n"
+    )
+    strangers = Authority(tmp_path, "another").cert
+    try:
+        for trusted, seconds in ((strangers, 1), (authority.cert, SECONDS_MAX)):
+            environment = os.environ | {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(trusted)}
+            with _broker(settings, environment):
+                ends = time.monotonic() + seconds
+                while time.monotonic() < ends and not found.requests:
+                    time.sleep(0.05)
+            assert bool(found.requests) == (trusted == authority.cert)
+    finally:
+        server.stop(None).wait()
+
+
+@contextmanager
+def _broker(settings: Path, environment: dict[str, str]) -> Iterator[None]:
+    """A broker in a process of its own: gRPC reads whom it trusts once in a process."""
+    code = "from gantrymq.cli.servers import mqbroker; mqbroker()"
+    running = subprocess.Popen(
+        [sys.executable, "-c", code, "-c", settings], stdout=subprocess.PIPE, env=environment
+    )
+    try:
+        assert running.stdout is not None
+        assert any(b"boot success" in line for line in running.stdout)
+        yield
+    finally:
+        running.terminate()
+        running.communicate(timeout=SECONDS_MAX)
 
 
 def test_a_collector_that_is_away_does_not_hold_the_broker() -> None:
