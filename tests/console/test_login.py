@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import http.client
+import json
 from collections.abc import Iterator
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -130,9 +131,10 @@ def test_wrong_passwords_have_to_wait(site: Site) -> None:
     cookie_of(log_in(site, "bob", "bob's password"))
 
 
-def test_programs_name_their_user_in_each_request(site: Site) -> None:
+def test_programs_name_their_user_in_each_request(site: Site, tmp_path: Path) -> None:
     """
-    The API takes name and password in the header Authorization.
+    The API takes name and password in the header Authorization; the audit trail has each once, and
+    every wrong one.
     """
     right = site.ask("GET", "/api/v1/clusters", authorization=basic("bob", "bob's password"))
     assert {"clusters": ["test"]} == right.json()
@@ -141,6 +143,12 @@ def test_programs_name_their_user_in_each_request(site: Site) -> None:
     for damaged in ("Basic ?", "Basic /w==", "Bearer x", "Basic " + "A" * 5_000):
         reply = site.ask("GET", "/api/v1/clusters", authorization=damaged)
         assert 401 == reply.status
+    site.ask("GET", "/api/v1/clusters", authorization=basic("bob", "bob's password"))
+    trail = (tmp_path / "audit.jsonl").read_text()
+    noted = [json.loads(line) for line in trail.splitlines()]
+    assert [(each["user"], each["act"], each.get("error")) for each in noted] == [
+        ("bob", "log_in", None), ("bob", "log_in", "name or password is wrong"),
+    ]  # fmt: skip
 
 
 def test_a_removed_user_is_out_at_once(site: Site, tmp_path: Path) -> None:

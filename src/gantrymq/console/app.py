@@ -98,6 +98,6 @@ def make_app(settings: ConsoleSettings, clock: WallClock | None = None) -> Starl
         middleware=[
             Middleware(MeasuredRequests, metrics=metrics),
             Middleware(SafeRequests, hosts=hosts),
-            Middleware(LoginGate, login=login),
+            Middleware(LoginGate, login=login, audit=parts.audit, clock=parts.clock),
         ],
     )

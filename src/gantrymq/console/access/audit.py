@@ -70,6 +70,13 @@ class AuditTrail:
                 f"{entry.act} {how}, and could not be noted in the audit trail: {error.strerror}"
             ) from error
 
+    async def keep_login(self, at_ms: int, name: str, address: str, error: str | None) -> None:
+        """Note that somebody logged in, or was refused."""
+        asked = {"address": address}
+        await self.keep(
+            AuditEntry(at_ms=at_ms, user=name[:200], act="log_in", asked=asked, error=error)
+        )
+
     def newest(
         self, count: int, containing: str = "", before_ms: int | None = None
     ) -> list[AuditEntry]:

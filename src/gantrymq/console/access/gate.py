@@ -7,6 +7,7 @@ page, or told so where it asked the API.
 import base64
 import binascii
 import hashlib
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
@@ -16,10 +17,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
+from gantrymq.console.access.audit import AuditTrail
 from gantrymq.console.access.login import Login
 from gantrymq.console.access.sessions import Session
-from gantrymq.console.errors import LoginNeeded, status_of
+from gantrymq.console.errors import ConsoleError, LoginNeeded, status_of
 
 COOKIE: Final = "gantry-console"
 LOGIN_PATH: Final = "/login"
@@ -32,8 +35,8 @@ PAIR_CHARACTERS_MAX: Final = 2_048
 class LoginGate:
     """Lets requests through that have a session, which the request keeps in its scope."""
 
-    def __init__(self, app: ASGIApp, login: Login) -> None:
-        self._app, self._login = app, login
+    def __init__(self, app: ASGIApp, login: Login, audit: AuditTrail, clock: WallClock) -> None:
+        self._app, self._login, self._audit, self._clock = app, login, audit, clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -63,7 +66,19 @@ class LoginGate:
         found = self._login.session_of(f"basic {token}")
         if found is not None:
             return found
-        return await self._login.open(f"basic {token}", *pair, address_of(request), cluster)
+        address = address_of(request)
+        try:
+            opened = await self._login.open(f"basic {token}", *pair, address, cluster)
+        except GantryError as refused:
+            with suppress(ConsoleError):  # it is refused in any case
+                await self._note(pair[0], address, str(refused))
+            raise
+        await self._note(pair[0], address, None)
+        return opened
+
+    async def _note(self, name: str, address: str, error: str | None) -> None:
+        """A program's login stands in the audit trail once, not at each of its requests."""
+        await self._audit.keep_login(self._clock.now_ms(), name, address, error)
 
 
 def address_of(request: Request) -> str:

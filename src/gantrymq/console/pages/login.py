@@ -10,7 +10,6 @@ from starlette.routing import Route
 
 from gantrymq.base.errors import GantryError
 from gantrymq.base.tokens import secret_text
-from gantrymq.console.access.audit import AuditEntry
 from gantrymq.console.access.gate import COOKIE, LOGIN_PATH, address_of
 from gantrymq.console.access.login import Login
 from gantrymq.console.access.sessions import LIFE_SECONDS
@@ -48,6 +47,11 @@ class LoginPages:
             return RedirectResponse("/", HTTPStatus.SEE_OTHER)
         return self._form(request, own_place(request.query_params.get("next", "/")))
 
+    async def _note(self, name: str, request: Request, error: str | None) -> None:
+        """Logins stand in the audit trail, too, those that failed among them."""
+        now_ms = self._parts.clock.now_ms()
+        await self._parts.audit.keep_login(now_ms, name, address_of(request), error)
+
     async def log_in(self, request: Request) -> Response:
         """Check name and password; then a cookie, and the page that was asked for."""
         fields = await _fields(request)
@@ -60,11 +64,11 @@ class LoginPages:
             await self._login.open(
                 token, name, fields.get("password", ""), address_of(request), cluster, before
             )
-            await _note(self._parts, name, address_of(request), None)
+            await self._note(name, request, None)
         except GantryError as refused:
             error, status = str(refused), status_of(refused)
             with contextlib.suppress(ConsoleError):  # it is refused in any case
-                await _note(self._parts, name, address_of(request), error)
+                await self._note(name, request, error)
             return self._form(request, place, name, error, status)
         answer = RedirectResponse(place, HTTPStatus.SEE_OTHER)
         answer.set_cookie(
@@ -117,12 +121,3 @@ async def _fields(request: Request) -> dict[str, str]:
     except (ValueError, BadInput):
         return {}
     return {key: values[0] for key, values in found.items()}
-
-
-async def _note(parts: Parts, name: str, address: str, error: str | None) -> None:
-    """Logins stand in the audit trail, too, those that failed among them."""
-    entry = AuditEntry(
-        at_ms=parts.clock.now_ms(), user=name[:200], act="log_in", asked={"address": address},
-        error=error,
-    )  # fmt: skip
-    await parts.audit.keep(entry)
