@@ -17,6 +17,7 @@ from gantrymq.base.config import parse_properties
 from gantrymq.base.errors import GantryError, ProtocolError
 from gantrymq.filter.compiler import function_of
 from gantrymq.filter.parser import parse as parse_sql
+from gantrymq.kernel import batches as pure_batches
 from gantrymq.kernel import frames as pure_frames
 from gantrymq.kernel import records as pure_records
 from gantrymq.kernel import sends as pure_sends
@@ -166,7 +167,16 @@ def read_properties(data: bytes) -> None:
 
 
 def read_batch(data: bytes) -> None:
-    batch.decode(data)
+    tail = b"CLUSTER\x01c\x02"
+    try:
+        items = pure_batches.batch_items(data, tail, 9)
+    except ProtocolError:
+        items = None
+    if fast is not None:
+        try:
+            assert items == fast.batch_items(data, tail, 9)
+        except ProtocolError:
+            assert items is None
 
 
 def read_fastjson(data: bytes) -> None:
