@@ -18,6 +18,8 @@ from gantrymq.broker.settings.config import OTHER_PORTS
 
 CONF = Path(__file__).parents[2] / "conf"
 HOST = "127.0.0.1"
+SYNC_SECONDS_MAX = 60.0
+"""How long a slave may take to find a master that came back at another address."""
 
 
 def kill(data: Path, member: str, signum: int = signal.SIGKILL) -> None:
@@ -238,7 +240,8 @@ class Hand:
 
     def await_slave(self) -> None:
         """Wait until the master of broker-a has a slave in sync."""
-        for _ in range(60):
+        ends = time.monotonic() + SYNC_SECONDS_MAX
+        while time.monotonic() < ends:
             if members(self.namesrv)["broker-a/0"]["slavesInSync"]:
                 return
         raise AssertionError("no slave in sync")
