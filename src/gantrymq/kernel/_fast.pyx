@@ -73,6 +73,7 @@ cdef enum:
     ANSWER_BYTES = 1024
 
 include "_frames.pxi"
+include "_json_headers.pxi"
 include "_sends.pxi"
 include "_records.pxi"
 include "_pulled.pxi"

@@ -42,10 +42,13 @@ def cut_commands(buffer, size_max, count_max):
 
 cdef object _decode(uint32_t codec, const uint8_t *data, Py_ssize_t size):
     """A header without its body; ProtocolError if it is none."""
+    command = None
     if codec == 1:
         command = _decode_binary(data, size)
-        if command is not None:
-            return command
+    elif codec == 0:
+        command = _decode_json(data, size)
+    if command is not None:
+        return command
     return decode_header(codec, PyBytes_FromStringAndSize(<const char *>data, size))
 
 

@@ -217,3 +217,59 @@ def test_an_answer_can_be_cut_again(command: Command) -> None:
     (again,), _, _, _ = same(answer)
     assert again.opaque == command.opaque
     assert again.ext["queueOffset"] == "9"
+
+
+numbers = st.one_of(
+    I64.map(str), st.sampled_from(["0", "-0", "01", "1.0", "1e3", "+1", "", "-", "null", '"1"',
+                                   "9" * 18, "9" * 19, "-" + "9" * 18, "9" * 40]),
+)  # fmt: skip
+pieces = st.one_of(
+    st.sampled_from(["a", "TAGS\\u0001a\\u0002", "\\u0041", "\\u00e9", "\\ud83d\\ude00", "\\ud800",
+                     "\\n\\t\\r\\b\\f", '\\"\\\\\\/', "\\x", "\\u00", "\\u00g1", "é", "字", "\x7f",
+                     "\n", "\x01", " "]),
+    st.text("ab{}:,é", max_size=4), st.just("x" * 4090),
+)  # fmt: skip
+quoted = st.lists(pieces, max_size=3).map(lambda parts: f'"{"".join(parts)}"')
+fields = st.lists(
+    st.tuples(st.one_of(quoted, st.sampled_from(['"a"', '"b"', '"topic"'])),
+              st.one_of(quoted, st.sampled_from(["null", "7", "true", "{}", '[1,"x"]']))),
+    max_size=4,
+).map(lambda each: "{" + ",".join(f"{name}:{value}" for name, value in each) + "}")  # fmt: skip
+
+
+@st.composite
+def json_headers(draw: st.DrawFn) -> bytes:
+    """A header as clients write it, more or less."""
+    text = st.one_of(quoted, st.just('"JAVA"'))
+    members = [
+        ('"code"', draw(numbers)),
+        ('"extFields"', draw(st.one_of(fields, st.just("null")))),
+        ('"flag"', draw(numbers)),
+        ('"language"', draw(text)),
+        ('"opaque"', draw(numbers)),
+        ('"remark"', draw(st.one_of(text, st.just("null")))),
+        ('"serializeTypeCurrentRPC"', draw(st.sampled_from(['"JSON"', '"ROCKETMQ"', "1"]))),
+        ('"version"', draw(numbers)),
+        ('"other"', draw(quoted)),
+    ]
+    chosen = draw(st.lists(st.sampled_from(members), min_size=1, max_size=9, unique=True))
+    if draw(st.integers(0, 4)) == 0:
+        chosen.append(draw(st.sampled_from(members)))
+    colon, comma = draw(st.sampled_from([(":", ",")] * 6 + [(": ", ", "), (":", ",,")]))
+    inner = comma.join(f"{name}{colon}{value}" for name, value in chosen)
+    end = draw(st.sampled_from(["}"] * 8 + ["} ", "", "}}", ",}"]))
+    return ("{" + inner + end).encode("utf-8", "surrogatepass")
+
+
+@given(json_headers(), st.one_of(st.none(), st.tuples(st.integers(0, 4_000), st.integers(0, 255))))
+@example(b'{"code":1,"extFields":{"i":"UNIQ_KEY\\u0001A\\u0002"},"opaque":3}', None)
+@example(b'{"code":1,"extFields":{"\xff":"a"}}', None)
+@example(b'{"code":1,"remark":"\xed\xa0\x80"}', None)
+def test_headers_in_json_are_judged_alike(header: bytes, damage: tuple[int, int] | None) -> None:
+    """
+    Both kernels read the same of a header in JSON, plain or odd, whole or with one damaged byte.
+    """
+    data = bytearray(header)
+    if damage is not None:
+        data[damage[0] % len(data)] = damage[1]
+    same(frame(0, bytes(data), b"body"))
