@@ -38,7 +38,7 @@ class _Assigned(ConsumerRebalanceListener):  # type: ignore[misc]
 
 class Aiokafka(Library):
     async def open(self) -> None:
-        logging.getLogger("aiokafka").setLevel(logging.ERROR)  # the first send makes the topic
+        logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # the first send makes the topic
         self._producer = AIOKafkaProducer(
             bootstrap_servers=self.target.address,
             acks="all",

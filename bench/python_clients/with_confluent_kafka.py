@@ -64,7 +64,8 @@ class ConfluentKafka(Library):
             }
         )
         consumer.subscribe([self.topic], on_assign=lambda *_: watch.start())
-        seen, commits = 0, Commits(COMMIT_SECONDS)
+        seen = committed = 0  # a commit without anything new is an error
+        commits = Commits(COMMIT_SECONDS)
         last = time.perf_counter()
         while seen < count:
             messages = consumer.consume(BATCH, timeout=1.0)
@@ -78,8 +79,8 @@ class ConfluentKafka(Library):
                     raise KafkaException(error)
                 self.check(message.value() or b"")
                 seen += 1
-            if commits.due():
+            if seen > committed and (commits.due() or seen == count):
                 consumer.commit(asynchronous=False)
-        consumer.commit(asynchronous=False)
+                committed = seen
         watch.stop()
         consumer.close()

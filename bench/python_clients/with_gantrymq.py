@@ -16,12 +16,17 @@ from gantrymq import Consumer, Message, Producer
 from gantrymq.client.core.options import ProducerOptions
 from gantrymq.model import SendResult
 
+SEND_TIMEOUT_MS = 30_000
+"""As patient as the others, so that a busy machine does not end the bench."""
+
 
 class GantryMQ(Library):
     def __init__(self, target: Target, options: dict[str, str]) -> None:
         super().__init__(target, options)
         self._producer = Producer(
-            target.address, group=GROUP, options=ProducerOptions(window_messages=WINDOW)
+            target.address,
+            group=GROUP,
+            options=ProducerOptions(window_messages=WINDOW, send_timeout_ms=SEND_TIMEOUT_MS),
         )
 
     async def open(self) -> None:

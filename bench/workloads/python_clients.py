@@ -113,9 +113,14 @@ def rows_of(comparison: Comparison, found: Mapping[str, Rounds]) -> list[Row]:
     rates = {who: rounds.rate for who, rounds in found.items()}
     goals = dict(comparison.goals)
     for library in comparison.libraries:
-        best = max(rates[c.name] for c in comparison.contenders if c.library == library)
+        ways = [each for each in comparison.contenders if each.library == library]
+        best = max(rates[way.name] for way in ways if not way.tuned)
         ours = {who: rates[who] / best for who in comparison.ours}
         rows.append(Row(name, f"ours over {library}", max(ours.values()), "x", goals.get(library)))
         if len(ours) > 1:
             rows += [Row(name, f"{who}, over {library}", ours[who], "x") for who in ours]
+        rows += [
+            Row(name, f"ours over {way.name}", max(ours.values()) * best / rates[way.name], "x")
+            for way in ways if way.tuned
+        ]  # fmt: skip
     return rows

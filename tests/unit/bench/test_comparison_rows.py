@@ -6,7 +6,11 @@ from bench.workloads.limit import Shape
 from bench.workloads.limit import rows_of as limit_rows
 from bench.workloads.python_clients import rows_of
 
-THEIRS = (Contender("slow", "lib", "S", 1), Contender("quick", "lib", "S", 1, {"how": "well"}))
+THEIRS = (
+    Contender("slow", "lib", "S", 1),
+    Contender("quick", "lib", "S", 1, {"how": "well"}),
+    Contender("tuned", "lib", "S", 1, tuned=True),
+)
 WAYS = (Contender("one by one", "ours", OURS, 1), Contender("at once", "ours", OURS, 1))
 COMPARED = Comparison("w", "pipelined", (*WAYS, *THEIRS), (Goal("lib", 2.0),))
 
@@ -24,12 +28,14 @@ def test_the_fastest_ways_to_use_two_libraries_are_compared() -> None:
         "at once": rounds(400),
         "slow": rounds(50, 50, 2000),
         "quick": rounds(200, 1, 250),
+        "tuned": rounds(800),
     }
     values = {row.measure: row for row in rows_of(COMPARED, found)}
 
     assert values["ours over lib"].value == 2.0
     assert values["ours over lib"].verdict == "ok"
     assert values["one by one, over lib"].value == 1.5
+    assert values["ours over tuned"].value == 0.5
     assert values["one by one: slowest round"].value == 100
     assert values["slow: fastest round"].value == 2000
     assert values["quick: client"].value == 5.0
