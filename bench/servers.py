@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 READY = re.compile(r"^gantrymq ready namesrv=(\S+) broker=(\S+) ")
 READY_SECONDS_MAX, STOP_SECONDS_MAX = 60.0, 60.0
-TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+SCHEDULED = 2
+"""CPUCLOCK_SCHED: nanoseconds that the scheduler counted."""
 
 
 class NotReady(Exception):
@@ -225,10 +226,13 @@ def rss_anon_kib(pid: int) -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time of one process so far, with all its threads."""
+    """Processor time of one process so far, with all its threads.
+
+    /proc has it in ticks of 10 ms, too coarse for a short round. Linux makes a clock of the number
+    of any process, as clock_getcpuclockid(3) does.
+    """
     with contextlib.suppress(OSError):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
+        return time.clock_gettime(~pid << 3 | SCHEDULED)
     return 0.0
 
 

@@ -33,7 +33,7 @@ class Shape(NamedTuple):
 
 
 SHAPES = (
-    Shape(1, 1, 30_000, time_most=2.5),
+    Shape(1, 1, 50_000, time_most=2.5),
     # The driver, which is Python, is slower than the limit: only processor time can tell.
     Shape(64, 1, 150_000, cpu_most=2.0),
     Shape(8, 64, 300_000),
