@@ -48,63 +48,35 @@ def _nobody(append: "Append") -> None:
     """The default reply: no caller waits for the answer."""
 
 
-class Append:
+class Append(msgspec.Struct, eq=False):
     """One message, or one batch of messages, to be stored.
 
     The caller fills the first half of the fields; the store fills the rest and then calls `reply`
-    once.
+    once. It is a struct because one is made for every send: a class of its own takes five times as
+    long.
     """
 
-    __slots__ = (
-        "batch",
-        "body",
-        "born_host",
-        "born_ms",
-        "error",
-        "flag",
-        "physical_offset",
-        "physical_offsets",
-        "prepared_offset",
-        "properties",
-        "queue_id",
-        "queue_offset",
-        "reconsume_times",
-        "reply",
-        "size",
-        "status",
-        "store_ms",
-        "sys_flag",
-        "topic",
-        "wait",
-    )
+    topic: str
+    queue_id: int
+    body: bytes
+    properties: bytes = b""
+    flag: int = 0
+    sys_flag: int = 0
+    born_ms: int = 0
+    born_host: bytes = bytes(8)
+    reconsume_times: int = 0
+    prepared_offset: int = 0
+    wait: bool = True
+    batch: Sequence[BatchItem] | None = None
+    reply: Callable[["Append"], None] = _nobody
 
-    def __init__(
-        self,
-        topic: str,
-        queue_id: int,
-        body: bytes,
-        *,
-        properties: bytes = b"",
-        flag: int = 0,
-        sys_flag: int = 0,
-        born_ms: int = 0,
-        born_host: bytes = bytes(8),
-        reconsume_times: int = 0,
-        prepared_offset: int = 0,
-        wait: bool = True,
-        batch: Sequence[BatchItem] | None = None,
-        reply: Callable[["Append"], None] = _nobody,
-    ) -> None:
-        self.topic, self.queue_id, self.body, self.properties = topic, queue_id, body, properties
-        self.flag, self.sys_flag = flag, sys_flag
-        self.born_ms, self.born_host = born_ms, born_host
-        self.reconsume_times, self.prepared_offset = reconsume_times, prepared_offset
-        self.wait, self.batch, self.reply = wait, batch, reply
-        self.status = PutStatus.UNKNOWN_ERROR
-        self.physical_offset = self.queue_offset = -1
-        self.physical_offsets: list[int] = []
-        self.store_ms = self.size = 0
-        self.error = ""
+    status: PutStatus = PutStatus.UNKNOWN_ERROR
+    physical_offset: int = -1
+    queue_offset: int = -1
+    physical_offsets: Sequence[int] = ()
+    store_ms: int = 0
+    size: int = 0
+    error: str = ""
 
 
 class ReadResult(msgspec.Struct, frozen=True):

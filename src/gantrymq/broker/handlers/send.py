@@ -75,40 +75,45 @@ CODES = {
 _OK = PutStatus.PUT_OK
 
 
-class SendAppend(Append):
+class SendAppend(Append, kw_only=True, eq=False):
     """An append that came from a client, with the connection and the request to answer."""
 
-    __slots__ = ("command", "connection", "echo_queue_id", "held", "uniq_key")
+    connection: Connection
+    command: Command
+    echo_queue_id: int
+    """The queue the answer names: the one asked for, also when the record lies elsewhere."""
+    uniq_key: str = ""
+    held: tuple[str, int, str] | None = None
+    """Of half a transaction: the topic and queue it is meant for, and who decides."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        command: Command,
-        topic: str,
-        queue_id: int,
-        flag: int,
-        sys_flag: int,
-        born_ms: int,
-        reconsume_times: int,
-    ) -> None:
-        host = connection.peer_host
-        Append.__init__(
-            self,
-            topic,
-            queue_id,
-            command.body,
-            flag=flag,
-            sys_flag=sys_flag if len(host) == 8 else sys_flag | IPV6_BORN,
-            born_ms=born_ms,
-            born_host=host,
-            reconsume_times=reconsume_times,
-        )
-        self.connection, self.command = connection, command
-        self.uniq_key = ""
-        self.held: tuple[str, int, str] | None = None
-        """Of half a transaction: the topic and queue it is meant for, and who decides."""
-        self.echo_queue_id = queue_id
-        """The queue the answer names: the one asked for, also when the record lies elsewhere."""
+
+def received(
+    connection: Connection,
+    command: Command,
+    topic: str,
+    queue_id: int,
+    flag: int,
+    sys_flag: int,
+    born_ms: int,
+    reconsume_times: int,
+    properties: bytes = b"",
+) -> SendAppend:
+    """The append of a request."""
+    host = connection.peer_host
+    return SendAppend(
+        topic,
+        queue_id,
+        command.body,
+        properties,
+        flag,
+        sys_flag if len(host) == 8 else sys_flag | IPV6_BORN,
+        born_ms,
+        host,
+        reconsume_times,
+        connection=connection,
+        command=command,
+        echo_queue_id=queue_id,
+    )
 
 
 class SendHandler:
@@ -220,10 +225,10 @@ class SendHandler:
             return
         name, queue_id, flag, sys_flag, born_ms, reconsumed, stored, uniq_key, waits = plain
         queue_id = self._queue_of(topic, queue_id, connection)
-        message = SendAppend(
-            connection, command, name, queue_id, flag, sys_flag, born_ms, reconsumed
+        message = received(
+            connection, command, name, queue_id, flag, sys_flag, born_ms, reconsumed, stored
         )
-        message.properties, message.uniq_key, message.wait = stored, uniq_key, waits
+        message.uniq_key, message.wait = uniq_key, waits
         if (
             len(stored) > self._plain_bytes_max
             or len(command.body) >= LARGE_BYTES
@@ -253,10 +258,10 @@ class SendHandler:
             return False
         name, queue_id, flag, sys_flag, born_ms, reconsumed, stored, uniq_key, waits = plain
         queue_id = self._queue_of(topic, queue_id, connection)
-        message = SendAppend(
-            connection, command, name, queue_id, flag, sys_flag, born_ms, reconsumed
+        message = received(
+            connection, command, name, queue_id, flag, sys_flag, born_ms, reconsumed, stored
         )
-        message.properties, message.uniq_key, message.wait = stored, uniq_key, waits
+        message.uniq_key, message.wait = uniq_key, waits
         message.held = name, queue_id, group
         hide(message)
         self._put(message, self._half_answer)
@@ -271,7 +276,7 @@ class SendHandler:
         queue_id = self._queue_of(topic, h.queue_id, connection)
         text = h.properties or ""
         reconsumed = h.reconsume_times or 0
-        message = SendAppend(
+        message = received(
             connection,
             command,
             h.topic,

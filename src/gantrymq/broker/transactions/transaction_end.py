@@ -35,29 +35,32 @@ OnEnd = Callable[[Append], None] | None
 """Who waits for the outcome; nobody when the word came one-way."""
 
 
-class CommitAppend(Append):
+class CommitAppend(Append, kw_only=True, eq=False):
     """The append of a committed message to its real topic."""
 
-    __slots__ = ("entry", "on_end")
+    entry: HalfMessage
+    on_end: OnEnd
 
-    def __init__(self, entry: HalfMessage, half_at: int, on_end: OnEnd) -> None:
-        assert entry.body is not None
-        assert entry.properties is not None
-        Append.__init__(
-            self,
-            entry.topic,
-            entry.queue_id,
-            entry.body,
-            properties=entry.properties,
-            flag=entry.flag,
-            sys_flag=entry.sys_flag & ~TRANSACTION_MASK | TRANSACTION_COMMIT,
-            born_ms=entry.born_ms,
-            born_host=entry.born_host,
-            reconsume_times=entry.reconsume_times,
-            prepared_offset=half_at,
-            wait=False,
-        )
-        self.entry, self.on_end = entry, on_end
+
+def commit_of(entry: HalfMessage, half_at: int, on_end: OnEnd) -> CommitAppend:
+    """The append of a half message whose content is known."""
+    assert entry.body is not None
+    assert entry.properties is not None
+    return CommitAppend(
+        entry.topic,
+        entry.queue_id,
+        entry.body,
+        entry.properties,
+        entry.flag,
+        entry.sys_flag & ~TRANSACTION_MASK | TRANSACTION_COMMIT,
+        entry.born_ms,
+        entry.born_host,
+        entry.reconsume_times,
+        half_at,
+        wait=False,
+        entry=entry,
+        on_end=on_end,
+    )
 
 
 async def read_content(store: Store, half_messages: HalfMessageTable, entry: HalfMessage) -> bool:
@@ -127,7 +130,7 @@ class TransactionEnd:
             on_end(missing)
 
     def _put(self, entry: HalfMessage, half_at: int, on_end: OnEnd) -> None:
-        message = CommitAppend(entry, half_at, on_end)
+        message = commit_of(entry, half_at, on_end)
         stored = message.properties
         if (_DELAY in stored or _TIMER in stored) and not self._wait_for_its_time(message):
             return
