@@ -8,6 +8,7 @@ import json
 import socket
 import ssl
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from gantrymq.access.key_sources import credentials_of_file
@@ -33,13 +34,15 @@ def make_block(
     queues: int,
     count: int = BLOCK_FRAMES,
     signer: RequestSigner | None = None,
+    topics: Sequence[str] = (BENCHMARK_TOPIC,),
 ) -> bytes:
-    """The frames that one write sends."""
+    """The frames that one write sends, over all topics and their queues in turn."""
     frames = []
     for index in range(count):
         serial = number * count + index
+        topic, queue_id = topics[serial % len(topics)], serial // len(topics) % queues
         header = SendRequestV2(
-            producer_group="bench", topic=BENCHMARK_TOPIC, queue_id=serial % queues,
+            producer_group="bench", topic=topic, queue_id=queue_id,
             born_timestamp=int(time.time() * 1000), unit_mode=False, batch=False,
             properties=f"UNIQ_KEY\x017F000001{serial:024X}\x02WAIT\x01true\x02TAGS\x01TagA\x02",
             reconsume_times=0, bname="broker-a",

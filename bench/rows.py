@@ -20,6 +20,8 @@ class Row:
     unit: str
     target: float | None = None
     at_most: bool = False
+    at: float | None = None
+    """Of what grows, such as the number of queues: where the figure stands in a chart."""
 
     @property
     def verdict(self) -> str:
