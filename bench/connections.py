@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 
 from bench.load import CODECS, make_block
+from bench.topics import numbered
 from gantrymq.base.network import split_address
 from gantrymq.kernel import cut_commands
 from gantrymq.model import BENCHMARK_TOPIC
@@ -81,11 +82,6 @@ def pump(
     return {"tps": total / seconds, "count": total, "seconds": seconds, "failed": failed}
 
 
-def numbered(topic: str, number: int) -> str:
-    """One of several topics."""
-    return f"{topic}-{number}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("address")
@@ -93,17 +89,18 @@ def main() -> None:
     parser.add_argument("--window", type=int, default=64)
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--codec", choices=sorted(CODECS), default="json")
+    parser.add_argument("--batch", type=int, default=1, help="messages of a request")
     parser.add_argument("--queues", type=int, default=QUEUES, help="of each topic")
     parser.add_argument("--topic", default=BENCHMARK_TOPIC)
     parser.add_argument("--topics", type=int, help="so many, with a number behind the name")
     given = parser.parse_args()
     frames = min(BLOCK_FRAMES, given.window)
-    topics = [given.topic]
-    if given.topics:
-        topics = [numbered(given.topic, number) for number in range(given.topics)]
-    different = max(FRAMES, given.queues * len(topics)) // frames
+    topics = numbered(given.topic, given.topics) if given.topics else [given.topic]
+    different = max(FRAMES // given.batch, given.queues * len(topics)) // frames
     blocks = [
-        make_block(at, CODECS[given.codec], SIZE, given.queues, frames, topics=topics)
+        make_block(
+            at, CODECS[given.codec], SIZE, given.queues, frames, topics=topics, batch=given.batch
+        )
         for at in range(different)
     ]
     figures = pump(given.address, blocks, given.connections, given.window, given.count, frames)

@@ -21,12 +21,12 @@ PULL_MESSAGES = 1024
 TIMEOUT_SECONDS = 30.0
 
 
-async def drain_queue(connection: Connection, queue_id: int) -> tuple[int, int]:
+async def drain_queue(connection: Connection, topic: str, queue_id: int) -> tuple[int, int]:
     """Read a queue to its end; how many records it had, and their bytes."""
     offset = count = size = 0
     while True:
         header = PullRequest(
-            consumer_group="bench", topic=BENCHMARK_TOPIC, queue_id=queue_id, queue_offset=offset,
+            consumer_group="bench", topic=topic, queue_id=queue_id, queue_offset=offset,
             max_msg_nums=PULL_MESSAGES, sys_flag=PULL_SUBSCRIBES, subscription="*",
         )  # fmt: skip
         command = Command(code=RequestCode.PULL_MESSAGE, ext=header.to_ext())
@@ -43,10 +43,12 @@ async def drain_queue(connection: Connection, queue_id: int) -> tuple[int, int]:
         offset = PullResponse.parse(answer.ext).next_begin_offset
 
 
-async def drain(address: str, queues: int, count: int) -> dict[str, float]:
+async def drain(address: str, topic: str, queues: int, count: int) -> dict[str, float]:
     connection = await TcpNetwork().connect(*split_address(address), Connection, 5.0)
     began = time.perf_counter()
-    parts = await asyncio.gather(*(drain_queue(connection, queue) for queue in range(queues)))
+    parts = await asyncio.gather(
+        *(drain_queue(connection, topic, queue) for queue in range(queues))
+    )
     seconds = time.perf_counter() - began
     connection.close()
     found = sum(part[0] for part in parts)
@@ -60,10 +62,11 @@ async def drain(address: str, queues: int, count: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("address")
+    parser.add_argument("--topic", default=BENCHMARK_TOPIC)
     parser.add_argument("--queues", type=int, default=8)
     parser.add_argument("--count", type=int, required=True)
     given = parser.parse_args()
-    print(json.dumps(run_fast(drain(given.address, given.queues, given.count))))
+    print(json.dumps(run_fast(drain(given.address, given.topic, given.queues, given.count))))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import argparse
 import json
 import socket
 import ssl
+import struct
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,21 @@ WINDOW_FRAMES = 4096
 CODECS = {"json": JSON_CODEC, "binary": BINARY_CODEC}
 
 
+def _properties(serial: int) -> str:
+    return f"UNIQ_KEY\x017F000001{serial:024X}\x02WAIT\x01true\x02TAGS\x01TagA\x02"
+
+
+def _body(serial: int, size: int) -> bytes:
+    return (b"%08d" % serial * (size // 8 + 1))[:size]
+
+
+def _in_batch(serial: int, size: int) -> bytes:
+    """One message of a batch: its size, magic code, checksum, flag, body and properties."""
+    text, body = _properties(serial).encode(), _body(serial, size)
+    front = struct.pack(">iiiii", 22 + len(body) + len(text), 0, 0, 0, len(body))
+    return front + body + struct.pack(">h", len(text)) + text
+
+
 def make_block(
     number: int,
     codec: int,
@@ -35,22 +51,28 @@ def make_block(
     count: int = BLOCK_FRAMES,
     signer: RequestSigner | None = None,
     topics: Sequence[str] = (BENCHMARK_TOPIC,),
+    batch: int = 1,
 ) -> bytes:
-    """The frames that one write sends, over all topics and their queues in turn."""
+    """The frames that one write sends, over all topics and their queues in turn.
+
+    Each is a send of one message, or of a batch of so many.
+    """
     frames = []
     for index in range(count):
         serial = number * count + index
         topic, queue_id = topics[serial % len(topics)], serial // len(topics) % queues
         header = SendRequestV2(
             producer_group="bench", topic=topic, queue_id=queue_id,
-            born_timestamp=int(time.time() * 1000), unit_mode=False, batch=False,
-            properties=f"UNIQ_KEY\x017F000001{serial:024X}\x02WAIT\x01true\x02TAGS\x01TagA\x02",
-            reconsume_times=0, bname="broker-a",
+            born_timestamp=int(time.time() * 1000), unit_mode=False, batch=batch > 1,
+            properties=_properties(serial), reconsume_times=0, bname="broker-a",
         )  # fmt: skip
         command = Command(
             code=RequestCode.SEND_MESSAGE_V2, ext=header.to_ext(), opaque=serial,
-            body=(b"%08d" % serial * (size // 8 + 1))[:size], codec=codec, language="JAVA",
+            body=_body(serial, size), codec=codec, language="JAVA",
         )  # fmt: skip
+        if batch > 1:
+            command.code = RequestCode.SEND_BATCH_MESSAGE
+            command.body = b"".join(_in_batch(serial * batch + at, size) for at in range(batch))
         if signer is not None:
             signer.sign(command)
         frames.append(encode(command))

@@ -86,6 +86,11 @@ def overload(*arguments: object) -> Figures:
     return run([sys.executable, "-m", "bench.overload", *map(str, arguments)])
 
 
+def pace(*arguments: object) -> Figures:
+    """Sends at a steady rate."""
+    return run([sys.executable, "-m", "bench.pace", *map(str, arguments)])
+
+
 def lookups(*arguments: object) -> Figures:
     """Look-ups of routes over several connections."""
     return run([sys.executable, "-m", "bench.lookups", *map(str, arguments)])

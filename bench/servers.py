@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 from gantrymq.base.network import free_port
 
@@ -236,7 +236,7 @@ def cpu_seconds(pid: int) -> float:
     return 0.0
 
 
-def prepare_real() -> None:
+def prepare_real(heap: str = "1g") -> None:
     """Build what RocketMQ's own servers need; modules of the interop suite can be imported then."""
     sys.path.insert(0, str(ROOT / "tests" / "interop"))
     import real as launcher
@@ -245,7 +245,7 @@ def prepare_real() -> None:
     toolchain.build_java()
     # The interop suite saves memory and start-up time; a comparison must not.
     launcher.JVM = (
-        "-Xms1g", "-Xmx1g", "-XX:MaxDirectMemorySize=1g", "-XX:+UseG1GC",
+        f"-Xms{heap}", f"-Xmx{heap}", "-XX:MaxDirectMemorySize=1g", "-XX:+UseG1GC",
         "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
         "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
         "--add-opens=java.base/java.nio=ALL-UNNAMED",
@@ -253,14 +253,39 @@ def prepare_real() -> None:
     )  # fmt: skip
 
 
-@contextlib.contextmanager
-def real(version: str) -> Iterator[str]:
-    """RocketMQ's own servers; gives the name server's address."""
-    prepare_real()
-    import real as launcher
+class Theirs:
+    """RocketMQ's name server and broker, with the heap and the log files of a real installation."""
 
-    with launcher.RealCluster(version) as cluster:
-        yield cluster.namesrv
+    HEAP = "2g"
+    SETTINGS: ClassVar[dict[str, str]] = {"mappedFileSizeCommitLog": str(1 << 30)}
+
+    def __init__(self, version: str) -> None:
+        self._version = version
+        self.namesrv = self.broker = ""
+        self.started_in = 0.0
+        """Seconds until the broker was registered."""
+
+    def __enter__(self) -> Self:
+        prepare_real(self.HEAP)
+        import real as launcher
+
+        self._cluster = launcher.RealCluster(self._version, settings=self.SETTINGS)
+        began = time.perf_counter()
+        self._cluster.__enter__()
+        self.started_in = time.perf_counter() - began
+        self.namesrv, self.broker = self._cluster.namesrv, self._cluster.broker_addr
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._cluster.__exit__(None, None, None)
+
+    def memory_mib(self) -> float:
+        """RssAnon of both processes."""
+        return sum(rss_anon_kib(pid) for pid in self._cluster.pids) / 1024
+
+    def cpu_seconds(self) -> float:
+        """Processor time of both processes so far."""
+        return sum(cpu_seconds(pid) for pid in self._cluster.pids)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,6 @@
 """Sends at a steady rate while an administrator looks at a thousand topics and groups."""
 
 import asyncio
-import sys
 import time
 
 from bench import programs
@@ -49,8 +48,7 @@ async def _crowd(namesrv: str, broker: str, seconds: int) -> list[Row]:
 
 
 async def _pace(namesrv: str, seconds: int) -> programs.Figures:
-    command = [sys.executable, "-m", "bench.pace", namesrv, str(RATE), str(seconds)]
-    return await asyncio.to_thread(programs.run, command)
+    return await asyncio.to_thread(programs.pace, namesrv, RATE, seconds)
 
 
 async def _populate(admin: Admin, broker: str) -> None:

@@ -1,25 +1,21 @@
 """How rate, processor time and memory of a broker change while one thing grows."""
 
-import asyncio
 import statistics
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from bench import programs
-from bench.connections import numbered
 from bench.rounds import Rounds
 from bench.rows import Row
 from bench.servers import Ours
+from bench.topics import make_topics, numbered
 from bench.workloads import Run
-from gantrymq import Admin
-from gantrymq.model import TopicConfig
 
 ROUNDS, ROUNDS_QUICK = 3, 1
 MESSAGES = 100_000
 """Of a round."""
 WORKLOAD = TOPIC = "growth"
-TOPICS_AT_ONCE = 500
 KEPT_RATE_MIN = 0.9
 """What is kept of the rate of the smaller size."""
 
@@ -39,19 +35,7 @@ class Axis:
 
 
 def _make_topics(cluster: Ours, count: int, queues: int) -> None:
-    configs = [
-        TopicConfig(
-            topic_name=numbered(TOPIC, number), read_queue_nums=queues, write_queue_nums=queues
-        )
-        for number in range(count)
-    ]
-
-    async def make() -> None:
-        async with Admin(cluster.namesrv) as admin:
-            for at in range(0, count, TOPICS_AT_ONCE):
-                await admin.put_topics(cluster.broker, configs[at : at + TOPICS_AT_ONCE])
-
-    asyncio.run(make())
+    make_topics(cluster.namesrv, cluster.broker, numbered(TOPIC, count), queues)
 
 
 def _send(cluster: Ours, run: Run, *how: object) -> programs.Figures:

@@ -1,71 +1,173 @@
-"""The same client program against our broker and RocketMQ's own."""
+"""The same bytes by the same driver to our broker and to those of RocketMQ's releases."""
 
-from collections.abc import Callable
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Protocol
 
 from bench import programs
+from bench.peak_memory import PeakMemory
+from bench.rounds import Rounds
 from bench.rows import Row
-from bench.servers import Ours, real
+from bench.servers import Ours, Theirs
+from bench.topics import make_topics
 from bench.workloads import Run
 
-VERSION = "4.9.7"
-WARM_UP = 20_000
+OURS, JAVA = "GantryMQ", "RocketMQ"
+VERSIONS = ("4.9.7", "5.3.3", "5.5.0")
+ROUNDS, ROUNDS_QUICK = 5, 1
+WARM_UP = 100_000
+"""Requests, pipelined: Java is slow until it is compiled."""
+RATE_MIN, CPU_MAX = 1.3, 0.4
+"""A row holds with so much more than the fastest release, or so much less of its processor time."""
+BACKLOG_TOPIC, BACKLOG_QUEUES, BACKLOG = "bench-backlog", 8, 200_000
+WARM_UP_EACH = 6_400
+"""Messages of each kind of load."""
+BATCH = 32
+IDLE_SECONDS = 5.0
+STEADY_RATE, STEADY_SECONDS, STEADY_P99_MAX = 5_000, 10, 0.7
 
-Measure = Callable[[str, Run], float]
+
+class Cluster(Protocol):
+    """What all of them have."""
+
+    namesrv: str
+    broker: str
+    started_in: float
+
+    def cpu_seconds(self) -> float: ...
+
+    def memory_mib(self) -> float: ...
 
 
-def _sync(size: int) -> Measure:
-    def measure(namesrv: str, run: Run) -> float:
-        return _produce(namesrv, f"bench-sync-{size}", size, run.scaled(100_000))
+@dataclass(frozen=True)
+class Work:
+    """One kind of load, and how many messages a round has."""
+
+    name: str
+    count: int
+    measure: Callable[[Cluster, int], programs.Figures]
+    rate_min: float = RATE_MIN
+
+
+def _sends(*how: object, batch: int = 1) -> Callable[[Cluster, int], programs.Figures]:
+    def measure(cluster: Cluster, count: int) -> programs.Figures:
+        figures = programs.connections(
+            cluster.broker, "--count", count // batch, "--batch", batch, *how
+        )
+        return {"count": figures["count"] * batch, "tps": figures["tps"] * batch}
 
     return measure
 
 
-def _async(namesrv: str, run: Run) -> float:
-    return _produce(namesrv, "bench-async", 1024, run.scaled(200_000), "--async")
-
-
-def _produce(namesrv: str, topic: str, size: int, count: int, *more: str) -> float:
-    found = programs.gantry(
-        "producer", "--namesrv", namesrv, "--topic", topic, "--size", size, "--count", count,
-        "--threads", 64, *more,
-    )  # fmt: skip
-    return float(found["tps"])
-
-
-def _backlog(namesrv: str, run: Run) -> float:
-    """What `_async` left behind."""
-    found = programs.gantry(
-        "consumer", "--namesrv", namesrv, "--topic", "bench-async", "--count", run.scaled(200_000)
+def _read(cluster: Cluster, count: int) -> programs.Figures:
+    return programs.drain(
+        cluster.broker, "--topic", BACKLOG_TOPIC, "--queues", BACKLOG_QUEUES, "--count", count
     )
-    return float(found["tps"])
 
 
-MEASURES: dict[str, Measure] = {
-    "sync, 64 senders, 128 B": _sync(128),
-    "sync, 64 senders, 1 KiB": _sync(1024),
-    "async, 1 KiB": _async,
-    "backlog consumed": _backlog,
-}
-
-
-def _all(namesrv: str, run: Run) -> dict[str, float]:
-    """Java needs to warm up before it is fast, so both get the chance."""
-    for size in (128, 1024):
-        _produce(namesrv, "bench-warm", size, WARM_UP)
-    _produce(namesrv, "bench-warm", 1024, WARM_UP, "--async")
-    return {name: measure(namesrv, run) for name, measure in MEASURES.items()}
+WORKS = (
+    Work("sync, 1 sender", 15_000, _sends("--connections", 1, "--window", 1), rate_min=1.0),
+    Work("sync, 64 senders", 150_000, _sends("--connections", 64, "--window", 1)),
+    Work("pipelined, 8 x 64", 200_000, _sends("--connections", 8, "--window", 64)),
+    Work(
+        f"batches of {BATCH}, 8 x 1", 320_000,
+        _sends("--connections", 8, "--window", 1, batch=BATCH),
+    ),
+    Work("backlog read", BACKLOG, _read),
+)  # fmt: skip
 
 
 def peers(run: Run) -> list[Row]:
-    with real(VERSION) as namesrv:
-        theirs = _all(namesrv, run)
-    with Ours(profile=run.profile) as cluster:
-        ours = _all(cluster.namesrv, run)
-    rows = []
-    for name in MEASURES:
+    """All are up, and take turns."""
+    rows: list[Row] = []
+    with ExitStack() as stack:
+        clusters: dict[str, Cluster] = {OURS: stack.enter_context(Ours(profile=run.profile))}
+        for version in VERSIONS:
+            clusters[f"{JAVA} {version}"] = stack.enter_context(Theirs(version))
+        time.sleep(IDLE_SECONDS)
+        for who, cluster in clusters.items():
+            rows += [
+                Row("peers", f"{who}: start", cluster.started_in, "s"),
+                Row("peers", f"{who}: idle memory", cluster.memory_mib(), "MiB"),
+            ]
+            _prepare(cluster, run)
+        found = {work.name: {who: Rounds() for who in clusters} for work in WORKS}
+        latencies: dict[str, list[programs.Figures]] = {who: [] for who in clusters}
+        for _ in range(ROUNDS_QUICK if run.quick else ROUNDS):
+            for who, cluster in clusters.items():
+                for work in WORKS:
+                    _once(work, cluster, run, found[work.name][who])
+                seconds = run.scaled(STEADY_SECONDS)
+                latencies[who].append(programs.pace(cluster.namesrv, STEADY_RATE, seconds))
+    for work in WORKS:
+        rows += rows_of(work, found[work.name])
+    return rows + latency_rows(latencies)
+
+
+def _prepare(cluster: Cluster, run: Run) -> None:
+    """Fill the backlog, and warm every kind of load up."""
+    make_topics(cluster.namesrv, cluster.broker, [BACKLOG_TOPIC], BACKLOG_QUEUES)
+    programs.connections(
+        cluster.broker, "--topic", BACKLOG_TOPIC, "--queues", BACKLOG_QUEUES,
+        "--count", run.scaled(BACKLOG),
+    )  # fmt: skip
+    programs.connections(cluster.broker, "--count", run.scaled(WARM_UP))
+    for work in WORKS:
+        work.measure(cluster, WARM_UP_EACH)
+
+
+def _once(work: Work, cluster: Cluster, run: Run, into: Rounds) -> None:
+    with PeakMemory(cluster.memory_mib) as memory:
+        before = cluster.cpu_seconds()
+        figures = work.measure(cluster, run.scaled(work.count))
+        spent = cluster.cpu_seconds() - before
+    into.took(int(figures["count"]), figures["count"] / figures["tps"])
+    into.server_us.append(spent / figures["count"] * 1e6)
+    into.peak_mib = max(into.peak_mib, memory.mib)
+
+
+def rows_of(work: Work, found: Mapping[str, Rounds]) -> list[Row]:
+    """The figures of each, then ours beside the best of the others."""
+    rows: list[Row] = []
+    for who, rounds in found.items():
         rows += [
-            Row("peers", f"{name}: GantryMQ", ours[name], "1/s"),
-            Row("peers", f"{name}: RocketMQ {VERSION}", theirs[name], "1/s"),
-            Row("peers", f"{name}: ratio", ours[name] / theirs[name], "x"),
+            Row("peers", f"{work.name}, {who}: median of {len(rounds.rates)}", rounds.rate, "1/s"),
+            Row("peers", f"{work.name}, {who}: slowest round", min(rounds.rates), "1/s"),
+            Row("peers", f"{work.name}, {who}: fastest round", max(rounds.rates), "1/s"),
+            Row("peers", f"{work.name}, {who}: processor time", _cpu(rounds), "us/message"),
+            Row("peers", f"{work.name}, {who}: peak memory", rounds.peak_mib, "MiB"),
         ]
-    return rows
+    others = [rounds for who, rounds in found.items() if who != OURS]
+    rate = found[OURS].rate / max(rounds.rate for rounds in others)
+    spent = _cpu(found[OURS]) / min(_cpu(rounds) for rounds in others)
+    by_cpu = rate < work.rate_min and spent <= CPU_MAX
+    return [
+        *rows,
+        Row("peers", f"{work.name}: rate over the best release", rate, "x",
+            None if by_cpu else work.rate_min),
+        Row("peers", f"{work.name}: processor time over the best release", spent, "x",
+            CPU_MAX if by_cpu else None, at_most=True),
+    ]  # fmt: skip
+
+
+def latency_rows(found: Mapping[str, Sequence[programs.Figures]]) -> list[Row]:
+    """How long sends took that should have left at a steady rate; medians of the rounds."""
+    work = f"{STEADY_RATE:,} sends a second"
+    rows: list[Row] = []
+    p99: dict[str, float] = {}
+    for who, rounds in found.items():
+        for name, key in (("p50", "p50_ms"), ("p99", "p99_ms"), ("p99.9", "p999_ms")):
+            value = statistics.median(figures[key] for figures in rounds)
+            rows.append(Row("peers", f"{work}, {who}: {name}", value, "ms"))
+            if name == "p99":
+                p99[who] = value
+    over = p99[OURS] / min(value for who, value in p99.items() if who != OURS)
+    name = f"{work}: p99 over the best release"
+    return [*rows, Row("peers", name, over, "x", STEADY_P99_MAX, at_most=True)]
+
+
+def _cpu(rounds: Rounds) -> float:
+    return statistics.median(rounds.server_us)

@@ -163,6 +163,8 @@ class RealCluster(_Servers):
         self._settings = {**JAVA_ONLY_SETTINGS, **(settings or {})}
         self._broker_port = broker_port
         self._properties = properties or {}
+        self.pids: list[int] = []
+        """Of the name server, then of the broker."""
 
     def _start(self) -> None:
         namesrv_port = free_port("127.0.0.1")
@@ -188,6 +190,7 @@ class RealCluster(_Servers):
     def _java(self, part: str, main: str, settings: Mapping[str, str]) -> Process:
         process = start_java(self.version, part, main, settings, self.directory, self._properties)
         self._children.enter_context(process)
+        self.pids.append(process.pid)
         return process
 
 
