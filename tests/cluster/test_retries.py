@@ -11,7 +11,7 @@ from gantrymq import ConsumerOptions, Delivery, GroupConfig, Message, ProducerOp
 from gantrymq.client.admin.messages.message_query import read_records
 from gantrymq.client.consume.push.consumer import Consumer
 from gantrymq.client.consume.queues.pull_request import pull_raw
-from gantrymq.client.messages.failures import Failure, failure_in, failure_of
+from gantrymq.client.messages.failures import Failure, because, failure_in, failure_of
 from gantrymq.client.messages.received import Received
 from gantrymq.model import Queue, dead_topic, retry_topic
 from gantrymq.testing.cluster import Cluster
@@ -142,6 +142,20 @@ class TestTheFingerprint:
 
         assert fail("a") == fail("b")
         assert 3 == len({fail("a"), fail("a", ValueError), elsewhere("a")})
+
+    def test_of_a_reason_does_not_count_its_values(self) -> None:
+        """
+        Numbers, ids and what stands in quotes differ from letter to letter; words do not.
+        """
+        reasons = (
+            "order 17 of 'ann' is negative", "order 4711 of 'bob' is negative",
+            "order A17-3f of \"don't\" is negative", "order 17 of 'ann' is late",
+        )  # fmt: skip
+        first, second, third, other = (
+            failure.fingerprint for failure in map(because, reasons) if failure
+        )
+
+        assert first == second == third != other
 
     def test_does_not_count_how_deep_a_recursion_went(self) -> None:
         """

@@ -1,5 +1,6 @@
 """Dead letters through the API: causes, one beside a good message, resends as jobs, exports."""
 
+import asyncio
 import csv
 import io
 import json
@@ -11,7 +12,7 @@ import pytest
 from consolekit import NAME, Site, console
 from lettersending import let_die
 
-from gantrymq import Message
+from gantrymq import Consumer, Message, Producer
 from gantrymq.testing.threaded import GantryCluster
 
 BASE = f"/clusters/{NAME}"
@@ -70,6 +71,35 @@ def test_groups_and_causes_are_counted(site: Site, gantry: GantryCluster) -> Non
     assert first["example"] in [each["deadId"] for each in of_cause]
     assert {each["row"]["preview"] for each in of_cause} == {"one", "two"}
     assert site.api("GET", f"{BASE}/dead-letters", search="nothing")["count"] == 0
+
+
+def test_reasons_that_differ_in_numbers_are_one_cause(site: Site, gantry: GantryCluster) -> None:
+    """Its fingerprint chooses the letters, its text is that of the newest."""
+
+    async def run() -> None:
+        async with Producer(gantry.namesrv, group="shop") as producer:
+            for number in (1, 2, 3):
+                await producer.send(Message("orders", b"%d" % number))
+        async with Consumer(gantry.namesrv, group="g", start="first") as consumer:
+            consumer.subscribe("orders")
+            for _ in range(3):
+                message = await anext(consumer)
+                number = int(message.body)
+                why = "stock is closed" if number == 2 else f"price of order {number} is negative"
+                await message.dead(reason=why)
+
+    asyncio.run(run())
+    deadline = time.monotonic() + 20
+    while len(site.api("GET", LETTERS)["letters"]) < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+    first, second = site.api("GET", f"{GROUP}/dead-letter-causes")["causes"]
+
+    assert (first["count"], second["count"]) == (2, 1)
+    assert first["reason"].startswith("price of order ")
+    chosen = site.api("GET", LETTERS, fingerprint=first["fingerprint"])["letters"]
+    assert {each["row"]["preview"] for each in chosen} == {"1", "3"}
 
 
 def test_letters_are_paged(site: Site, gantry: GantryCluster) -> None:

@@ -1,6 +1,7 @@
 """Why a message failed, short enough for its properties; groups dead letters by cause."""
 
 import hashlib
+import re
 import traceback
 from collections.abc import Mapping
 from types import TracebackType
@@ -21,6 +22,8 @@ _OWN = (
     "concurrent.futures.",
 )
 """Frames of whoever called the handler say nothing about the failure."""
+_VALUES: Final = re.compile(r"""(?<!\w)'[^']*'(?!\w)|"[^"]*"|(?<![\w.-])[\w.-]*\d[\w.-]*""")
+"""What differs between reasons of the same kind: words with digits, and what stands in quotes."""
 _SEPARATORS = str.maketrans({properties.NAME_END: " ", properties.ENTRY_END: " ", "\0": " "})
 
 
@@ -32,7 +35,9 @@ class Failure(NamedTuple):
     text: str = ""
     """The exception's message, cut."""
     fingerprint: str = ""
-    """The same for the same kind of exception from the same code, whatever the message."""
+    """The same for the same kind of exception from the same code, whatever the message; of a
+    reason, the same whatever its numbers and what it quotes.
+    """
     reason: str = ""
     """What the handler said when it gave up: `retry(reason=...)`, `dead(reason=...)`."""
 
@@ -57,8 +62,11 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def because(reason: str | None) -> Failure | None:
-    """A failure with only a reason; None without one."""
-    return Failure(reason=_cut(reason, TEXT_CHARS_MAX)) if reason else None
+    """A failure with a reason and its fingerprint; None without one."""
+    if not reason:
+        return None
+    text = _cut(reason, TEXT_CHARS_MAX)
+    return Failure(fingerprint=_digest(_VALUES.sub("#", text)), reason=text)
 
 
 def failure_in(found: Mapping[str, str]) -> Failure | None:
@@ -80,8 +88,11 @@ def _fingerprint(name: str, trace: TracebackType | None) -> str:
     mine = [place for place in places if not place.startswith(_OWN)][-FRAMES_MAX:]
     # The depth of a recursion does not matter either.
     steps = [place for at, place in enumerate(mine) if not at or mine[at - 1] != place]
-    digest = hashlib.blake2b("\n".join([name, *steps]).encode(), digest_size=FINGERPRINT_BYTES)
-    return digest.hexdigest()
+    return _digest("\n".join([name, *steps]))
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=FINGERPRINT_BYTES).hexdigest()
 
 
 def _cut(text: str, chars_max: int) -> str:
