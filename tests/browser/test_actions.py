@@ -507,7 +507,8 @@ def test_a_half_message_that_was_given_up_is_asked_about_again(
             with producer.transaction(Message("payments", "half 7")) as transaction:
                 transaction.unknown()
             visitor.open(world.page("/transactions"))
-            found = visitor.page.locator("tr", has_text="half 7").get_by_role("button")
+            row = visitor.page.locator("tr", has_text="half 7")
+            found = row.get_by_role("button", name="Check again")
             deadline = time.monotonic() + 60
             while not found.count():
                 assert time.monotonic() < deadline, "the broker did not give up"
@@ -521,6 +522,26 @@ def test_a_half_message_that_was_given_up_is_asked_about_again(
                 page = visitor.open(world.page("/messages?topic=payments&text=half%207"))
         finally:
             run(change_settings(world.pair, before))
+
+
+def test_a_half_message_is_asked_about_now(visitor: Watched, world: World) -> None:
+    """
+    Long before the broker would ask by itself, its producer is asked, commits it, and it is gone
+    from the page.
+    """
+    decisions = [Decision.UNKNOWN]
+    with SyncProducer(world.pair, group="counter") as producer:
+        producer.check(lambda _: decisions[-1])
+        half = Message("payments", "half 8", keys=("half-8",))
+        with producer.transaction(half, check_after=3600) as transaction:
+            transaction.unknown()
+        page = visitor.open(world.page("/transactions"))
+        row = page.locator("tr", has_text="half-8")
+        expect(row).to_contain_text("1 online")
+        decisions.append(Decision.COMMIT)
+        row.get_by_role("button", name="Check now").click()
+        expect(page.locator("#said")).to_contain_text("the broker asks now")
+        row.wait_for(state="detached", timeout=30_000)  # the list asks for itself again
 
 
 async def change_settings(namesrv: str, wanted: dict[str, str]) -> dict[str, str]:

@@ -335,6 +335,33 @@ class TestQuestions:
 
         run(work, transaction_check_max=1, **QUICK)
 
+    def test_a_half_message_can_be_asked_about_now(self, run: Run) -> None:
+        """
+        The next question comes at once, also after some that nobody answered, which no longer
+        count; neither a decided message nor one for another topic can be asked about.
+        """
+
+        async def work(cluster: Cluster) -> None:
+            peer = await shop(cluster)
+            await peer.beat()
+            half = await peer.half(b"book")
+            named = {"topic": "orders", "msgId": half.ext["msgId"]}
+            other = await peer.call(40111, **named | {"topic": "other"})
+            for _ in range(3):
+                began = cluster.clock.now_ms()
+                assert 0 == (await peer.call(40111, **named)).code
+                question = await peer.question()
+                assert cluster.clock.now_ms() - began < 10_000
+            assert b"TRANSACTION_CHECK_TIMES\x011\x02" in question.body
+            await peer.answer(question, COMMIT)
+            late = await peer.call(40111, **named)
+
+            assert [b"book"] == await peer.read()
+            assert (1, 1) == (other.code, late.code)
+            assert "without a decision" in (late.remark or "")
+
+        run(work, transaction_check_max=2)
+
 
 class TestTimes:
     """Minutes and days, in virtual time only."""

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from consolekit import NAME, Site, console
@@ -158,6 +158,26 @@ def test_decided_transactions_are_not_listed(site: Site, gantry: GantryCluster) 
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert "Every transaction is decided" in site.page(f"{PAGES}/transactions")
+
+
+def test_a_broker_asks_now(site: Site, gantry: GantryCluster) -> None:
+    """The count of its questions says so; a form of the page does the same."""
+    begin_transaction(gantry, Message("orders", b"half"))
+
+    def half() -> dict[str, Any]:
+        (found,) = site.api("GET", f"{BASE}/transactions")["halves"]
+        return cast("dict[str, Any]", found)
+
+    row = half()["row"]
+    named = {"broker": row["broker"], "topic": "orders", "offsetMsgId": row["offsetMsgId"]}
+    assert "asks now" in site.api("POST", f"{BASE}/transactions/check", **named)["text"]
+    deadline = time.monotonic() + 20
+    while half()["checks"] < 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert "asks now" in site.act(f"{PAGES}/transactions/check", **named).text
+    other = named | {"topic": "x"}
+    assert site.call("POST", f"{BASE}/transactions/check", **other).status == 409
 
 
 def test_a_check_of_what_never_was_given_up_is_refused(site: Site, gantry: GantryCluster) -> None:

@@ -244,7 +244,10 @@ _BY_NEED: Final = (
         (Code.INVOKE_BROKER_TO_RESET_OFFSET, Code.UPDATE_AND_GET_GROUP_FORBIDDEN),
     ),
     (_need(_group("destGroup", UPDATE), _topic("topic", UPDATE)), (Code.CLONE_GROUP_OFFSET,)),
-    (_need(_topic("topic", UPDATE)), (Code.RESUME_CHECK_HALF_MESSAGE,)),
+    (
+        _need(_topic("topic", UPDATE)),
+        (Code.RESUME_CHECK_HALF_MESSAGE, Code.CHECK_HALF_MESSAGE),
+    ),
     (_need(_topic("topic", CREATE)), (Code.UPDATE_AND_CREATE_TOPIC,)),
     (_need(_topic("topic", DELETE)), (Code.DELETE_TOPIC_IN_BROKER,)),
     (_need(_group("groupName", DELETE)), (Code.DELETE_SUBSCRIPTIONGROUP,)),

@@ -124,6 +124,7 @@ def _of_messages(to: Handlers) -> dict[int, Slow]:
     return {
         Code.CONSUMER_SEND_MSG_BACK: to.back.back,
         Code.RESUME_CHECK_HALF_MESSAGE: to.transactions.resume,
+        Code.CHECK_HALF_MESSAGE: to.transactions.check,
         Code.SEND_REPLY_MESSAGE: to.reply.v1,
         Code.SEND_REPLY_MESSAGE_V2: to.reply.v2,
         Code.PEEK_MESSAGE: to.pop.peek,

@@ -69,6 +69,7 @@ QUERY_MESSAGE = Call(_C.QUERY_MESSAGE, m.QueryMessageRequest, m.QueryMessageResp
 END_TRANSACTION = Call(_C.END_TRANSACTION, x.EndTransactionRequest, Nothing)
 CHECK_TRANSACTION_STATE = Call(_C.CHECK_TRANSACTION_STATE, x.CheckTransactionRequest, Nothing)
 RESUME_CHECK_HALF_MESSAGE = Call(_C.RESUME_CHECK_HALF_MESSAGE, x.ResumeCheckRequest, Nothing)
+CHECK_HALF_MESSAGE = Call(_C.CHECK_HALF_MESSAGE, x.CheckHalfRequest, Nothing)
 
 HEART_BEAT = Call(_C.HEART_BEAT, Nothing, Nothing)
 UNREGISTER_CLIENT = Call(_C.UNREGISTER_CLIENT, c.UnregisterClientRequest, Nothing)

@@ -169,6 +169,7 @@ class RequestCode(IntEnum):
     GET_RAFT_STATUS = 40106
     TRANSFER_RAFT_LEADERSHIP = 40107
     COMPARE_LOG = 40110
+    CHECK_HALF_MESSAGE = 40111
 
 
 class ResponseCode(IntEnum):

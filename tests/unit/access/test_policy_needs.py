@@ -104,4 +104,5 @@ def test_an_admins_right_is_no_right_to_one_thing_alone() -> None:
         Code.DELETE_SUBSCRIPTIONGROUP,
         Code.UPDATE_AND_GET_GROUP_FORBIDDEN,
         Code.RESUME_CHECK_HALF_MESSAGE,
+        Code.CHECK_HALF_MESSAGE,
     } == named

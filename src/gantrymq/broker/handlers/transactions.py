@@ -29,7 +29,7 @@ VERDICTS = (UNKNOWN, TRANSACTION_COMMIT, TRANSACTION_ROLLBACK)
 
 
 class TransactionHandler:
-    """END_TRANSACTION (37) and RESUME_CHECK_HALF_MESSAGE (323)."""
+    """END_TRANSACTION (37), RESUME_CHECK_HALF_MESSAGE (323) and CHECK_HALF_MESSAGE (40111)."""
 
     def __init__(
         self,
@@ -99,6 +99,15 @@ class TransactionHandler:
             int(queue) if queue.isdigit() else 0,
             found.get(properties.PRODUCER_GROUP, ""),
         )
+        return response(command)
+
+    async def check(self, connection: Connection, command: Command) -> Command:
+        """CHECK_HALF_MESSAGE (40111): check back now, and count the checks anew."""
+        h = c.CHECK_HALF_MESSAGE.request.parse(command.ext)
+        entry = self._half_messages.find(parse_offset_msg_id(h.msg_id).offset)
+        if entry is None or entry.deciding or entry.topic != h.topic:
+            raise BadRequest(f"{h.msg_id} is no half message for {h.topic} without a decision")
+        self._half_messages.check_now(entry)
         return response(command)
 
 

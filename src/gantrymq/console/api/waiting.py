@@ -9,7 +9,8 @@ from gantrymq.base.errors import GantryError
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.messages import waiting_messages
 from gantrymq.client.admin.messages.delay_levels import waiting_levels
-from gantrymq.client.admin.messages.undecided import resume_check, undecided
+from gantrymq.client.admin.messages.undecided import check_now, resume_check, undecided
+from gantrymq.client.core.errors import BrokerRefused
 from gantrymq.client.messages.received import Received
 from gantrymq.client.produce.recall import recall_message
 from gantrymq.console.api.ask import Ask
@@ -18,6 +19,7 @@ from gantrymq.console.api.messages import Ms
 from gantrymq.console.api.seen import MessageRow, Seen
 from gantrymq.console.errors import BadInput
 from gantrymq.protocol import properties
+from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.recall import RecallHandle
 from gantrymq.protocol.waiting import WaitingTable
 
@@ -145,8 +147,8 @@ class Transactions(Answer, frozen=True, kw_only=True):
     """Brokers that cannot tell, and why."""
 
 
-class Resumed(OfCluster, frozen=True, kw_only=True):
-    """A half message that a broker gave up."""
+class NamedHalf(OfCluster, frozen=True, kw_only=True):
+    """A half message, and the topic that it goes to."""
 
     broker: str
     topic: str
@@ -324,16 +326,31 @@ async def _online(admin: Admin, halves: list[Received]) -> dict[tuple[str, str],
         if len(found) >= PRODUCERS_ASKED_MAX or not group or not topic:
             continue
         try:
-            found[group, topic] = len((await admin.producers(group, topic)).connection_set)
+            connections = (await admin.producers(group, topic)).connection_set
+            found[group, topic] = len({each.client_id for each in connections})
         except GantryError:
             found[group, topic] = 0  # brokers answer an error when nobody is connected
     return found
 
 
 @TABLE.post("/clusters/{cluster}/transactions/resume")
-async def resume_transaction_check(ask: Ask, wanted: Resumed) -> Done:
+async def resume_transaction_check(ask: Ask, wanted: NamedHalf) -> Done:
     """Let a broker ask the producers again about a half message that it gave up."""
     admin = await ask.admin(wanted.cluster)
     masters = await admin.masters(broker=wanted.broker)
     await resume_check(admin, masters[wanted.broker], wanted.topic, wanted.offset_msg_id)
     return Done(text="the broker asks again")
+
+
+@TABLE.post("/clusters/{cluster}/transactions/check")
+async def check_transaction_now(ask: Ask, wanted: NamedHalf) -> Done:
+    """Let a broker ask now about a half message without a decision; RocketMQ's brokers cannot."""
+    admin = await ask.admin(wanted.cluster)
+    masters = await admin.masters(broker=wanted.broker)
+    try:
+        await check_now(admin, masters[wanted.broker], wanted.topic, wanted.offset_msg_id)
+    except BrokerRefused as error:
+        if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            raise
+        raise BadInput(f"{wanted.broker} asks at its own interval only") from error
+    return Done(text="the broker asks now")

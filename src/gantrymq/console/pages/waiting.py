@@ -3,10 +3,11 @@
 from starlette.responses import Response
 
 from gantrymq.console.api.waiting import (
+    NamedHalf,
     Recalled,
-    Resumed,
     WantedTransactions,
     WantedWaiting,
+    check_transaction_now,
     list_transactions,
     list_waiting,
     recall_waiting,
@@ -40,4 +41,9 @@ async def recall(view: View) -> str:
 
 @TABLE.act("/c/{cluster}/transactions/resume")
 async def resume(view: View) -> str:
-    return (await resume_transaction_check(view.ask, await view.form(Resumed))).text
+    return (await resume_transaction_check(view.ask, await view.form(NamedHalf))).text
+
+
+@TABLE.act("/c/{cluster}/transactions/check")
+async def check(view: View) -> str:
+    return (await check_transaction_now(view.ask, await view.form(NamedHalf))).text

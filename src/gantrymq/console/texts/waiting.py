@@ -26,9 +26,11 @@ TEXTS: Final = {
     "waiting.undecided": ("Without a decision", "未裁决"),
     "waiting.more": ("there are more", "还有更多"),
     "waiting.check_hint": (
-        "A broker asks the producer group by itself, at its interval; no request makes it ask "
-        "sooner. Whom it asks has to be online.",
-        "Broker 会按其间隔自动回查生产者组，无法提前触发；生产者组须在线。",
+        "A broker asks the producer group by itself, at its interval; a check makes it ask now, "
+        "and counts anew. RocketMQ's brokers ask at their interval only. Whom it asks has to be "
+        "online.",
+        "Broker 会按其间隔自动回查生产者组；“立即回查”可提前触发并重新计数，RocketMQ 的 Broker "
+        "只按间隔回查。生产者组须在线。",
     ),
     "waiting.producer_group": ("Producer group", "生产者组"),
     "waiting.checks": ("Asked", "已回查"),
@@ -42,4 +44,5 @@ TEXTS: Final = {
         "Broker 已达到最大回查次数并放弃这些消息，可以重新回查。",
     ),
     "waiting.check": ("Check again", "重新回查"),
+    "waiting.check_now": ("Check now", "立即回查"),
 }

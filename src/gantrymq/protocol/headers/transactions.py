@@ -34,3 +34,10 @@ class ResumeCheckRequest(Header, frozen=True, kw_only=True):
 
     topic: str | None = None
     msg_id: str | None = None
+
+
+class CheckHalfRequest(Header, frozen=True, kw_only=True):
+    """Names a half message without a decision by its offset id, and the topic it goes to."""
+
+    topic: str
+    msg_id: str

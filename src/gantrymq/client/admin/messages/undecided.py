@@ -15,7 +15,7 @@ from gantrymq.client.messages.received import Received
 from gantrymq.model import CHECK_MAX_TOPIC, HALF_TOPIC, OP_HALF_TOPIC, Queue
 from gantrymq.protocol import calls, properties
 from gantrymq.protocol.headers.messages import QueryConsumerOffsetRequest
-from gantrymq.protocol.headers.transactions import ResumeCheckRequest
+from gantrymq.protocol.headers.transactions import CheckHalfRequest, ResumeCheckRequest
 
 GROUP: Final = "CID_RMQ_SYS_TRANS"
 """The brokers' own group: its progress says where undecided half messages begin."""
@@ -56,6 +56,12 @@ async def resume_check(admin: Admin, address: str, topic: str, offset_msg_id: st
     """Let a broker ask again about a half message that it gave up."""
     header = ResumeCheckRequest(topic=topic, msg_id=offset_msg_id)
     await admin.instance.call(address, calls.RESUME_CHECK_HALF_MESSAGE, header)
+
+
+async def check_now(admin: Admin, address: str, topic: str, offset_msg_id: str) -> None:
+    """Let a broker ask now about a half message; RocketMQ's ask in their interval only."""
+    header = CheckHalfRequest(topic=topic, msg_id=offset_msg_id)
+    await admin.instance.call(address, calls.CHECK_HALF_MESSAGE, header)
 
 
 async def _decisions(admin: Admin, address: str, ops: Queue) -> tuple[list[Received], bool]:
