@@ -97,6 +97,22 @@ def test_filters(site: Site, gantry: GantryCluster) -> None:
     assert previews(searched(site, topic="orders", text="wo")) == ["two"]
 
 
+def test_a_text_is_found_however_json_writes_it(site: Site, gantry: GantryCluster) -> None:
+    """A list shows letters, and so does a search find them, also behind a rule."""
+    bodies = [json.dumps({"n": name, "pin": "ü-1"}).encode() for name in ("Müller", "M\\u00fcller")]
+    send(gantry, *(Message("orders", body) for body in bodies))
+    send(gantry, Message("orders", json.dumps({"n": "Mübel"}, ensure_ascii=False)))
+
+    assert previews(searched(site, topic="orders", text="Müller")) == [
+        '{ "n": "Müller", "pin": "ü-1" }'
+    ]
+    assert len(searched(site, topic="orders", text="Mü")) == 2
+    site.api("POST", f"{BASE}/masking", topic="orders", kind="path", what="pin")
+    assert searched(site, topic="orders", text="ü-1") == []
+    site.api("POST", f"{BASE}/masking", topic="orders", kind="pattern", what="Müll")
+    assert searched(site, topic="orders", text="Müll") == []
+
+
 def test_a_search_between_two_times_or_in_one_queue(site: Site, gantry: GantryCluster) -> None:
     """Both ends of the time count; in a queue it begins at an offset."""
     first = send(gantry, Message("orders", b"early"))[0]

@@ -11,6 +11,7 @@ from gantrymq.base.errors import GantryError
 from gantrymq.client.messages.received import Received
 from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.decoding.forms import BodyForm, DecodedBody, Schema, decode_body
+from gantrymq.console.api.decoding.plain import with_letters
 from gantrymq.console.api.endpoint import Answer
 from gantrymq.console.api.kept import KeptList
 from gantrymq.console.api.masking.masker import Masker, SeenBody, holds_copies, topics_of
@@ -242,7 +243,11 @@ class Seen:
         if any(text in each for each in masker.properties(message.properties).values()):
             return True
         raw = masker.body(body_of(message)).raw
-        return raw is not None and text.encode() in raw
+        if raw is None or text.encode() in raw:
+            return raw is not None
+        if text.isascii() or b"\\u" not in raw:
+            return False
+        return text in masker.text(with_letters(raw.decode("utf-8", "replace")))
 
 
 def is_tag_filter(tags: str | None) -> bool:

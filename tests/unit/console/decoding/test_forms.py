@@ -39,6 +39,19 @@ def test_json_keeps_its_numbers_and_the_order_of_its_fields() -> None:
     assert found.text == '{\n  "b": 1.00,\n  "a": 12345678901234567890123\n}'
 
 
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [
+        (r'"M\u00fcller \u4e2d\u6587 \ud83d\ude00"', '"Müller 中文 😀"'),
+        (r'"\\u00fc \n \u0022 \u0000"', r'"\\u00fc \n \u0022 \u0000"'),
+        (r'"\u202e \ud83d \u00a0"', r'"\u202e \ud83d \u00a0"'),
+    ],
+)
+def test_letters_of_json_are_letters(sent: str, shown: str) -> None:
+    """What is no letter stays a number: ends of lines and strings, marks that turn lines around."""
+    assert decode_body(sent.encode(), BodyForm.JSON).text == shown
+
+
 def test_a_body_that_is_not_of_the_form_says_why() -> None:
     """It is shown in its own form meanwhile."""
     found = decode_body(b"hello", BodyForm.JSON)

@@ -14,17 +14,36 @@ HEX_BYTES_MAX: Final = 16 * 1024
 """Shown of a body in hexadecimal; the rest is in the download."""
 _ROW: Final = 16
 _BRACKETS: Final = re.compile(rb"[\[\]{}]")
+_ESCAPE: Final = re.compile(
+    r"(\\\\)|\\u([dD][89abAB][\da-fA-F]{2})\\u([dD][c-fC-F][\da-fA-F]{2})|\\u([\da-fA-F]{4})"
+)
+"""An escaped backslash, a pair of surrogates, or any other character of JSON by its number."""
 
 
 def pretty_json(body: bytes) -> str:
-    """JSON with line breaks; numbers and the order of fields stay as they were sent."""
+    """JSON with line breaks and letters for their numbers; figures and order stay as they were."""
     try:
         body.decode()
         # Of a deep body the spaces before each line would be many times the body.
         indent = 2 if nesting(body) <= DEPTH_MAX else -1
-        return msgspec.json.format(body, indent=indent).decode()
+        return with_letters(msgspec.json.format(body, indent=indent).decode())
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise CannotDecode(f"the body is no JSON: {error}") from None
+
+
+def with_letters(text: str) -> str:
+    """JSON in which letters of all languages are not written by their numbers, as `\\u00fc`."""
+    return _ESCAPE.sub(_letter, text) if "\\u" in text else text
+
+
+def _letter(found: re.Match[str]) -> str:
+    if found[1]:
+        return found[0]
+    if found[2]:
+        code = 0x10000 + (int(found[2], 16) - 0xD800) * 0x400 + int(found[3], 16) - 0xDC00
+    else:
+        code = int(found[4], 16)
+    return chr(code) if code > 0x9F and chr(code).isprintable() else found[0]
 
 
 def shown_value(value: Any) -> str:
