@@ -82,6 +82,12 @@ TRANSACTIONS: list[Step] = [
     },
     broker("resume what is not there", 323, {"msgId": "7F00000100002A9F0000000003938700"}),
     broker("resume without an id", 323),
+    broker(
+        "check now about what is not there",
+        40111,
+        {"topic": TOPIC, "msgId": "7F00000100002A9F0000000003938700"},
+        better={"codes": [1], "why": "RocketMQ asks at its interval only"},
+    ),
     _half("half a message to be ended without an id", 5),
     _end("without a message id", 5, COMMIT, msgId=None),
     _end(
