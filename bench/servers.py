@@ -37,8 +37,10 @@ class Ours:
         pure: bool = False,
         profile: Path | None = None,
         source: Path | None = None,
+        has_console: bool = False,
     ) -> None:
         """`source`: a folder to import the package from, in place of this tree's."""
+        self._console = ("--console-port", "0") if has_console else ("--no-console",)
         self._settings, self._profile = settings or {}, profile
         self._environment = os.environ | ({"GANTRY_PURE": "1"} if pure else {})
         if source is not None:
@@ -53,7 +55,7 @@ class Ours:
     def __enter__(self) -> Self:
         command = [
             str(BIN / "gantry"), "up", "--data", str(self.directory / "data"),
-            "--namesrv-port", "0", "--broker-port", "0", "--no-console",
+            "--namesrv-port", "0", "--broker-port", "0", *self._console,
         ]  # fmt: skip
         if self._settings:
             config = self.directory / "broker.conf"
