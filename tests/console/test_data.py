@@ -66,8 +66,10 @@ def test_an_archive_holds_its_topic(lake: tuple[Site, Path]) -> None:
 
     assert ("lake", ["orders"], MESSAGES) == (archive["name"], archive["topics"], archive["rows"])
     assert archive["firstMs"] <= archive["lastMs"]
+    assert archive["queues"] == len(archive["positions"])
+    assert MESSAGES == sum(each["nextOffset"] for each in archive["positions"])
     shown = site.page("/c/test/data")
-    assert "lake" in shown
+    assert "Checkpoint of lake" in shown
     assert "archive orders" in site.page("/c/test/data/jobs")
 
 

@@ -16,7 +16,9 @@ from gantrymq.cli.common.times import shown_or_ms
 def tables(folder: Path, output: str) -> None:
     """List the archives in the folders of FOLDER: their topics, rows, bytes and times.
 
-    It reads the tables' logs only, and needs no Spark. The exit code is 1 if one cannot be read.
+    As JSON it tells where the next run goes on in each queue, too. It reads the
+    tables' logs only, and needs no Spark. The exit code is 1 if one cannot be
+    read.
     """
     from gantrymq.pipelines.lake.standing import tables_below
 
@@ -33,6 +35,11 @@ def tables(folder: Path, output: str) -> None:
         rows.append(
             {key: row[key] for key in kept} | {"topics": topics, "first": first, "last": last}
         )
+        if not people:
+            rows[-1]["positions"] = [
+                [queue.topic, queue.broker_name, queue.queue_id, at]
+                for queue, at in each.positions.items()
+            ]
     print_rows(rows, output)
     if any(each.trouble for each in found):
         raise SystemExit(1)

@@ -15,6 +15,12 @@ TEXTS: Final = {
     "data.no_jobs": ("No job was begun since the console was started.", "控制台启动以来没有任务。"),
     "data.archives": ("Archives", "归档"),
     "data.no_archives": ("There is no archive yet.", "还没有归档。"),
+    "data.checkpoint": (
+        "Checkpoint of {name}: where the next run goes on",
+        "{name} 的检查点：下次从这里继续",
+    ),
+    "data.queue": ("Queue", "队列"),
+    "data.next_offset": ("Next offset", "下一位点"),
     "data.reports": ("Reports", "报告"),
     "data.no_reports": ("There is no report yet.", "还没有报告。"),
     "data.replays": ("Replays", "重放记录"),

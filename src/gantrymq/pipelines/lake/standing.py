@@ -1,9 +1,10 @@
 """What archives there are in a folder, and what they hold; read from their logs, without Spark."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gantrymq.base.errors import GantryError
+from gantrymq.model.offset_ranges import QueueOffsets
 from gantrymq.pipelines.lake import is_table, open_table
 
 
@@ -23,6 +24,8 @@ class TableStanding:
     first_ms: int | None = None
     last_ms: int | None = None
     """The first and last store time of its messages."""
+    positions: QueueOffsets = field(default_factory=dict)
+    """Where the next run goes on: the next offset of each queue."""
     trouble: str | None = None
     """Why it cannot be read."""
 
@@ -62,4 +65,5 @@ def _standing(path: Path) -> TableStanding | None:
         files=len(files),
         first_ms=min((each.since_ms for each in files), default=None),
         last_ms=max((each.until_ms for each in files), default=None),
+        positions=dict(sorted(queues.items())),
     )

@@ -27,6 +27,15 @@ REPORT_POLICY: Final = (
 FILE_BYTES: Final = 256 * 1024
 
 
+class ArchivePosition(Answer, frozen=True, kw_only=True):
+    """Where an archive goes on in one queue."""
+
+    topic: str
+    broker: str
+    queue_id: int
+    next_offset: int
+
+
 class ArchiveState(Answer, frozen=True, kw_only=True):
     """An archive: a lakehouse table of messages."""
 
@@ -41,6 +50,8 @@ class ArchiveState(Answer, frozen=True, kw_only=True):
     first_ms: int | None
     last_ms: int | None
     """The first and last store time of its messages."""
+    positions: list[ArchivePosition]
+    """The checkpoint, which lies in the table: up to where each queue is archived."""
     trouble: str | None
 
 
@@ -136,7 +147,11 @@ def replays_folder(ask: Ask) -> Path:
 def _archive(row: dict[str, Any]) -> ArchiveState:
     kept = ("name", "format", "topics", "queues", "rows", "size", "files", "trouble")
     times = {"first_ms": row["first"], "last_ms": row["last"]}
-    return ArchiveState(**{key: row[key] for key in kept}, **times)
+    names = ("topic", "broker", "queue_id", "next_offset")
+    positions = [
+        ArchivePosition(**dict(zip(names, each, strict=True))) for each in row["positions"]
+    ]
+    return ArchiveState(**{key: row[key] for key in kept}, **times, positions=positions)
 
 
 def _replay(row: dict[str, Any]) -> ReplayState:
