@@ -1,5 +1,7 @@
 """The console answers over HTTP: pages, and the API that they use."""
 
+import logging
+
 from consolekit import NAME, console
 
 from gantrymq.testing.threaded import GantryCluster
@@ -13,6 +15,29 @@ def test_overview(gantry: GantryCluster) -> None:
 
     assert ["broker-a"] == [each["broker"] for each in members]
     assert "broker-a" in page
+
+
+def test_levels_of_the_log_change(gantry: GantryCluster) -> None:
+    """At once, for all and for parts; what is no level or part is refused, and changes nothing."""
+    part = logging.getLogger("gantrymq.console.api")
+    before = logging.getLogger("gantrymq").level
+    with console(gantry) as site:
+        try:
+            assert {"level": "INFO", "levels": ""} == site.api("GET", "/logs")
+            site.api("PUT", "/logs", level="warn", levels="console.api:DEBUG")
+            assert {"level": "WARNING", "levels": "console.api:DEBUG"} == site.api("GET", "/logs")
+            assert (logging.DEBUG, False) == (
+                part.level,
+                logging.getLogger("gantrymq.client").isEnabledFor(logging.INFO),
+            )
+            for wrong in ({"level": "LOUD"}, {"levels": "nothing:DEBUG"}, {"levels": "console"}):
+                assert 400 == site.call("PUT", "/logs", **wrong).status
+            assert logging.DEBUG == part.level
+            assert "change_levels" in site.ask("GET", "/api/v1/audit").text
+        finally:
+            site.api("PUT", "/logs")
+            logging.getLogger("gantrymq").setLevel(before)
+    assert logging.NOTSET == part.level
 
 
 def test_entry(gantry: GantryCluster) -> None:

@@ -10,7 +10,7 @@ import click
 
 from gantrymq.base.errors import ConfigError
 from gantrymq.base.telemetry import start_logging
-from gantrymq.base.telemetry_settings import TelemetrySettings
+from gantrymq.base.telemetry_settings import TelemetrySettings, check_telemetry
 from gantrymq.cli.common.guard import guarded
 from gantrymq.cli.common.output import output_option, print_rows
 from gantrymq.cli.common.run_server import run_until_stopped
@@ -74,6 +74,15 @@ class _GuardedGroup(click.Group):
     help="Folder of archives and reports.  [default: `lake` in --data]",
 )
 @click.option("--read-only", is_flag=True, help="Nobody may change anything.")
+@click.option(
+    "--log-format",
+    type=click.Choice(("text", "json")),
+    default="text",
+    show_default=True,
+    help="Lines of its log as text, or each as an object of JSON.",
+)
+@click.option("--log-level", default="INFO", show_default=True, help="From which level on.")
+@click.option("--log-levels", default="", help="Other levels for parts: console:DEBUG,client:INFO.")
 def console(data: Path, **given: Any) -> None:
     """Serve the web console until Ctrl-C or SIGTERM.
 
@@ -100,6 +109,10 @@ def _serve(data: Path, given: dict[str, Any]) -> int:
     login = LoginKind(given["login"] or ("users" if has_users else "none"))
     if login is LoginKind.USERS and not has_users:
         raise ConfigError(f"no user in {data}: make one with `gantry console user add NAME`")
+    logs = TelemetrySettings(
+        log_format=given["log_format"], log_level=given["log_level"], log_levels=given["log_levels"]
+    )
+    check_telemetry(logs)
     settings = ConsoleSettings(
         clusters=tuple(ClusterAddress(name, address, keys.get(name)) for name, address in named),
         host=given["host"],
@@ -111,6 +124,7 @@ def _serve(data: Path, given: dict[str, Any]) -> int:
         tls_key=given["tls_key"],
         lake=given["lake"],
         is_read_only=given["read_only"],
+        logs=logs,
     )
 
     async def serve(stop: asyncio.Event) -> None:
@@ -118,7 +132,7 @@ def _serve(data: Path, given: dict[str, Any]) -> int:
             print(f"console {server.url}", flush=True)
             await stop.wait()
 
-    listener = start_logging(str(data / "logs"), "console.log", TelemetrySettings())
+    listener = start_logging(str(data / "logs"), "console.log", logs)
     try:
         return run_until_stopped(serve)
     finally:

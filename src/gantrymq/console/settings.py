@@ -1,11 +1,12 @@
 """Where a console listens, which clusters it shows, and where it keeps its files."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Final
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.telemetry_settings import TelemetrySettings
 
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 
@@ -52,6 +53,8 @@ class ConsoleSettings:
     """The folder of archives and reports; by default in `data`."""
     is_read_only: bool = False
     """Nobody may change anything."""
+    logs: TelemetrySettings = field(default_factory=TelemetrySettings)
+    """Of these only the levels, which change while it runs."""
 
     def __post_init__(self) -> None:
         if self.login is LoginKind.NONE and not self.is_local:

@@ -13,6 +13,7 @@ from gantrymq.console.api import (
     kept_lists,
     letter_jobs,
     letters,
+    logs,
     message,
     messages,
     overview,
@@ -36,6 +37,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(
     endpoint
     for subject in (
         account,
+        logs,
         pipelines_overview,
         pipelines_work,
         overview,
