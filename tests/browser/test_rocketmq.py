@@ -1,4 +1,4 @@
-"""The main pages on a real RocketMQ 5.3.3."""
+"""The main pages on real RocketMQ 4.9.7 and 5.3.3."""
 
 import re
 import sys
@@ -17,13 +17,13 @@ sys.path.append(str(Path(__file__).parents[1] / "interop"))
 
 from real import RealCluster
 
-VERSION = "5.3.3"
+VERSIONS = ("4.9.7", "5.3.3")
 
 
-@pytest.fixture(scope="module")
-def rocketmq() -> Iterator[Site]:
+@pytest.fixture(scope="module", params=VERSIONS)
+def rocketmq(request: pytest.FixtureRequest) -> Iterator[Site]:
     """A console on a name server and broker of RocketMQ with some messages in them."""
-    with RealCluster(VERSION) as cluster:
+    with RealCluster(request.param) as cluster:
         run(fill(cluster.namesrv))
         with console(cluster.namesrv) as site:
             yield site
@@ -46,7 +46,7 @@ async def fill(namesrv: str) -> None:
 @pytest.mark.parametrize(
     ("path", "shown"),
     [
-        ("/overview", r"V5_3_3"),
+        ("/overview", r"V(4_9_7|5_3_3)"),
         ("/topics", r"orders"),
         ("/topics/orders", r"billing"),
         ("/groups", r"billing"),
@@ -68,3 +68,15 @@ def test_a_page_shows_what_is_there(
         assert re.search(shown, text), text
         assert not page.locator("p.said.error").count(), text
         assert [] == visitor.faults
+
+
+def test_a_half_message_is_asked_about_at_the_brokers_interval(rocketmq: Site) -> None:
+    """
+    These brokers know no request for it, and the console says so.
+    """
+    clusters = "/clusters/test"
+    (member,) = rocketmq.api("GET", f"{clusters}/members")["members"]
+    half = {"broker": member["broker"], "topic": "orders", "offsetMsgId": "0" * 32}
+    reply = rocketmq.call("POST", f"{clusters}/transactions/check", **half)
+
+    assert (400, True) == (reply.status, "at its own interval only" in reply.text)

@@ -35,6 +35,7 @@ def test_prometheus_reads_requests_and_clusters(gantry: GantryCluster) -> None:
         assert found[f"{table.CONSOLE_REQUESTS.name}_count", "page", "2xx"] >= 1
         assert found[f"{table.CONSOLE_REQUESTS.name}_count", "page", "4xx"] == 1
         assert found[table.RESIDENT.name,] > 0
+        assert f'node_id="{site.url.removeprefix("http://")}"' in site.page("/metrics")
 
 
 WANTED = {"kind", "status", "cluster_name"}

@@ -9,6 +9,8 @@ import pytest
 from consolekit import NAME, Site, console
 
 from gantrymq import Message, Producer, SendResult
+from gantrymq.client.admin.messages.message_history import _ORDER as EVENTS
+from gantrymq.console.texts import Texts
 from gantrymq.testing.threaded import GantryCluster
 
 PAGES = f"/c/{NAME}"
@@ -33,6 +35,13 @@ def send(gantry: GantryCluster, *messages: Message) -> list[SendResult]:
 def place(result: SendResult) -> str:
     queue = result.queue
     return f"{PAGES}/messages/{queue.topic}/{queue.broker_name}/{queue.queue_id}/{result.offset}"
+
+
+def test_every_event_of_a_history_has_a_word_in_both_languages() -> None:
+    """Those of a history are in English, for programs; pages translate them."""
+    for event in EVENTS:
+        assert Texts("en").word("event", event) == event
+        assert Texts("zh").word("event", event) != event
 
 
 def test_the_search_page_shows_rows_and_how_far_it_looked(
@@ -100,6 +109,9 @@ def test_a_message_page_explains_its_properties_and_has_its_history(
     assert "61 22 3a" in site.page(f"{place(sent)}?form=hex")
     assert "<svg" in history
     assert history.count("<circle") == 2
+    chinese = site.ask("GET", f"{PAGES}/message-history/{sent.msg_id}?topic=orders",
+                       accept_language="zh-CN").text  # fmt: skip
+    assert all(word in chinese for word in ("产生", "已存储"))
     assert site.ask("GET", f"{PAGES}/messages/orders/broker-a/0/99").status == 404
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+from dataclasses import replace
 from typing import Final
 
 import uvicorn
@@ -29,7 +30,7 @@ class ConsoleServer:
         self._settings = settings
         self._socket = _listening(settings.host, settings.port)
         config = uvicorn.Config(
-            make_app(settings),
+            make_app(replace(settings, port=self._socket.getsockname()[1])),
             log_config=None,
             access_log=False,
             server_header=False,

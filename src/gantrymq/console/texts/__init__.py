@@ -10,6 +10,7 @@ from gantrymq.console.texts import (
     common,
     data,
     groups,
+    history,
     letters,
     messages,
     overview,
@@ -26,6 +27,7 @@ TABLES: Final[tuple[Mapping[str, tuple[str, str]], ...]] = (
     common.TEXTS,
     data.TEXTS,
     groups.TEXTS,
+    history.TEXTS,
     overview.TEXTS,
     rights.TEXTS,
     topics.TEXTS,
@@ -50,3 +52,8 @@ class Texts:
         """The text of a key, with its values filled in."""
         text = TEXTS[key][self._column]
         return text.format(**values) if values else text
+
+    def word(self, subject: str, word: str) -> str:
+        """The text of a word that comes from elsewhere; the word itself if there is none."""
+        found = TEXTS.get(f"{subject}.{word}")
+        return word if found is None else found[self._column]

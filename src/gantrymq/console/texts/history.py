@@ -1,0 +1,37 @@
+"""Words of the history of a message: what happened, and how it stands."""
+
+from typing import Final
+
+TEXTS: Final = {
+    "event.born": ("born", "产生"),
+    "event.sent": ("sent", "已发送"),
+    "event.half": ("half", "半消息"),
+    "event.checked": ("checked", "已回查"),
+    "event.decision": ("decision", "裁决"),
+    "event.decided": ("decided", "已裁决"),
+    "event.undecided": ("undecided", "未裁决"),
+    "event.delayed": ("delayed", "延时"),
+    "event.recalled": ("recalled", "已撤回"),
+    "event.recall failed": ("recall failed", "撤回失败"),
+    "event.stored": ("stored", "已存储"),
+    "event.redelivered": ("redelivered", "重新投递"),
+    "event.handed out": ("handed out", "已投递"),
+    "event.acked": ("acked", "已确认"),
+    "event.failed": ("failed", "失败"),
+    "event.retry": ("retry", "重试"),
+    "event.dead": ("dead", "死信"),
+    "standing.acked": ("acked", "已确认"),
+    "standing.waiting": ("waiting", "等待"),
+    "standing.retry": ("retry", "重试"),
+    "standing.dead": ("dead", "死信"),
+    "standing.unwanted": ("unwanted", "未订阅"),
+    "standing.unknown": ("unknown", "未知"),
+    "standing.half": ("half", "半消息"),
+    "standing.rolled back": ("rolled back", "已回滚"),
+    "standing.undecided": ("undecided", "未裁决"),
+    "standing.delayed": ("delayed", "延时"),
+    "standing.called back": ("called back", "已撤回"),
+    "standing.stored": ("stored", "已存储"),
+    "standing.archived": ("archived", "已归档"),
+    "standing.gone": ("gone", "已消失"),
+}
