@@ -21,6 +21,8 @@ from gantrymq.kernel import batches as pure_batches
 from gantrymq.kernel import frames as pure_frames
 from gantrymq.kernel import records as pure_records
 from gantrymq.kernel import sends as pure_sends
+from gantrymq.kernel.send_runs import SendRules, SendRun
+from gantrymq.model import TopicConfig
 from gantrymq.protocol import batch, compression, fastjson, pop, properties, publishing, trace
 from gantrymq.protocol.bodies import AclInfo, Heartbeat, LockRequest, RegisterBrokerBody, UserInfo
 from gantrymq.protocol.command import BINARY_CODEC, Command, decode_header, encode
@@ -46,6 +48,9 @@ SEND = Command(
     body=b"hello" * 9,
 )
 BINARY_SEND = Command(code=310, ext=SEND.ext, body=SEND.body, codec=BINARY_CODEC, remark="why")
+PLAIN = Command(code=310, ext={**SEND.ext, "i": "UNIQ_KEY\x01A1\x02TAGS\x01a"}, body=SEND.body)
+BINARY_PLAIN = Command(code=310, ext=PLAIN.ext, body=SEND.body, codec=BINARY_CODEC)
+TOPICS = {"orders": TopicConfig(topic_name="orders")}
 SIGNED = Command(code=310, ext=dict(SEND.ext), body=SEND.body)
 RequestSigner(Credentials("rocketmq2", KEY)).sign(SIGNED)
 RECORD = bytes.fromhex(
@@ -136,6 +141,7 @@ def read_frame(data: bytes) -> None:
     if fast is not None:
         compiled = fast.cut_commands(bytearray(data), 1 << 20, 64)
         assert (commands, used, type(error)) == (compiled[0], compiled[1], type(compiled[2]))
+        read_runs(data, commands)
     for command in commands:
         SigningKey(KEY).verifies(command)
         if fast is not None:
@@ -143,6 +149,40 @@ def read_frame(data: bytes) -> None:
             assert pure_sends.read_send(command.ext, tail) == fast.read_send(command.ext, tail)
         for header in (SendRequest, SendRequestV2, PullRequest):
             outcome(header.parse, command.ext)
+
+
+class SendQueue:
+    """The end of a queue."""
+
+    def __init__(self) -> None:
+        self.topic_bytes, self.next = b"orders", 7
+
+
+def place(run: Any) -> None:
+    """Give the messages places in empty queues."""
+    queues: dict[tuple[str, int], SendQueue] = {}
+    run.place(queues, lambda *key: queues.setdefault(key, SendQueue()))
+
+
+def read_runs(data: bytes, commands: list[Command]) -> None:
+    """The compiled kernel gathers only what is plain, loses nothing, and stores and answers it as
+    the readable one does."""
+    rules = SendRules(TOPICS, b"CLUSTER\x01c\x02", bytes(8), 512, 4096, 8192)
+    requests, count, _, _ = fast.cut_requests(data, 1 << 20, 64, rules, bytes(8))
+    found: list[Command] = []
+    for request in requests:
+        if isinstance(request, Command):
+            found.append(request)
+            continue
+        alone = SendRun(rules, bytes(8))
+        assert all(alone.add(each) for each in request.commands())
+        place(request)
+        place(alone)
+        written = fast.encode_records([request], 0, 1, bytes(8))
+        assert written == pure_records.encode_records([alone], 0, 1, bytes(8))
+        assert request.answers(0) == alone.answers(0)
+        found += request.commands()
+    assert (found, count) == (commands, len(commands))
 
 
 def read_header(data: bytes) -> None:
@@ -242,7 +282,16 @@ def zipped(kind: str) -> bytes:
 
 
 TARGETS: dict[str, Target] = {
-    "frame": Target(read_frame, [encode(SEND) * 3, encode(BINARY_SEND) * 2, encode(SIGNED)]),
+    "frame": Target(
+        read_frame,
+        [
+            encode(SEND) * 3,
+            encode(BINARY_SEND) * 2,
+            encode(SIGNED),
+            encode(PLAIN) * 2,
+            encode(BINARY_PLAIN) * 2,
+        ],
+    ),
     "header": Target(
         read_header, [b"\x00" + encode(SEND)[8:-45], b"\x01" + encode(BINARY_SEND)[8:-45]]
     ),

@@ -32,17 +32,20 @@ from gantrymq.kernel.records import (
     store_ms_of,
     tag_code_of,
 )
+from gantrymq.kernel.send_runs import Request, SendRules
 
 try:
     if os.environ.get("GANTRY_PURE") == "1":
         raise ImportError("GANTRY_PURE=1")
     from gantrymq.kernel._fast import (
         HmacSha1,
+        SendRun,
         SyncThread,
         batch_items,
         crc32,
         cut_commands,
         cut_records,
+        cut_requests,
         encode_batch,
         encode_records,
         entry_runs,
@@ -80,6 +83,7 @@ except ImportError as reason:
         walk_records,
     )
     from gantrymq.kernel.runs import entry_runs
+    from gantrymq.kernel.send_runs import SendRun, cut_requests
     from gantrymq.kernel.sends import offset_msg_ids, read_send, stored_answer
     from gantrymq.kernel.signing import HmacSha1
     from gantrymq.kernel.syncing import SyncThread
@@ -104,7 +108,10 @@ __all__ = [
     "HmacSha1",
     "ItemSizes",
     "RecordItem",
+    "Request",
     "Selected",
+    "SendRules",
+    "SendRun",
     "SyncThread",
     "Walk",
     "Walked",
@@ -112,6 +119,7 @@ __all__ = [
     "crc32",
     "cut_commands",
     "cut_records",
+    "cut_requests",
     "encode_batch",
     "encode_records",
     "entry_runs",

@@ -10,8 +10,10 @@ from gantrymq.kernel.batches import (
     StoredItem,
 )
 from gantrymq.kernel.pulled import Cut
-from gantrymq.kernel.records import Buffer, RecordItem, Selected, Walk, Walked
+from gantrymq.kernel.records import Buffer, ItemRun, RecordItem, Selected, Walk, Walked
 from gantrymq.kernel.runs import EntryRun
+from gantrymq.kernel.send_runs import Request, SendRules
+from gantrymq.kernel.send_runs import SendRun as SendRun
 from gantrymq.kernel.sends import PlainSend
 from gantrymq.kernel.signing import HmacSha1 as HmacSha1
 from gantrymq.kernel.syncing import SyncThread as SyncThread
@@ -19,8 +21,11 @@ from gantrymq.protocol.command import Command
 
 def crc32(data: Buffer, /) -> int: ...
 def cut_commands(
-    buffer: bytearray, size_max: int, count_max: int
+    buffer: Buffer, size_max: int, count_max: int
 ) -> tuple[list[Command], int, ProtocolError | None]: ...
+def cut_requests(
+    buffer: Buffer, size_max: int, count_max: int, rules: SendRules | None, born_host: bytes
+) -> tuple[list[Request], int, int, ProtocolError | None]: ...
 def send_answer(
     codec: int,
     code: int,
@@ -53,7 +58,7 @@ def pull_answer(
     body_size: int,
 ) -> bytes: ...
 def encode_records(
-    items: Sequence[RecordItem], base: int, store_ms: int, store_host: bytes
+    items: Sequence[RecordItem | ItemRun], base: int, store_ms: int, store_host: bytes
 ) -> tuple[bytes, list[int]]: ...
 def walk_records(buffer: Buffer, base: int, room: int, check: bool) -> Walk: ...
 def find_property(properties: bytes, name: bytes) -> bytes | None: ...

@@ -9,16 +9,18 @@ large for its field) is handed to the pure twin, so that there is one place that
 
 import os
 import struct
+from bisect import bisect_left
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.set cimport PySet_Contains
-from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeASCII, PyUnicode_DecodeUTF8
 from libc.stdint cimport (
     INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t,
 )
-from libc.string cimport memchr, memcmp, memcpy, memset
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memchr, memcmp, memcpy, memmove, memset
 
 from gantrymq.base.errors import ProtocolError
 from gantrymq.kernel import batches as _pure_batches
@@ -28,6 +30,7 @@ from gantrymq.kernel import sends as _pure_sends
 from gantrymq.kernel import signing as _pure_signing
 from gantrymq.kernel.batches import EncodedBatch, ItemSizes
 from gantrymq.kernel.records import Selected, Walk
+from gantrymq.model import TIMER_TOPIC
 from gantrymq.protocol.codes import LANGUAGE_CODES, LANGUAGES, VERSION_4_9_8
 from gantrymq.protocol.command import Command, decode_header
 from gantrymq.protocol.record import RecordHead
@@ -82,3 +85,5 @@ include "_syncing.pxi"
 include "_warm.pxi"
 include "_batches.pxi"
 include "_runs.pxi"
+include "_send_headers.pxi"
+include "_send_runs.pxi"

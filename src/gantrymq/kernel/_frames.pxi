@@ -3,41 +3,8 @@
 
 def cut_commands(buffer, size_max, count_max):
     """Decode whole frames from the front of `buffer`; see `frames.cut_commands`."""
-    cdef list commands = []
-    cdef Py_ssize_t at = 0
-    cdef int64_t limit = size_max, left = count_max
-    cdef int64_t size, header_size
-    cdef uint32_t mark
-    cdef const uint8_t *data
-    cdef Py_buffer view
-    PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
-    try:
-        data = <const uint8_t *>view.buf
-        while view.len - at >= 8 and left > 0:
-            size = 4 + <int64_t>gq_load32(data + at)
-            mark = gq_load32(data + at + 4)
-            header_size = mark & 0xFFFFFF
-            if size > limit:
-                error = ProtocolError(f"frame of {size} bytes is over the limit of {size_max}")
-                return commands, at, error
-            if 8 + header_size > size:
-                error = ProtocolError(f"header of {header_size} bytes in {size}")
-                return commands, at, error
-            if at + size > view.len:
-                break
-            try:
-                command = _decode(mark >> 24, data + at + 8, header_size)
-            except ProtocolError as bad:
-                return commands, at, bad
-            command.body = PyBytes_FromStringAndSize(
-                <const char *>data + at + 8 + header_size, size - 8 - header_size
-            )
-            commands.append(command)
-            at += size
-            left -= 1
-    finally:
-        PyBuffer_Release(&view)
-    return commands, at, None
+    commands, _, used, error = cut_requests(buffer, size_max, count_max, None, b"")
+    return commands, used, error
 
 
 cdef object _decode(uint32_t codec, const uint8_t *data, Py_ssize_t size):
@@ -220,40 +187,54 @@ cdef object _send_answer(
 ):
     cdef char space[ANSWER_BYTES]
     cdef Out out
+    out.start = out.at = space
+    if codec == 1 and not _fits_binary(code, opaque):
+        return None
+    _put_send_answer(
+        &out, codec, code, opaque, id_text, id_size, queue_id, queue_offset,
+        transaction, transaction_size,
+    )
+    return PyBytes_FromStringAndSize(out.start, out.at - out.start)
+
+
+cdef void _put_send_answer(
+    Out *out, int codec, int64_t code, int64_t opaque, const char *id_text, Py_ssize_t id_size,
+    int64_t queue_id, int64_t queue_offset, const char *transaction, Py_ssize_t transaction_size,
+) noexcept nogil:
+    """A whole frame; the caller has made sure that it fits."""
+    cdef char *frame = out.at
     cdef char *fields
-    out.start = space
-    out.at = space + 8
+    out.at += 8
     if codec == 1:
-        if not _fits_binary(code, opaque):
-            return None
-        _begin_binary(&out, code, opaque, b"", 0)
+        _begin_binary(out, code, opaque, b"", 0)
         fields = out.at
-        _put_field(&out, b"MSG_REGION", 10, b"DefaultRegion", 13)
-        _put_field(&out, b"TRACE_ON", 8, b"true", 4)
-        _put_field(&out, b"msgId", 5, id_text, id_size)
-        _put_int_field(&out, b"queueId", 7, queue_id)
-        _put_int_field(&out, b"queueOffset", 11, queue_offset)
+        _put_field(out, b"MSG_REGION", 10, b"DefaultRegion", 13)
+        _put_field(out, b"TRACE_ON", 8, b"true", 4)
+        _put_field(out, b"msgId", 5, id_text, id_size)
+        _put_int_field(out, b"queueId", 7, queue_id)
+        _put_int_field(out, b"queueOffset", 11, queue_offset)
         if transaction_size:
-            _put_field(&out, b"transactionId", 13, transaction, transaction_size)
+            _put_field(out, b"transactionId", 13, transaction, transaction_size)
         gq_store32(<uint8_t *>fields - 4, out.at - fields)
-        return _finish(&out, 1, 0)
-    _put(&out, b'{"code":', 8)
-    _put_int(&out, code)
-    _put(&out, b',"extFields":{"MSG_REGION":"DefaultRegion","TRACE_ON":"true","msgId":"', 70)
-    _put(&out, id_text, id_size)
-    _put(&out, b'","queueId":"', 13)
-    _put_int(&out, queue_id)
-    _put(&out, b'","queueOffset":"', 17)
-    _put_int(&out, queue_offset)
-    if transaction_size:
-        _put(&out, b'","transactionId":"', 19)
-        _put(&out, transaction, transaction_size)
-    _put(&out, b'"},"flag":1,"language":"PYTHON","opaque":', 41)
-    _put_int(&out, opaque)
-    _put(&out, b',"serializeTypeCurrentRPC":"JSON","version":', 44)
-    _put_int(&out, VERSION)
-    _put(&out, b"}", 1)
-    return _finish(&out, 0, 0)
+    else:
+        _put(out, b'{"code":', 8)
+        _put_int(out, code)
+        _put(out, b',"extFields":{"MSG_REGION":"DefaultRegion","TRACE_ON":"true","msgId":"', 70)
+        _put(out, id_text, id_size)
+        _put(out, b'","queueId":"', 13)
+        _put_int(out, queue_id)
+        _put(out, b'","queueOffset":"', 17)
+        _put_int(out, queue_offset)
+        if transaction_size:
+            _put(out, b'","transactionId":"', 19)
+            _put(out, transaction, transaction_size)
+        _put(out, b'"},"flag":1,"language":"PYTHON","opaque":', 41)
+        _put_int(out, opaque)
+        _put(out, b',"serializeTypeCurrentRPC":"JSON","version":', 44)
+        _put_int(out, VERSION)
+        _put(out, b"}", 1)
+    gq_store32(<uint8_t *>frame, out.at - frame - 4)
+    gq_store32(<uint8_t *>frame + 4, <uint32_t>(codec == 1) << 24 | <uint32_t>(out.at - frame - 8))
 
 
 def pull_answer(

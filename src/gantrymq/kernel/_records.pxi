@@ -12,21 +12,23 @@ def crc32(data) -> int:
 
 
 def encode_records(items, int64_t base, int64_t store_ms, bytes store_host not None):
-    """Lay records back to back from log offset `base`; return the bytes and each one's size."""
+    """Lay records back to back from log offset `base`; see `records.encode_records`."""
     cdef Py_ssize_t store_size = 20 if len(store_host) == 20 else 8
     cdef Py_ssize_t total = 0, size
-    cdef tuple item
     cdef list sizes = []
     cdef uint8_t *at
     cdef int64_t position = base
     for item in items:
-        size = _record_size(item, store_size)
+        size = (<SendRun>item).size if type(item) is SendRun else _record_size(item, store_size)
         sizes.append(size)
         total += size
     data = PyBytes_FromStringAndSize(NULL, total)
     at = <uint8_t *>PyBytes_AS_STRING(data)
     for item in items:
-        size = _encode_record(at, item, position, store_ms, store_host, store_size)
+        if type(item) is SendRun:
+            size = (<SendRun>item).encode(at, position, store_ms, store_host)
+        else:
+            size = _encode_record(at, item, position, store_ms, store_host)
         at += size
         position += size
     return data, sizes
@@ -59,44 +61,64 @@ cdef inline uint8_t *_put_host(uint8_t *at, bytes host, Py_ssize_t size) except 
     return at + size
 
 
+cdef struct Record:
+    int32_t queue_id, flag, sys_flag, again
+    int64_t queue_offset, position, born_ms, store_ms, prepared
+    const void *body
+    const void *properties
+    const void *tail
+    Py_ssize_t body_size, properties_size, tail_size
+
+
 cdef Py_ssize_t _encode_record(
-    uint8_t *start, tuple item, int64_t position, int64_t store_ms, bytes store_host,
-    Py_ssize_t store_size,
+    uint8_t *start, tuple item, int64_t position, int64_t store_ms, bytes store_host
 ) except -1:
     cdef bytes topic = item[0], born_host = item[6], body = item[9], properties = item[10]
-    cdef Py_ssize_t born_size = _host_size(born_host)
-    cdef int32_t queue_id = item[1], flag = item[3], sys_flag = item[4], again = item[7]
-    cdef int64_t queue_offset = item[2], born_ms = item[5], prepared = item[8]
-    cdef Py_ssize_t body_size = len(body)
+    cdef Record record
+    record.queue_id, record.queue_offset, record.flag = item[1], item[2], item[3]
+    record.sys_flag, record.born_ms = item[4], item[5]
+    record.again, record.prepared = item[7], item[8]
+    record.position, record.store_ms = position, store_ms
+    record.body, record.body_size = PyBytes_AS_STRING(body), len(body)
+    record.properties, record.properties_size = PyBytes_AS_STRING(properties), len(properties)
+    record.tail, record.tail_size = NULL, 0
+    return _put_record(start, &record, topic, born_host, store_host)
+
+
+cdef Py_ssize_t _put_record(
+    uint8_t *start, const Record *record, bytes topic, bytes born_host, bytes store_host
+) except -1:
+    cdef Py_ssize_t born_size = _host_size(born_host), store_size = _host_size(store_host)
+    cdef Py_ssize_t length_bytes = _length_bytes(topic)
     cdef uint8_t *at = start
     cdef int32_t host_bits = BORN_V6 * (born_size == 20) | STORE_V6 * (store_size == 20)
-    cdef const uint8_t *body_at = <const uint8_t *>PyBytes_AS_STRING(body)
-    cdef Py_ssize_t length_bytes = _length_bytes(topic)
     gq_store32(at + 4, <uint32_t>(MAGIC_V1 if length_bytes == 1 else MAGIC_V2))
-    gq_store32(at + 8, gq_crc32(body_at, body_size) & 0x7FFFFFFF)
-    gq_store32(at + 12, queue_id)
-    gq_store32(at + 16, flag)
-    gq_store64(at + 20, queue_offset)
-    gq_store64(at + 28, position)
-    gq_store32(at + 36, (sys_flag & ~HOST_BITS) | host_bits)
-    gq_store64(at + 40, born_ms)
+    gq_store32(at + 8, gq_crc32(<const uint8_t *>record.body, record.body_size) & 0x7FFFFFFF)
+    gq_store32(at + 12, record.queue_id)
+    gq_store32(at + 16, record.flag)
+    gq_store64(at + 20, record.queue_offset)
+    gq_store64(at + 28, record.position)
+    gq_store32(at + 36, (record.sys_flag & ~HOST_BITS) | host_bits)
+    gq_store64(at + 40, record.born_ms)
     at = _put_host(at + 48, born_host, born_size)
-    gq_store64(at, store_ms)
+    gq_store64(at, record.store_ms)
     at = _put_host(at + 8, store_host, store_size)
-    gq_store32(at, again)
-    gq_store64(at + 4, prepared)
-    gq_store32(at + 12, body_size)
-    memcpy(at + 16, body_at, body_size)
-    at += 16 + body_size
+    gq_store32(at, record.again)
+    gq_store64(at + 4, record.prepared)
+    gq_store32(at + 12, record.body_size)
+    memcpy(at + 16, record.body, record.body_size)
+    at += 16 + record.body_size
     if length_bytes == 1:
         at[0] = len(topic)
     else:
         gq_store16(at, len(topic))
     memcpy(at + length_bytes, PyBytes_AS_STRING(topic), len(topic))
     at += length_bytes + len(topic)
-    gq_store16(at, len(properties))
-    memcpy(at + 2, PyBytes_AS_STRING(properties), len(properties))
-    at += 2 + len(properties)
+    gq_store16(at, record.properties_size + record.tail_size)
+    memcpy(at + 2, record.properties, record.properties_size)
+    if record.tail_size:
+        memcpy(at + 2 + record.properties_size, record.tail, record.tail_size)
+    at += 2 + record.properties_size + record.tail_size
     gq_store32(start, at - start)
     return at - start
 

@@ -6,12 +6,19 @@ cdef enum:
 
 cdef bint _parse(object text, int64_t low, int64_t high, int64_t *value) except -1:
     """A decimal number between two bounds; False if the text is none."""
-    cdef Py_ssize_t size = 0, at = 0
+    cdef Py_ssize_t size = 0
     cdef const char *digits
-    cdef int64_t number = 0
     if text is None:
         return False
     digits = PyUnicode_AsUTF8AndSize(text, &size)
+    return _parse_digits(digits, size, low, high, value)
+
+
+cdef bint _parse_digits(
+    const char *digits, Py_ssize_t size, int64_t low, int64_t high, int64_t *value
+) noexcept nogil:
+    cdef Py_ssize_t at = 0
+    cdef int64_t number = 0
     if size and digits[0] == 45:
         at = 1
     if size == at or size - at > 18:
@@ -94,31 +101,58 @@ cdef tuple _stored_properties(const char *text, Py_ssize_t size, bytes tail):
     """The properties as they are stored, the client's message id, whether the sender waits."""
     cdef char space[PROPERTIES_BYTES]
     cdef Out out
+    cdef Stored stored
+    out.start = out.at = space
+    _put_entries(&out, text, size, &stored)
+    unique = ""
+    if stored.unique != NULL:
+        unique = PyUnicode_DecodeUTF8(stored.unique, stored.unique_size, NULL)
+    _put(&out, PyBytes_AS_STRING(tail), len(tail))
+    return PyBytes_FromStringAndSize(out.start, out.at - out.start), unique, stored.waits
+
+
+cdef struct Stored:
+    const char *unique
+    Py_ssize_t unique_size
+    bint waits
+
+
+cdef void _put_entries(Out *out, const char *text, Py_ssize_t size, Stored *stored) noexcept nogil:
+    """All properties except POP_CK. The client's message id lies in what is put."""
     cdef const char *at = text
     cdef const char *end = text + size
     cdef const char *stop
     cdef Py_ssize_t length
-    cdef bint waits = True
     cdef bint is_last = False
-    unique = ""
-    out.start = out.at = space
+    stored.unique, stored.unique_size, stored.waits = NULL, 0, True
     while not is_last:
         stop = <const char *>memchr(at, 2, end - at) if end > at else NULL
         is_last = stop == NULL
         length = (end if is_last else stop) - at
         if length and not (length >= 7 and memcmp(at, b"POP_CK\x01", 7) == 0):
             if length >= 5 and memcmp(at, b"WAIT\x01", 5) == 0:
-                waits = length != 10 or memcmp(at + 5, b"false", 5) != 0
-            elif not unique and length >= 9 and memcmp(at, b"UNIQ_KEY\x01", 9) == 0:
-                unique = PyUnicode_DecodeUTF8(at + 9, length - 9, NULL)
-            _put(&out, at, length)
-            _put(&out, b"\x02", 1)
+                stored.waits = length != 10 or memcmp(at + 5, b"false", 5) != 0
+            elif (
+                not stored.unique_size and length >= 9 and memcmp(at, b"UNIQ_KEY\x01", 9) == 0
+            ):
+                stored.unique, stored.unique_size = out.at + 9, length - 9
+            _put(out, at, length)
+            _put(out, b"\x02", 1)
         at += length + 1
-    _put(&out, PyBytes_AS_STRING(tail), len(tail))
-    return PyBytes_FromStringAndSize(out.start, out.at - out.start), unique, waits
 
 
 cdef const char *HEX = b"0123456789ABCDEF"
+
+
+cdef void _put_id(char *to, bytes store_host, int64_t position):
+    """The id of a stored message: two hex digits for each byte of address and log offset."""
+    cdef uint8_t place[28]
+    cdef Py_ssize_t host_size = len(store_host), at
+    memcpy(place, PyBytes_AS_STRING(store_host), host_size)
+    gq_store64(&place[host_size], <uint64_t>position)
+    for at in range(host_size + 8):
+        to[2 * at] = HEX[place[at] >> 4]
+        to[2 * at + 1] = HEX[place[at] & 15]
 
 
 def stored_answer(
@@ -127,17 +161,12 @@ def stored_answer(
 ):
     """The answer to one stored message, whose id tells the broker's address and log offset."""
     cdef char id_text[56]
-    cdef uint8_t place[28]
-    cdef Py_ssize_t host_size = len(store_host), at, size = 0
+    cdef Py_ssize_t host_size = len(store_host), size = 0
     cdef const char *transaction = PyUnicode_AsUTF8AndSize(transaction_id, &size)
     answer = None
     if host_size <= 20 and size < ANSWER_BYTES // 2:
         try:
-            gq_store64(&place[host_size], <int64_t>position)
-            memcpy(place, PyBytes_AS_STRING(store_host), host_size)
-            for at in range(host_size + 8):
-                id_text[2 * at] = HEX[place[at] >> 4]
-                id_text[2 * at + 1] = HEX[place[at] & 15]
+            _put_id(id_text, store_host, <int64_t>position)
             answer = _send_answer(
                 codec, code, opaque, id_text, 2 * (host_size + 8), queue_id, queue_offset,
                 transaction, size,

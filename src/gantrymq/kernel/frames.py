@@ -13,6 +13,8 @@ from gantrymq.protocol.command import (
     encode,
 )
 
+Buffer = bytes | bytearray | memoryview
+
 _SIZE = struct.Struct(">i")
 _BINARY_ANSWER = struct.Struct(">IIhBhiiii")
 """Frame size, mark, then a binary header up to its fields."""
@@ -34,7 +36,7 @@ _PULL_TEMPLATE = (
 
 
 def cut_commands(
-    buffer: bytearray, size_max: int, count_max: int
+    buffer: Buffer, size_max: int, count_max: int
 ) -> tuple[list[Command], int, ProtocolError | None]:
     """Decode whole frames from the front of `buffer`, at most `count_max` of them.
 

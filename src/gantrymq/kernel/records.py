@@ -6,7 +6,7 @@ store.
 
 import struct
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, cast
 from zlib import crc32
 
 from gantrymq.base.layout import I32, I64, byte_layout
@@ -62,10 +62,35 @@ _TAGS = b"TAGS\x01"
 _NEXT_TAGS = b"\x02TAGS\x01"
 
 
+class ItemRun(Protocol):
+    """Several records in one item, such as a `SendRun`."""
+
+    def record_items(self) -> list[RecordItem]: ...
+
+    def lie_at(self, position: int) -> None: ...
+
+
 def encode_records(
+    items: Sequence[RecordItem | ItemRun], base: int, store_ms: int, store_host: bytes
+) -> tuple[bytes, list[int]]:
+    """Lay records back to back from log offset `base`; return the bytes and each item's size."""
+    if all(isinstance(item, tuple) for item in items):
+        return _encode_records(cast(Sequence[RecordItem], items), base, store_ms, store_host)
+    data, sizes = b"", []
+    for item in items:
+        at = base + len(data)
+        if not isinstance(item, tuple):
+            item.lie_at(at)
+        single = [item] if isinstance(item, tuple) else item.record_items()
+        encoded, _ = _encode_records(single, at, store_ms, store_host)
+        sizes.append(len(encoded))
+        data += encoded
+    return data, sizes
+
+
+def _encode_records(
     items: Sequence[RecordItem], base: int, store_ms: int, store_host: bytes
 ) -> tuple[bytes, list[int]]:
-    """Lay records back to back from log offset `base`; return the bytes and each one's size."""
     parts: list[bytes] = []
     sizes: list[int] = []
     store_bit = STORE_V6 if len(store_host) == 20 else 0

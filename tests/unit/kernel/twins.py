@@ -4,7 +4,18 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gantrymq.kernel import batches, frames, keys, pulled, records, runs, sends, signing, warm
+from gantrymq.kernel import (
+    batches,
+    frames,
+    keys,
+    pulled,
+    records,
+    runs,
+    send_runs,
+    sends,
+    signing,
+    warm,
+)
 
 try:
     from gantrymq.kernel import _fast
@@ -31,7 +42,7 @@ def twin(name: str) -> Any:
 
 def pure(name: str) -> Any:
     """The readable function of that name."""
-    modules = frames, records, pulled, sends, signing, keys, warm, batches, runs
+    modules = frames, records, pulled, sends, signing, keys, warm, batches, runs, send_runs
     return next(getattr(m, name) for m in modules if hasattr(m, name))
 
 
