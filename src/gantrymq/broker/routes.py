@@ -82,7 +82,7 @@ def broker_routes(to: Handlers, guard: Guard | None = None) -> HandlerTable:
     """The table of handlers: hot codes are plain functions, slow ones are coroutines."""
     refused: dict[int, Hot] = dict.fromkeys(REFUSED, _refuse)
     slow = {**_of_messages(to), **_of_tools(to)}
-    return HandlerTable(_hot(to) | refused, slow, guard)
+    return HandlerTable(_hot(to) | refused, slow, guard, to.send)
 
 
 def _refuse(connection: Connection, command: Command) -> None:

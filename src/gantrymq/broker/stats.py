@@ -77,6 +77,19 @@ class BrokerStats:
         if size > 1024 * count:
             self._put_larger(topic, count, size)
 
+    def put_many(self, topic: str, count: int, size: int, larger: list[int]) -> None:
+        """Count messages of one request each; `larger` has how many are in each class of sizes."""
+        self.put_count += count
+        row = self.topic_put.get(topic)
+        if row is None:
+            row = self._row("topic", topic)
+        row[0] += count
+        row[1] += size
+        row[2] += count
+        if any(larger):
+            before = self.larger.get(topic, [0] * len(SIZE_BOUNDS))
+            self.larger[topic] = [old + new for old, new in zip(before, larger, strict=True)]
+
     def _put_larger(self, topic: str, count: int, size: int) -> None:
         larger = self.larger.get(topic)
         if larger is None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gantrymq.base.histogram import Histogram
+from gantrymq.kernel import Request
 from gantrymq.protocol.codes import VERSION_4_9_8, ResponseCode
 from gantrymq.protocol.command import (
     JSON_CODEC,
@@ -24,6 +25,7 @@ from gantrymq.protocol.command import (
 )
 from gantrymq.remoting.connection import Connection
 from gantrymq.remoting.limits import ConnectionLimits, Refusals
+from gantrymq.remoting.requests import commands_of
 
 TURNED_AWAY_MAX: Final = 64
 """Connections over the limit that stay until their first request is refused; more are cut."""
@@ -208,17 +210,19 @@ class ServerAdmission:
 
     # requests
 
-    def admitted(self, connection: Connection, commands: list[Command]) -> Sequence[Command]:
+    def admitted(
+        self, connection: Connection, requests: Sequence[Request], count: int
+    ) -> Sequence[Request]:
         """The requests of one turn that there is room for; the others are refused."""
         limits = self.limits
-        wanted = connection.pending + len(commands)
+        wanted = connection.pending + count
         self._requests += wanted - connection.counted
         connection.counted = wanted
         if self._requests > limits.max_requests:
             self._recount(connection, wanted)
         if wanted <= limits.max_requests_per_connection and self._requests <= limits.max_requests:
-            return commands
-        return self._some_of(connection, commands)
+            return requests
+        return self._some_of(connection, commands_of(requests))
 
     def _recount(self, connection: Connection, wanted: int) -> None:
         """Subtract what was answered in the meantime on all connections."""

@@ -2,18 +2,19 @@
 
 Each received chunk is cut into commands at once. A response wakes its caller. A request goes to
 `answer`, a plain function: it replies at once, parks the request for later, or starts a task.
-All replies of one turn of the event loop leave in one write.
+Plain sends to a broker stay together, as runs. All replies of one turn of the event loop leave in
+one write.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 from gantrymq.base.errors import ProtocolError
 from gantrymq.base.tls.network import TLS_FIRST_BYTE
-from gantrymq.kernel import cut_commands
+from gantrymq.kernel import Request, SendRun, cut_requests
 from gantrymq.protocol.command import (
     FRAME_BYTES_MAX,
     ONEWAY_FLAG,
@@ -23,8 +24,8 @@ from gantrymq.protocol.command import (
 )
 from gantrymq.protocol.ids import encode_host
 from gantrymq.remoting.frame_limits import OversizedFrame, frames_within, oversized_front
-from gantrymq.remoting.limits import ConnectionLimits, Refusals
 from gantrymq.remoting.pending_call import CallTimeout, ConnectionLost, FutureCall, PendingCall
+from gantrymq.remoting.requests import PlainSends, RequestGate, commands_of, note_slow_turn
 
 log = logging.getLogger(__name__)
 
@@ -44,25 +45,6 @@ CLEAR_FIRST_BYTES: Final = (0x00, 0x01)
 Answer = Callable[["Connection", Command], None]
 
 
-class RequestGate(Protocol):
-    """Holds the requests of a server's connections to its limits."""
-
-    limits: ConnectionLimits
-    refusals: Refusals
-
-    def must_wait(self, connection: "Connection") -> bool:
-        """Whether the server is congested; it calls `go_on` when it is this connection's turn."""
-
-    def admitted(self, connection: "Connection", commands: list[Command]) -> Sequence[Command]:
-        """The commands of one turn that are served; all others have been refused."""
-
-    def fell_behind(self, connection: "Connection") -> None:
-        """The peer leaves many answers untaken; it, or another one, may be closed for that."""
-
-    def caught_up(self, connection: "Connection") -> None:
-        """The peer has taken them."""
-
-
 def refuse_requests(connection: "Connection", command: Command) -> None:
     """The default of clients: answer every request with code 3 (not supported)."""
     connection.reply(command, 3, remark=f" request type {command.code} not supported")
@@ -74,10 +56,10 @@ class Connection(asyncio.Protocol):
     # With more than 30 attributes an instance without slots is slower, at each message.
     __slots__ = (
         "_answer", "_answered", "_awaits_drain", "_buffer", "_calls", "_frame_bytes_max", "_gate",
-        "_later", "_on_lost", "_on_made", "_opaques", "_out", "_reading", "_sign", "_sniffed",
-        "_sweep", "_sweep_at", "_turn_pending", "_unsent", "_when_drained", "access", "counted",
-        "frame_since", "is_admitted", "last_active", "loop", "made_at", "open", "peer", "peer_host",
-        "pending", "polls_held", "slow_reader", "slow_since", "transport",
+        "_later", "_on_lost", "_on_made", "_opaques", "_out", "_reading", "_sends", "_sign",
+        "_sniffed", "_sweep", "_sweep_at", "_turn_pending", "_unsent", "_when_drained", "access",
+        "counted", "frame_since", "is_admitted", "last_active", "loop", "made_at", "open", "peer",
+        "peer_host", "pending", "polls_held", "slow_reader", "slow_since", "transport",
     )  # fmt: skip
 
     def __init__(
@@ -89,10 +71,12 @@ class Connection(asyncio.Protocol):
         frame_bytes_max: int = FRAME_BYTES_MAX,
         sign: Callable[[Command], None] | None = None,
         gate: RequestGate | None = None,
+        sends: PlainSends | None = None,
     ) -> None:
         """`sign` adds a signature to each request of this end; `gate` has a server's limits."""
         self._answer, self._on_made, self._on_lost = answer, on_made, on_lost
         self._frame_bytes_max, self._sign, self._gate = frame_bytes_max, sign, gate
+        self._sends = sends
         self._buffer = bytearray()
         self._out: list[bytes] = []
         self._unsent = 0
@@ -210,25 +194,30 @@ class Connection(asyncio.Protocol):
                 return
             size_max = gate.limits.max_frame_bytes
         began = self.loop.time()
-        commands, used, error = cut_commands(self._buffer, size_max, FRAMES_PER_TURN_MAX)
-        served: Sequence[Command] = commands
+        rules = None if self._sends is None else self._sends.rules
+        requests, count, used, error = cut_requests(
+            self._buffer, size_max, FRAMES_PER_TURN_MAX, rules, self.peer_host
+        )
+        served: Sequence[Request] = requests
         if gate is not None:
             if used > gate.limits.max_header_bytes:
+                commands = commands_of(requests)
                 error, used = frames_within(self._buffer, used, commands, gate.limits, error)
-            served = gate.admitted(self, commands)
+                served, count = commands, len(commands)
+            served = gate.admitted(self, served, count)
         if used:
             del self._buffer[:used]
-        self._serve(served)
+        self._serve(served, began + TURN_SECONDS_MAX)
         if gate is not None and self._buffer and not isinstance(error, OversizedFrame):
             error = oversized_front(self._buffer, gate.limits) or error
         if error is not None:
             self._refuse_bytes(error)
         now = self.loop.time()
         if now - began > TURN_SECONDS_LOUD:
-            self._note_slow_turn(now - began, commands)
+            note_slow_turn(now - began, requests, self.address)
         if error is not None or self._turn_pending:
             return
-        if len(commands) == FRAMES_PER_TURN_MAX and self._buffer:
+        if count == FRAMES_PER_TURN_MAX and self._buffer:
             self._turn_pending = True
             self._set_reading(False)
             self.loop.call_soon(self._next_turn)
@@ -237,40 +226,40 @@ class Connection(asyncio.Protocol):
         elif used or not self.frame_since:
             self.frame_since = began
 
-    def _serve(self, commands: Sequence[Command]) -> None:
+    def _serve(self, requests: Sequence[Request], ends: float) -> None:
         """Answer requests, for a while and as long as the peer takes the answers."""
-        ends = self.loop.time() + TURN_SECONDS_MAX
-        for at in range(0, len(commands), LOOK_EVERY):
-            for command in commands[at : at + LOOK_EVERY]:
-                if command.flag & RESPONSE_FLAG:
-                    self._settle(command)
+        for at in range(0, len(requests), LOOK_EVERY):
+            for request in requests[at : at + LOOK_EVERY]:
+                if isinstance(request, SendRun):
+                    self._serve_run(request)
+                elif request.flag & RESPONSE_FLAG:
+                    self._settle(request)
                 else:
-                    if not command.flag & ONEWAY_FLAG:
+                    if not request.flag & ONEWAY_FLAG:
                         self.pending += 1
-                    self._answer(self, command)
+                    self._answer(self, request)
             if self._unsent > WRITE_BUFFER_BYTES_MAX:
                 self._flush()
             if self.slow_reader or self.loop.time() > ends:
-                self._leave_for_later(commands[at + LOOK_EVERY :])
+                self._leave_for_later(requests[at + LOOK_EVERY :])
                 return
 
-    def _leave_for_later(self, commands: Sequence[Command]) -> None:
-        """Serve the rest in the next turn, after others, and once the peer has caught up."""
-        self._later = commands
-        if commands:
+    def _serve_run(self, run: SendRun) -> None:
+        self.pending += run.asked
+        if self._sends is None or not self._sends.take(self, run):
+            for command in run.commands():
+                self._answer(self, command)
+
+    def _leave_for_later(self, requests: Sequence[Request]) -> None:
+        """Serve the rest in the next turn, after others, and once the peer has caught up.
+
+        Each by itself: until then what is plain may have changed.
+        """
+        self._later = commands_of(requests)
+        if requests:
             self._turn_pending = True
             self._set_reading(False)
             self.loop.call_soon(self._next_turn)
-
-    def _note_slow_turn(self, took: float, commands: Sequence[Command]) -> None:
-        """Log a warning about requests whose answer kept other peers waiting.
-
-        A client that only received responses, such as a reader of megabytes on a busy machine,
-        delayed only itself.
-        """
-        asked = dict.fromkeys(each.code for each in commands if not each.flag & RESPONSE_FLAG)
-        level = logging.WARNING if asked else logging.DEBUG
-        log.log(level, "held the loop %d ms: codes %s, %s", took * 1000, list(asked), self.address)
 
     def go_on(self) -> None:
         """Read on: the server has room for the requests of this connection."""
@@ -285,7 +274,7 @@ class Connection(asyncio.Protocol):
         if self._later:
             self._turn_pending = False
             later, self._later = self._later, ()
-            self._serve(later)
+            self._serve(later, self.loop.time() + TURN_SECONDS_MAX)
             if self._turn_pending:
                 return
         self._set_reading(not self.slow_reader)
@@ -346,6 +335,11 @@ class Connection(asyncio.Protocol):
             if not self._out:
                 self.loop.call_soon(self._flush)
             self._out += parts
+
+    def reply_frames(self, frames: bytes, count: int) -> None:
+        """Reply to `count` requests at once, with frames that are already built."""
+        self.pending -= count - 1
+        self.reply_frame(frames)
 
     def reply_with_body(self, head: bytes, body: bytes) -> None:
         """The same for a frame whose body may be large."""
@@ -474,7 +468,7 @@ class Connection(asyncio.Protocol):
 
     def answer_with(self, answer: Answer) -> None:
         """Answer all further requests in another way."""
-        self._answer = answer
+        self._answer, self._sends = answer, None
 
     def stop_reading(self) -> None:
         """Read no further requests; replies still leave."""

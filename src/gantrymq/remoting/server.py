@@ -19,6 +19,7 @@ from gantrymq.protocol.command import Command
 from gantrymq.remoting.admission import OVERLOAD, ServerAdmission
 from gantrymq.remoting.connection import Connection
 from gantrymq.remoting.limits import ConnectionLimits, LimitReached
+from gantrymq.remoting.requests import PlainSends
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +43,14 @@ class HandlerTable:
         hot: Mapping[int, Hot] | None = None,
         slow: Mapping[int, Slow] | None = None,
         guard: Guard | None = None,
+        sends: PlainSends | None = None,
     ) -> None:
         self.hot = dict(hot or {})
         self.slow = dict(slow or {})
         self.guard = guard
         """Sees the code, the raw fields and the body of every request first; raises to refuse."""
+        self.sends = sends if guard is None else None
+        """Takes runs of plain sends. With a guard there are none: it sees every request."""
         clash = self.hot.keys() & self.slow.keys()
         assert not clash, f"codes in both tables: {sorted(clash)}"
 
@@ -56,6 +60,7 @@ class HandlerTable:
             {c: h for c, h in self.hot.items() if c not in codes},
             {c: h for c, h in self.slow.items() if c not in codes},
             self.guard,
+            self.sends,
         )
 
 
@@ -122,7 +127,11 @@ class Server:
 
     def _new_connection(self) -> Connection:
         return Connection(
-            self._answer, on_made=self._on_made, on_lost=self._on_lost, gate=self._admission
+            self._answer,
+            on_made=self._on_made,
+            on_lost=self._on_lost,
+            gate=self._admission,
+            sends=self._routes.sends,
         )
 
     def _on_made(self, connection: Connection) -> None:

@@ -5,6 +5,8 @@ from enum import Enum, auto
 
 import msgspec
 
+from gantrymq.kernel import SendRun
+
 
 class PutStatus(Enum):
     """How storing a message ended. The first four mean that it is stored."""
@@ -77,6 +79,15 @@ class Append(msgspec.Struct, eq=False):
     store_ms: int = 0
     size: int = 0
     error: str = ""
+
+
+Staged = Append | SendRun
+"""What the store takes: an append, or plain sends that are stored together."""
+
+
+def count_of(staged: Sequence[Staged]) -> int:
+    """How many requests they are: a batch is one, each send of a run is one."""
+    return sum([len(each) if isinstance(each, SendRun) else 1 for each in staged])
 
 
 class ReadResult(msgspec.Struct, frozen=True):

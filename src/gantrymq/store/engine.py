@@ -12,7 +12,7 @@ from typing import Self
 from gantrymq.base.disk import Lock
 from gantrymq.base.histogram import Distribution
 from gantrymq.base.watermark import Watermark
-from gantrymq.store.append import Append, PutStatus
+from gantrymq.store.append import PutStatus, Staged
 from gantrymq.store.config import CHANGEABLE, StoreConfig
 from gantrymq.store.log.fence import Fence
 from gantrymq.store.log.flush import Flusher
@@ -164,11 +164,11 @@ class Store:
 
     # Writing
 
-    def put(self, append: Append) -> None:
+    def put(self, append: Staged) -> None:
         """Take a message; `append.reply` is called later, when its status is final."""
         if self._closing:
             append.status, append.error = PutStatus.SERVICE_NOT_AVAILABLE, CLOSED
-            asyncio.get_running_loop().call_soon(append.reply, append)
+            asyncio.get_running_loop().call_soon(append.reply, append)  # type: ignore[arg-type]
         else:
             self._writer.put(append)
 

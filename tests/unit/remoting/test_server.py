@@ -233,7 +233,7 @@ def test_only_who_answers_requests_is_warned_about_holding_the_loop(
     async def work(server: Server, connection: Connection, slow: Slow) -> None:
         await connection.call(Command(code=1, body=b"x"), 3)
 
-    with caplog.at_level(logging.DEBUG, "gantrymq.remoting.connection"):
+    with caplog.at_level(logging.DEBUG, "gantrymq.remoting"):
         with_server(work)
 
     held = [entry for entry in caplog.records if "held the loop" in entry.message]

@@ -8,7 +8,6 @@ from gantrymq.base.clock import WallClock
 from gantrymq.base.errors import GantryError
 from gantrymq.base.plurals import counted
 from gantrymq.broker.errors import BadRequest
-from gantrymq.broker.handlers.send import IPV6_BORN
 from gantrymq.broker.handlers.send_answers import region_fields
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.settings.config import BrokerConfig
@@ -21,6 +20,7 @@ from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.command import Command
 from gantrymq.protocol.headers.messages import PushReplyRequest, SendRequest, SendRequestV2
 from gantrymq.protocol.ids import decode_host, offset_msg_id
+from gantrymq.protocol.record import BORN_V6
 from gantrymq.remoting.connection import Connection
 from gantrymq.remoting.pending_call import CallTimeout, ConnectionLost
 from gantrymq.store.append import Append
@@ -160,7 +160,7 @@ class ReplyHandler:
             body,
             properties=properties.encode(found).encode(),
             flag=h.flag,
-            sys_flag=h.sys_flag if len(host) == 8 else h.sys_flag | IPV6_BORN,
+            sys_flag=h.sys_flag if len(host) == 8 else h.sys_flag | BORN_V6,
             born_ms=h.born_timestamp,
             born_host=host,
             reconsume_times=h.reconsume_times or 0,

@@ -13,10 +13,11 @@ from typing import Any
 from gantrymq.base.errors import GantryError
 from gantrymq.base.plurals import counted
 from gantrymq.broker.errors import BadRequest, Busy, GroupMissing, IllegalMessage, NotPermitted
-from gantrymq.broker.handlers.send_answers import answers_in, limit_of, region_fields
+from gantrymq.broker.handlers.send_answers import CODES, answers_in, limit_of, region_fields
+from gantrymq.broker.handlers.send_append import SendAppend, received
 from gantrymq.broker.policy import Policy
 from gantrymq.broker.settings.config import BrokerConfig
-from gantrymq.broker.stats import BrokerStats
+from gantrymq.broker.stats import SIZE_BOUNDS, BrokerStats
 from gantrymq.broker.tables.registry import Registry
 from gantrymq.broker.transactions.half import (
     HALF_MARK,
@@ -28,6 +29,8 @@ from gantrymq.broker.transactions.half import (
 from gantrymq.broker.transactions.half_messages import HalfMessageTable
 from gantrymq.broker.waiting.redirect import DELAY_MARK, TIMER_MARK, SystemTopicRedirect
 from gantrymq.kernel import (
+    SendRules,
+    SendRun,
     batch_items,
     find_property,
     offset_msg_ids,
@@ -36,19 +39,20 @@ from gantrymq.kernel import (
 )
 from gantrymq.model import RETRY_PREFIX, TIMER_TOPIC, WRITE, TopicConfig, dead_topic
 from gantrymq.protocol import properties
-from gantrymq.protocol.codes import VERSION_3_4_9, ResponseCode
+from gantrymq.protocol.codes import VERSION_3_4_9
 from gantrymq.protocol.command import ONEWAY_FLAG, Command
 from gantrymq.protocol.headers.messages import SendRequest, SendRequestV2
 from gantrymq.protocol.ids import offset_msg_id
 from gantrymq.protocol.recall import RecallHandle
-from gantrymq.protocol.record import TRANSACTION_MASK
+from gantrymq.protocol.record import PROPERTIES_BYTES_MAX, TRANSACTION_MASK
+from gantrymq.protocol.trace import DEFAULT_REGION
 from gantrymq.remoting.admission import BusyAnswer
 from gantrymq.remoting.connection import Connection
 from gantrymq.remoting.limits import Refusals
 from gantrymq.store.append import Append, PutStatus
 from gantrymq.store.engine import Store
 
-PREPARED, IPV6_BORN = 0x4, 0x10
+PREPARED = 0x4
 LARGE_BYTES = 16 * 1024
 """A send counts once more for each 16 KiB of its body, so that waiting sends cannot fill the
 memory."""
@@ -60,60 +64,7 @@ _HALF_FLAGS = {str(flag | PREPARED): str(flag) for flag in (0, 1)}
 _NOT_IN_JSON = re.compile(r'["\\\x00-\x1f]')
 """What would have to be escaped in an answer, which is put together without a look at its parts."""
 
-CODES = {
-    PutStatus.PUT_OK: ResponseCode.SUCCESS,
-    PutStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
-    PutStatus.SLAVE_NOT_AVAILABLE: ResponseCode.SLAVE_NOT_AVAILABLE,
-    PutStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
-    PutStatus.MESSAGE_ILLEGAL: ResponseCode.MESSAGE_ILLEGAL,
-    PutStatus.PROPERTIES_SIZE_EXCEEDED: ResponseCode.MESSAGE_ILLEGAL,
-    PutStatus.SERVICE_NOT_AVAILABLE: ResponseCode.SERVICE_NOT_AVAILABLE,
-    PutStatus.CREATE_FILE_FAILED: ResponseCode.SYSTEM_ERROR,
-    PutStatus.PAGECACHE_BUSY: ResponseCode.SYSTEM_BUSY,
-    PutStatus.UNKNOWN_ERROR: ResponseCode.SYSTEM_ERROR,
-}
 _OK = PutStatus.PUT_OK
-
-
-class SendAppend(Append, kw_only=True, eq=False):
-    """An append that came from a client, with the connection and the request to answer."""
-
-    connection: Connection
-    command: Command
-    echo_queue_id: int
-    """The queue the answer names: the one asked for, also when the record lies elsewhere."""
-    uniq_key: str = ""
-    held: tuple[str, int, str] | None = None
-    """Of half a transaction: the topic and queue it is meant for, and who decides."""
-
-
-def received(
-    connection: Connection,
-    command: Command,
-    topic: str,
-    queue_id: int,
-    flag: int,
-    sys_flag: int,
-    born_ms: int,
-    reconsume_times: int,
-    properties: bytes = b"",
-) -> SendAppend:
-    """The append of a request."""
-    host = connection.peer_host
-    return SendAppend(
-        topic,
-        queue_id,
-        command.body,
-        properties,
-        flag,
-        sys_flag if len(host) == 8 else sys_flag | IPV6_BORN,
-        born_ms,
-        host,
-        reconsume_times,
-        connection=connection,
-        command=command,
-        echo_queue_id=queue_id,
-    )
 
 
 class SendHandler:
@@ -146,7 +97,7 @@ class SendHandler:
 
     def take_settings(self) -> None:
         """Read the settings once instead of for every message; called again when they change."""
-        config = self._config
+        config, store = self._config, self._store.config
         self._region = region_fields(config.region_id)
         """In every answer to a send, refusals included."""
         self._stored_answer, self._send_answer = answers_in(config.region_id)
@@ -167,6 +118,39 @@ class SendHandler:
         self._topics = self._registry.topics.table if writable else {}
         """Topics that a plain send may go to without a closer look. Without write permission there
         are none: `Policy.sendable` decides."""
+        self.rules = SendRules(
+            # The kernel's answers know only the default region.
+            self._topics if config.region_id == DEFAULT_REGION else {},
+            self._tail,
+            self._store_host,
+            min(self._plain_bytes_max, PROPERTIES_BYTES_MAX),
+            min(LARGE_BYTES - 1, store.max_message_bytes),
+            store.record_bytes_max,
+        )
+
+    # plain sends
+
+    def take(self, connection: Connection, run: SendRun) -> bool:
+        """Store plain sends that came together; False if some of them have to be refused."""
+        if self._waiting + len(run) > self._config.send_thread_pool_queue_capacity:
+            return False
+        run.connection, run.reply = connection, self._answer_run
+        self._waiting += len(run)
+        self._store.put(run)
+        return True
+
+    def _answer_run(self, run: SendRun) -> None:
+        status, connection = run.status, run.connection
+        self._waiting -= len(run)
+        if status is not _OK and not status.is_stored:
+            for command in run.commands():
+                remark = self._refusal(run)
+                connection.reply(command, CODES[status], ext=self._region, remark=remark)
+            return
+        for topic, count, size, larger in run.counts(SIZE_BOUNDS):
+            self._stats.put_many(topic, count, size, larger)
+        if run.asked:
+            connection.reply_frames(run.answers(CODES[status]), run.asked)
 
     # the two header forms
 
@@ -443,7 +427,7 @@ class SendHandler:
             ext["recallHandle"] = RecallHandle(topic, name, due, message.uniq_key).encode()
         message.connection.reply(command, CODES[message.status], ext=ext)
 
-    def _refusal(self, message: SendAppend) -> str:
+    def _refusal(self, message: SendAppend | SendRun) -> str:
         """Why the store refused, with the name of the limit if there is one."""
         remark = message.error or message.status.name
         key = limit_of(message.status, remark)

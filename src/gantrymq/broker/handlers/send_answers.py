@@ -5,6 +5,7 @@ from typing import Final
 
 from gantrymq.kernel import send_answer, stored_answer
 from gantrymq.protocol import properties
+from gantrymq.protocol.codes import ResponseCode
 from gantrymq.protocol.command import RESPONSE_FLAG, Command, encode
 from gantrymq.protocol.ids import offset_msg_id
 from gantrymq.protocol.trace import DEFAULT_REGION
@@ -12,6 +13,19 @@ from gantrymq.store.append import PutStatus
 
 TRACED: Final = "true"
 
+CODES = {
+    PutStatus.PUT_OK: ResponseCode.SUCCESS,
+    PutStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
+    PutStatus.SLAVE_NOT_AVAILABLE: ResponseCode.SLAVE_NOT_AVAILABLE,
+    PutStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    PutStatus.MESSAGE_ILLEGAL: ResponseCode.MESSAGE_ILLEGAL,
+    PutStatus.PROPERTIES_SIZE_EXCEEDED: ResponseCode.MESSAGE_ILLEGAL,
+    PutStatus.SERVICE_NOT_AVAILABLE: ResponseCode.SERVICE_NOT_AVAILABLE,
+    PutStatus.CREATE_FILE_FAILED: ResponseCode.SYSTEM_ERROR,
+    PutStatus.PAGECACHE_BUSY: ResponseCode.SYSTEM_BUSY,
+    PutStatus.UNKNOWN_ERROR: ResponseCode.SYSTEM_ERROR,
+}
+"""How storing ended, as the code of the answer."""
 
 StoredAnswer = Callable[[int, int, int, bytes, int, int, int, str], bytes]
 """Codec, code, opaque, store host, log offset, queue, queue offset and unique key to a frame."""

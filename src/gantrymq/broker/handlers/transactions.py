@@ -7,7 +7,7 @@ from gantrymq.access.accounts import Permission
 from gantrymq.access.guard import Require
 from gantrymq.base.errors import GantryError, ProtocolError
 from gantrymq.broker.errors import BadRequest
-from gantrymq.broker.handlers.send import CODES
+from gantrymq.broker.handlers.send_answers import CODES
 from gantrymq.broker.stored_copies import copy_of, stored
 from gantrymq.broker.transactions.half import HALF_QUEUE, with_property
 from gantrymq.broker.transactions.half_messages import HalfMessage, HalfMessageTable

@@ -13,13 +13,13 @@ import asyncio
 from collections.abc import Callable
 
 from gantrymq.base.watermark import Watermark
-from gantrymq.store.append import Append, PutStatus
+from gantrymq.store.append import PutStatus, Staged, count_of
 from gantrymq.store.config import StoreConfig
 from gantrymq.store.log.flush import Flusher
 from gantrymq.store.writing.copies import Copies
 from gantrymq.store.writing.write_counts import WriteCounts
 
-Answer = Callable[[list[Append], PutStatus, str], None]
+Answer = Callable[[list[Staged], PutStatus, str], None]
 
 
 class PendingWrite:
@@ -28,7 +28,7 @@ class PendingWrite:
     __slots__ = ("appends", "base", "began", "data", "end", "is_flushed", "timer")
 
     def __init__(
-        self, data: bytes, base: int, end: int, appends: list[Append], began: float
+        self, data: bytes, base: int, end: int, appends: list[Staged], began: float
     ) -> None:
         self.data, self.base, self.end = data, base, end
         self.appends, self.began = appends, began
@@ -86,7 +86,7 @@ class PendingWrites:
         self._undispatched = self._unflushed = 0
         self.refuse(reason)
 
-    def add(self, appends: list[Append], data: bytes, base: int, began: float) -> None:
+    def add(self, appends: list[Staged], data: bytes, base: int, began: float) -> None:
         """Dispatch and answer when the records are flushed and copied, as the settings ask."""
         patient = [append for append in appends if append.wait]
         write = PendingWrite(data, base, base + len(data), patient, began)
@@ -127,7 +127,7 @@ class PendingWrites:
         write.cancel_timeout()
         if write in self._unanswered:
             del self._unanswered[write]
-            self._counts.took(len(write.appends), self._loop.time() - write.began)
+            self._counts.took(count_of(write.appends), self._loop.time() - write.began)
             status = PutStatus.PUT_OK if self._copies is None else self._copies.status(write.end)
             self._answer(write.appends, status, "")
 

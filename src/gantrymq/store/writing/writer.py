@@ -32,7 +32,14 @@ from itertools import accumulate
 
 from gantrymq.base.background import Background
 from gantrymq.base.plurals import counted
-from gantrymq.kernel import ItemSizes, RecordItem, encode_records, measure_items, walk_records
+from gantrymq.kernel import (
+    ItemSizes,
+    RecordItem,
+    SendRun,
+    encode_records,
+    measure_items,
+    walk_records,
+)
 from gantrymq.protocol.record import (
     BLANK_BYTES,
     BORN_V6,
@@ -42,7 +49,7 @@ from gantrymq.protocol.record import (
     TRANSACTION_MASK,
     record_size,
 )
-from gantrymq.store.append import Append, BatchItem, PutStatus
+from gantrymq.store.append import Append, BatchItem, PutStatus, Staged, count_of
 from gantrymq.store.config import StoreConfig
 from gantrymq.store.log.flush import Flusher
 from gantrymq.store.queues.queue_table import TopicNameError
@@ -91,7 +98,7 @@ class Writer:
         """What is written and waits for the flush or for a copy."""
         self.take_settings()
         self._last_ms = dispatcher.last_store_ms
-        self._staged: list[Append] = []
+        self._staged: list[Staged] = []
         self._scheduled = False
         self._held = False
         """Whether staged appends wait for a new file."""
@@ -110,7 +117,7 @@ class Writer:
         self._body_bytes_max = self._config.max_message_bytes
         self.pending.take_settings()
 
-    def put(self, append: Append) -> None:
+    def put(self, append: Staged) -> None:
         """Accept an append; its `reply` is called later, once."""
         self._staged.append(append)
         if self._held:
@@ -136,17 +143,20 @@ class Writer:
         if self._shed_until and self._loop.time() < self._shed_until:
             self._answer(staged, PutStatus.PAGECACHE_BUSY, self._stall)
             return
-        fitting: list[Append] = []
+        fitting: list[Staged] = []
         total, room = 0, self._log.room
         for number, append in enumerate(staged):
-            if not append.size and not self._admit(append):
+            if isinstance(append, Append) and not append.size and not self._admit(append):
                 continue
             if total > TURN_BYTES_MAX:
                 self._write(fitting)
                 self._staged = staged[number:] + self._staged
                 self._schedule()
                 return
-            if total + append.size > room:
+            while total + append.size > room:
+                front = append.split(room - total) if isinstance(append, SendRun) else None
+                if front is not None:
+                    fitting.append(front)
                 self._write(fitting)
                 fitting, total = [], 0
                 if append.size > self._log.room and not self._roll(staged[number:]):
@@ -209,7 +219,7 @@ class Writer:
 
     # Writing
 
-    def _write(self, appends: list[Append]) -> None:
+    def _write(self, appends: list[Staged]) -> None:
         if not appends:
             return
         base = self._log.end
@@ -232,22 +242,26 @@ class Writer:
         if (self._loop.time() - began) * 1000 >= self._config.append_busy_ms:
             self._shed(self._loop.time() - began)
         self._last_ms = store_ms
-        self._fill(appends, sizes, base, store_ms)
-        self.written.count += len(sizes)
+        count = self._fill(appends, sizes, base, store_ms)
+        self.written.count += count
         self.written.bytes += len(data)
         if self.pending.wait:
             self.pending.add(appends, data, base, began)
         else:
             self.pending.copyable.advance(self._log.end)
-            self.written.took(len(sizes), self._loop.time() - began)
+            self.written.took(count, self._loop.time() - began)
             self._dispatch(data, base)
             self._answer(appends, PutStatus.PUT_OK)
 
-    def _items(self, appends: list[Append]) -> list[RecordItem]:
+    def _items(self, appends: list[Staged]) -> list[RecordItem | SendRun]:
         """Give each message its queue offset."""
-        items: list[RecordItem] = []
+        items: list[RecordItem | SendRun] = []
         by_name = self._queues.by_name
         for append in appends:
+            if isinstance(append, SendRun):
+                append.place(by_name, self._queues.at)
+                items.append(append)
+                continue
             key = append.topic, append.queue_id
             queue = by_name.get(key) or self._queues.at(*key)
             kind = append.sys_flag & TRANSACTION_MASK
@@ -276,10 +290,13 @@ class Writer:
                 queue.next = offset
         return items
 
-    def _without_misfits(self, appends: list[Append]) -> list[Append]:
+    def _without_misfits(self, appends: list[Staged]) -> list[Staged]:
         """Refuse appends with a number too large for its field, found by encoding each alone."""
-        fitting: list[Append] = []
+        fitting: list[Staged] = []
         for append in appends:
+            if isinstance(append, SendRun):  # its numbers have been looked at
+                fitting.append(append)
+                continue
             items = self._items([append])
             self._take_back([append])
             try:
@@ -290,16 +307,25 @@ class Writer:
                 fitting.append(append)
         return fitting
 
-    def _take_back(self, appends: list[Append]) -> None:
+    def _take_back(self, appends: list[Staged]) -> None:
         """Undo `_items`: the next appends get these queue offsets."""
         for append in reversed(appends):
+            if isinstance(append, SendRun):
+                append.take_back()
+                continue
             if append.sys_flag & TRANSACTION_MASK in (0, TRANSACTION_COMMIT):
                 self._queues.at(append.topic, append.queue_id).next = append.queue_offset
             append.queue_offset = -1
 
-    def _fill(self, appends: list[Append], sizes: list[int], base: int, store_ms: int) -> None:
-        at, number = base, 0
+    def _fill(self, appends: list[Staged], sizes: list[int], base: int, store_ms: int) -> int:
+        """Tell appends where they lie; runs know it. Returns how many records they are."""
+        at, number, count = base, 0, 0
         for append in appends:
+            if isinstance(append, SendRun):
+                at += append.size
+                number += 1
+                count += len(append) - 1
+                continue
             append.store_ms = store_ms
             append.physical_offset = at
             if append.batch is None:
@@ -309,6 +335,7 @@ class Writer:
             ends = accumulate(sizes[number : number + len(append.batch)], initial=at)
             *append.physical_offsets, at = ends
             number += len(append.batch)
+        return number + count
 
     def _dispatch(self, data: bytes, base: int) -> None:
         walk = walk_records(data, base, len(data) + BLANK_BYTES, False)
@@ -317,7 +344,7 @@ class Writer:
 
     # Files
 
-    def _roll(self, rest: list[Append]) -> bool:
+    def _roll(self, rest: list[Staged]) -> bool:
         """Continue in the next file; False if `rest` waits for it or was refused."""
         if self._log.spare is None:
             self._hold(rest)
@@ -342,7 +369,7 @@ class Writer:
         )
         log.warning("%s", self._stall)
 
-    def _hold(self, rest: list[Append]) -> None:
+    def _hold(self, rest: list[Staged]) -> None:
         """Let appends wait for the next file, for a limited time."""
         self._held = True
         self._staged = rest + self._staged
@@ -357,7 +384,7 @@ class Writer:
         now = self._loop.time()
         late = bisect_right(self._arrivals, now - waited_max)
         if late:
-            count, waited_ms = len(self._staged), (now - self._arrivals[0]) * 1000
+            count, waited_ms = count_of(self._staged), (now - self._arrivals[0]) * 1000
             refused, self._staged = self._staged[:late], self._staged[late:]
             del self._arrivals[:late]
             text = (
@@ -410,13 +437,13 @@ class Writer:
 
     # Answering
 
-    def _answer(self, appends: list[Append], status: PutStatus, error: str = "") -> None:
+    def _answer(self, appends: list[Staged], status: PutStatus, error: str = "") -> None:
         if not status.is_stored:
-            self.written.failed += len(appends)
+            self.written.failed += count_of(appends)
         for append in appends:
             append.status, append.error = status, error
             try:
-                append.reply(append)
+                append.reply(append)  # type: ignore[arg-type]
             except Exception:  # one failing callback must not stop the others
                 log.exception("the reply to an append failed")
 
