@@ -32,6 +32,7 @@ from gantrymq.kernel.records import (
     store_ms_of,
     tag_code_of,
 )
+from gantrymq.kernel.requests import SendParts, plain_properties
 from gantrymq.kernel.send_runs import Request, SendRules
 
 try:
@@ -46,8 +47,10 @@ try:
         cut_commands,
         cut_records,
         cut_requests,
+        cut_stored,
         encode_batch,
         encode_records,
+        encode_sends,
         entry_runs,
         find_property,
         hash_keys,
@@ -82,6 +85,8 @@ except ImportError as reason:
         select_entries,
         walk_records,
     )
+    from gantrymq.kernel.requests import encode_sends
+    from gantrymq.kernel.responses import cut_stored
     from gantrymq.kernel.runs import entry_runs
     from gantrymq.kernel.send_runs import SendRun, cut_requests
     from gantrymq.kernel.sends import offset_msg_ids, read_send, stored_answer
@@ -110,6 +115,7 @@ __all__ = [
     "RecordItem",
     "Request",
     "Selected",
+    "SendParts",
     "SendRules",
     "SendRun",
     "SyncThread",
@@ -120,8 +126,10 @@ __all__ = [
     "cut_commands",
     "cut_records",
     "cut_requests",
+    "cut_stored",
     "encode_batch",
     "encode_records",
+    "encode_sends",
     "entry_runs",
     "find_property",
     "hash_keys",
@@ -132,6 +140,7 @@ __all__ = [
     "key_rows",
     "measure_items",
     "offset_msg_ids",
+    "plain_properties",
     "pull_answer",
     "read_send",
     "read_warm",

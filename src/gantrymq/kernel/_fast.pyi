@@ -1,4 +1,5 @@
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gantrymq.base.errors import ProtocolError
 from gantrymq.kernel.batches import (
@@ -11,12 +12,14 @@ from gantrymq.kernel.batches import (
 )
 from gantrymq.kernel.pulled import Cut
 from gantrymq.kernel.records import Buffer, ItemRun, RecordItem, Selected, Walk, Walked
+from gantrymq.kernel.requests import EncodedSend, SendParts
 from gantrymq.kernel.runs import EntryRun
 from gantrymq.kernel.send_runs import Request, SendRules
 from gantrymq.kernel.send_runs import SendRun as SendRun
 from gantrymq.kernel.sends import PlainSend
 from gantrymq.kernel.signing import HmacSha1 as HmacSha1
 from gantrymq.kernel.syncing import SyncThread as SyncThread
+from gantrymq.model import SendResult
 from gantrymq.protocol.command import Command
 
 def crc32(data: Buffer, /) -> int: ...
@@ -87,3 +90,14 @@ def batch_items(body: bytes, tail: bytes, count_max: int) -> list[StoredItem]: .
 def measure_items(items: Sequence[StoredItem]) -> ItemSizes: ...
 def entry_runs(records: list[Walked]) -> list[EntryRun]: ...
 def offset_msg_ids(store_host: bytes, offsets: Sequence[int]) -> str: ...
+def encode_sends(
+    messages: Sequence[Batchable],
+    parts: Sequence[SendParts],
+    opaques: Sequence[int],
+    born_ms: int,
+    stem: str,
+    counter: int,
+) -> list[EncodedSend]: ...
+def cut_stored(
+    buffer: bytearray, calls: dict[int, Any], kind: type
+) -> tuple[list[tuple[Any, SendResult]], int]: ...

@@ -26,11 +26,12 @@ from gantrymq.base.errors import ProtocolError
 from gantrymq.kernel import batches as _pure_batches
 from gantrymq.kernel import frames as _pure_frames
 from gantrymq.kernel import records as _pure_records
+from gantrymq.kernel import requests as _pure_requests
 from gantrymq.kernel import sends as _pure_sends
 from gantrymq.kernel import signing as _pure_signing
 from gantrymq.kernel.batches import EncodedBatch, ItemSizes
 from gantrymq.kernel.records import Selected, Walk
-from gantrymq.model import TIMER_TOPIC
+from gantrymq.model import TIMER_TOPIC, SendResult
 from gantrymq.protocol.codes import LANGUAGE_CODES, LANGUAGES, VERSION_4_9_8
 from gantrymq.protocol.command import Command, decode_header
 from gantrymq.protocol.record import RecordHead
@@ -87,3 +88,5 @@ include "_batches.pxi"
 include "_runs.pxi"
 include "_send_headers.pxi"
 include "_send_runs.pxi"
+include "_requests.pxi"
+include "_responses.pxi"

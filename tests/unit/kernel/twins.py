@@ -10,6 +10,8 @@ from gantrymq.kernel import (
     keys,
     pulled,
     records,
+    requests,
+    responses,
     runs,
     send_runs,
     sends,
@@ -42,7 +44,10 @@ def twin(name: str) -> Any:
 
 def pure(name: str) -> Any:
     """The readable function of that name."""
-    modules = frames, records, pulled, sends, signing, keys, warm, batches, runs, send_runs
+    modules = (
+        frames, records, pulled, sends, signing, keys, warm, batches, runs, send_runs, requests,
+        responses,
+    )  # fmt: skip
     return next(getattr(m, name) for m in modules if hasattr(m, name))
 
 

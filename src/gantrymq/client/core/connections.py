@@ -2,22 +2,64 @@
 
 import asyncio
 import os
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 from gantrymq.base.network import ConnectFailed, Network, split_address
 from gantrymq.client.core.shared_work import SharedWork
+from gantrymq.kernel import cut_stored
+from gantrymq.model import SendResult
 from gantrymq.protocol.command import Command
 from gantrymq.remoting.connection import Connection
+from gantrymq.remoting.pending_call import PendingCall
 
 SILENT_CALLS_MAX: Final = 2
 """Calls in a row without an answer after which a connection counts as dead and is made anew."""
 
 
+class StoredAnswers(NamedTuple):
+    """What becomes of answers that say no more than that a message is stored."""
+
+    kind: type
+    """The class of the calls that they answer."""
+    settle: Callable[["BrokerConnection", list[tuple[Any, SendResult]]], None]
+    """Gets calls with their results, those of one read together."""
+
+
 class BrokerConnection(Connection):
     """A connection whose user can wait until written bytes have left."""
 
+    stored_answers: StoredAnswers | None = None
+    """None until there are calls for it."""
     _until_drained: asyncio.Future[None] | None = None
+
+    def _take_turn(self, *, is_called: bool = False) -> None:
+        """Take plain answers to sends in one go, and all else from the first that is not plain."""
+        answers = self.stored_answers
+        if answers is not None and self._calls:
+            found, used = cut_stored(self._buffer, self._calls, answers.kind)
+            if found:
+                del self._buffer[:used]
+                answers.settle(self, found)
+        super()._take_turn(is_called=is_called)
+
+    def numbers(self, count: int) -> list[int]:
+        """Numbers for so many requests whose frames the caller builds itself."""
+        return [number & 0x7FFF_FFFF for number in islice(self._opaques, count)]
+
+    def call_all(
+        self, numbers: Sequence[int], calls: Sequence[PendingCall], frames: Sequence[bytes]
+    ) -> None:
+        """Register calls that have one deadline, and let their frames leave now.
+
+        Only while the connection is open.
+        """
+        self._calls.update(zip(numbers, calls, strict=True))
+        if calls[0].deadline < self._sweep_at:
+            self._schedule_sweep(calls[0].deadline)
+        self._out += frames
+        self._flush()
 
     async def drained(self) -> None:
         """Wait while the write buffer is above its limit."""

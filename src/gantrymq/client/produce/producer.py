@@ -55,6 +55,7 @@ from gantrymq.client.sending.send_request import (
     prepare_batch,
 )
 from gantrymq.client.sending.send_window import SendWindow
+from gantrymq.client.sending.turn_sends import Tries, TurnSends
 from gantrymq.client.spans import Spans
 from gantrymq.client.tracing import TraceWriter
 from gantrymq.kernel import is_plain
@@ -79,6 +80,8 @@ class _Running(RunningPart):
     batching: Batching | None = None
     """None with spans: each message has one of its own, whose context is in its properties."""
     linger: Linger | None = None
+    turn: TurnSends | None = None
+    """None with spans, for the same reason."""
 
 
 class Producer(Lifecycle[_Running]):
@@ -110,6 +113,9 @@ class Producer(Lifecycle[_Running]):
         self._check_handler: CheckHandler | None = None
         self._retry_codes = retry_codes(when_busy=self.options.retry_when_busy)
         self._send_seconds = self.options.send_timeout_ms / 1000
+        codes, less = self._retry_codes, self.options.retry_when_not_stored_ok
+        self._tries = Tries(1 + self.options.retries, codes, less)
+        self._tries_submitted = Tries(1 + self.options.retries_async)
 
     # life
 
@@ -131,6 +137,7 @@ class Producer(Lifecycle[_Running]):
         )
         if self._spans is None:
             running.batching = Batching(running.ids, options)
+            running.turn = TurnSends(sends, running.ids, options)
         if running.batching is not None and options.linger_ms is not None:
             running.linger = Linger(
                 options.linger_ms / 1000,
@@ -175,15 +182,22 @@ class Producer(Lifecycle[_Running]):
         running = self._usable()
         if running.window.full:
             await running.window.room()
-        if running.linger is not None and _may_wait(message, queue, selector, timeout):
-            return await running.linger.add(message)
+        if queue is None and selector is None and timeout is None:
+            future = self._plain(running, message, self._tries)
+            if future is not None:
+                return await future
         prepared = self._prepared(running, message)
         pending = self._pending(running, prepared, timeout, 1 + self.options.retries)
         _fix(pending, message, queue, selector)
-        return await self._send(running.sends, pending)
+        return await self._start(running.sends, pending)
 
-    async def _send(self, sends: PendingSends, pending: PendingSend) -> SendResult:
-        return await self._start(sends, pending)
+    def _plain(
+        self, running: _Running, message: Message, tries: Tries
+    ) -> asyncio.Future[SendResult] | None:
+        """Send a message together with others, if it can be."""
+        if running.linger is not None and isinstance(message, Message) and is_plain(message):
+            return running.linger.add(message)
+        return None if running.turn is None else running.turn.add(message, tries)
 
     def _start(self, sends: PendingSends, pending: PendingSend) -> asyncio.Future[SendResult]:
         if pending.fixed:
@@ -209,24 +223,14 @@ class Producer(Lifecycle[_Running]):
         the brokers are.
         """
         running = self._usable()
-        if running.linger is not None and _may_wait(message, queue, selector, timeout):
+        if running.window.full:
             running.window.check()
-            return running.linger.add(message)
+        if queue is None and selector is None and timeout is None:
+            future = self._plain(running, message, self._tries_submitted)
+            if future is not None:
+                return future
         prepared = self._prepared(running, message)
-        return self._submit(running, prepared, message, queue, selector, timeout)
-
-    def _submit(
-        self,
-        running: _Running,
-        prepared: PreparedMessage,
-        message: Message,
-        queue: Queue | None = None,
-        selector: Selector | None = None,
-        timeout: float | None = None,
-        future: asyncio.Future[SendResult] | None = None,
-    ) -> asyncio.Future[SendResult]:
-        running.window.check()
-        return self._post(running, prepared, message, queue, selector, timeout, future)
+        return self._post(running, prepared, message, queue, selector, timeout)
 
     def _post(
         self,
@@ -242,16 +246,15 @@ class Producer(Lifecycle[_Running]):
         tries = 1 + self.options.retries_async
         pending = self._pending(running, prepared, timeout, tries, future)
         future = pending.future
-        if queue is not None or selector is not None or message.sharding_key is not None:
-            _fix(pending, message, queue, selector)
-            sends.add(pending)
-        else:
-            sends.add_plain(pending)
+        _fix(pending, message, queue, selector)
+        sends.add(pending)
         return future
 
     async def room(self) -> None:
         """Wait until `submit` may be called again."""
-        await self._usable().window.room()
+        window = self._usable().window
+        if window.full:
+            await window.room()
 
     async def flush(self) -> None:
         """Wait until no send is pending."""
@@ -316,7 +319,7 @@ class Producer(Lifecycle[_Running]):
         self._check_topic(prepared.topic)
         pending = self._pending(running, prepared, timeout, 1 + self.options.retries)
         pending.queue = queue
-        return await self._send(running.sends, pending)
+        return await self._start(running.sends, pending)
 
     async def send_oneway(
         self,
@@ -396,7 +399,8 @@ class Producer(Lifecycle[_Running]):
         running, submitted = self._usable(), Submitted(Transaction(self, message), local)
         prepared = half_of(self._prepared(running, message), self.group, None)
         future = cast("asyncio.Future[SendResult]", submitted)
-        self._submit(running, prepared, message, future=future)
+        running.window.check()
+        self._post(running, prepared, message, future=future)
         return submitted.outcome
 
     def check(self, handler: CheckHandler) -> CheckHandler:
@@ -421,7 +425,7 @@ class Producer(Lifecycle[_Running]):
         prepared = half_of(self._prepared(running, message), self.group, check_after)
         pending = self._pending(running, prepared, timeout, 1 + self.options.retries)
         _fix(pending, message, queue, selector)
-        return await self._send(running.sends, pending)
+        return await self._start(running.sends, pending)
 
     def end_transaction(self, result: SendResult, decision: Decision, remark: str = "") -> None:
         """Send the decision on a half message, one-way; if it is lost the broker checks back."""
@@ -470,14 +474,6 @@ class Producer(Lifecycle[_Running]):
         if self._spans is not None:
             self._spans.pending(prepared, future)
         return PendingSend(running.sends, prepared, future, deadline, tries)
-
-
-def _may_wait(
-    message: Message, queue: Queue | None, selector: Selector | None, timeout: float | None
-) -> bool:
-    """Whether a message may be held back for others; what has a wish of its own leaves at once."""
-    nothing_asked = queue is None and selector is None and timeout is None
-    return nothing_asked and isinstance(message, Message) and is_plain(message)
 
 
 def _fix(

@@ -7,10 +7,10 @@ from typing import Protocol
 import msgspec
 
 from gantrymq.base.errors import GantryError
+from gantrymq.client.core.connections import BrokerConnection
 from gantrymq.client.sending.send_request import PreparedMessage, SendFrames
 from gantrymq.model import Queue, SendResult
 from gantrymq.protocol.command import Command
-from gantrymq.remoting.connection import Connection
 
 Selector = Callable[[Sequence[Queue]], Queue]
 """Chooses one of a topic's queues."""
@@ -23,8 +23,14 @@ class SendTarget:
 
     def __init__(self, queue: Queue, address: str, frames: SendFrames) -> None:
         self.queue, self.address, self.frames = queue, address, frames
-        self.connection: Connection | None = None
+        self.connection: BrokerConnection | None = None
         """The last one used; it may be closed by now."""
+
+    @property
+    def has_plain_way(self) -> bool:
+        """Whether the kernel makes its frames, and they could leave at once."""
+        connection = self.connection
+        return self.frames.parts is not None and connection is not None and connection.open
 
 
 class Settler(Protocol):
@@ -32,6 +38,9 @@ class Settler(Protocol):
 
     def settle(self, pending: "PendingSend", answer: Command | GantryError) -> None:
         """Handle the answer to a send, or the error in place of it."""
+
+    def stored(self, connection: BrokerConnection, count: int, size: int) -> None:
+        """Note that a broker has stored so many messages of so many bytes."""
 
 
 class PendingSend(msgspec.Struct, gc=False):

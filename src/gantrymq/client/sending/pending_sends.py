@@ -1,16 +1,17 @@
 """The pending sends of one producer: choose a queue, transmit, settle, retry.
 
-The hot path is one plain function call from `post` to the connection's buffer, and one from the
-answer to the caller's future. A send that has to wait (for a route or a connection) waits in
-a list, in order.
+This is the ordinary way, which every send can go; `turn_sends` has the way of plain ones. A send
+that has to wait (for a route or a connection) waits in a list, in order.
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
 from gantrymq.base.errors import GantryError
 from gantrymq.base.network import ConnectFailed
+from gantrymq.client.core.connections import BrokerConnection
 from gantrymq.client.core.errors import TRANSPORT_ERRORS, BrokerRefused, BrokerUnknown, NoMaster
 from gantrymq.client.core.instance import Instance
 from gantrymq.client.core.options import ProducerOptions
@@ -27,7 +28,6 @@ from gantrymq.model import SendResult
 from gantrymq.protocol.calls import SEND_BATCH_MESSAGE, SEND_MESSAGE_V2, SEND_REPLY_MESSAGE_V2
 from gantrymq.protocol.codes import NOT_LEADER
 from gantrymq.protocol.command import Command, encode
-from gantrymq.remoting.connection import Connection
 from gantrymq.remoting.pending_call import CallTimeout
 
 LOOK_AGAIN_SECONDS: Final = 0.1
@@ -64,40 +64,44 @@ class PendingSends:
         self._for_master: Waitlist[PendingSend] = Waitlist(self.post, self._fail)
         """Sends that reached no broker: each had no master, or it was gone."""
         self.window = SendWindow(options.window_messages, options.window_bytes)
+        self.before_others: Callable[[], None] = lambda: None
+        """Lets the plain sends of this turn leave, which no other send must overtake."""
 
     def add(self, pending: PendingSend) -> None:
         """Count a message in the window and send it."""
-        window = self.window
-        window.count += 1
-        window.bytes += len(pending.prepared.body)
+        self.window.enter(len(pending.prepared.body))
         self.post(pending)
 
-    def add_plain(self, pending: PendingSend) -> None:
-        """The same for a message to any queue, with the usual path in one function for speed."""
-        prepared = pending.prepared
-        publication = self._by_topic.get(prepared.topic)
-        if publication is not None and publication.version == self._routes.version:
-            cursor, targets = publication.cursor + 1, publication.targets
-            target = targets[cursor % len(targets)]
-            connection = target.connection
-            if connection and connection.open and self._plain and not publication.unusual:
-                publication.cursor = cursor
-                window = self.window
-                window.count += 1
-                window.bytes += len(prepared.body)
-                pending.target = target
-                connection.write(target.frames.frame(prepared, connection.expect(pending)))
-                return
-        self.add(pending)
-
     @property
-    def _plain(self) -> bool:
-        """Whether the fast path is allowed: no latency faults, no hooks, no waiting sends."""
+    def is_plain(self) -> bool:
+        """Whether sends may be plain: no latency faults, hooks or trace, and none waits."""
         waiting = self._for_route or self._for_connection or self._for_master
-        return not (self._faults or self._instance.hooks or waiting)
+        return not (self._faults or self._instance.hooks or self._trace or waiting)
+
+    def has_plain_way(self, topic: str) -> bool:
+        """Whether a plain send to this topic can be written at once."""
+        publication = self._by_topic.get(topic)
+        if publication is None or publication.version != self._routes.version:
+            return False
+        if publication.unusual or not self.is_plain:
+            return False
+        target = publication.targets[(publication.cursor + 1) % len(publication.targets)]
+        return target.has_plain_way
+
+    def next_targets(self, topic: str, count: int) -> list[SendTarget]:
+        """The queues of the next plain sends to a topic; its route may have changed meanwhile."""
+        publication = self._publications.get(topic)
+        return [] if publication is None else publication.next_targets(count)
+
+    def stored(self, connection: BrokerConnection, count: int, size: int) -> None:
+        """Note that a broker has stored so many messages of so many bytes."""
+        if self._connections.silent:
+            self._connections.heard(connection)
+        self.window.leave(size, count)
 
     def post(self, pending: PendingSend) -> None:
         """Choose a queue and transmit; wait for the route first if the topic is unknown."""
+        self.before_others()
         topic, publications = pending.prepared.topic, self._publications
         publication = self._by_topic.get(topic)
         if publication is None or publication.version != self._routes.version:
@@ -141,7 +145,9 @@ class PendingSends:
         else:
             self._write(pending, target, connection)
 
-    def _write(self, pending: PendingSend, target: SendTarget, connection: Connection) -> None:
+    def _write(
+        self, pending: PendingSend, target: SendTarget, connection: BrokerConnection
+    ) -> None:
         target.connection = connection
         if self._faults is not None:
             pending.started = self._loop.time()
@@ -152,7 +158,7 @@ class PendingSends:
             connection.write(target.frames.frame(prepared, connection.expect(pending)))
 
     def _write_shown(
-        self, pending: PendingSend, target: SendTarget, connection: Connection
+        self, pending: PendingSend, target: SendTarget, connection: BrokerConnection
     ) -> None:
         """Write the same request as a command, which hooks can see, change and stop."""
         command = self._command(pending.prepared, target)
@@ -296,6 +302,7 @@ class PendingSends:
         if not target.address:
             raise BrokerUnknown(f"broker {target.queue.broker_name!r} is in no route")
         connection = await self._connections.get(target.address)
+        self.before_others()
         # A one-way message has no answer, so only the socket limits the rate.
         await connection.drained()
         command = self._command(pending.prepared, target)

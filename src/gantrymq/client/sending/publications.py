@@ -26,6 +26,13 @@ class Publication:
         self.unusual = is_unusual(self.queues[0].topic)
         """Whether its requests need more fields than usual, or another request code."""
 
+    def next_targets(self, count: int) -> list[SendTarget]:
+        """The queues of the next sends, in turn."""
+        targets, first = self.targets, self.cursor + 1
+        self.cursor += count
+        size = len(targets)
+        return [targets[at % size] for at in range(first, first + count)]
+
 
 class Publications:
     """The publications of one producer, made of cached routes."""

@@ -10,6 +10,7 @@ from gantrymq.base.errors import ProtocolError
 from gantrymq.client.core.errors import MessageRefused
 from gantrymq.client.core.identity import MessageIds
 from gantrymq.client.core.options import ProducerOptions
+from gantrymq.kernel import SendParts, plain_properties
 from gantrymq.message_fields import check_names
 from gantrymq.model import (
     REPLY_SUFFIX,
@@ -42,6 +43,7 @@ _TEMPLATE = (
     '"n":{broker}}},"flag":0,"language":"PYTHON","opaque":%d,"serializeTypeCurrentRPC":"JSON",'
     '"version":{version}}}'
 )
+_OWN_VALUES: Final = b'"f":"%d","g":"%d","h":"%d","i":%b'
 
 
 class PreparedMessage(msgspec.Struct, gc=False):
@@ -96,7 +98,7 @@ def prepare(message: Message, ids: MessageIds, options: ProducerOptions) -> Prep
         msg_id = fields[properties.UNIQ_KEY]
         text = _encoded(message, fields)
     else:
-        text = _plain_properties(message, msg_id)
+        text = plain_properties(message, msg_id)
     sys_flag = 0
     if len(body) >= options.compress_over_bytes:
         packed, packed_flag = compress(body, options.compression, options.compression_level)
@@ -111,16 +113,6 @@ def too_large(topic: str, size: int, size_max: int) -> MessageRefused:
         f"message to {topic!r} has {size} bytes: this client refuses more than {size_max} "
         "(ProducerOptions.max_message_bytes); raise the broker's maxMessageSize with it"
     )
-
-
-def _plain_properties(message: Message, msg_id: str) -> str:
-    """Encode the usual properties without a dict: an id, perhaps a tag and keys."""
-    text = f"UNIQ_KEY\x01{msg_id}\x02"
-    if message.tags:
-        text += f"TAGS\x01{message.tags}\x02"
-    if message.keys:
-        text += f"KEYS\x01{' '.join(message.keys)}\x02"
-    return text
 
 
 def property_map(message: Message, msg_id: str) -> dict[str, str]:
@@ -188,11 +180,13 @@ def prepare_batch(
 class SendFrames:
     """Builds the frames of one producer for one queue; constant fields are filled in once."""
 
-    __slots__ = ("_group", "_options", "_queue", "_templates")
+    __slots__ = ("_group", "_options", "_queue", "_templates", "parts")
 
     def __init__(self, group: str, queue: Queue, options: ProducerOptions) -> None:
         self._group, self._queue, self._options = group, queue, options
         self._templates = (self._template(False), self._template(True))
+        self.parts: SendParts | None = self._parts()
+        """For requests that the kernel encodes; None if it does not know their form."""
 
     def _template(self, of_batch: bool) -> bytes:
         code = RequestCode.SEND_BATCH_MESSAGE if of_batch else RequestCode.SEND_MESSAGE_V2
@@ -207,6 +201,12 @@ class SendFrames:
             broker=quoted(self._queue.broker_name),
             version=VERSION_4_9_8,
         ).encode()
+
+    def _parts(self) -> SendParts | None:
+        start, _, rest = self._templates[False].partition(_OWN_VALUES)
+        middle, end = rest.split(b'"opaque":%d')
+        # The same bytes as a filled template: % is escaped in it.
+        return SendParts(start % () + b'"f":"0","g":"', middle % () + b'"opaque":', end % ())
 
     def frame(self, prepared: PreparedMessage, opaque: int) -> bytes:
         """The whole request."""
@@ -267,6 +267,9 @@ class BinarySendFrames(SendFrames):
         }
         start = b"".join(_field(name, value) for name, value in shared.items())
         self._fixed = (start + _field("m", "false"), start + _field("m", "true"))
+
+    def _parts(self) -> SendParts | None:
+        return None
 
     def frame(self, prepared: PreparedMessage, opaque: int) -> bytes:
         code = RequestCode.SEND_BATCH_MESSAGE if prepared.batch else RequestCode.SEND_MESSAGE_V2

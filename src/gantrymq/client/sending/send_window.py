@@ -18,11 +18,14 @@ class SendWindow:
         self.count = 0
         """Messages under way."""
         self.bytes = 0
-
-    @property
-    def full(self) -> bool:
+        self.full = False
         """Whether the next message has to wait."""
-        return self.count >= self._messages_max or self.bytes >= self._bytes_max
+
+    def enter(self, size: int) -> None:
+        """Count a message of `size` bytes."""
+        self.count += 1
+        self.bytes += size
+        self.full = self.count >= self._messages_max or self.bytes >= self._bytes_max
 
     def check(self) -> None:
         """Raise WindowFull if the next message has to wait."""
@@ -46,10 +49,11 @@ class SendWindow:
                 self._idle = self._loop.create_future()
             await asyncio.shield(self._idle)
 
-    def leave(self, size: int) -> None:
-        """Take a settled send of `size` bytes out, and wake who waits for that."""
-        self.count -= 1
+    def leave(self, size: int, count: int = 1) -> None:
+        """Take settled sends of `size` bytes out, and wake who waits for that."""
+        self.count -= count
         self.bytes -= size
+        self.full = self.count >= self._messages_max or self.bytes >= self._bytes_max
         waiters = self._room_waiters
         # Wake one waiter for each send that ends, and all when none is pending: a woken waiter may
         # have been cancelled meanwhile. A waiter that finds the window full waits again.
@@ -57,7 +61,8 @@ class SendWindow:
             waiter = waiters.popleft()
             if not waiter.done():
                 waiter.set_result(None)
-                if self.count:
+                count -= 1
+                if self.count and not count:
                     break
         if not self.count and self._idle is not None:
             self._idle.set_result(None)

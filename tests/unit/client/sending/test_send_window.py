@@ -6,11 +6,6 @@ from gantrymq.client.sending.send_window import SendWindow
 from gantrymq.testing import simulate
 
 
-def enter(window: SendWindow, size: int) -> None:
-    window.count += 1
-    window.bytes += size
-
-
 def test_a_send_that_leaves_lets_one_waiter_in() -> None:
     """
     Of two callers that wait for room, the first goes on when one send ends, the second when all do.
@@ -18,13 +13,13 @@ def test_a_send_that_leaves_lets_one_waiter_in() -> None:
 
     async def story() -> None:
         window = SendWindow(2, 1_000)
-        enter(window, 1)
-        enter(window, 1)
+        window.enter(1)
+        window.enter(1)
         first, second = (asyncio.create_task(window.room()) for _ in range(2))
         await asyncio.sleep(1)
         assert not first.done()
         window.leave(1)
-        enter(window, 1)  # before the woken waiter runs: it waits again
+        window.enter(1)  # before the woken waiter runs: it waits again
         await asyncio.sleep(1)
         assert (False, False) == (first.done(), second.done())
         window.leave(1)
@@ -43,9 +38,9 @@ def test_bytes_fill_the_window_as_well_as_messages() -> None:
 
     async def story() -> None:
         window = SendWindow(10, 100)
-        enter(window, 60)
+        window.enter(60)
         assert not window.full
-        enter(window, 60)
+        window.enter(60)
         assert window.full
         idle = asyncio.create_task(window.idle())
         window.leave(60)
