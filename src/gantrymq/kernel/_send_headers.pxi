@@ -76,7 +76,7 @@ cdef bint _read_binary(const uint8_t *data, Py_ssize_t size, SendHeader *header)
     if gq_load32(data + 13):
         return False
     end = at + <int32_t>gq_load32(data + 17)
-    if end < at or end > size or not _is_ascii(data + at, end - at):
+    if end < at or end > size:
         return False
     while at < end:
         if end - at < 6:
@@ -86,6 +86,10 @@ cdef bint _read_binary(const uint8_t *data, Py_ssize_t size, SendHeader *header)
             return False
         value_size = <int32_t>gq_load32(data + at + 2 + key_size)
         if value_size < 0 or value_size > end - at - 6 - key_size:
+            return False
+        if not _is_ascii(data + at + 2, key_size):
+            return False
+        if not _is_ascii(data + at + 6 + key_size, value_size):
             return False
         if key_size and value_size and not _note(
             header, <const char *>data + at + 2, key_size,

@@ -3,6 +3,7 @@
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from twins import I32, hosts, pure, twin
@@ -10,7 +11,7 @@ from twins import I32, hosts, pure, twin
 from gantrymq.kernel import send_runs
 from gantrymq.kernel.send_runs import SendRules, is_plain_send
 from gantrymq.model import TIMER_TOPIC, TopicConfig
-from gantrymq.protocol.command import Command, encode
+from gantrymq.protocol.command import BINARY_CODEC, JSON_CODEC, Command, encode
 
 TOPICS = {
     name: TopicConfig(topic_name=name, read_queue_nums=4, write_queue_nums=2)
@@ -222,3 +223,22 @@ def test_without_rules_nothing_is_plain() -> None:
         run = cut(name, wire, rules_for(bytes(8)), bytes(8))[0][0]
         assert len(run) == 1
     assert isinstance(run, send_runs.SendRun)
+
+
+@pytest.mark.parametrize("codec", [JSON_CODEC, BINARY_CODEC])
+def test_long_properties_are_plain(codec: int) -> None:
+    """
+    Their length is no text: in a binary header it has bytes beyond ASCII from 128 on.
+    """
+    host = bytes(8)
+    for size in (100, 128, 200, 300):
+        ext = {
+            "a": "g",
+            "b": "orders",
+            "e": "1",
+            "g": "1",
+            "i": f"UNIQ_KEY\x01A1\x02q\x01{'t' * size}",
+        }
+        wire = encode(Command(code=310, ext=ext, codec=codec, body=b"body"))
+        requests = cut("fast", wire, rules_for(host), host)[0]
+        assert [len(each) for each in requests] == [1]
