@@ -22,6 +22,7 @@ from gantrymq.nameserver.app import run_nameserver
 from gantrymq.nameserver.config import NameServerConfig
 from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.command import Command
+from gantrymq.protocol.headers.messages import SendRequestV2
 from gantrymq.remoting.connection import Connection
 from gantrymq.testing.cluster import Cluster
 from gantrymq.testing.threaded import GantryCluster
@@ -104,6 +105,46 @@ def test_a_key_sends_where_it_may(tmp_path: Path) -> None:
             cluster, SHOP, "prices"
         )
         assert "SEND_OK" == await send(cluster, OPERATOR, "secrets")
+
+    with_rules(work, tmp_path)
+
+
+def test_a_wrong_signature_among_right_ones_is_refused(tmp_path: Path) -> None:
+    """
+    Also when hundreds of sends come at once; all others are stored, in their order.
+    """
+
+    async def work(cluster: Cluster) -> None:
+        signer = RequestSigner(SHOP)
+        config = cluster.config_of("broker-a")
+        connection = await TcpNetwork().connect(
+            "127.0.0.1", config.listen_port, Connection, SECONDS_MAX
+        )
+
+        def sent(number: int) -> Command:
+            header = SendRequestV2(
+                producer_group="g", topic="orders", queue_id=0, born_timestamp=1,
+                properties=f"UNIQ_KEY\x01A{number}\x02", reconsume_times=0,
+            )  # fmt: skip
+            command = Command(
+                code=RequestCode.SEND_MESSAGE_V2, ext=header.to_ext(), body=b"%d" % number
+            )
+            signer.sign(command)
+            if number == 100:
+                command.body = b"another amount"
+            return command
+
+        first = await connection.call(sent(0), SECONDS_MAX)
+        commands = [sent(number) for number in range(1, 200)]
+        answers = [connection.submit(each, SECONDS_MAX) for each in commands]
+        found = await asyncio.gather(*answers)
+        connection.close()
+        assert 0 == first.code
+        refused = [number for number, answer in enumerate(found, 1) if answer.code]
+        assert [100] == refused
+        assert found[99].remark == f"{ACL}Check signature failed for accessKey=shop-app"
+        offsets = [int(answer.ext["queueOffset"]) for answer in found if not answer.code]
+        assert offsets == list(range(1, 199))
 
     with_rules(work, tmp_path)
 

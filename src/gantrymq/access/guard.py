@@ -13,8 +13,10 @@ from typing import Any, Final, Generic, TypeVar
 from gantrymq.access.accounts import Permission
 from gantrymq.access.denials import AccessDenied, NotAuthenticated
 from gantrymq.access.rules import RequestNeed, Rules, Signer
-from gantrymq.access.signature import ACCESS_KEY
+from gantrymq.kernel import SendAccess
+from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.command import Command
+from gantrymq.protocol.signed_fields import ACCESS_KEY
 from gantrymq.remoting.connection import Connection
 
 log = logging.getLogger(__name__)
@@ -34,6 +36,8 @@ def nothing_required(
 
 DECISIONS_MAX: Final = 4_096
 """Decisions that are kept for one connection; others are made each time."""
+SEND_TOPIC: Final = "b"
+"""The field of a send's topic."""
 TOLD_MAX: Final = 32
 """Refusals that are logged for one connection."""
 
@@ -41,7 +45,7 @@ TOLD_MAX: Final = 32
 class _Known:
     """What was decided for one connection under one version of the rules."""
 
-    __slots__ = ("allowed", "must_sign", "rules", "told", "trusted")
+    __slots__ = ("allowed", "must_sign", "rules", "sends", "told", "trusted")
 
     def __init__(self, rules: Rules[Any, Any], trusted: bool) -> None:
         self.rules, self.trusted = rules, trusted
@@ -49,6 +53,19 @@ class _Known:
         """By access key, who has to sign from the peer's address."""
         self.allowed: set[tuple[object, ...]] = set()
         self.told: set[str] = set()
+        self.sends: SendAccess | None = None
+        """Whose sends may be taken without a look at each: those of the first key that sent."""
+
+    def keep(self, decision: tuple[object, ...], who: Any, need: Any, command: Command) -> None:
+        """Keep that a request was allowed."""
+        self.allowed.add(decision)
+        if command.code != RequestCode.SEND_MESSAGE_V2 or need.field != SEND_TOPIC:
+            return
+        access_key = command.ext[ACCESS_KEY].encode()
+        if self.sends is None:
+            self.sends = SendAccess(access_key, who.key.hmac, set())
+        if self.sends.access_key == access_key:
+            self.sends.topics.add(command.ext[SEND_TOPIC])
 
 
 class AccessGuard(Generic[W, N]):
@@ -85,7 +102,7 @@ class AccessGuard(Generic[W, N]):
             if decision not in known.allowed:
                 known.rules.allow(who, need, command, connection.peer[0])
                 if need.of_body is None and len(known.allowed) < DECISIONS_MAX:
-                    known.allowed.add(decision)
+                    known.keep(decision, who, need, command)
         except AccessDenied as denied:
             unsigned = isinstance(denied, NotAuthenticated)
             if unsigned and command.code in self.rules.unsigned_codes:
@@ -93,6 +110,16 @@ class AccessGuard(Generic[W, N]):
                 return
             _tell(connection, command, known, denied.why)
             raise
+
+    def lets_through(self, connection: Connection) -> tuple[bool, SendAccess | None]:
+        """Whether sends of a connection may be taken without a look at each, and which.
+
+        Not before requests were decided under the rules in force. None: all, whoever signs them.
+        """
+        known = connection.access
+        if not isinstance(known, _Known) or known.rules is not self.rules:
+            return False, None
+        return known.trusted or known.sends is not None, known.sends
 
     def _allow_unsigned(self, connection: Connection, command: Command, known: _Known) -> None:
         """Return if the request needs no right; raises AccessDenied."""

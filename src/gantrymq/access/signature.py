@@ -9,10 +9,8 @@ from typing import Final
 from gantrymq.access.credentials import Credentials
 from gantrymq.kernel import HmacSha1
 from gantrymq.protocol.command import Command
+from gantrymq.protocol.signed_fields import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE
 
-ACCESS_KEY: Final = "AccessKey"
-SIGNATURE: Final = "Signature"
-SECURITY_TOKEN: Final = "SecurityToken"
 UNIQUE_KEY_QUERY: Final = "_UNIQUE_KEY_QUERY"
 SIGNS_UNIQUE_KEY_QUERY: Final = 400
 """The first release number whose clients sign that field; older ones add it after signing."""
@@ -30,10 +28,10 @@ finds a field for each name, among as many fields, has found all fields."""
 class SigningKey:
     """A secret key that is ready to sign and to verify."""
 
-    __slots__ = ("_hmac",)
+    __slots__ = ("hmac",)
 
     def __init__(self, secret_key: str) -> None:
-        self._hmac = HmacSha1(secret_key.encode())
+        self.hmac = HmacSha1(secret_key.encode())
 
     def __repr__(self) -> str:
         return "SigningKey(<hidden>)"
@@ -41,9 +39,9 @@ class SigningKey:
     def signature(self, command: Command) -> bytes:
         """The signature of a request in base64."""
         try:
-            return self._hmac.signature(command.ext, _names(command), command.body)
+            return self.hmac.signature(command.ext, _names(command), command.body)
         except KeyError:  # another client's names
-            return self._hmac.signature(command.ext, _sorted_names(command), command.body)
+            return self.hmac.signature(command.ext, _sorted_names(command), command.body)
 
     def verifies(self, command: Command) -> bool:
         """Whether a request was signed with this key."""
@@ -53,13 +51,13 @@ class SigningKey:
             return False
         try:
             try:
-                right = self._hmac.matches(ext, _names(command), body, said)
+                right = self.hmac.matches(ext, _names(command), body, said)
             except KeyError:  # another client's names
-                right = self._hmac.matches(ext, _sorted_names(command), body, said)
+                right = self.hmac.matches(ext, _sorted_names(command), body, said)
             if right or SECURITY_TOKEN not in ext:
                 return right
             # Go's client sends the token and leaves it out of what it signs.
-            return self._hmac.matches(ext, _sorted_names(command, SECURITY_TOKEN), body, said)
+            return self.hmac.matches(ext, _sorted_names(command, SECURITY_TOKEN), body, said)
         except UnicodeEncodeError:  # JSON can name half a character; nobody can sign it
             return False
 

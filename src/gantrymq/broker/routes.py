@@ -1,7 +1,10 @@
 """Every request code that a broker answers, and its handler."""
 
 from dataclasses import dataclass
+from typing import Any
 
+from gantrymq.access.guard import AccessGuard
+from gantrymq.access.guarded_sends import GuardedSends
 from gantrymq.broker.errors import Refused
 from gantrymq.broker.handlers.access import AccessHandler
 from gantrymq.broker.handlers.acks import AckHandler
@@ -33,7 +36,7 @@ from gantrymq.protocol.codes import RequestCode as Code
 from gantrymq.protocol.command import Command
 from gantrymq.protocol.refusals import REFUSED
 from gantrymq.remoting.connection import Connection
-from gantrymq.remoting.server import Guard, HandlerTable, Hot, Slow
+from gantrymq.remoting.server import HandlerTable, Hot, Slow
 
 PULL_CODES = (
     Code.PULL_MESSAGE,
@@ -78,11 +81,12 @@ class Handlers:
     users: UserHandler
 
 
-def broker_routes(to: Handlers, guard: Guard | None = None) -> HandlerTable:
+def broker_routes(to: Handlers, guard: AccessGuard[Any, Any] | None = None) -> HandlerTable:
     """The table of handlers: hot codes are plain functions, slow ones are coroutines."""
     refused: dict[int, Hot] = dict.fromkeys(REFUSED, _refuse)
     slow = {**_of_messages(to), **_of_tools(to)}
-    return HandlerTable(_hot(to) | refused, slow, guard, to.send)
+    sends = to.send if guard is None else GuardedSends(to.send, guard)
+    return HandlerTable(_hot(to) | refused, slow, guard, sends)
 
 
 def _refuse(connection: Connection, command: Command) -> None:

@@ -33,7 +33,7 @@ from gantrymq.kernel.records import (
     tag_code_of,
 )
 from gantrymq.kernel.requests import SendParts, plain_properties
-from gantrymq.kernel.send_runs import Request, SendRules
+from gantrymq.kernel.send_runs import Request, SendAccess, SendRules
 
 try:
     if os.environ.get("GANTRY_PURE") == "1":
@@ -115,6 +115,7 @@ __all__ = [
     "RecordItem",
     "Request",
     "Selected",
+    "SendAccess",
     "SendParts",
     "SendRules",
     "SendRun",

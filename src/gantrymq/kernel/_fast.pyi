@@ -14,7 +14,7 @@ from gantrymq.kernel.pulled import Cut
 from gantrymq.kernel.records import Buffer, ItemRun, RecordItem, Selected, Walk, Walked
 from gantrymq.kernel.requests import EncodedSend, SendParts
 from gantrymq.kernel.runs import EntryRun
-from gantrymq.kernel.send_runs import Request, SendRules
+from gantrymq.kernel.send_runs import Request, SendAccess, SendRules
 from gantrymq.kernel.send_runs import SendRun as SendRun
 from gantrymq.kernel.sends import PlainSend
 from gantrymq.kernel.signing import HmacSha1 as HmacSha1
@@ -27,7 +27,12 @@ def cut_commands(
     buffer: Buffer, size_max: int, count_max: int
 ) -> tuple[list[Command], int, ProtocolError | None]: ...
 def cut_requests(
-    buffer: Buffer, size_max: int, count_max: int, rules: SendRules | None, born_host: bytes
+    buffer: Buffer,
+    size_max: int,
+    count_max: int,
+    rules: SendRules | None,
+    born_host: bytes,
+    access: SendAccess | None = None,
 ) -> tuple[list[Request], int, int, ProtocolError | None]: ...
 def send_answer(
     codec: int,

@@ -11,6 +11,8 @@ cdef struct Span:
 cdef struct SendHeader:
     int64_t code, flag, opaque
     Span fields[26]  # by their letters, a to z
+    Span access_key, signature
+    bint has_others  # fields with other names
     bint is_escaped  # the properties
 
 
@@ -56,11 +58,18 @@ cdef inline bint _is_ascii(const uint8_t *text, Py_ssize_t size) noexcept nogil:
 cdef inline bint _note(
     SendHeader *header, const char *key, Py_ssize_t key_size, const char *value, Py_ssize_t size
 ) noexcept nogil:
-    """Keep a field; False if it came before. Only the fields with one letter are of interest."""
+    """Keep a field; False if it came before. Others have no letter, and are no part of a signature.
+    """
     cdef Span *span
-    if key_size != 1 or not LETTER_A <= key[0] <= LETTER_Z:
+    if key_size == 1 and LETTER_A <= key[0] <= LETTER_Z:
+        span = &header.fields[key[0] - LETTER_A]
+    elif key_size == 9 and memcmp(key, b"AccessKey", 9) == 0:
+        span = &header.access_key
+    elif key_size == 9 and memcmp(key, b"Signature", 9) == 0:
+        span = &header.signature
+    else:
+        header.has_others = True
         return True
-    span = &header.fields[key[0] - LETTER_A]
     if span.at != NULL:
         return False
     span.at, span.size = value, size

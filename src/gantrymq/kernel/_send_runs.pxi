@@ -21,13 +21,17 @@ cdef class SendRun:
     cdef Py_ssize_t count, room, texts_size, texts_room, end
     cdef bytes frames, born_host, tail, store_host
     cdef list topics, topic_bytes, queues
-    cdef object known
+    cdef object known, access
+    cdef _HmacSha1 key
     cdef Py_ssize_t topic_limit, properties_max, body_max, record_max
 
     wait = True
 
-    def __cinit__(self, rules, bytes born_host not None):
+    def __cinit__(self, rules, bytes born_host not None, access=None):
         self.error = ""
+        self.access = access
+        if access is not None and isinstance(access.key, _HmacSha1):
+            self.key = access.key
         self.known, self.tail, self.store_host = rules[0], rules[1], rules[2]
         self.properties_max, self.body_max, self.record_max = rules[3], rules[4], rules[5]
         self.born_host = born_host
@@ -90,6 +94,10 @@ cdef class SendRun:
         )
         if plain.body_size > self.body_max or plain.size > self.record_max:
             return False
+        if self.access is not None and not self.is_signed(
+            &header, data + at + 8 + header_size, plain.body_size
+        ):
+            return False
         plain.frame, plain.body = at, at + 8 + header_size
         plain.opaque, plain.codec = header.opaque, codec
         plain.is_oneway = (header.flag & 2) != 0
@@ -99,9 +107,32 @@ cdef class SendRun:
         self.count += 1
         return True
 
-    cdef bint take_properties(self, const SendHeader *header, Plain *plain) noexcept:
+    cdef bint is_signed(
+        self, const SendHeader *header, const uint8_t *body, Py_ssize_t body_size
+    ) except -1:
+        """Whether the signature is right; see `send_runs.SendAccess`."""
+        cdef gq_sha1 hash_
+        cdef char made[SIGNATURE_BYTES]
+        cdef const Span *field
+        cdef int letter
+        cdef bytes access_key = self.access.access_key
+        if self.key is None or header.has_others or header.access_key.size != len(access_key):
+            return False
+        if memcmp(header.access_key.at, PyBytes_AS_STRING(access_key), len(access_key)) != 0:
+            return False
+        hash_ = self.key.inner
+        gq_sha1_add(&hash_, <const uint8_t *>header.access_key.at, header.access_key.size)
+        for letter in range(26):
+            field = &header.fields[letter]
+            if field.size:
+                gq_sha1_add(&hash_, <const uint8_t *>field.at, field.size)
+        gq_sha1_add(&hash_, body, body_size)
+        self.key.finish(&hash_, made)
+        return _is_signature(made, header.signature.at, header.signature.size)
+
+    cdef bint take_properties(self, SendHeader *header, Plain *plain) noexcept:
         """Write the properties into the texts, as they are stored; False if they are not plain."""
-        cdef const Span *raw = &header.fields[PROPERTIES]
+        cdef Span *raw = &header.fields[PROPERTIES]
         cdef const char *text = raw.at
         cdef Py_ssize_t size = raw.size
         cdef Stored stored
@@ -110,6 +141,7 @@ cdef class SendRun:
             # Behind the place where they are stored, which takes at most one byte more.
             text = self.texts + self.texts_size + raw.size + 1
             size = _unescape(raw, <char *>text)
+            raw.at, raw.size = text, max(size, 0)
         if size <= 0 or memchr(text, 0, size) != NULL or _is_careful(text, size):
             return False
         out.start = out.at = self.texts + self.texts_size
@@ -133,6 +165,8 @@ cdef class SendRun:
         topic = PyUnicode_DecodeASCII(name.at, name.size, NULL)
         config = self.known.get(topic)
         if config is None or topic == TIMER_TOPIC:
+            return False
+        if self.access is not None and topic not in self.access.topics:
             return False
         self.topic_limit = max(config.write_queue_nums, config.read_queue_nums)
         self.topics.append(topic)
@@ -290,7 +324,7 @@ cdef Py_ssize_t _asked(const Plain *sends, Py_ssize_t count) noexcept nogil:
     return asked
 
 
-def cut_requests(buffer, size_max, count_max, rules, bytes born_host not None):
+def cut_requests(buffer, size_max, count_max, rules, bytes born_host not None, access=None):
     """Cut frames, and gather plain sends; see `send_runs.cut_requests`."""
     cdef list requests = []
     cdef Py_ssize_t at = 0, start
@@ -319,7 +353,7 @@ def cut_requests(buffer, size_max, count_max, rules, bytes born_host not None):
             start, at = at, at + size
             if rules is not None and _may_be_send(mark >> 24, data + start + 8, header_size):
                 if run is None:
-                    run = SendRun.__new__(SendRun, rules, born_host)
+                    run = SendRun.__new__(SendRun, rules, born_host, access)
                 if run.take(mark >> 24, data, start, header_size, size):
                     left -= 1
                     continue

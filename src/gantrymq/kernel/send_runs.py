@@ -16,12 +16,15 @@ from gantrymq.base.errors import ProtocolError
 from gantrymq.kernel.frames import Buffer, cut_commands
 from gantrymq.kernel.records import RecordItem
 from gantrymq.kernel.sends import PlainSend, read_send, stored_answer
+from gantrymq.kernel.signing import HmacSha1
 from gantrymq.model import TIMER_TOPIC, TopicConfig
 from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.command import ONEWAY_FLAG, RESPONSE_FLAG, Command
 from gantrymq.protocol.record import record_size
+from gantrymq.protocol.signed_fields import ACCESS_KEY, SIGNATURE
 
 UNIQUE_BYTES_MAX: Final = 255
+_LETTER = re.compile(r"[a-z]\Z")
 _LEGAL = re.compile(r"[|a-zA-Z0-9_+-]{1,255}\Z")
 
 
@@ -38,6 +41,30 @@ class SendRules(NamedTuple):
     properties."""
     body_max: int
     record_max: int
+
+
+class SendAccess(NamedTuple):
+    """Whose sends are plain on a connection where each request has to be signed.
+
+    Plain are sends to topics to which this key was allowed to send, with its right signature over
+    nothing but the key and the fields of a send. Everything else is left to the guard.
+    """
+
+    access_key: bytes
+    key: HmacSha1
+    topics: set[str]
+
+    def is_signed(self, command: Command) -> bool:
+        """Whether the signature of a send is right."""
+        ext = command.ext
+        names = tuple(sorted(ext.keys() - {SIGNATURE}))
+        if SIGNATURE not in ext or not all(value.isascii() for value in ext.values()):
+            return False
+        return (
+            ext.get(ACCESS_KEY, "").encode() == self.access_key
+            and all(name == ACCESS_KEY or _LETTER.match(name) for name in names)
+            and self.key.matches(ext, names, command.body, ext[SIGNATURE])
+        )
 
 
 class SendQueue(Protocol):
@@ -88,8 +115,10 @@ class SendRun:
     wait = True
     """Every sender waits for the disk; others are not plain."""
 
-    def __init__(self, rules: SendRules, born_host: bytes) -> None:
-        self._rules, self._born_host = rules, born_host
+    def __init__(
+        self, rules: SendRules, born_host: bytes, access: SendAccess | None = None
+    ) -> None:
+        self._rules, self._born_host, self._access = rules, born_host, access
         self._sends: list[tuple[Command, PlainSend, int]] = []
         self._queues: list[SendQueue] = []
         self._offsets: list[int] = []
@@ -106,10 +135,15 @@ class SendRun:
 
     def add(self, command: Command) -> bool:
         """Take one more send; False if it is not plain."""
-        found = is_plain_send(command, self._rules, self._born_host)
-        if found is not None:
-            self._append(command, *found)
-        return found is not None
+        found, access = is_plain_send(command, self._rules, self._born_host), self._access
+        if found is None:
+            return False
+        if access is not None:
+            topic = found[0][0]
+            if topic not in access.topics or not access.is_signed(command):
+                return False
+        self._append(command, *found)
+        return True
 
     def _append(self, command: Command, plain: PlainSend, size: int) -> None:
         self._sends.append((command, plain, size))
@@ -205,12 +239,17 @@ Request = Command | SendRun
 
 
 def cut_requests(
-    buffer: Buffer, size_max: int, count_max: int, rules: SendRules | None, born_host: bytes
+    buffer: Buffer,
+    size_max: int,
+    count_max: int,
+    rules: SendRules | None,
+    born_host: bytes,
+    access: SendAccess | None = None,
 ) -> tuple[list[Request], int, int, ProtocolError | None]:
     """Cut frames as `cut_commands` does, and gather neighbouring plain sends into runs.
 
     Returns the requests, how many frames they were, how many bytes, and the error of the first bad
-    frame. Without rules nothing is plain.
+    frame. Without rules nothing is plain; with `access` only what is signed.
     """
     commands, used, error = cut_commands(buffer, size_max, count_max)
     requests: list[Request] = []
@@ -220,7 +259,7 @@ def cut_requests(
             requests.append(command)
             continue
         if run is None:
-            run = SendRun(rules, born_host)
+            run = SendRun(rules, born_host, access)
         if not run.add(command):
             requests.append(command)
             run = None

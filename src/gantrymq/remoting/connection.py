@@ -194,9 +194,9 @@ class Connection(asyncio.Protocol):
                 return
             size_max = gate.limits.max_frame_bytes
         began = self.loop.time()
-        rules = None if self._sends is None else self._sends.rules
+        rules, access = (None, None) if self._sends is None else self._sends.rules_for(self)
         requests, count, used, error = cut_requests(
-            self._buffer, size_max, FRAMES_PER_TURN_MAX, rules, self.peer_host
+            self._buffer, size_max, FRAMES_PER_TURN_MAX, rules, self.peer_host, access
         )
         served: Sequence[Request] = requests
         if gate is not None:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from gantrymq.kernel import Request, SendRules, SendRun
+from gantrymq.kernel import Request, SendAccess, SendRules, SendRun
 from gantrymq.protocol.command import RESPONSE_FLAG, Command
 from gantrymq.remoting.limits import ConnectionLimits, Refusals
 
@@ -17,8 +17,8 @@ log = logging.getLogger(__name__)
 class PlainSends(Protocol):
     """Takes the plain sends of a server's connections, run by run."""
 
-    rules: SendRules
-    """Which sends are plain, at this moment."""
+    def rules_for(self, connection: Any) -> tuple[SendRules | None, SendAccess | None]:
+        """Which sends of a connection are plain at this moment, and who has to sign them."""
 
     def take(self, connection: Any, run: SendRun) -> bool:
         """Store and answer them; False if somebody has to look at each."""

@@ -49,8 +49,8 @@ class HandlerTable:
         self.slow = dict(slow or {})
         self.guard = guard
         """Sees the code, the raw fields and the body of every request first; raises to refuse."""
-        self.sends = sends if guard is None else None
-        """Takes runs of plain sends. With a guard there are none: it sees every request."""
+        self.sends = sends
+        """Takes runs of plain sends, which the guard does not see: with one, `sends` asks it."""
         clash = self.hot.keys() & self.slow.keys()
         assert not clash, f"codes in both tables: {sorted(clash)}"
 

@@ -72,6 +72,27 @@ def test_rights_are_looked_up_once() -> None:
     assert 7 == len(rules.asked)
 
 
+def test_sends_are_let_through_when_they_were_allowed() -> None:
+    """
+    To the topics, and for the key, that the guard has seen; not any longer under other rules.
+    """
+    guard = AccessGuard(BROKER_NEEDS, rules_for("orders", "prices"), NOTHING)
+    connection = Connection()
+    assert (False, None) == guard.lets_through(connection)
+    guard(connection, send("orders"))
+    with pytest.raises(PolicyDenied):
+        guard(connection, send("secrets"))
+    passes, access = guard.lets_through(connection)
+    assert passes
+    assert access is not None
+    assert (b"shop", {"orders"}) == (access.access_key, access.topics)
+    assert access.is_signed(send("orders"))
+    guard(connection, send("prices"))
+    assert {"orders", "prices"} == access.topics
+    guard.rules = rules_for("orders")
+    assert (False, None) == guard.lets_through(connection)
+
+
 def test_a_client_that_names_many_topics_costs_no_memory() -> None:
     """
     Beyond a number of decisions they are made each time, and are the same.

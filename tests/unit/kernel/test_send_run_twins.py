@@ -1,5 +1,6 @@
 """Runs of plain sends: the compiled kernel stores and answers what the readable one does."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -8,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twins import I32, hosts, pure, twin
 
-from gantrymq.kernel import send_runs
-from gantrymq.kernel.send_runs import SendRules, is_plain_send
+from gantrymq.access.credentials import Credentials
+from gantrymq.access.signature import RequestSigner, SigningKey
+from gantrymq.kernel import send_runs, signing
+from gantrymq.kernel.send_runs import SendAccess, SendRules, is_plain_send
 from gantrymq.model import TIMER_TOPIC, TopicConfig
 from gantrymq.protocol.command import BINARY_CODEC, JSON_CODEC, Command, encode
 
@@ -84,9 +87,16 @@ def rules_for(host: bytes, **changes: Any) -> SendRules:
     return SendRules(TOPICS, TAIL, host, 512, 150, 1000)._replace(**changes)
 
 
-def cut(name: str, data: bytes, rules: SendRules | None, born: bytes, count_max: int = 99) -> Any:
+def cut(
+    name: str,
+    data: bytes,
+    rules: SendRules | None,
+    born: bytes,
+    count_max: int = 99,
+    access: SendAccess | None = None,
+) -> Any:
     function = (twin if name == "fast" else pure)("cut_requests")
-    return function(data, LIMIT, count_max, rules, born)
+    return function(data, LIMIT, count_max, rules, born, access)
 
 
 def commands(requests: list[Any]) -> list[Command]:
@@ -242,3 +252,66 @@ def test_long_properties_are_plain(codec: int) -> None:
         wire = encode(Command(code=310, ext=ext, codec=codec, body=b"body"))
         requests = cut("fast", wire, rules_for(host), host)[0]
         assert [len(each) for each in requests] == [1]
+
+
+SIGNER = RequestSigner(Credentials("shop", "secret"))
+ACCESS = SendAccess(b"shop", SigningKey("secret").hmac, {"orders"})
+HASHES: dict[str, bool] = {"fast": not isinstance(ACCESS.key, signing.HmacSha1), "pure": True}
+"""Which kernel verifies by itself: the compiled one where the processor has SHA instructions."""
+FORGERIES: list[Callable[[Command], object]] = [
+    lambda sent: sent.ext.update(Signature="A" * 28),
+    lambda sent: sent.ext.update(Signature=""),
+    lambda sent: sent.ext.pop("Signature"),
+    lambda sent: sent.ext.update(AccessKey="shap"),
+    lambda sent: sent.ext.pop("AccessKey"),
+    lambda sent: sent.ext.update(a="other"),
+    lambda sent: sent.ext.update(b="others"),
+    lambda sent: sent.ext.update(SecurityToken="t"),
+    lambda sent: setattr(sent, "body", sent.body + b"!"),
+]
+
+
+@given(
+    st.lists(st.tuples(sends(), st.sampled_from([None, None, None, *FORGERIES])), max_size=8), hosts
+)
+def test_signed_sends_are_gathered_alike(
+    drawn: list[tuple[Command, Callable[[Command], object] | None]], host: bytes
+) -> None:
+    """
+    Both kernels take the same signed sends; none is in a run whose signature is not right.
+    """
+    for command, forge in drawn:
+        SIGNER.sign(command)
+        if forge is not None:
+            forge(command)
+    wire = b"".join(encode(command) for command, _ in drawn)
+    rules = rules_for(host)
+    fast, slow = (cut(name, wire, rules, host, access=ACCESS) for name in ("fast", "pure"))
+    assert commands(fast[0]) == commands(slow[0])
+    if HASHES["fast"] and all(map(is_usual, commands(slow[0]))):
+        assert [isinstance(each, Command) for each in fast[0]] == [
+            isinstance(each, Command) for each in slow[0]
+        ]
+    for run in (each for each in fast[0] if not isinstance(each, Command)):
+        for command in run.commands():
+            assert command.ext["b"] == "orders"
+            assert SigningKey("secret").verifies(command)
+
+
+def test_a_right_signature_is_needed() -> None:
+    """
+    A plain send is taken with it in both codecs, and left to others without.
+    """
+    host = bytes(8)
+    for codec in (JSON_CODEC, BINARY_CODEC):
+        for forge in (None, *FORGERIES):
+            ext = {"a": "g", "b": "orders", "e": "1", "g": "1", "i": "UNIQ_KEY\x01A1\x02q\x01r"}
+            command = Command(code=310, ext=ext, codec=codec, body=b"body")
+            SIGNER.sign(command)
+            if forge is not None:
+                forge(command)
+            for name in ("fast", "pure"):
+                wire = encode(command)
+                requests = cut(name, wire, rules_for(host), host, access=ACCESS)[0]
+                is_taken = HASHES[name] and forge is None
+                assert [isinstance(each, Command) for each in requests] == [not is_taken]

@@ -130,6 +130,10 @@ class SendHandler:
 
     # plain sends
 
+    def rules_for(self, connection: Connection) -> tuple[SendRules, None]:
+        """Which sends are plain; the same for every connection."""
+        return self.rules, None
+
     def take(self, connection: Connection, run: SendRun) -> bool:
         """Store plain sends that came together; False if some of them have to be refused."""
         if self._waiting + len(run) > self._config.send_thread_pool_queue_capacity:
