@@ -77,8 +77,11 @@ class BrokerStats:
         if size > 1024 * count:
             self._put_larger(topic, count, size)
 
-    def put_many(self, topic: str, count: int, size: int, larger: list[int]) -> None:
-        """Count messages of one request each; `larger` has how many are in each class of sizes."""
+    def put_many(
+        self, topic: str, count: int, size: int, larger: Iterable[tuple[int, int]]
+    ) -> None:
+        """Count messages of one request each; `larger` has classes of sizes, and how many are in
+        each."""
         self.put_count += count
         row = self.topic_put.get(topic)
         if row is None:
@@ -86,9 +89,10 @@ class BrokerStats:
         row[0] += count
         row[1] += size
         row[2] += count
-        if any(larger):
-            before = self.larger.get(topic, [0] * len(SIZE_BOUNDS))
-            self.larger[topic] = [old + new for old, new in zip(before, larger, strict=True)]
+        for number, more in larger:
+            if topic not in self.larger:
+                self.larger[topic] = [0] * len(SIZE_BOUNDS)
+            self.larger[topic][number] += more
 
     def _put_larger(self, topic: str, count: int, size: int) -> None:
         larger = self.larger.get(topic)

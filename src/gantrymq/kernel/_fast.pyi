@@ -104,5 +104,5 @@ def encode_sends(
     counter: int,
 ) -> list[EncodedSend]: ...
 def cut_stored(
-    buffer: bytearray, calls: dict[int, Any], kind: type
+    buffer: Buffer, calls: dict[int, Any], kind: type
 ) -> tuple[list[tuple[Any, SendResult]], int]: ...

@@ -9,7 +9,6 @@ large for its field) is handed to the pure twin, so that there is one place that
 
 import os
 import struct
-from bisect import bisect_left
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE

@@ -10,6 +10,12 @@ cdef struct Plain:
     bint is_oneway
 
 
+cdef enum:
+    BOUNDS_MAX = 16
+
+cdef str NOT_PLAIN = TIMER_TOPIC
+
+
 cdef class SendRun:
     """Plain sends that follow each other; see `send_runs.SendRun`."""
 
@@ -21,19 +27,21 @@ cdef class SendRun:
     cdef Py_ssize_t count, room, texts_size, texts_room, end
     cdef bytes frames, born_host, tail, store_host
     cdef list topics, topic_bytes, queues
-    cdef object known, access
+    cdef dict known
+    cdef object access
     cdef _HmacSha1 key
     cdef Py_ssize_t topic_limit, properties_max, body_max, record_max
 
     wait = True
 
     def __cinit__(self, rules, bytes born_host not None, access=None):
+        cdef tuple fields = <tuple>rules  # which is a named one
         self.error = ""
         self.access = access
         if access is not None and isinstance(access.key, _HmacSha1):
             self.key = access.key
-        self.known, self.tail, self.store_host = rules[0], rules[1], rules[2]
-        self.properties_max, self.body_max, self.record_max = rules[3], rules[4], rules[5]
+        self.known, self.tail, self.store_host = fields[0], fields[1], fields[2]
+        self.properties_max, self.body_max, self.record_max = fields[3], fields[4], fields[5]
         self.born_host = born_host
         self.topics, self.topic_bytes = [], []
 
@@ -154,7 +162,7 @@ cdef class SendRun:
 
     cdef bint is_topic(self, const Span *name) except -1:
         """Whether sends may go to a topic; it is the last one of `topics` then."""
-        cdef Py_ssize_t last = len(self.topics) - 1
+        cdef Py_ssize_t last = len(self.topics) - 1, readable
         cdef bytes raw
         if last >= 0:
             raw = self.topic_bytes[last]
@@ -164,18 +172,22 @@ cdef class SendRun:
             return False
         topic = PyUnicode_DecodeASCII(name.at, name.size, NULL)
         config = self.known.get(topic)
-        if config is None or topic == TIMER_TOPIC:
+        if config is None or topic == NOT_PLAIN:
             return False
         if self.access is not None and topic not in self.access.topics:
             return False
-        self.topic_limit = max(config.write_queue_nums, config.read_queue_nums)
+        self.topic_limit, readable = config.write_queue_nums, config.read_queue_nums
+        self.topic_limit = max(self.topic_limit, readable)
         self.topics.append(topic)
         self.topic_bytes.append(PyBytes_FromStringAndSize(name.at, name.size))
         return True
 
-    cdef int close(self, const uint8_t *data, Py_ssize_t end) except -1:
-        """Keep the bytes of the frames, which end at `end`."""
+    cdef int close(self, buffer, const uint8_t *data, Py_ssize_t end) except -1:
+        """Keep the bytes of the frames, which end at `end`: the buffer, if that wastes little."""
         cdef Py_ssize_t start = self.sends[0].frame, number
+        if type(buffer) is bytes and 2 * (end - start) >= len(<bytes>buffer):
+            self.frames, self.end = buffer, end
+            return 0
         self.frames = PyBytes_FromStringAndSize(<const char *>data + start, end - start)
         self.end = end - start
         for number in range(self.count):
@@ -295,24 +307,29 @@ cdef class SendRun:
         finally:
             free(out.start)
 
-    def counts(self, bounds):
-        cdef list found = [], classes = []
-        cdef Py_ssize_t number
-        cdef int64_t messages = 0, total = 0
-        cdef int32_t topic = -1
-        cdef Plain *plain
+    def counts(self, tuple bounds not None):
+        cdef list found = []
+        cdef int64_t limits[BOUNDS_MAX]
+        cdef int64_t classes[BOUNDS_MAX]
+        cdef Py_ssize_t number, class_of, start = 0, used = len(bounds)
+        cdef int64_t total = 0
+        if used > BOUNDS_MAX:
+            raise ValueError("too many bounds")
+        for number in range(used):
+            limits[number], classes[number] = bounds[number], 0
         for number in range(self.count):
-            plain = self.sends + number
-            if plain.topic != topic:
-                if messages:
-                    found.append((self.topics[topic], messages, total, classes))
-                topic, messages, total, classes = plain.topic, 0, 0, [0] * len(bounds)
-            messages += 1
-            total += plain.size
-            if plain.size > bounds[0]:
-                classes[bisect_left(bounds, plain.size) - 1] += 1
-        if messages:
-            found.append((self.topics[topic], messages, total, classes))
+            total += self.sends[number].size
+            class_of = -1
+            while class_of + 1 < used and self.sends[number].size > limits[class_of + 1]:
+                class_of += 1
+            if class_of >= 0:
+                classes[class_of] += 1
+            if number + 1 < self.count and self.sends[number + 1].topic == self.sends[start].topic:
+                continue
+            larger = [(at, classes[at]) for at in range(used) if classes[at]]
+            found.append((self.topics[self.sends[start].topic], number + 1 - start, total, larger))
+            memset(classes, 0, sizeof(classes))
+            start, total = number + 1, 0
         return found
 
 
@@ -358,7 +375,7 @@ def cut_requests(buffer, size_max, count_max, rules, bytes born_host not None, a
                     left -= 1
                     continue
             if run is not None and run.count:
-                run.close(data, start)
+                run.close(buffer, data, start)
                 requests.append(run)
                 run = None
             try:
@@ -372,7 +389,7 @@ def cut_requests(buffer, size_max, count_max, rules, bytes born_host not None, a
             requests.append(command)
             left -= 1
         if run is not None and run.count:
-            run.close(data, at)
+            run.close(buffer, data, at)
             requests.append(run)
     finally:
         PyBuffer_Release(&view)

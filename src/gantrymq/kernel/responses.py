@@ -3,6 +3,7 @@
 import re
 from typing import Any, Final, NamedTuple
 
+from gantrymq.kernel.records import Buffer
 from gantrymq.model import Queue, SendResult
 from gantrymq.protocol.command import PREFIX
 
@@ -29,7 +30,7 @@ class _Stored(NamedTuple):
 
 
 def cut_stored(
-    buffer: bytearray, calls: dict[int, Any], kind: type
+    buffer: Buffer, calls: dict[int, Any], kind: type
 ) -> tuple[list[tuple[Any, SendResult]], int]:
     """Take answers that say "stored" from the front of `buffer`, as far as there is nothing else.
 

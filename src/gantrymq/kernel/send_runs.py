@@ -9,7 +9,9 @@ arrays, and leaves headers that are not written as usual to `Command`.
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, Final, NamedTuple, Protocol
 
 from gantrymq.base.errors import ProtocolError
@@ -31,7 +33,7 @@ _LEGAL = re.compile(r"[|a-zA-Z0-9_+-]{1,255}\Z")
 class SendRules(NamedTuple):
     """Which sends are plain, and what the broker adds to them."""
 
-    topics: Mapping[str, TopicConfig]
+    topics: dict[str, TopicConfig]
     """Topics that sends may go to."""
     tail: bytes
     """Properties that the broker adds."""
@@ -78,6 +80,11 @@ Queues = dict[tuple[str, int], Any]
 """Topic and queue id to what is a `SendQueue`."""
 OpenQueue = Callable[[str, int], Any]
 """The same for a queue that is not there yet."""
+
+
+SendCount = tuple[str, int, int, list[tuple[int, int]]]
+"""Topic, messages and bytes; and for each bound that some are larger than, its number and how many
+are, without those that are larger than the next bound, too."""
 
 
 def is_plain_send(
@@ -219,19 +226,14 @@ class SendRun:
         ]  # fmt: skip
         return b"".join(frames)
 
-    def counts(self, bounds: Sequence[int]) -> list[tuple[str, int, int, list[int]]]:
-        """Topic, messages, bytes and sizes, for neighbours of one topic.
-
-        Sizes: how many records are larger than each bound, and not larger than the next one.
-        """
-        found: list[tuple[str, int, int, list[int]]] = []
-        for _, plain, size in self._sends:
-            if not found or found[-1][0] != plain[0]:
-                found.append((plain[0], 0, 0, [0] * len(bounds)))
-            topic, messages, total, classes = found[-1]
-            found[-1] = topic, messages + 1, total + size, classes
-            if size > bounds[0]:
-                classes[bisect_left(bounds, size) - 1] += 1
+    def counts(self, bounds: Sequence[int]) -> list[SendCount]:
+        """What statistics ask for, of each stretch of neighbours with one topic."""
+        found = []
+        for topic, sends in groupby(self._sends, lambda send: send[1][0]):
+            sizes = [size for _, _, size in sends]
+            classes = Counter(bisect_left(bounds, size) - 1 for size in sizes)
+            larger = [(number, classes[number]) for number in sorted(classes) if number >= 0]
+            found.append((topic, len(sizes), sum(sizes), larger))
         return found
 
 

@@ -165,12 +165,14 @@ class Connection(asyncio.Protocol):
         self._tell_drained()
 
     def data_received(self, data: bytes) -> None:
-        self.last_active = self.loop.time()
+        self.last_active = now = self.loop.time()
         if not self._sniffed and not self._sniff(data[0]):
             return
-        self._buffer += data
+        if self._turn_pending or self._buffer:
+            self._buffer += data
+            data = b""
         if not self._turn_pending:
-            self._take_turn()
+            self._take_turn(now, data)
 
     # requests and responses coming in
 
@@ -184,29 +186,33 @@ class Connection(asyncio.Protocol):
         self.abort()
         return False
 
-    def _take_turn(self, *, is_called: bool = False) -> None:
+    def _take_turn(self, began: float, data: bytes = b"", *, is_called: bool = False) -> None:
+        """Serve what was received: `data`, or what is in the buffer."""
         self._turn_pending = False
         gate, size_max = self._gate, self._frame_bytes_max
         if gate is not None:
             if not is_called and gate.must_wait(self):
+                self._buffer += data
                 self._turn_pending = True
                 self._set_reading(False)  # so that TCP holds the peer back
                 return
             size_max = gate.limits.max_frame_bytes
-        began = self.loop.time()
         rules, access = (None, None) if self._sends is None else self._sends.rules_for(self)
+        received = data or self._buffer
         requests, count, used, error = cut_requests(
-            self._buffer, size_max, FRAMES_PER_TURN_MAX, rules, self.peer_host, access
+            received, size_max, FRAMES_PER_TURN_MAX, rules, self.peer_host, access
         )
         served: Sequence[Request] = requests
         if gate is not None:
             if used > gate.limits.max_header_bytes:
                 commands = commands_of(requests)
-                error, used = frames_within(self._buffer, used, commands, gate.limits, error)
+                error, used = frames_within(received, used, commands, gate.limits, error)
                 served, count = commands, len(commands)
             served = gate.admitted(self, served, count)
-        if used:
+        if not data:
             del self._buffer[:used]
+        elif used < len(data):
+            self._buffer += memoryview(data)[used:]
         self._serve(served, began + TURN_SECONDS_MAX)
         if gate is not None and self._buffer and not isinstance(error, OversizedFrame):
             error = oversized_front(self._buffer, gate.limits) or error
@@ -240,8 +246,9 @@ class Connection(asyncio.Protocol):
                     self._answer(self, request)
             if self._unsent > WRITE_BUFFER_BYTES_MAX:
                 self._flush()
-            if self.slow_reader or self.loop.time() > ends:
-                self._leave_for_later(requests[at + LOOK_EVERY :])
+            rest = requests[at + LOOK_EVERY :]
+            if rest and (self.slow_reader or self.loop.time() > ends):
+                self._leave_for_later(rest)
                 return
 
     def _serve_run(self, run: SendRun) -> None:
@@ -256,10 +263,9 @@ class Connection(asyncio.Protocol):
         Each by itself: until then what is plain may have changed.
         """
         self._later = commands_of(requests)
-        if requests:
-            self._turn_pending = True
-            self._set_reading(False)
-            self.loop.call_soon(self._next_turn)
+        self._turn_pending = True
+        self._set_reading(False)
+        self.loop.call_soon(self._next_turn)
 
     def go_on(self) -> None:
         """Read on: the server has room for the requests of this connection."""
@@ -278,7 +284,7 @@ class Connection(asyncio.Protocol):
             if self._turn_pending:
                 return
         self._set_reading(not self.slow_reader)
-        self._take_turn(is_called=is_called)
+        self._take_turn(self.loop.time(), is_called=is_called)
 
     def _refuse_bytes(self, error: ProtocolError) -> None:
         """Close after a bad frame: nothing after it can be trusted. Earlier replies still leave."""
@@ -337,9 +343,14 @@ class Connection(asyncio.Protocol):
             self._out += parts
 
     def reply_frames(self, frames: bytes, count: int) -> None:
-        """Reply to `count` requests at once, with frames that are already built."""
+        """Reply to `count` requests at once, with frames that are already built and joined."""
         self.pending -= count - 1
-        self.reply_frame(frames)
+        self._one_answered()
+        if self._out:
+            self._out.append(frames)
+        elif self.open:
+            self.last_active = self.loop.time()
+            self.transport.write(frames)
 
     def reply_with_body(self, head: bytes, body: bytes) -> None:
         """The same for a frame whose body may be large."""

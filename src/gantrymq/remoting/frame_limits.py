@@ -1,6 +1,7 @@
 """Frames and headers that are larger than a server takes, found before they have arrived whole."""
 
 from gantrymq.base.errors import ProtocolError
+from gantrymq.kernel import Buffer
 from gantrymq.protocol.command import PREFIX, Command, decode_header
 from gantrymq.remoting.limits import LIMITS, ConnectionLimits
 
@@ -38,7 +39,7 @@ def oversized_front(buffer: bytearray, limits: ConnectionLimits) -> OversizedFra
 
 
 def frames_within(
-    buffer: bytearray,
+    buffer: Buffer,
     used: int,
     commands: list[Command],
     limits: ConnectionLimits,

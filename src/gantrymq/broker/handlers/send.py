@@ -154,7 +154,8 @@ class SendHandler:
         for topic, count, size, larger in run.counts(SIZE_BOUNDS):
             self._stats.put_many(topic, count, size, larger)
         if run.asked:
-            connection.reply_frames(run.answers(CODES[status]), run.asked)
+            code = 0 if status is _OK else CODES[status]
+            connection.reply_frames(run.answers(code), run.asked)
 
     # the two header forms
 

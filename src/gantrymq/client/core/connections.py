@@ -34,15 +34,18 @@ class BrokerConnection(Connection):
     """None until there are calls for it."""
     _until_drained: asyncio.Future[None] | None = None
 
-    def _take_turn(self, *, is_called: bool = False) -> None:
+    def _take_turn(self, began: float, data: bytes = b"", *, is_called: bool = False) -> None:
         """Take plain answers to sends in one go, and all else from the first that is not plain."""
         answers = self.stored_answers
         if answers is not None and self._calls:
-            found, used = cut_stored(self._buffer, self._calls, answers.kind)
+            found, used = cut_stored(data or self._buffer, self._calls, answers.kind)
             if found:
-                del self._buffer[:used]
+                if data:
+                    data = data[used:]
+                else:
+                    del self._buffer[:used]
                 answers.settle(self, found)
-        super()._take_turn(is_called=is_called)
+        super()._take_turn(began, data, is_called=is_called)
 
     def numbers(self, count: int) -> list[int]:
         """Numbers for so many requests whose frames the caller builds itself."""

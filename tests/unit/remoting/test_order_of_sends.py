@@ -23,10 +23,13 @@ class Sends:
     """Takes runs, or refuses to, and answers when it is told to."""
 
     def __init__(self, *, takes: bool = True) -> None:
-        self.rules = SendRules(TOPICS, b"", bytes(8), 512, 16_000, 16_000)
         self.takes = takes
+        self.rules: SendRules | None = SendRules(TOPICS, b"", bytes(8), 512, 16_000, 16_000)
         self.seen: list[str] = []
         self.runs: list[SendRun] = []
+
+    def rules_for(self, connection: Connection) -> tuple[SendRules | None, None]:
+        return self.rules, None
 
     def take(self, connection: Connection, run: SendRun) -> bool:
         self.seen.append(f"run of {len(run)}")
@@ -137,18 +140,24 @@ def test_one_way_sends_of_a_run_wait_for_no_answer() -> None:
     with_server(sends, work)
 
 
-def test_with_a_guard_there_are_no_runs() -> None:
+def test_without_rules_there_are_no_runs() -> None:
     """
-    The guard sees every send by itself.
+    The guard sees every send by itself, until the taker of runs has rules for the connection.
     """
     sends, seen = Sends(), []
+    rules, sends.rules = sends.rules, None
 
     async def work(server: Server, connection: Connection) -> None:
         await asyncio.gather(*(connection.submit(send(n), 5) for n in range(2)))
+        sends.rules = rules
+        calls = [connection.submit(send(n), 5) for n in range(2, 4)]
+        await asyncio.sleep(0.1)
+        sends.answer_runs()
+        await asyncio.gather(*calls)
 
     with_server(sends, work, guard=lambda connection, command: seen.append(command.ext["i"]))
     assert seen == ["UNIQ_KEY\x01K0", "UNIQ_KEY\x01K1"]
-    assert sends.seen == ["command 310"] * 2
+    assert sends.seen == [*["command 310"] * 2, "run of 2"]
 
 
 def test_a_limit_on_requests_holds_for_the_sends_of_a_run() -> None:
