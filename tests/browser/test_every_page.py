@@ -53,6 +53,28 @@ def test_a_page_is_whole(chromium: Browser, world: World, name: str) -> None:
             assert [] == grave, f"{width} {theme}"
 
 
+THIN_CELLS: Final = """() => [...document.querySelectorAll(".wide :is(td, th)")].filter(cell => {
+  const inside = document.createRange();
+  inside.selectNodeContents(cell);
+  const lines = inside.getBoundingClientRect().height / parseFloat(getComputedStyle(cell).fontSize);
+  return cell.clientWidth < 90 && lines > 6;
+}).map(cell => `${cell.innerText} (${cell.clientWidth} px)`)"""
+
+
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+def test_tables_are_readable_in_a_narrow_window(
+    chromium: Browser, world: World, language: str
+) -> None:
+    """
+    A table that is wider than the window scrolls; no cell becomes a column of single words or
+    letters, which Chinese allows anywhere.
+    """
+    with watched(chromium, NARROW, language=language) as visitor:
+        found = {name: visitor.open(address_of(name, world)).evaluate(THIN_CELLS) for name in PAGES}
+
+    assert {} == {name: cells for name, cells in found.items() if cells}
+
+
 @pytest.mark.parametrize("name", ["overview", "topics", "topic", "groups", "data", "rights-off"])
 def test_a_page_speaks_chinese(chromium: Browser, world: World, name: str) -> None:
     """

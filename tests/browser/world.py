@@ -104,9 +104,31 @@ def make_world(folder: Path) -> Iterator[World]:
             said(console, ADDRESS), addresses[PAIR], addresses[RAFT], addresses[GUARDED], key, data
         )
         run(fill(world))
+        keep_report(data / "lake" / "reports" / "sample")
         run(give_rights(world))
         with reading(world.pair):
             yield world
+
+
+def keep_report(folder: Path) -> None:
+    """A report with a figure and pictures, as `gantry pipeline report` leaves it."""
+    (folder / "pictures").mkdir(parents=True)
+    pictures = []
+    for name in ("ledger", "lag", "causes"):
+        svg = '<svg xmlns="http://www.w3.org/2000/svg" width="600" height="120"/>'
+        (folder / "pictures" / f"{name}.svg").write_text(svg)
+        file = f"pictures/{name}.svg"
+        pictures.append({"name": name, "title": name, "text": f"the {name}", "file": file})
+    index = {
+        "madeMs": 1_795_000_000_000,
+        "period": {"text": "the first message to now"},
+        "verdict": {"balanced": True, "text": "The books balance: 30 messages are accounted for."},
+        "figures": [{"name": "stored", "title": "stored", "value": 30}],
+        "tables": [],
+        "pictures": pictures,
+    }
+    (folder / "report.json").write_text(json.dumps(index))
+    (folder / "report.html").write_text("<!DOCTYPE html><title>sample</title>")
 
 
 @contextmanager

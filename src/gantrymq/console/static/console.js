@@ -45,6 +45,10 @@ document.addEventListener("toggle", reachScrollable, true);
 
 document.addEventListener("DOMContentLoaded", () => {
   adapt(document);
+  // In a narrow window the sections are a row that scrolls.
+  const nav = document.querySelector("body > nav");
+  const here = nav?.querySelector("[aria-current]");
+  if (here) nav.scrollLeft = here.offsetLeft - (nav.clientWidth - here.offsetWidth) / 2;
   document.getElementById("theme")?.addEventListener("click", () => {
     const next = isDark() ? "light" : "dark";
     document.documentElement.dataset.theme = next;
