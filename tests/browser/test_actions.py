@@ -17,6 +17,8 @@ from gantrymq.sync import Producer as SyncProducer
 
 pytestmark = pytest.mark.timeout(300)
 
+LONG = 200_000
+"""Messages that no search has looked at within the time of its first part."""
 ADDRESS = re.compile(r"console (http\S+)")
 
 
@@ -292,6 +294,38 @@ def test_a_masked_field_is_seen_nowhere(visitor: Watched, world: World) -> None:
     page.locator("#said .said").wait_for()
     page = visitor.open(message(world, "a book"))
     expect(page.locator("pre").first).to_contain_text('"amount": ')
+
+
+def test_a_long_search_is_stopped_and_goes_on(visitor: Watched, world: World) -> None:
+    """
+    It says how far it looked all the time; stopped it stays there, and goes on to the end when
+    somebody wants that.
+    """
+
+    async def fill() -> None:
+        async with Producer(world.pair, group="shop") as producer:
+            await producer.send_all(Message("stream", b"drop %d" % n) for n in range(LONG))
+
+    run(fill())
+    page = visitor.page
+    page.route("**/message-rows*", lambda _: None)  # the second part does not come
+    page.goto(world.page("/messages?topic=stream&text=nowhere"))
+    progress = page.locator("#progress")
+    progress.get_by_role("button", name="Stop").click()
+    go_on = progress.get_by_role("link", name="Go on")
+    expect(go_on).to_be_focused()
+    stopped = progress.get_by_role("status").inner_text()
+    assert f"of {LONG:,} messages" in stopped
+    assert "that is all" not in stopped
+    page.unroute("**/message-rows*")
+    page.wait_for_timeout(1_000)  # in which a search that goes on would have asked for more
+    assert stopped == progress.get_by_role("status").inner_text()
+    go_on.click()
+    expect(progress).to_contain_text(f"Looked at {LONG:,} of {LONG:,}", timeout=120_000)
+    expect(progress).to_contain_text("that is all")
+    # htmx notes the request that was ended.
+    ended = ("htmx:afterRequest", "htmx:sendAbort")
+    visitor.faults = [each for each in visitor.faults if not any(name in each for name in ended)]
 
 
 def test_the_tail_shows_what_arrives(visitor: Watched, world: World) -> None:

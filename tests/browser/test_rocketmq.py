@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from consolekit import Site, console
@@ -15,6 +16,7 @@ from gantrymq import Admin, Consumer, ConsumerOptions, Message, Producer
 
 sys.path.append(str(Path(__file__).parents[1] / "interop"))
 
+from clients import JavaClient
 from real import RealCluster
 
 VERSIONS = ("4.9.7", "5.3.3")
@@ -80,3 +82,27 @@ def test_a_half_message_is_asked_about_at_the_brokers_interval(rocketmq: Site) -
     reply = rocketmq.call("POST", f"{clusters}/transactions/check", **half)
 
     assert (400, True) == (reply.status, "at its own interval only" in reply.text)
+
+
+def test_a_java_member_tells_what_its_threads_do(chromium: Browser, rocketmq: Site) -> None:
+    """
+    The page of a member of RocketMQ's own client has the queues that it holds, and its stacks.
+    """
+    namesrv = rocketmq.api("GET", "/clusters/test/members")["nameServers"][0]
+    with (
+        JavaClient("5.3.3").start(
+            "consume-concurrently", namesrv=namesrv, topic="orders", group="java", expected=1_000
+        ) as member,
+        watched(chromium) as visitor,
+    ):
+        member.until("message")
+        found = rocketmq.api("GET", "/clusters/test/groups/java")["members"]
+        client = quote(found[0]["clientId"], safe="")
+        address = f"{rocketmq.url}/c/test/groups/java/member?clientId={client}"
+        page = visitor.open(address)
+        assert "orders" in page.locator("main").inner_text()
+        page.get_by_role("link", name="With stacks").click()
+        visitor.settle()
+        assert "ConsumeMessageThread" in page.locator("pre.stacks").inner_text()
+        assert [] == visitor.faults
+        member.kill()
