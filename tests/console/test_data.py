@@ -39,6 +39,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Path]
         with console(cluster, data=folder) as site:
             job = _start(site, "archives", name="lake", topics="orders")
             assert "done" == job["state"], job
+            assert f"rows: {MESSAGES}, " in job["text"]
             assert (MESSAGES, MESSAGES) == (job["done"], job["total"]) or job["total"] is None
             yield site, folder
     finally:

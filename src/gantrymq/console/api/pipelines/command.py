@@ -84,7 +84,18 @@ async def run_pipeline(job: ConsoleJob, ask: Ask, cluster: str, words: Sequence[
         reading.cancel()
     if process.returncode:
         raise GantryError(job.lines[-1] if job.lines else f"it ended with {process.returncode}")
-    return said.splitlines()[-1] if said else ""
+    return shown_row(said.splitlines()[-1]) if said else ""
+
+
+def shown_row(line: str) -> str:
+    """A row of JSON for people; other lines as they are."""
+    try:
+        row = msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        return line
+    if not isinstance(row, dict):
+        return line
+    return ", ".join(f"{name}: {value}" for name, value in row.items() if value is not None)
 
 
 async def _start(ask: Ask, cluster: str, words: Sequence[str]) -> asyncio.subprocess.Process:

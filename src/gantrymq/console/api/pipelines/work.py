@@ -81,6 +81,7 @@ async def start_archive(ask: Ask, wanted: NewArchive) -> JobStarted:
     check_right(ask)
     folder = archives_of(ask) / checked(wanted.name)
     words = ["archive", f"--topic={wanted.topics}", f"--into={folder}", f"--from={wanted.start}"]
+    words += ["--output=jsonl"]
     words += _flag("--follow", wanted.follow) + _flag("--allow-gaps", wanted.allow_gaps)
     words += _option("--format", wanted.format)
     return _start(ask, wanted, f"archive {wanted.name}", f"archive {wanted.topics}", words)
@@ -95,6 +96,7 @@ async def start_replay(ask: Ask, wanted: NewReplay) -> JobStarted:
         origin = str(existing(archives_of(ask), wanted.archive))
     words = ["replay", f"--from={origin}", f"--topic={wanted.topic}", f"--into={wanted.into}"]
     words += [f"--state={replays_folder(ask)}", f"--tags={wanted.tags}"]
+    words += ["--output=jsonl"]
     words += [f"--key={key}" for key in wanted.keys]
     words += _option("--since", wanted.since) + _option("--until", wanted.until)
     words += _option("--sql", wanted.sql)
