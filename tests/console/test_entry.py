@@ -1,6 +1,7 @@
 """The console answers over HTTP: pages, and the API that they use."""
 
 import logging
+import re
 
 from consolekit import NAME, console
 
@@ -15,6 +16,15 @@ def test_overview(gantry: GantryCluster) -> None:
 
     assert ["broker-a"] == [each["broker"] for each in members]
     assert "broker-a" in page
+
+
+def test_pages_lead_to_the_description_of_the_api(gantry: GantryCluster) -> None:
+    """Programs find the same there."""
+    with console(gantry) as site:
+        address = re.findall(r'<a href="([^"]+)">API<', site.page(f"/c/{NAME}/overview"))[0]
+        found = site.ask("GET", address).json()
+
+    assert "/api/v1/clusters" in found["paths"]
 
 
 def test_levels_of_the_log_change(gantry: GantryCluster) -> None:
