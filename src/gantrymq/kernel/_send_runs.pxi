@@ -109,6 +109,7 @@ cdef class SendRun:
         plain.frame, plain.body = at, at + 8 + header_size
         plain.opaque, plain.codec = header.opaque, codec
         plain.is_oneway = (header.flag & 2) != 0
+        plain.queue_offset = plain.position = 0
         self.texts_size += plain.text_size
         self.size += plain.size
         self.asked += not plain.is_oneway
