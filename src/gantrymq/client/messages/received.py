@@ -33,7 +33,11 @@ class Received:
     def body(self) -> bytes:
         """The body as sent; decompressed if the producer compressed it."""
         if self._body is None:
-            self._body = compression.decompress(self.stored_body, self._head.sys_flag)
+            head, start = self._head, self._body_at
+            body = self._data[start : start + head.body_size]
+            if head.sys_flag & compression.COMPRESSED:
+                body = compression.decompress(body, head.sys_flag)
+            self._body = body
         return self._body
 
     @property

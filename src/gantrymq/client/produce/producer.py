@@ -5,7 +5,6 @@ async with Producer("localhost:9876", group="shop") as producer:
 """
 
 import asyncio
-import os
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Final, cast
 from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
 from gantrymq.base.network import Network
+from gantrymq.base.own_process import OWN_PROCESS
 from gantrymq.client.core.identity import MessageIds
 from gantrymq.client.core.instance import Hook, Instance
 from gantrymq.client.core.lifecycle import ClientPorts, Lifecycle, RunningPart
@@ -160,7 +160,7 @@ class Producer(Lifecycle[_Running]):
     def _usable(self) -> _Running:
         """The running part, like `_running`, but with no call more than each message needs."""
         running = self._started
-        if running is None or os.getpid() != running.pid:
+        if running is None or OWN_PROCESS.pid != running.pid:
             return self._running
         return running
 

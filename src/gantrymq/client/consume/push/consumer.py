@@ -1,6 +1,5 @@
 """The push consumer: subscribe, then iterate or register a handler."""
 
-import os
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Self, overload
@@ -8,6 +7,7 @@ from typing import Any, Generic, Self, overload
 from gantrymq.base import arguments
 from gantrymq.base.clock import WallClock
 from gantrymq.base.network import Network
+from gantrymq.base.own_process import OWN_PROCESS
 from gantrymq.client.consume.handling.handler_registration import HandlerRegistration
 from gantrymq.client.consume.handling.handler_types import BatchDecorator, H, R
 from gantrymq.client.consume.membership.offset_store import OffsetStore
@@ -210,10 +210,13 @@ class Consumer(Lifecycle[RunningConsumer], Generic[Tx]):
         if running is None and self._closed:
             self._end.check()
             raise StopAsyncIteration
-        if running is None or os.getpid() != running.pid:
+        if running is None or OWN_PROCESS.pid != running.pid:
             running = self._running
         if not running.readiness_logged:
             running.log_readiness()
+        message = running.ready.take_one()
+        if message is not None:
+            return message
         try:
             return (await running.ready.next())[0]
         except ReadyQueuesClosed:

@@ -72,7 +72,7 @@ class ProcessQueue:
     # messages coming back
 
     def acked(self, message: Delivery) -> None:
-        if self.still_counts(message):
+        if not (self.closed or self.dropped) or self.still_counts(message):
             self.finish(message)
 
     async def sent_back(self, message: Delivery, delay_level: int) -> None:

@@ -86,6 +86,13 @@ class ReadyQueues:
                 return found
         return []
 
+    def take_one(self) -> Delivery | None:
+        """The next message; None without one, or when the event loop must have its turn."""
+        if self._loop.time() - self._rested > TURN_SECONDS_MAX:
+            return None
+        found = self.take(1)
+        return found[0] if found else None
+
     async def next(self, count: int = 1) -> list[Delivery]:
         """Wait for messages. Yields to the event loop after TURN_SECONDS_MAX without a pause."""
         loop = self._loop
