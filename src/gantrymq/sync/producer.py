@@ -3,13 +3,11 @@
 import asyncio
 import concurrent.futures
 import contextlib
-import threading
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, Self, overload
 
 from gantrymq.base.errors import GantryError
-from gantrymq.client.core.errors import WindowFull
 from gantrymq.client.produce.check_back import CheckHandler, Unfinished
 from gantrymq.client.produce.producer import Producer as AsyncProducer
 from gantrymq.client.produce.send_results import SendResults
@@ -17,6 +15,7 @@ from gantrymq.client.produce.transactions import Transaction
 from gantrymq.client.sending.pending_send import Selector
 from gantrymq.model import Message, Queue, SendResult
 from gantrymq.sync.portal import BlockingClient, Portal, arguments_of, blocking
+from gantrymq.sync.submissions import Submissions
 
 
 class Producer(BlockingClient[AsyncProducer]):
@@ -32,14 +31,14 @@ class Producer(BlockingClient[AsyncProducer]):
     def __init__(self, *given: Any, portal: Portal | None = None, **named: Any) -> None:
         super().__init__(partial(AsyncProducer, *given, **named), portal)
         self._check: CheckHandler | None = None
-        self._room = threading.BoundedSemaphore(self._target.options.window_messages)
+        self._submissions = Submissions(self._target, lambda: self._portal)
 
     @classmethod
     def over(cls, target: AsyncProducer, portal: Portal) -> Self:
         """The blocking form of a producer that its owner starts and closes."""
         face = cls.__new__(cls)
         BlockingClient.__init__(face, lambda: target, portal)
-        face._check, face._room = None, threading.BoundedSemaphore(target.options.window_messages)
+        face._check, face._submissions = None, Submissions(target, lambda: portal)
         return face
 
     send = blocking(AsyncProducer.send)
@@ -95,7 +94,7 @@ class Producer(BlockingClient[AsyncProducer]):
         return handler
 
     def _reopen(self, target: AsyncProducer) -> None:
-        self._room = threading.BoundedSemaphore(target.options.window_messages)
+        self._submissions = Submissions(target, lambda: self._portal)
         if self._check is not None:
             target.check(self._check)
         super()._reopen(target)
@@ -104,19 +103,8 @@ class Producer(BlockingClient[AsyncProducer]):
         self, message: Message, *, queue: Queue | None = None, selector: Selector | None = None
     ) -> "concurrent.futures.Future[SendResult]":
         """Start a send and return its future; waits while `window_messages` are pending."""
-        target = self._current()
-
-        async def send() -> SendResult:
-            while True:
-                await target.room()
-                with contextlib.suppress(WindowFull):  # another thread was faster
-                    return await target.submit(message, queue=queue, selector=selector)
-
-        room = self._room
-        room.acquire()
-        future = self._portal.submit(send())
-        future.add_done_callback(lambda _: room.release())
-        return future
+        self._current()  # in a forked child it replaces what the parent has under way
+        return self._submissions.add(message, queue, selector)
 
     def send_all(self, messages: Iterable[Message]) -> SendResults:
         """Send any number of messages as batches; see `gantrymq.Producer.send_all`."""
