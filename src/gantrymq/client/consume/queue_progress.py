@@ -43,8 +43,10 @@ class QueueProgress(Generic[T]):
             return False
         self.bytes_open -= entry[1]
         order = self._order
-        while order and order[0] not in self._open:
+        if order[0] == offset:
             order.popleft()
+            while order and order[0] not in self._open:
+                order.popleft()
         return True
 
     def replace(self, offset: int, item: T) -> None:

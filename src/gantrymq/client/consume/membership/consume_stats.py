@@ -53,9 +53,6 @@ class TopicStats:
         self.done, self.failed, self.pulls = WindowCount(), WindowCount(), WindowCount()
         self.failed_hour = WindowCount(HOUR)
 
-    def finished(self, now: float, seconds: float) -> None:
-        self.done.add(now, 1, seconds)
-
     def went_wrong(self, now: float) -> None:
         self.failed.add(now)
         self.failed_hour.add(now)

@@ -68,6 +68,10 @@ class OrderedProcessQueue(ProcessQueue):
         self._idle.clear()
         return batch
 
+    def take_one(self, now: float) -> Delivery | None:
+        batch = self.take(1, now)
+        return batch[0] if batch else None
+
     def still_counts(self, message: Delivery) -> bool:
         """True also for a batch that is out after the drop: the lock is kept until it ends."""
         counts = super().still_counts(message)

@@ -65,9 +65,10 @@ class ProcessQueue:
         waiting = self.waiting
         if self.paused:
             return []
-        if count == 1:
-            return [waiting.popleft()] if waiting else []
         return [waiting.popleft() for _ in range(min(count, len(waiting)))]
+
+    def take_one(self, now: float) -> Delivery | None:
+        return self.waiting.popleft() if self.waiting and not self.paused else None
 
     # messages coming back
 
@@ -113,9 +114,10 @@ class ProcessQueue:
     def finish(self, message: Delivery) -> None:
         progress = self.progress
         progress.finish(message.offset)
-        if message.started is not None:
+        started = message.started
+        if started is not None:
             self.last_finish = now = self._loop.time()
-            self.stats.finished(now, now - message.started)
+            self.stats.done.add(now, 1, now - started)
         if self.room_below and progress.count < self.room_below:
             self.room.set()
 

@@ -28,6 +28,9 @@ class QueueSource(Protocol):
     def take(self, count: int, now: float) -> list[Delivery]:
         """Up to `count` messages, oldest first."""
 
+    def take_one(self, now: float) -> Delivery | None:
+        """The oldest message."""
+
 
 class ReadyQueuesClosed(Exception):
     """The consumer closes or has failed: no more messages will come."""
@@ -88,10 +91,26 @@ class ReadyQueues:
 
     def take_one(self) -> Delivery | None:
         """The next message; None without one, or when the event loop must have its turn."""
-        if self._loop.time() - self._rested > TURN_SECONDS_MAX:
+        now = self._loop.time()
+        if now - self._rested > TURN_SECONDS_MAX or now < self._held_until:
             return None
-        found = self.take(1)
-        return found[0] if found else None
+        line = self._line
+        while line:
+            source = line[0]
+            message = source.take_one(now)
+            if source.offers(now):
+                line.rotate(-1)
+            else:
+                line.popleft()
+                source.queued = False
+            if message is not None:
+                if line and self._waiters:
+                    self._wake_one()
+                message.started = now
+                if self._trace is not None:
+                    self._trace.handed_out([message])
+                return message
+        return None
 
     async def next(self, count: int = 1) -> list[Delivery]:
         """Wait for messages. Yields to the event loop after TURN_SECONDS_MAX without a pause."""

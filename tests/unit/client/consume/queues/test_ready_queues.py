@@ -5,7 +5,11 @@ from collections import deque
 
 import pytest
 
-from gantrymq.client.consume.queues.ready_queues import ReadyQueues, ReadyQueuesClosed
+from gantrymq.client.consume.queues.ready_queues import (
+    TURN_SECONDS_MAX,
+    ReadyQueues,
+    ReadyQueuesClosed,
+)
 from gantrymq.client.messages.delivery import Delivery
 from gantrymq.kernel import cut_records
 from gantrymq.kernel.records import encode_records
@@ -45,6 +49,9 @@ class Shelf:
     def take(self, count: int, now: float) -> list[Delivery]:
         return [self.waiting.popleft() for _ in range(min(count, len(self.waiting)))]
 
+    def take_one(self, now: float) -> Delivery | None:
+        return self.waiting.popleft() if self.waiting else None
+
 
 def test_queues_take_turns() -> None:
     """
@@ -56,6 +63,32 @@ def test_queues_take_turns() -> None:
         for shelf in (Shelf("a", 3), Shelf("b", 1), Shelf("c", 2)):
             ready.offer(shelf)
         return [(await ready.next())[0].queue.topic for _ in range(6)]
+
+    assert simulate(story) == ["a", "b", "c", "a", "c", "a"]
+
+
+def test_messages_taken_one_by_one_come_in_the_same_turns() -> None:
+    """
+    `take_one` hands out what `next` would, and nothing in a pause, when all is taken, or for so
+    long that the event loop needs its turn.
+    """
+
+    async def story() -> list[str]:
+        ready, loop = ReadyQueues(), asyncio.get_running_loop()
+        for shelf in (Shelf("a", 3), Shelf("b", 1), Shelf("c", 2)):
+            ready.offer(shelf)
+        found = [ready.take_one() for _ in range(4)]
+        ready.hold(0.001)
+        assert ready.take_one() is None
+        ready.release()
+        await asyncio.sleep(TURN_SECONDS_MAX * 2)
+        assert ready.take_one() is None
+        found += await ready.next()
+        found.append(ready.take_one())
+        assert ready.take_one() is None
+        assert all(message.started is not None for message in found if message)
+        assert loop.time() - TURN_SECONDS_MAX < max(m.started or 0 for m in found if m)
+        return [message.queue.topic for message in found if message]
 
     assert simulate(story) == ["a", "b", "c", "a", "c", "a"]
 
