@@ -10,12 +10,16 @@ from rightskit import (
     RIGHTS,
     ROOT,
     ROOT_SECRET,
+    address,
     cluster_with_accounts,
     dead_broker,
     restart,
     told,
+    with_admin,
 )
 
+from gantrymq.client.core.errors import BrokerRefused
+from gantrymq.console.api.rights.account_changes import drop_account
 from gantrymq.testing.threaded import GantryCluster
 
 ACCOUNTS = f"{RIGHTS}/accounts"
@@ -98,6 +102,21 @@ def test_an_account_is_added_changed_and_deleted(site: Site, cluster: GantryClus
     assert "is deleted on" in site.api("DELETE", f"{ACCOUNTS}/new-app", confirm="new-app")["text"]
     assert account(cluster, "broker-b", "new-app") is None
     refused(site.call("GET", f"{ACCOUNTS}/new-app"), 404, "no broker has an access key")
+
+
+def test_an_account_that_is_gone_already_is_deleted(cluster: GantryCluster, tmp_path: Path) -> None:
+    """
+    Brokers may share a file. Whoever refuses for another reason, and keeps the key, is told of.
+    """
+    place = address(cluster, "broker-a")
+    for _ in range(2):
+        with_admin(cluster, lambda admin: drop_account(admin, place, "shop-app"))
+        assert account(cluster, "broker-a", "shop-app") is None
+    (tmp_path / "b" / "plain_acl.yml.tmp").mkdir()  # where the new file would lie
+    other = address(cluster, "broker-b")
+    with pytest.raises(BrokerRefused):
+        with_admin(cluster, lambda admin: drop_account(admin, other, "shop-app"))
+    assert account(cluster, "broker-b", "shop-app") is not None
 
 
 def test_rules_and_addresses_can_be_emptied(site: Site, cluster: GantryCluster) -> None:

@@ -4,7 +4,7 @@ Clients find the key of an admin in the environment, and so does the console.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -121,9 +121,16 @@ def _admin(cluster: GantryCluster) -> Admin:
 
 def told(cluster: GantryCluster, call: str, name: str, *values: Any, **named: Any) -> Any:
     """What a method of the admin client answers about one broker, asked with the first key."""
+    return with_admin(
+        cluster, lambda admin: getattr(admin, call)(address(cluster, name), *values, **named)
+    )
 
-    async def work() -> Any:
+
+def with_admin(cluster: GantryCluster, work: Callable[[Admin], Awaitable[Any]]) -> Any:
+    """What becomes of a question of an admin with the first key."""
+
+    async def main() -> Any:
         async with _admin(cluster) as admin:
-            return await getattr(admin, call)(address(cluster, name), *values, **named)
+            return await work(admin)
 
-    return asyncio.run(work())
+    return asyncio.run(main())

@@ -13,6 +13,7 @@ from msgspec import Meta
 from gantrymq.access.addresses import parse_pattern
 from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.client.admin.admin import Admin
+from gantrymq.client.core.errors import BrokerRefused
 from gantrymq.console.api.ask import Ask
 from gantrymq.console.api.endpoint import Answer, Done, EndpointTable, OfCluster
 from gantrymq.console.api.rights.accounts import (
@@ -194,7 +195,7 @@ async def _replace(
     if not is_emptied:
         await _put(admin, member.address, access_key, secret_key, rights)
         return
-    await admin.delete_account(member.address, access_key)
+    await drop_account(admin, member.address, access_key)
     try:
         await _put(admin, member.address, access_key, secret_key, rights)
     except GantryError:
@@ -321,9 +322,22 @@ async def delete_account(ask: Ask, wanted: AccountDeletion) -> Done:
     done = await change_each(
         f"account {wanted.access_key} is to be deleted",
         targets,
-        lambda each: admin.delete_account(each.address, wanted.access_key),
+        lambda each: drop_account(admin, each.address, wanted.access_key),
     )
     return Done(text=f"account {wanted.access_key} is deleted on {done}")
+
+
+async def drop_account(admin: Admin, place: str, access_key: str) -> None:
+    """Delete an access key on one broker, unless it is gone already.
+
+    Brokers of one machine may share an access file, and read at once what another one wrote.
+    """
+    try:
+        await admin.delete_account(place, access_key)
+    except BrokerRefused:
+        found = await admin.access_config(place)
+        if any(each.get("accessKey") == access_key for each in found.plain_access_configs):
+            raise
 
 
 @TABLE.put("/clusters/{cluster}/rights/white-addresses")
