@@ -241,7 +241,7 @@ class ConsumerOptions(Options, frozen=True, kw_only=True):
     consume_batch_max: Positive = 1
     """`consumeMessageBatchMaxSize`: messages a handler takes at once."""
     pull_batch_size: Positive = 32
-    """`pullBatchSize`: messages a pull asks for."""
+    """`pullBatchSize`: messages a pull asks for; up to eight times as many in a backlog."""
     max_reconsume_times: Annotated[int, msgspec.Meta(ge=-1)] = -1
     """`maxReconsumeTimes`: tries before dead letter; -1 is 16."""
     suspend_queue_ms: Positive = 1_000

@@ -41,6 +41,8 @@ class ProcessQueue:
         """Paused by the user: neither pulled nor handed out."""
         self.broker_id = 0
         """Which member of the broker to pull from, as the broker suggested."""
+        self.pull_size = 0
+        """How many messages the next pull should ask for; 0 before the first one."""
         self.last_pull = self._loop.time()
         self.last_finish = 0.0
         self.room = asyncio.Event()

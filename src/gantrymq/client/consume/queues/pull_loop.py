@@ -8,6 +8,7 @@ What each outcome means:
 | outcome | what follows |
 |---|---|
 | messages | they join the process queue and are offered to handlers; the next pull begins behind |
+| as many messages as were asked for | the same, and the next pull asks for more (`flow_control`) |
 | nothing, or nothing that fits the subscription | the next pull begins where the broker says |
 | the offset is outside the queue | the process queue is given up and taken again at the right one |
 | the broker is busy | a short pause |
@@ -25,7 +26,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gantrymq.base.errors import GantryError
-from gantrymq.client.consume.flow_control import hold_reason
+from gantrymq.client.consume.flow_control import hold_reason, next_pull_size, pull_size
 from gantrymq.client.consume.membership.setup import Setup
 from gantrymq.client.consume.queues.ordered_queue import OrderedProcessQueue
 from gantrymq.client.consume.queues.process_queue import ProcessQueue
@@ -126,12 +127,16 @@ class PullLoop:
     async def _pull(self, process_queue: ProcessQueue) -> PullAnswer:
         setup, options = self._setup, self._setup.options
         subscription = setup.subscriptions.get(process_queue.queue.topic)
+        progress = process_queue.progress
+        process_queue.pull_size = pull_size(
+            self._limits, progress, options.pull_batch_size, process_queue.pull_size
+        )
         return await pull_raw(
             setup.instance,
             setup.group,
             process_queue.queue,
-            process_queue.progress.next_offset,
-            max_count=options.pull_batch_size,
+            progress.next_offset,
+            max_count=process_queue.pull_size,
             suspend=options.broker_suspend_ms / 1000,
             timeout=options.pull_timeout_ms / 1000,
             subscription=subscription,
@@ -161,8 +166,11 @@ class PullLoop:
         if pulled.status is PullStatus.OFFSET_MOVED:
             self._on_moved(process_queue, pulled.next_offset)
             return
+        asked, process_queue.pull_size = process_queue.pull_size, 0
         if pulled.status is PullStatus.FOUND:
             messages, complete = self._messages(process_queue, pulled.body)
+            first = self._setup.options.pull_batch_size
+            process_queue.pull_size = next_pull_size(first, asked, len(messages))
             now = self._loop.time()
             process_queue.stats.pulled(now, now - process_queue.last_pull, len(messages))
             process_queue.add(messages)
