@@ -4,6 +4,7 @@ cdef struct Plain:
     Py_ssize_t frame, body  # where they begin in the frames of the run
     Py_ssize_t text, unique  # where properties and message id begin in its texts
     int32_t body_size, text_size, unique_size, size
+    int32_t signed_size  # of the signed fields, which stand behind the properties in the texts
     int32_t queue_id, flag, sys_flag, again, topic
     int64_t opaque, born_ms, queue_offset, position
     uint8_t codec
@@ -28,8 +29,10 @@ cdef class SendRun:
     cdef bytes frames, born_host, tail, store_host
     cdef list topics, topic_bytes, queues
     cdef dict known
-    cdef object access
+    cdef bint is_guarded
+    cdef bytes access_key
     cdef _HmacSha1 key
+    cdef set allowed
     cdef Py_ssize_t topic_limit, properties_max, body_max, record_max
 
     wait = True
@@ -37,9 +40,10 @@ cdef class SendRun:
     def __cinit__(self, rules, bytes born_host not None, access=None):
         cdef tuple fields = <tuple>rules  # which is a named one
         self.error = ""
-        self.access = access
-        if access is not None and isinstance(access.key, _HmacSha1):
-            self.key = access.key
+        self.is_guarded = access is not None
+        if self.is_guarded:
+            self.access_key, self.allowed = access.access_key, access.topics
+            self.key = access.key if isinstance(access.key, _HmacSha1) else None
         self.known, self.tail, self.store_host = fields[0], fields[1], fields[2]
         self.properties_max, self.body_max, self.record_max = fields[3], fields[4], fields[5]
         self.born_host = born_host
@@ -84,7 +88,7 @@ cdef class SendRun:
             return False
         if header.code != SEND_CODE or header.flag & 1:
             return False
-        self.make_room(2 * header_size + 2)
+        self.make_room((4 if self.is_guarded else 2) * header_size + 2)
         plain = self.sends + self.count
         if not _read_numbers(&header, plain) or not self.take_properties(&header, plain):
             return False
@@ -102,42 +106,77 @@ cdef class SendRun:
         )
         if plain.body_size > self.body_max or plain.size > self.record_max:
             return False
-        if self.access is not None and not self.is_signed(
-            &header, data + at + 8 + header_size, plain.body_size
-        ):
+        plain.signed_size = 0
+        if self.is_guarded and not self.take_signed(&header, plain, header_size):
             return False
         plain.frame, plain.body = at, at + 8 + header_size
         plain.opaque, plain.codec = header.opaque, codec
         plain.is_oneway = (header.flag & 2) != 0
         plain.queue_offset = plain.position = 0
         self.texts_size += plain.text_size
+        if self.is_guarded:
+            self.texts_size += plain.signed_size + SIGNATURE_BYTES
         self.size += plain.size
         self.asked += not plain.is_oneway
         self.count += 1
         return True
 
-    cdef bint is_signed(
-        self, const SendHeader *header, const uint8_t *body, Py_ssize_t body_size
-    ) except -1:
-        """Whether the signature is right; see `send_runs.SendAccess`."""
-        cdef gq_sha1 hash_
-        cdef char made[SIGNATURE_BYTES]
+    cdef bint take_signed(
+        self, const SendHeader *header, Plain *plain, Py_ssize_t header_size
+    ) noexcept:
+        """Write what was signed, and the signature, behind the properties; False if another key
+        signed, or other fields are signed, too."""
+        cdef char *start = self.texts + self.texts_size + 2 * header_size + 2
+        cdef char *at = start
         cdef const Span *field
+        cdef Py_ssize_t size = len(self.access_key)
         cdef int letter
-        cdef bytes access_key = self.access.access_key
-        if self.key is None or header.has_others or header.access_key.size != len(access_key):
+        if self.key is None or header.has_others or header.access_key.size != size:
             return False
-        if memcmp(header.access_key.at, PyBytes_AS_STRING(access_key), len(access_key)) != 0:
+        if memcmp(header.access_key.at, PyBytes_AS_STRING(self.access_key), size) != 0:
             return False
-        hash_ = self.key.inner
-        gq_sha1_add(&hash_, <const uint8_t *>header.access_key.at, header.access_key.size)
+        if header.signature.size != SIGNATURE_BYTES:
+            return False
+        memcpy(at, header.access_key.at, size)
+        at += size
         for letter in range(26):
             field = &header.fields[letter]
             if field.size:
-                gq_sha1_add(&hash_, <const uint8_t *>field.at, field.size)
-        gq_sha1_add(&hash_, body, body_size)
-        self.key.finish(&hash_, made)
-        return _is_signature(made, header.signature.at, header.signature.size)
+                memcpy(at, field.at, field.size)
+                at += field.size
+        plain.signed_size = at - start
+        memcpy(at, header.signature.at, SIGNATURE_BYTES)
+        # Unescaped properties lay in between until now.
+        memmove(
+            self.texts + plain.text + plain.text_size, start, plain.signed_size + SIGNATURE_BYTES
+        )
+        return True
+
+    cdef bint is_signed(self) noexcept:
+        """Whether all signatures are right, once the frames are kept."""
+        cdef Py_ssize_t number
+        cdef Signed what[2]
+        cdef char made[2][SIGNATURE_BYTES]
+        cdef const char *said[2]
+        cdef bint is_right = True
+        for number in range(self.count):
+            self.fill_signed(number, &what[number & 1], &said[number & 1])
+            if number & 1:
+                self.key.sign_both(&what[0], made[0], &what[1], made[1])
+                is_right &= _is_signature(made[0], said[0], SIGNATURE_BYTES)
+                is_right &= _is_signature(made[1], said[1], SIGNATURE_BYTES)
+        if self.count & 1:
+            self.key.sign(&what[0], made[0])
+            is_right &= _is_signature(made[0], said[0], SIGNATURE_BYTES)
+        return is_right
+
+    cdef void fill_signed(self, Py_ssize_t number, Signed *what, const char **said) noexcept:
+        cdef const Plain *plain = &self.sends[number]
+        what.fields = <const uint8_t *>self.texts + plain.text + plain.text_size
+        what.fields_size = plain.signed_size
+        what.body = <const uint8_t *>PyBytes_AS_STRING(self.frames) + plain.body
+        what.body_size = plain.body_size
+        said[0] = <const char *>what.fields + plain.signed_size
 
     cdef bint take_properties(self, SendHeader *header, Plain *plain) noexcept:
         """Write the properties into the texts, as they are stored; False if they are not plain."""
@@ -175,7 +214,7 @@ cdef class SendRun:
         config = self.known.get(topic)
         if config is None or topic == NOT_PLAIN:
             return False
-        if self.access is not None and topic not in self.access.topics:
+        if self.is_guarded and topic not in self.allowed:
             return False
         self.topic_limit, readable = config.write_queue_nums, config.read_queue_nums
         self.topic_limit = max(self.topic_limit, readable)
@@ -183,7 +222,18 @@ cdef class SendRun:
         self.topic_bytes.append(PyBytes_FromStringAndSize(name.at, name.size))
         return True
 
-    cdef int close(self, buffer, const uint8_t *data, Py_ssize_t end) except -1:
+    cdef int close(
+        self, buffer, const uint8_t *data, Py_ssize_t end, list requests
+    ) except -1:
+        """Join the requests; one by one if a signature is wrong."""
+        self.keep_frames(buffer, data, end)
+        if self.is_guarded and not self.is_signed():
+            requests.extend(self.commands())
+        else:
+            requests.append(self)
+        return 0
+
+    cdef int keep_frames(self, buffer, const uint8_t *data, Py_ssize_t end) except -1:
         """Keep the bytes of the frames, which end at `end`: the buffer, if that wastes little."""
         cdef Py_ssize_t start = self.sends[0].frame, number
         if type(buffer) is bytes and 2 * (end - start) >= len(<bytes>buffer):
@@ -376,8 +426,7 @@ def cut_requests(buffer, size_max, count_max, rules, bytes born_host not None, a
                     left -= 1
                     continue
             if run is not None and run.count:
-                run.close(buffer, data, start)
-                requests.append(run)
+                run.close(buffer, data, start, requests)
                 run = None
             try:
                 command = _decode(mark >> 24, data + start + 8, header_size)
@@ -390,8 +439,7 @@ def cut_requests(buffer, size_max, count_max, rules, bytes born_host not None, a
             requests.append(command)
             left -= 1
         if run is not None and run.count:
-            run.close(buffer, data, at)
-            requests.append(run)
+            run.close(buffer, data, at, requests)
     finally:
         PyBuffer_Release(&view)
     return requests, count_max - left, at, error

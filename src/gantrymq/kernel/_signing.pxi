@@ -7,6 +7,12 @@ cdef extern from "_sha1.h":
     void gq_sha1_begin(gq_sha1 *self) noexcept nogil
     void gq_sha1_add(gq_sha1 *self, const uint8_t *p, size_t n) noexcept nogil
     void gq_sha1_end(gq_sha1 *self, uint8_t *digest) noexcept nogil
+    void gq_sha1_add_both(
+        gq_sha1 *one, const uint8_t *p, size_t n, gq_sha1 *two, const uint8_t *q, size_t m
+    ) noexcept nogil
+    void gq_sha1_end_both(
+        gq_sha1 *one, uint8_t *digest, gq_sha1 *two, uint8_t *other_digest
+    ) noexcept nogil
 
 cdef enum:
     DIGEST_BYTES = 20
@@ -23,6 +29,28 @@ cdef void _begin_with(gq_sha1 *hash_, const uint8_t *key, uint8_t mask) noexcept
         block[at] = key[at] ^ mask
     gq_sha1_begin(hash_)
     gq_sha1_add(hash_, block, 64)
+
+
+cdef struct Signed:
+    # What a signature covers: the values of the fields, in the order of their names, and the body.
+    const uint8_t *fields
+    Py_ssize_t fields_size
+    const uint8_t *body
+    Py_ssize_t body_size
+
+
+cdef void _in_base64(uint8_t *digest, char *made) noexcept nogil:
+    """28 characters; one byte behind the digest is overwritten."""
+    cdef uint32_t group
+    cdef int at
+    digest[DIGEST_BYTES] = 0
+    for at in range(7):
+        group = digest[3 * at] << 16 | digest[3 * at + 1] << 8 | digest[3 * at + 2]
+        made[4 * at] = BASE64[group >> 18]
+        made[4 * at + 1] = BASE64[group >> 12 & 63]
+        made[4 * at + 2] = BASE64[group >> 6 & 63]
+        made[4 * at + 3] = BASE64[group & 63]
+    made[SIGNATURE_BYTES - 1] = b"="
 
 
 cdef bint _is_signature(const char *made, const char *said, Py_ssize_t size) noexcept nogil:
@@ -80,19 +108,32 @@ cdef class _HmacSha1:
         """The signature of what an inner hash has seen."""
         cdef gq_sha1 hash_ = self.outer
         cdef uint8_t digest[21]
-        cdef uint32_t group
-        cdef int at
         gq_sha1_end(inner, digest)
         gq_sha1_add(&hash_, digest, DIGEST_BYTES)
         gq_sha1_end(&hash_, digest)
-        digest[DIGEST_BYTES] = 0
-        for at in range(7):
-            group = digest[3 * at] << 16 | digest[3 * at + 1] << 8 | digest[3 * at + 2]
-            made[4 * at] = BASE64[group >> 18]
-            made[4 * at + 1] = BASE64[group >> 12 & 63]
-            made[4 * at + 2] = BASE64[group >> 6 & 63]
-            made[4 * at + 3] = BASE64[group & 63]
-        made[SIGNATURE_BYTES - 1] = b"="
+        _in_base64(digest, made)
+
+    cdef void sign(self, const Signed *what, char *made) noexcept nogil:
+        cdef gq_sha1 hash_ = self.inner
+        gq_sha1_add(&hash_, what.fields, what.fields_size)
+        gq_sha1_add(&hash_, what.body, what.body_size)
+        self.finish(&hash_, made)
+
+    cdef void sign_both(
+        self, const Signed *one, char *made, const Signed *two, char *other_made
+    ) noexcept nogil:
+        """The same for two requests, in little more time than for one."""
+        cdef gq_sha1 first = self.inner, second = self.inner
+        cdef uint8_t digest[21]
+        cdef uint8_t other[21]
+        gq_sha1_add_both(&first, one.fields, one.fields_size, &second, two.fields, two.fields_size)
+        gq_sha1_add_both(&first, one.body, one.body_size, &second, two.body, two.body_size)
+        gq_sha1_end_both(&first, digest, &second, other)
+        first = second = self.outer
+        gq_sha1_add_both(&first, digest, DIGEST_BYTES, &second, other, DIGEST_BYTES)
+        gq_sha1_end_both(&first, digest, &second, other)
+        _in_base64(digest, made)
+        _in_base64(other, other_made)
 
     def signature(self, dict fields not None, tuple names not None, bytes body not None):
         """The signature in base64; see `signing.HmacSha1.signature`."""

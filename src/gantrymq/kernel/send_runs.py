@@ -26,6 +26,7 @@ from gantrymq.protocol.record import record_size
 from gantrymq.protocol.signed_fields import ACCESS_KEY, SIGNATURE
 
 UNIQUE_BYTES_MAX: Final = 255
+SIGNATURE_BYTES: Final = 28
 _LETTER = re.compile(r"[a-z]\Z")
 _LEGAL = re.compile(r"[|a-zA-Z0-9_+-]{1,255}\Z")
 
@@ -48,24 +49,31 @@ class SendRules(NamedTuple):
 class SendAccess(NamedTuple):
     """Whose sends are plain on a connection where each request has to be signed.
 
-    Plain are sends to topics to which this key was allowed to send, with its right signature over
-    nothing but the key and the fields of a send. Everything else is left to the guard.
+    Plain are sends to topics to which this key was allowed to send, with its signature over nothing
+    but the key and the fields of a send. Everything else is left to the guard, and so are all sends
+    of a run in which one signature is wrong.
     """
 
     access_key: bytes
     key: HmacSha1
     topics: set[str]
 
+    def may_be_signed(self, command: Command) -> bool:
+        """Whether this key seems to have signed a send, and nothing but the fields of a send."""
+        ext = command.ext
+        return (
+            all(value.isascii() for value in ext.values())
+            and ext.get(ACCESS_KEY, "").encode() == self.access_key
+            and len(ext.get(SIGNATURE, "")) == SIGNATURE_BYTES
+            and all(_LETTER.match(name) for name in ext.keys() - {ACCESS_KEY, SIGNATURE})
+        )
+
     def is_signed(self, command: Command) -> bool:
         """Whether the signature of a send is right."""
         ext = command.ext
         names = tuple(sorted(ext.keys() - {SIGNATURE}))
-        if SIGNATURE not in ext or not all(value.isascii() for value in ext.values()):
-            return False
-        return (
-            ext.get(ACCESS_KEY, "").encode() == self.access_key
-            and all(name == ACCESS_KEY or _LETTER.match(name) for name in names)
-            and self.key.matches(ext, names, command.body, ext[SIGNATURE])
+        return self.may_be_signed(command) and self.key.matches(
+            ext, names, command.body, ext[SIGNATURE]
         )
 
 
@@ -147,7 +155,7 @@ class SendRun:
             return False
         if access is not None:
             topic = found[0][0]
-            if topic not in access.topics or not access.is_signed(command):
+            if topic not in access.topics or not access.may_be_signed(command):
                 return False
         self._append(command, *found)
         return True
@@ -267,4 +275,13 @@ def cut_requests(
             run = None
         elif len(run) == 1:
             requests.append(run)
+    if access is not None:
+        requests = [each for request in requests for each in _checked(request, access)]
     return requests, len(commands), used, error
+
+
+def _checked(request: Request, access: SendAccess) -> Sequence[Request]:
+    """A run if all its signatures are right; otherwise its sends, one by one."""
+    if isinstance(request, Command) or all(map(access.is_signed, request.commands())):
+        return [request]
+    return request.commands()
