@@ -169,6 +169,8 @@ async def consume(load: Load, idle: float) -> Row:
 
     def take(messages: list[Delivery]) -> None:
         nonlocal seen
+        if done.is_set():  # what is handled until the consumer has closed
+            return
         now_ms = time.time() * 1000
         seen += len(messages)
         latencies_ms.extend(now_ms - message.born_ms for message in messages)
