@@ -12,7 +12,7 @@ WARM := $(VENV)/.warm
 CODE := src tests bench demo setup.py
 SPARK_TESTS := tests/spark tests/unit/spark tests/unit/pipelines
 OTHER_HALF := $(SPARK_TESTS) tests/simulation tests/raft tests/dialogues tests/chaos tests/fuzz tests/console \
-  $(addprefix tests/cluster/test_,modes.py nothing_lost.py six_accidents.py slaves.py slave_ahead.py \
+  $(addprefix tests/cluster/test_,modes.py six_accidents.py slaves.py \
     raft_cut.py raft_damage.py raft_group.py raft_kinds.py access.py tls.py)
 
 .PHONY: setup run test browser spark-long check sim mutants fuzz soak raft-check chaos bench bench-guard interop demo clean tools lock audit lower-bounds
