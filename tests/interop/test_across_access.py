@@ -48,6 +48,8 @@ WRONG = {"accessKey": "shop-app", "secretKey": "wrong-secret"}
 NO_KEY: dict[str, str] = {}
 CLIENTS: list[Client] = [JavaClient("4.9.8"), JavaClient("5.3.3"), GoClient(), NodeClient()]
 TOOLS_SECONDS_MAX = 60
+SECONDS_MAX = 100
+"""Go's client looks for its retry topic every 20 s."""
 RELOADS_MAX = 5
 
 
@@ -72,6 +74,7 @@ def guarded(request: pytest.FixtureRequest, programs: None) -> Iterator[OurClust
         yield cluster
 
 
+@pytest.mark.timeout(2 * SECONDS_MAX)
 @pytest.mark.parametrize("client", CLIENTS, ids=repr)
 def test_a_client_with_its_key_sends_and_consumes(
     client: Client, guarded: OurCluster | RealCluster
@@ -89,6 +92,7 @@ def test_a_client_with_its_key_sends_and_consumes(
         expected=1,
         failures=failures,
         retryLevel=1,
+        timeout=SECONDS_MAX,
         **place,
     )
 
