@@ -48,7 +48,7 @@ WRONG = {"accessKey": "shop-app", "secretKey": "wrong-secret"}
 NO_KEY: dict[str, str] = {}
 CLIENTS: list[Client] = [JavaClient("4.9.8"), JavaClient("5.3.3"), GoClient(), NodeClient()]
 TOOLS_SECONDS_MAX = 60
-SECONDS_MAX = 100
+SECONDS_MAX = 180
 """Go's client looks for its retry topic every 20 s."""
 RELOADS_MAX = 5
 
