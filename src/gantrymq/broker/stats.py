@@ -68,9 +68,7 @@ class BrokerStats:
 
     def put(self, topic: str, count: int, size: int) -> None:
         self.put_count += count
-        row = self.topic_put.get(topic)
-        if row is None:
-            row = self._row("topic", topic)
+        row = self.topic_put.get(topic) or self._row("topic", topic)
         row[0] += count
         row[1] += size
         row[2] += 1
@@ -83,9 +81,7 @@ class BrokerStats:
         """Count messages of one request each; `larger` has classes of sizes, and how many are in
         each."""
         self.put_count += count
-        row = self.topic_put.get(topic)
-        if row is None:
-            row = self._row("topic", topic)
+        row = self.topic_put.get(topic) or self._row("topic", topic)
         row[0] += count
         row[1] += size
         row[2] += count

@@ -42,7 +42,8 @@ class ProcessQueue:
         self.broker_id = 0
         """Which member of the broker to pull from, as the broker suggested."""
         self.pull_size = 0
-        """How many messages the next pull should ask for; 0 before the first one."""
+        """How many messages the pull under way asks for, and then how many the next one should; 0
+        is as many as the first time."""
         self.last_pull = self._loop.time()
         self.last_finish = 0.0
         self.room = asyncio.Event()
