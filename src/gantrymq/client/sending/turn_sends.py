@@ -122,7 +122,8 @@ class TurnSends:
         """Write messages to queues of one broker."""
         parts = [target.frames.parts for target in targets if target.frames.parts is not None]
         deadline = self._loop.time() + self._seconds
-        if connection is None or not connection.open or not self._sends.is_plain:
+        can_leave = connection is not None and connection.open and self._sends.is_plain
+        if connection is None or not can_leave or len(parts) < len(targets):
             self._post(held, deadline)
             return
         stem, counter, born_ms = self._ids.coming()
