@@ -18,6 +18,7 @@ from gantrymq.console.texts import (
     topics,
     waiting,
 )
+from gantrymq.console.texts.sentences import CHINESE
 
 LANGUAGES: Final = {"en": "English", "zh": "中文"}
 TABLES: Final[tuple[Mapping[str, tuple[str, str]], ...]] = (
@@ -52,6 +53,10 @@ class Texts:
         """The text of a key, with its values filled in."""
         text = TEXTS[key][self._column]
         return text.format(**values) if values else text
+
+    def told(self, sentence: str) -> str:
+        """A sentence of the admin client in this language; in English if nobody translated it."""
+        return CHINESE(sentence) if self.language == "zh" else sentence
 
     def word(self, subject: str, word: str) -> str:
         """The text of a word that comes from elsewhere; the word itself if there is none."""

@@ -1,5 +1,6 @@
 """What the checks of a cluster find in a snapshot, and what they say mends it."""
 
+import re
 import shlex
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ from gantrymq.client.admin.doctor.snapshot import (
     NameServerView,
 )
 from gantrymq.client.admin.groups.members import HeldQueue, Member, Members
+from gantrymq.console.texts.sentences import CHINESE
 from gantrymq.model import GroupConfig, Queue, TopicConfig
 from gantrymq.protocol.bodies import (
     ClientConnection,
@@ -331,6 +333,17 @@ def test_each_check_finds_what_it_is_for(
     assert text in found.text
     assert mend in found.mend
     assert {"severity", "check", "where", "finding", "setting", "mend"} == found.row().keys()
+
+
+@pytest.mark.parametrize("check, snapshot", [case[:2] for case in CASES])
+def test_each_finding_is_told_in_chinese(check: Any, snapshot: ClusterSnapshot) -> None:
+    """What was found, and what mends it where that is more than a command."""
+    (found,) = check(snapshot)
+    assert CHINESE(found.text) != found.text
+    is_command = found.mend.startswith(("gantry ", "mqadmin ")) and not re.search(
+        r"[,;:] ", found.mend
+    )
+    assert is_command or CHINESE(found.mend) != found.mend or not found.mend
 
 
 def test_every_check_has_a_case() -> None:
