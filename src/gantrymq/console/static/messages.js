@@ -2,6 +2,11 @@
 // server how far the reader's clock is from UTC.
 "use strict";
 
+// A request of a part that can be stopped may end early: that is no fault to write to the console.
+document.addEventListener("htmx:beforeSend", ({ detail }) => {
+  if (detail.elt.querySelector("[data-stop]")) detail.xhr.onabort = null;
+});
+
 // A copy without the attributes that ask for the next part takes the place of the part that asks.
 document.addEventListener("click", (event) => {
   const button = event.target.closest?.("[data-stop]");
@@ -9,6 +14,7 @@ document.addEventListener("click", (event) => {
   if (!part) return;
   htmx.trigger(part, "htmx:abort");
   const copy = part.cloneNode(true);
+  copy.classList.remove(htmx.config.requestClass);
   for (const name of ["hx-get", "hx-trigger"]) copy.removeAttribute(name);
   copy.querySelector("[data-stop]")?.remove();
   copy.querySelector(".following")?.remove();
