@@ -4,6 +4,9 @@ from typing import Final
 
 TEXTS: Final = {
     "overview.members": ("Brokers", "Broker 列表"),
+    "overview.map": ("Map of the cluster", "集群图"),
+    "overview.nobody_leads": ("nobody leads", "无主节点"),
+    "overview.silent": ("does not answer", "没有应答"),
     "overview.name_servers": ("Name servers", "名字服务器"),
     "overview.broker": ("Broker", "Broker"),
     "overview.role": ("Role", "角色"),
