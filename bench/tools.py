@@ -18,7 +18,6 @@ ATTEMPTS = 3
 
 NATS_MODULE = "github.com/nats-io/nats-server/v2"
 NATS_VERSION = "v2.15.2"
-KAFKA_POM = Path(__file__).parent / "python_clients" / "kafka" / "pom.xml"
 CLASS_PATH_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath"
 
 
@@ -38,18 +37,18 @@ def require(workload: str, *, programs: Iterable[str] = (), packages: Iterable[s
         )
 
 
-def kafka_class_path() -> str:
-    """The jars of a Kafka server, from Maven Central."""
-    path = CACHE / "kafka-classpath.txt"
+def class_path(name: str, pom: Path) -> str:
+    """The jars that a Maven project names, from Maven Central."""
+    path = CACHE / f"{name}-classpath.txt"
 
     def resolve() -> None:
         _run(
             ["mvn", "-B", "-q", "-Dmaven.artifact.threads=2", CLASS_PATH_GOAL,
              "-DincludeScope=runtime", f"-Dmdep.outputFile={path}"],
-            KAFKA_POM.parent,
+            pom.parent,
         )  # fmt: skip
 
-    once("kafka", KAFKA_POM.read_bytes(), resolve)
+    once(name, pom.read_bytes(), resolve)
     return path.read_text().strip()
 
 

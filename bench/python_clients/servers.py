@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import ClassVar, Protocol, Self
 
 from bench.servers import NotReady, Ours, cpu_seconds, descendants, rss_anon_kib
-from bench.tools import kafka_class_path, nats_server
+from bench.tools import class_path, nats_server
 from gantrymq.base.network import free_port
 
 READY_SECONDS_MAX, STOP_SECONDS_MAX = 60.0, 60.0
+KAFKA_POM = Path(__file__).parent / "kafka" / "pom.xml"
 PARTITIONS = 4
 """Of a Kafka topic; a topic that the first send makes has as many queues with us."""
 
@@ -140,7 +141,7 @@ class Kafka(ForeignServer):
         logging = self.directory / "log4j2.properties"
         logging.write_text(LOG4J)
         java = ["java", *KAFKA_JVM, f"-Dlog4j2.configurationFile={logging}", "-cp",
-                kafka_class_path()]  # fmt: skip
+                class_path("kafka", KAFKA_POM)]  # fmt: skip
         settings = self.directory / "server.properties"
         settings.write_text("".join(f"{k}={v}\n" for k, v in self._settings().items()))
         formatted = subprocess.run(

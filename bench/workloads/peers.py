@@ -5,41 +5,24 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Protocol
 
 from bench import programs
 from bench.peak_memory import PeakMemory
+from bench.releases import OURS, RATE_MIN, Cluster, release_rows, started
 from bench.rounds import Rounds
 from bench.rows import Row
-from bench.servers import Ours, Theirs
 from bench.topics import make_topics
 from bench.workloads import Run
 
-OURS, JAVA = "GantryMQ", "RocketMQ"
-VERSIONS = ("4.9.7", "5.3.3", "5.5.0")
 ROUNDS, ROUNDS_QUICK = 5, 1
 WARM_UP = 100_000
 """Requests, pipelined: Java is slow until it is compiled."""
-RATE_MIN, CPU_MAX = 1.3, 0.4
-"""A row holds with so much more than the fastest release, or so much less of its processor time."""
 BACKLOG_TOPIC, BACKLOG_QUEUES, BACKLOG = "bench-backlog", 8, 200_000
 WARM_UP_EACH = 6_400
 """Messages of each kind of load."""
 BATCH = 32
 IDLE_SECONDS = 5.0
 STEADY_RATE, STEADY_SECONDS, STEADY_P99_MAX = 5_000, 10, 0.7
-
-
-class Cluster(Protocol):
-    """What all of them have."""
-
-    namesrv: str
-    broker: str
-    started_in: float
-
-    def cpu_seconds(self) -> float: ...
-
-    def memory_mib(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -84,9 +67,7 @@ def peers(run: Run) -> list[Row]:
     """All are up, and take turns."""
     rows: list[Row] = []
     with ExitStack() as stack:
-        clusters: dict[str, Cluster] = {OURS: stack.enter_context(Ours(profile=run.profile))}
-        for version in VERSIONS:
-            clusters[f"{JAVA} {version}"] = stack.enter_context(Theirs(version))
+        clusters = started(stack, profile=run.profile)
         time.sleep(IDLE_SECONDS)
         for who, cluster in clusters.items():
             rows += [
@@ -103,7 +84,7 @@ def peers(run: Run) -> list[Row]:
                 seconds = run.scaled(STEADY_SECONDS)
                 latencies[who].append(programs.pace(cluster.namesrv, STEADY_RATE, seconds))
     for work in WORKS:
-        rows += rows_of(work, found[work.name])
+        rows += release_rows("peers", work.name, found[work.name], work.rate_min)
     return rows + latency_rows(latencies)
 
 
@@ -129,30 +110,6 @@ def _once(work: Work, cluster: Cluster, run: Run, into: Rounds) -> None:
     into.peak_mib = max(into.peak_mib, memory.mib)
 
 
-def rows_of(work: Work, found: Mapping[str, Rounds]) -> list[Row]:
-    """The figures of each, then ours beside the best of the others."""
-    rows: list[Row] = []
-    for who, rounds in found.items():
-        rows += [
-            Row("peers", f"{work.name}, {who}: median of {len(rounds.rates)}", rounds.rate, "1/s"),
-            Row("peers", f"{work.name}, {who}: slowest round", min(rounds.rates), "1/s"),
-            Row("peers", f"{work.name}, {who}: fastest round", max(rounds.rates), "1/s"),
-            Row("peers", f"{work.name}, {who}: processor time", _cpu(rounds), "us/message"),
-            Row("peers", f"{work.name}, {who}: peak memory", rounds.peak_mib, "MiB"),
-        ]
-    others = [rounds for who, rounds in found.items() if who != OURS]
-    rate = found[OURS].rate / max(rounds.rate for rounds in others)
-    spent = _cpu(found[OURS]) / min(_cpu(rounds) for rounds in others)
-    by_cpu = rate < work.rate_min and spent <= CPU_MAX
-    return [
-        *rows,
-        Row("peers", f"{work.name}: rate over the best release", rate, "x",
-            None if by_cpu else work.rate_min),
-        Row("peers", f"{work.name}: processor time over the best release", spent, "x",
-            CPU_MAX if by_cpu else None, at_most=True),
-    ]  # fmt: skip
-
-
 def latency_rows(found: Mapping[str, Sequence[programs.Figures]]) -> list[Row]:
     """How long sends took that should have left at a steady rate; medians of the rounds."""
     work = f"{STEADY_RATE:,} sends a second"
@@ -167,7 +124,3 @@ def latency_rows(found: Mapping[str, Sequence[programs.Figures]]) -> list[Row]:
     over = p99[OURS] / min(value for who, value in p99.items() if who != OURS)
     name = f"{work}: p99 over the best release"
     return [*rows, Row("peers", name, over, "x", STEADY_P99_MAX, at_most=True)]
-
-
-def _cpu(rounds: Rounds) -> float:
-    return statistics.median(rounds.server_us)

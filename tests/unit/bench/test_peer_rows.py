@@ -1,9 +1,9 @@
 """What is told of our broker beside those of RocketMQ's releases."""
 
+from bench.releases import OURS, release_rows
 from bench.rounds import Rounds
-from bench.workloads.peers import OURS, Work, latency_rows, rows_of
+from bench.workloads.peers import latency_rows
 
-WORK = Work("sync", 1, lambda cluster, count: {})
 RATIO = "sync: rate over the best release"
 CPU = "sync: processor time over the best release"
 
@@ -17,7 +17,7 @@ def test_ours_is_held_to_the_best_release_in_each_figure() -> None:
     The fastest of them may not be the one that is cheapest.
     """
     found = {OURS: rounds(260, 30), "quick": rounds(200, 100), "cheap": rounds(100, 50)}
-    values = {row.measure: row for row in rows_of(WORK, found)}
+    values = {row.measure: row for row in release_rows("peers", "sync", found)}
 
     assert values[RATIO].value == 1.3
     assert values[RATIO].verdict == "ok"
@@ -30,7 +30,7 @@ def test_far_less_processor_time_holds_a_row_without_the_rate() -> None:
     A broker that waits for its driver is no faster, but cheaper.
     """
     found = {OURS: rounds(200, 20), "theirs": rounds(200, 50)}
-    values = {row.measure: row for row in rows_of(WORK, found)}
+    values = {row.measure: row for row in release_rows("peers", "sync", found)}
 
     assert values[RATIO].verdict == ""
     assert values[CPU].verdict == "ok"
@@ -41,7 +41,7 @@ def test_neither_more_nor_cheaper_is_a_miss() -> None:
     The rate says so.
     """
     found = {OURS: rounds(200, 21), "theirs": rounds(200, 50)}
-    values = {row.measure: row for row in rows_of(WORK, found)}
+    values = {row.measure: row for row in release_rows("peers", "sync", found)}
 
     assert values[RATIO].verdict == "MISSED"
     assert values[CPU].verdict == ""

@@ -1,0 +1,1 @@
+"""RocketMQ's own benchmark programs, which drive any broker."""
