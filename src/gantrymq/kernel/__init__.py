@@ -40,6 +40,8 @@ try:
         raise ImportError("GANTRY_PURE=1")
     from gantrymq.kernel._fast import (
         HmacSha1,
+        KeyRows,
+        QueueTail,
         SendRun,
         SyncThread,
         batch_items,
@@ -48,6 +50,7 @@ try:
         cut_records,
         cut_requests,
         cut_stored,
+        dispatch_records,
         encode_batch,
         encode_records,
         encode_sends,
@@ -56,9 +59,9 @@ try:
         hash_keys,
         index_keys,
         java_hash,
-        key_rows,
         measure_items,
         offset_msg_ids,
+        publish_queues,
         pull_answer,
         read_send,
         read_warm,
@@ -73,8 +76,9 @@ except ImportError as reason:
     from zlib import crc32
 
     from gantrymq.kernel.batches import batch_items, encode_batch, measure_items
+    from gantrymq.kernel.dispatching import QueueTail, dispatch_records, publish_queues
     from gantrymq.kernel.frames import cut_commands, pull_answer, send_answer
-    from gantrymq.kernel.keys import key_rows
+    from gantrymq.kernel.keys import KeyRows
     from gantrymq.kernel.pulled import cut_records
     from gantrymq.kernel.records import (
         encode_records,
@@ -112,6 +116,8 @@ __all__ = [
     "EncodedBatch",
     "HmacSha1",
     "ItemSizes",
+    "KeyRows",
+    "QueueTail",
     "RecordItem",
     "Request",
     "Selected",
@@ -128,6 +134,7 @@ __all__ = [
     "cut_records",
     "cut_requests",
     "cut_stored",
+    "dispatch_records",
     "encode_batch",
     "encode_records",
     "encode_sends",
@@ -138,10 +145,10 @@ __all__ = [
     "is_plain",
     "is_torn",
     "java_hash",
-    "key_rows",
     "measure_items",
     "offset_msg_ids",
     "plain_properties",
+    "publish_queues",
     "pull_answer",
     "read_send",
     "read_warm",

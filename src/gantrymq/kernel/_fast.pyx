@@ -11,6 +11,9 @@ import os
 import struct
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport (
+    PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize,
+)
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.set cimport PySet_Contains
@@ -23,6 +26,7 @@ from libc.string cimport memchr, memcmp, memcpy, memmove, memset
 
 from gantrymq.base.errors import ProtocolError
 from gantrymq.kernel import batches as _pure_batches
+from gantrymq.kernel import dispatching as _pure_dispatching
 from gantrymq.kernel import frames as _pure_frames
 from gantrymq.kernel import records as _pure_records
 from gantrymq.kernel import requests as _pure_requests
@@ -85,6 +89,7 @@ include "_syncing.pxi"
 include "_warm.pxi"
 include "_batches.pxi"
 include "_runs.pxi"
+include "_dispatching.pxi"
 include "_send_headers.pxi"
 include "_send_runs.pxi"
 include "_requests.pxi"

@@ -303,30 +303,6 @@ cdef inline int32_t _unsigned(int32_t value) noexcept nogil:
     return 0 if value == -2147483648 else (-value if value < 0 else value)
 
 
-def key_rows(pending):
-    """Hash, log offset and store time for every key of the records; see `keys.key_rows`."""
-    cdef list hashes = [], offsets = [], times = []
-    cdef tuple record
-    cdef bytes topic, key
-    cdef int32_t start = 0, value = 0
-    cdef bint is_ascii
-    for record in pending:
-        topic = record[0]
-        start = 0
-        is_ascii = _hash_ascii(<const uint8_t *>PyBytes_AS_STRING(topic), len(topic), &start)
-        _hash_ascii(<const uint8_t *>b"#", 1, &start)
-        for key in index_keys(record[8]):
-            value = start
-            if not (
-                _hash_ascii(<const uint8_t *>PyBytes_AS_STRING(key), len(key), &value) and is_ascii
-            ):
-                value = _pure_records.java_hash(b"%b#%b" % (topic, key))
-            hashes.append(_unsigned(value))
-            offsets.append(record[3])
-            times.append(record[7])
-    return hashes, offsets, times
-
-
 def find_property(bytes properties not None, bytes name not None):
     """The value of a property in its encoded string; the last one counts, as in Java."""
     cdef Py_ssize_t size = 0

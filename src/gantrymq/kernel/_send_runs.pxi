@@ -287,25 +287,25 @@ cdef class SendRun:
         cdef Plain *plain
         cdef int64_t last_id = -1
         cdef int32_t last_topic = -1
-        queue = None
+        cdef QueueTail queue = None
         self.queues = []
         for number in range(self.count):
             plain = self.sends + number
             if plain.topic != last_topic or plain.queue_id != last_id:
                 last_topic, last_id = plain.topic, plain.queue_id
                 key = self.topics[last_topic], plain.queue_id
-                queue = queues.get(key)
-                if queue is None:
-                    queue = open_queue(self.topics[last_topic], plain.queue_id)
+                found = queues.get(key)
+                if found is None:
+                    found = open_queue(self.topics[last_topic], plain.queue_id)
+                queue = <QueueTail?>found
             self.queues.append(queue)
-            offset = queue.next
-            plain.queue_offset = offset
-            queue.next = offset + 1
+            plain.queue_offset = queue.next
+            queue.next += 1
 
     def take_back(self):
         cdef Py_ssize_t number
         for number in range(self.count - 1, -1, -1):
-            self.queues[number].next = self.sends[number].queue_offset
+            (<QueueTail>self.queues[number]).next = self.sends[number].queue_offset
 
     cdef Py_ssize_t encode(
         self, uint8_t *to, int64_t position, int64_t store_ms, bytes store_host

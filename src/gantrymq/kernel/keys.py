@@ -1,18 +1,35 @@
-"""Entries of the key index from records: the pure twin."""
+"""Entries of the key index that wait to be written: the pure twin."""
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable
 
 from gantrymq.kernel.records import Walked, hash_keys, index_keys
 
 
-def key_rows(pending: Sequence[Walked]) -> tuple[list[int], list[int], list[int]]:
-    """Hash, log offset and store time for every key of the records, in their order."""
-    keys: list[bytes] = []
-    offsets: list[int] = []
-    times: list[int] = []
-    for topic, _, _, position, _, _, _, store_ms, properties in pending:
-        for key in index_keys(properties):
-            keys.append(b"%b#%b" % (topic, key))
-            offsets.append(position)
-            times.append(store_ms)
-    return hash_keys(keys), offsets, times
+class KeyRows:
+    """Hash, log offset and store time of every key of the records that were added, in order."""
+
+    def __init__(self) -> None:
+        self._hashes, self._offsets, self._times = array("i"), array("q"), array("q")
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    def add(self, records: Iterable[Walked]) -> None:
+        """Add a row for each key of the records."""
+        for topic, _, _, position, _, _, _, store_ms, properties in records:
+            keys = index_keys(properties)
+            self._hashes.extend(hash_keys([b"%b#%b" % (topic, key) for key in keys]))
+            self._offsets.extend([position] * len(keys))
+            self._times.extend([store_ms] * len(keys))
+
+    def columns(self, count: int) -> tuple[bytes, bytes, bytes]:
+        """The first rows: hashes as native 32-bit numbers, offsets and times as 64-bit ones."""
+        parts = self._hashes[:count], self._offsets[:count], self._times[:count]
+        hashes, offsets, times = (part.tobytes() for part in parts)
+        return hashes, offsets, times
+
+    def drop(self, count: int) -> None:
+        """Forget the first rows."""
+        for column in (self._hashes, self._offsets, self._times):
+            del column[:count]

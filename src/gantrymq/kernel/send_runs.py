@@ -78,7 +78,7 @@ class SendAccess(NamedTuple):
 
 
 class SendQueue(Protocol):
-    """The end of a queue, where the next message goes."""
+    """The end of a queue, where the next message goes: a `QueueTail` with the name of its topic."""
 
     topic_bytes: bytes
     next: int

@@ -163,21 +163,6 @@ def test_index_keys_are_the_same(text: bytes) -> None:
     both("index_keys", text)
 
 
-@given(
-    st.lists(
-        st.tuples(st.one_of(st.just(b"orders"), st.binary(max_size=12)), properties(), I64, I64),
-        max_size=12,
-    )
-)
-def test_index_rows_are_the_same(pending: list[tuple[bytes, bytes, int, int]]) -> None:
-    """
-    Both kernels make the same index rows of pending records.
-    """
-    records = [(topic, 0, 0, at, 0, 0, 0, ms, props) for topic, props, at, ms in pending]
-    hashes, offsets, times = both("key_rows", records)
-    assert len(hashes) == len(offsets) == len(times)
-
-
 entries = st.tuples(
     st.one_of(st.integers(0, 4000), I64),
     st.one_of(st.just(100), st.just(FILLER_SIZE), st.integers(0, 5000)),

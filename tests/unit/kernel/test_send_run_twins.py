@@ -76,7 +76,10 @@ def sends(draw: st.DrawFn) -> Command:
     )  # fmt: skip
 
 
-class Queue:
+Tail: Any = twin("QueueTail")
+
+
+class Queue(Tail):  # type: ignore[misc]
     """The end of a queue."""
 
     def __init__(self, topic: str, queue_id: int) -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from gantrymq.kernel import (
     batches,
+    dispatching,
     frames,
     keys,
     pulled,
@@ -46,7 +47,7 @@ def pure(name: str) -> Any:
     """The readable function of that name."""
     modules = (
         frames, records, pulled, sends, signing, keys, warm, batches, runs, send_runs, requests,
-        responses,
+        responses, dispatching,
     )  # fmt: skip
     return next(getattr(m, name) for m in modules if hasattr(m, name))
 

@@ -6,13 +6,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from gantrymq.kernel import FILLER_SIZE, Walked, key_rows
+from gantrymq.kernel import FILLER_SIZE, KeyRows, Walked
 from gantrymq.protocol.record import TRANSACTION_COMMIT, TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from gantrymq.store.audit.against_queues import fit
 from gantrymq.store.audit.findings import NOTE, WRONG, Finding, TaskFindings, runs
 from gantrymq.store.files.folder import StoreFolder
 from gantrymq.store.files.index_files import IndexView
 from gantrymq.store.files.mapped import Bools, Entries, Ints
+from gantrymq.store.index.index_file import columns_of
 from gantrymq.store.queues.queueext import ADDRESS_MAX
 from gantrymq.store.writing.dispatch import SCHEDULE_TOPIC
 
@@ -176,7 +177,9 @@ class KeysOf:
             for record in block.records
             if record[5] & TRANSACTION_MASK != TRANSACTION_ROLLBACK
         ]
-        hashes, places, times = (np.array(each, np.int64) for each in key_rows(keyed))
+        rows = KeyRows()
+        rows.add(keyed)
+        hashes, places, times = columns_of(rows, len(rows))
         self._ledger.cover("keys with their index entry", places.size)
         have = list(self._between(low, high))
         found_hashes = np.concatenate([rows["hash"] for _, rows in have]).astype(np.int64)

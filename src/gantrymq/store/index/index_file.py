@@ -3,7 +3,7 @@
 A file is a header of 40 bytes, then hash slots (each the number of the newest entry of its chain),
 then entries that point back along their chain. Entries are numbered from 1. The slots of the file
 being filled live in memory; they reach the disk with a checkpoint and can be rebuilt from the
-entries at any time. Nothing here is on the way of a send or a pull: records are collected and
+entries at any time. Nothing here is on the way of a send or a pull: keys are collected and
 indexed many at a time.
 """
 
@@ -16,11 +16,13 @@ import numpy.typing as npt
 
 from gantrymq.base.disk import Disk, File
 from gantrymq.base.layout import I32, I64, byte_fields, byte_layout
+from gantrymq.kernel import KeyRows
 
 log = logging.getLogger(__name__)
 
 Rows = npt.NDArray[np.void]
 Numbers = npt.NDArray[np.int32]
+BigNumbers = npt.NDArray[np.int64]
 
 
 class IndexHeader(NamedTuple):
@@ -60,6 +62,16 @@ ENTRY_DTYPE = np.dtype([(field.name, f">{field.format}") for field in byte_field
 ENTRY_BYTES = ENTRY_DTYPE.itemsize
 
 
+def columns_of(rows: KeyRows, count: int) -> tuple[Numbers, BigNumbers, BigNumbers]:
+    """Hash, log offset and store time of the first keys that wait."""
+    hashes, offsets, times = rows.columns(count)
+    return (
+        np.frombuffer(hashes, np.int32),
+        np.frombuffer(offsets, np.int64),
+        np.frombuffer(times, np.int64),
+    )
+
+
 def link(slots: Numbers, places: npt.NDArray[np.int64], first: int) -> Numbers:
     """Chain entries `first`, `first + 1`, ... into their slots; return each one's predecessor."""
     numbers = np.arange(first, first + len(places), dtype=np.int32)
@@ -94,18 +106,18 @@ class IndexFile:
         """How many more entries fit."""
         return self._capacity - self.next_entry
 
-    def add(self, hashes: list[int], offsets: list[int], times_ms: list[int]) -> None:
+    def add(self, hashes: Numbers, offsets: BigNumbers, times_ms: BigNumbers) -> None:
         """Append entries, in log order."""
         if self.next_entry == 1:
-            self.begin_ms, self.begin_offset = times_ms[0], offsets[0]
+            self.begin_ms, self.begin_offset = int(times_ms[0]), int(offsets[0])
         rows = np.empty(len(hashes), ENTRY_DTYPE)
         rows["hash"], rows["at"] = hashes, offsets
-        seconds = (np.array(times_ms, np.int64) - self.begin_ms) // 1000
+        seconds = (times_ms - self.begin_ms) // 1000
         rows["seconds"] = seconds.clip(0, 0x7FFFFFFF)
-        places = np.array(hashes, np.int64) % self._slot_count
+        places = hashes.astype(np.int64) % self._slot_count
         rows["previous"] = link(self.slots, places, self.next_entry)
         self.next_entry += len(hashes)
-        self.end_ms, self.end_offset = times_ms[-1], offsets[-1]
+        self.end_ms, self.end_offset = int(times_ms[-1]), int(offsets[-1])
         self._unwritten.append(rows)
         self._dirty = True
 

@@ -2,13 +2,13 @@
 
 import logging
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk, File
 from gantrymq.base.layout import byte_layout
-from gantrymq.kernel import Walked, key_rows
+from gantrymq.kernel import KeyRows
 from gantrymq.store.errors import LayoutError
 from gantrymq.store.index.index_file import (
     ENTRY_BYTES,
@@ -17,6 +17,7 @@ from gantrymq.store.index.index_file import (
     IndexEntry,
     IndexFile,
     IndexHeader,
+    columns_of,
     create,
     next_name,
 )
@@ -24,7 +25,7 @@ from gantrymq.store.index.index_file import (
 log = logging.getLogger(__name__)
 
 PENDING_MAX = 512
-"""Records are indexed at the latest when this many wait."""
+"""Keys are indexed at the latest when this many wait."""
 
 _ENTRY = byte_layout(IndexEntry)
 _SLOT = struct.Struct(">i")
@@ -57,42 +58,26 @@ class KeyIndex:
         self._slots, self._entries = slots, entries
         self.sealed: list[SealedFile] = []
         self.current: IndexFile | None = None
-        self._pending: list[Walked] = []
+        self.waiting = KeyRows()
+        """Keys that `build` writes with the next batch."""
 
     # Filling
 
-    def add(self, records: Iterable[Walked]) -> None:
-        """Queue records; `build` indexes them with the next batch."""
-        self._pending += records
-
     @property
     def is_due(self) -> bool:
-        """Whether enough records wait to be indexed."""
-        return len(self._pending) >= PENDING_MAX
+        """Whether enough keys wait."""
+        return len(self.waiting) >= PENDING_MAX
 
     def build(self) -> None:
-        """Index the waiting records.
+        """Index the waiting keys.
 
         If a new file cannot be made, the rest waits and the error is raised.
         """
-        pending = self._pending
-        if not pending:
-            return
-        hashes, offsets, times = key_rows(pending)
-        done = 0
-        try:
-            while done < len(hashes):
-                file = self._file_with_room()
-                upto = done + min(file.room, len(hashes) - done)
-                file.add(hashes[done:upto], offsets[done:upto], times[done:upto])
-                done = upto
-            self._pending = []
-        except OSError:
-            # Whole records are kept back, so a record whose keys span two files is indexed twice
-            # in the old one at worst, which a search does not notice.
-            first = offsets[done]
-            self._pending = [record for record in pending if record[3] >= first]
-            raise
+        while len(self.waiting):
+            file = self._file_with_room()
+            count = min(file.room, len(self.waiting))
+            file.add(*columns_of(self.waiting, count))
+            self.waiting.drop(count)
 
     def _file_with_room(self) -> IndexFile:
         if self.current is not None and self.current.room > 0:

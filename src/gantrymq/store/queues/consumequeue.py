@@ -23,7 +23,7 @@ import numpy as np
 
 from gantrymq.base.disk import Disk, File, delete_tree
 from gantrymq.base.watermark import Watermark
-from gantrymq.kernel import ENTRY, FILLER_SIZE
+from gantrymq.kernel import ENTRY, FILLER_SIZE, QueueTail
 from gantrymq.protocol.record import record_size
 from gantrymq.store.errors import LayoutError
 from gantrymq.store.log.segment import OpenFiles, bases_in, file_name, last_run
@@ -44,7 +44,7 @@ LAST_ENTRIES = 64
 """How many entries a start reads backwards to find the last unit of a queue."""
 
 
-class ConsumeQueue:
+class ConsumeQueue(QueueTail):
     """The entries of one queue of one topic."""
 
     __slots__ = (
@@ -52,13 +52,9 @@ class ConsumeQueue:
         "_file_bytes",
         "_files",
         "directory",
-        "end",
         "ext",
         "min_offset",
-        "next",
         "queue_id",
-        "stop",
-        "tail",
         "tail_start",
         "topic",
         "topic_bytes",
@@ -77,15 +73,11 @@ class ConsumeQueue:
         self.ext: QueueExt | None = None
         """Bitmaps beside the entries; None if the store never evaluated conditions for them."""
         self.min_offset = 0
-        self.stop = 0
-        """Behind the last entry that was built."""
-        self.end = Watermark()
-        """Behind the last entry that readers may see; long polls park on it."""
-        self.next = 0
-        """The offset that the next message of this queue gets."""
+        self.end: Watermark = Watermark()  # long polls park on it
+        self.next = self.stop = 0
         self.tail = bytearray()
-        """Entries not yet in a file, from `tail_start` to `stop`."""
         self.tail_start = 0
+        """The offset of the first entry in memory."""
 
     @property
     def max_offset(self) -> int:
@@ -141,12 +133,6 @@ class ConsumeQueue:
         self.tail.clear()
         self.min_offset = self.stop = self.tail_start = self.next = 0
         self.end = Watermark()
-
-    def publish(self) -> None:
-        """Make the added entries visible to readers."""
-        if self.next < self.stop:
-            self.next = self.stop
-        self.end.advance(self.stop)
 
     def write_tail(self) -> None:
         """Write the entries in memory to the files; on failure they stay in memory."""

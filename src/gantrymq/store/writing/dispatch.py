@@ -4,11 +4,15 @@ import logging
 from collections.abc import Callable
 
 from gantrymq.base.watermark import Watermark
-from gantrymq.kernel import Walked, entry_runs, find_property
-from gantrymq.protocol.record import (
-    TRANSACTION_MASK,
-    TRANSACTION_ROLLBACK,
+from gantrymq.kernel import (
+    Walked,
+    dispatch_records,
+    entry_runs,
+    find_property,
+    publish_queues,
+    walk_records,
 )
+from gantrymq.protocol.record import BLANK_BYTES, TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from gantrymq.store.index.key_index import KeyIndex
 from gantrymq.store.queues.consumequeue import ConsumeQueue
 from gantrymq.store.queues.queue_table import TAIL_BYTES_MAX, QueueTable, TopicNameError
@@ -69,6 +73,24 @@ class Dispatcher:
             records = records[done:]
         self._feed(records, end)
 
+    def feed_written(self, data: bytes, base: int) -> None:
+        """Add entries for the records that were just written at log offset `base`, then make them
+        visible: plain ones in the kernel, and all from the first other one on record by record."""
+        end, reached = base + len(data), base
+        if self.marker is None:
+            rows = self._index.waiting if self._index is not None else None
+            reached, touched, last_ms = dispatch_records(
+                data, base, self._queues.by_bytes, rows, self.index_from
+            )
+            if reached > base:
+                self.last_store_ms = last_ms
+                self._show(touched, reached)
+        if reached < end:
+            rest = memoryview(data)[reached - base :]
+            walk = walk_records(rest, reached, len(rest) + BLANK_BYTES, False)
+            assert walk.end == end, "what was written can be read"
+            self.feed(walk.records, end)
+
     def _feed(self, records: list[Walked], end: int) -> None:
         touched: dict[ConsumeQueue, None] = {}
         for topic, queue_id, queue_offset, start, stop, entries in entry_runs(records):
@@ -84,18 +106,27 @@ class Dispatcher:
             touched[queue] = None
         if self._index is not None:
             first = self.index_from
-            self._index.add(
+            self._index.waiting.add(
                 record
                 for record in records
                 if record[3] > first and record[5] & TRANSACTION_MASK != TRANSACTION_ROLLBACK
             )
         if records:
             self.last_store_ms = records[-1][7]
-        self._queues.unwritten.update(touched)
+        self._show(list(touched), end)
+
+    def _show(self, touched: list[ConsumeQueue], end: int) -> None:
+        """Make what was added up to log offset `end` visible, and keep little of it in memory."""
+        self._queues.unwritten.update(dict.fromkeys(touched))
         self.dispatched.advance(end)
-        for queue in touched:
-            queue.publish()
-        self._keep_memory_small(touched)
+        large = publish_queues(touched, TAIL_BYTES_MAX)
+        try:
+            for queue in large:
+                queue.write_tail()
+            if self._index is not None and self._index.is_due:
+                self._index.build()
+        except OSError as error:  # a later write tries again
+            log.error("queue and index entries stay in memory: %s", error)
 
     def _add_entry(self, queue: ConsumeQueue, record: Walked) -> None:
         """Add the entry of a record that is not the next one of its queue, or whose code is not
@@ -115,14 +146,3 @@ class Dispatcher:
         except (TopicNameError, UnicodeDecodeError):
             log.error("a record of topic %r is in the log but cannot have a queue", topic)
             return None
-
-    def _keep_memory_small(self, touched: dict[ConsumeQueue, None]) -> None:
-        """Write large tails and index batches; if that fails, a later write tries again."""
-        try:
-            for queue in touched:
-                if len(queue.tail) > TAIL_BYTES_MAX:
-                    queue.write_tail()
-            if self._index is not None and self._index.is_due:
-                self._index.build()
-        except OSError as error:
-            log.error("queue and index entries stay in memory: %s", error)

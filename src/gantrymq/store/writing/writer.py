@@ -38,10 +38,8 @@ from gantrymq.kernel import (
     SendRun,
     encode_records,
     measure_items,
-    walk_records,
 )
 from gantrymq.protocol.record import (
-    BLANK_BYTES,
     BORN_V6,
     PROPERTIES_BYTES_MAX,
     STORE_V6,
@@ -93,7 +91,7 @@ class Writer:
         """Of a version 1 record without its variable parts, by whether its sender has IPv6."""
         self.written = WriteCounts()
         self.pending = PendingWrites(
-            config, flusher, self.written, dispatch=self._dispatch, answer=self._answer
+            config, flusher, self.written, dispatch=dispatcher.feed_written, answer=self._answer
         )
         """What is written and waits for the flush or for a copy."""
         self.take_settings()
@@ -250,7 +248,7 @@ class Writer:
         else:
             self.pending.copyable.advance(self._log.end)
             self.written.took(count, self._loop.time() - began)
-            self._dispatch(data, base)
+            self._dispatcher.feed_written(data, base)
             self._answer(appends, PutStatus.PUT_OK)
 
     def _items(self, appends: list[Staged]) -> list[RecordItem | SendRun]:
@@ -336,11 +334,6 @@ class Writer:
             *append.physical_offsets, at = ends
             number += len(append.batch)
         return number + count
-
-    def _dispatch(self, data: bytes, base: int) -> None:
-        walk = walk_records(data, base, len(data) + BLANK_BYTES, False)
-        assert walk.end == base + len(data), "what was written can be read"
-        self._dispatcher.feed(walk.records, walk.end)
 
     # Files
 
