@@ -4,6 +4,7 @@ import argparse
 import pstats
 import sys
 import tempfile
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -48,8 +49,10 @@ def measure(names: Iterable[str], *, quick: bool) -> None:
     rows: list[Row] = []
     try:
         for name in names:
-            print(f"{name} ...", file=sys.stderr, flush=True)
+            print(f"{name} ...", end=" ", file=sys.stderr, flush=True)
+            began = time.perf_counter()
             rows += workloads[name](Run(quick=quick))
+            print(f"{time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
     finally:
         if rows:
             print(f"kernel: {GRADE}\n{table(rows)}")

@@ -18,7 +18,7 @@ from gantrymq.model import BENCHMARK_TOPIC
 
 BLOCK_FRAMES = 16
 """Frames of one write."""
-FRAMES = 4096
+FRAMES = 4_000
 """Different ones, before the first comes again; more if there are more queues."""
 SILENT_SECONDS_MAX = 30.0
 SIZE, QUEUES = 1024, 8
@@ -93,13 +93,21 @@ def main() -> None:
     parser.add_argument("--queues", type=int, default=QUEUES, help="of each topic")
     parser.add_argument("--topic", default=BENCHMARK_TOPIC)
     parser.add_argument("--topics", type=int, help="so many, with a number behind the name")
+    parser.add_argument("--tags", type=int, default=1, help="different ones, in turn")
     given = parser.parse_args()
     frames = min(BLOCK_FRAMES, given.window)
     topics = numbered(given.topic, given.topics) if given.topics else [given.topic]
     different = max(FRAMES // given.batch, given.queues * len(topics)) // frames
     blocks = [
         make_block(
-            at, CODECS[given.codec], SIZE, given.queues, frames, topics=topics, batch=given.batch
+            at,
+            CODECS[given.codec],
+            SIZE,
+            given.queues,
+            frames,
+            topics=topics,
+            batch=given.batch,
+            tags=given.tags,
         )
         for at in range(different)
     ]

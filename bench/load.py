@@ -28,8 +28,8 @@ WINDOW_FRAMES = 4096
 CODECS = {"json": JSON_CODEC, "binary": BINARY_CODEC}
 
 
-def _properties(serial: int) -> str:
-    return f"UNIQ_KEY\x017F000001{serial:024X}\x02WAIT\x01true\x02TAGS\x01TagA\x02"
+def _properties(serial: int, tag: str = "TagA") -> str:
+    return f"UNIQ_KEY\x017F000001{serial:024X}\x02WAIT\x01true\x02TAGS\x01{tag}\x02"
 
 
 def _body(serial: int, size: int) -> bytes:
@@ -52,19 +52,21 @@ def make_block(
     signer: RequestSigner | None = None,
     topics: Sequence[str] = (BENCHMARK_TOPIC,),
     batch: int = 1,
+    tags: int = 1,
 ) -> bytes:
     """The frames that one write sends, over all topics and their queues in turn.
 
-    Each is a send of one message, or of a batch of so many.
+    Each is a send of one message, or of a batch of so many. Each queue has all tags in turn.
     """
     frames = []
     for index in range(count):
         serial = number * count + index
         topic, queue_id = topics[serial % len(topics)], serial // len(topics) % queues
+        tag = f"Tag{serial // queues % tags}" if tags > 1 else "TagA"
         header = SendRequestV2(
             producer_group="bench", topic=topic, queue_id=queue_id,
             born_timestamp=int(time.time() * 1000), unit_mode=False, batch=batch > 1,
-            properties=_properties(serial), reconsume_times=0, bname="broker-a",
+            properties=_properties(serial, tag), reconsume_times=0, bname="broker-a",
         )  # fmt: skip
         command = Command(
             code=RequestCode.SEND_MESSAGE_V2, ext=header.to_ext(), opaque=serial,

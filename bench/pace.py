@@ -12,6 +12,7 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 
 from gantrymq import Message, Producer
@@ -22,12 +23,22 @@ from gantrymq.model import BENCHMARK_TOPIC
 TICK_SECONDS = 0.002
 BODY = b"x" * 1024
 
+Body = Callable[[float], bytes]
+"""The body of a message that should leave at this moment of `time.perf_counter`."""
+
+
+def _same_body(due: float) -> bytes:
+    return BODY
+
 
 class Pace:
     """Sends of one producer at one rate, and how long each took."""
 
-    def __init__(self, producer: Producer, rate: int) -> None:
+    def __init__(
+        self, producer: Producer, rate: int, topic: str = BENCHMARK_TOPIC, body: Body = _same_body
+    ) -> None:
         self._producer, self._rate = producer, rate
+        self._topic, self._body = topic, body
         self._latencies_ms: list[float] = []
         self._failures = 0
         self._since = time.perf_counter()
@@ -38,8 +49,9 @@ class Pace:
             upto = min(self._rate * seconds, (time.perf_counter() - began) * self._rate)
             while number < upto:
                 await self._producer.room()
-                future = self._producer.submit(Message(BENCHMARK_TOPIC, BODY))
-                future.add_done_callback(partial(self._done, began + number / self._rate))
+                due = began + number / self._rate
+                future = self._producer.submit(Message(self._topic, self._body(due)))
+                future.add_done_callback(partial(self._done, due))
                 number += 1
             await asyncio.sleep(TICK_SECONDS)
 

@@ -91,6 +91,11 @@ def pace(*arguments: object) -> Figures:
     return run([sys.executable, "-m", "bench.pace", *map(str, arguments)])
 
 
+def delivery(*arguments: object) -> Figures:
+    """Messages from a producer to a consumer, at a steady rate."""
+    return run([sys.executable, "-m", "bench.delivery", *map(str, arguments)])
+
+
 def lookups(*arguments: object) -> Figures:
     """Look-ups of routes over several connections."""
     return run([sys.executable, "-m", "bench.lookups", *map(str, arguments)])

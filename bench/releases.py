@@ -28,11 +28,14 @@ class Cluster(Protocol):
     def memory_mib(self) -> float: ...
 
 
-def started(stack: ExitStack, *, profile: Path | None = None) -> dict[str, Cluster]:
-    """Ours, then the releases from the oldest on, by name."""
-    clusters: dict[str, Cluster] = {OURS: stack.enter_context(Ours(profile=profile))}
+def started(
+    stack: ExitStack, *, settings: Mapping[str, str] | None = None, profile: Path | None = None
+) -> dict[str, Cluster]:
+    """Ours, then the releases from the oldest on, by name; all with these settings of a broker."""
+    ours = Ours(settings=settings, profile=profile)
+    clusters: dict[str, Cluster] = {OURS: stack.enter_context(ours)}
     for version in VERSIONS:
-        clusters[f"{JAVA} {version}"] = stack.enter_context(Theirs(version))
+        clusters[f"{JAVA} {version}"] = stack.enter_context(Theirs(version, settings))
     return clusters
 
 

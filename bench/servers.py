@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -38,9 +39,11 @@ class Ours:
         profile: Path | None = None,
         source: Path | None = None,
         has_console: bool = False,
+        brokers: int = 1,
     ) -> None:
         """`source`: a folder to import the package from, in place of this tree's."""
-        self._console = ("--console-port", "0") if has_console else ("--no-console",)
+        console = ("--console-port", "0") if has_console else ("--no-console",)
+        self._options = (*console, "--brokers", str(brokers))
         self._settings, self._profile = settings or {}, profile
         self._environment = os.environ | ({"GANTRY_PURE": "1"} if pure else {})
         if source is not None:
@@ -49,13 +52,20 @@ class Ours:
         self.store = self.directory / "data" / "broker-a" / "store"
         """Where the broker keeps its files; what lies there before the start is served."""
         self.namesrv = self.broker = ""
+        """Of several brokers, `broker` is the first."""
+        self.brokers: list[str] = []
         self.started_in = 0.0
         """Seconds from the start to the ready line."""
 
     def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def start(self) -> None:
+        """Again after `kill`, too, on the same store; returns when it serves."""
         command = [
             str(BIN / "gantry"), "up", "--data", str(self.directory / "data"),
-            "--namesrv-port", "0", "--broker-port", "0", *self._console,
+            "--namesrv-port", "0", "--broker-port", "0", *self._options,
         ]  # fmt: skip
         if self._settings:
             config = self.directory / "broker.conf"
@@ -74,7 +84,15 @@ class Ours:
             self.__exit__()
             raise
         self.started_in = time.perf_counter() - began
-        return self
+
+    def kill(self) -> None:
+        """End all processes without a word, as a crash of each would."""
+        for pid in self.pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._child.wait()
+        assert self._child.stdout is not None
+        self._child.stdout.close()
 
     def _await_ready(self) -> None:
         watchdog = threading.Timer(READY_SECONDS_MAX, self._child.kill)
@@ -83,7 +101,8 @@ class Ours:
         try:
             for line in self._child.stdout:
                 if found := READY.match(line):
-                    self.namesrv, self.broker = found[1], found[2]
+                    self.namesrv, self.brokers = found[1], found[2].split(",")
+                    self.broker = self.brokers[0]
                     return
         finally:
             watchdog.cancel()
@@ -261,25 +280,39 @@ class Theirs:
     HEAP = "2g"
     SETTINGS: ClassVar[dict[str, str]] = {"mappedFileSizeCommitLog": str(1 << 30)}
 
-    def __init__(self, version: str) -> None:
-        self._version = version
+    def __init__(self, version: str, settings: Mapping[str, str] | None = None) -> None:
+        self._version, self._settings = version, {**self.SETTINGS, **(settings or {})}
         self.namesrv = self.broker = ""
         self.started_in = 0.0
         """Seconds until the broker was registered."""
+        self._stack = contextlib.ExitStack()
+        self._store: Path | None = None
 
     def __enter__(self) -> Self:
         prepare_real(self.HEAP)
-        import real as launcher
-
-        self._cluster = launcher.RealCluster(self._version, settings=self.SETTINGS)
-        began = time.perf_counter()
-        self._cluster.__enter__()
-        self.started_in = time.perf_counter() - began
-        self.namesrv, self.broker = self._cluster.namesrv, self._cluster.broker_addr
+        self.start()
         return self
 
+    def start(self) -> None:
+        """Again after `kill`, too, on the same store; returns when it serves."""
+        import real as launcher
+
+        self._cluster = launcher.RealCluster(
+            self._version, settings=self._settings, store=self._store
+        )
+        began = time.perf_counter()
+        self._stack.enter_context(self._cluster)
+        self.started_in = time.perf_counter() - began
+        self._store = self._cluster.store_dir
+        self.namesrv, self.broker = self._cluster.namesrv, self._cluster.broker_addr
+
+    def kill(self) -> None:
+        """End both processes without a word, as a crash of each would."""
+        for pid in self._cluster.pids:
+            os.kill(pid, signal.SIGKILL)
+
     def __exit__(self, *_: object) -> None:
-        self._cluster.__exit__(None, None, None)
+        self._stack.close()
 
     def memory_mib(self) -> float:
         """RssAnon of both processes."""

@@ -62,6 +62,14 @@ WORKS = (
     Work("backlog read", BACKLOG, _read),
 )  # fmt: skip
 
+FLUSHED_WARM_UP = 20_000
+FLUSHED = {"flushDiskType": "SYNC_FLUSH"}
+FLUSHED_WORKS = (
+    Work("sync, 1 sender", 2_000, _sends("--connections", 1, "--window", 1), rate_min=1.0),
+    Work("sync, 64 senders", 30_000, _sends("--connections", 64, "--window", 1)),
+    Work("pipelined, 8 x 64", 60_000, _sends("--connections", 8, "--window", 64)),
+)
+
 
 def peers(run: Run) -> list[Row]:
     """All are up, and take turns."""
@@ -74,30 +82,63 @@ def peers(run: Run) -> list[Row]:
                 Row("peers", f"{who}: start", cluster.started_in, "s"),
                 Row("peers", f"{who}: idle memory", cluster.memory_mib(), "MiB"),
             ]
-            _prepare(cluster, run)
-        found = {work.name: {who: Rounds() for who in clusters} for work in WORKS}
-        latencies: dict[str, list[programs.Figures]] = {who: [] for who in clusters}
-        for _ in range(ROUNDS_QUICK if run.quick else ROUNDS):
+            _fill_backlog(cluster, run)
+        rows += compare("peers", WORKS, clusters, WARM_UP, run)
+        return rows + steady(clusters, run)
+
+
+def flushed(run: Run) -> list[Row]:
+    """Every message is on the disk before it is confirmed; senders share its syncs."""
+    with ExitStack() as stack:
+        clusters = started(stack, settings=FLUSHED, profile=run.profile)
+        return compare("peers-flushed", FLUSHED_WORKS, clusters, FLUSHED_WARM_UP, run)
+
+
+def compare(
+    workload: str, works: Sequence[Work], clusters: Mapping[str, Cluster], warm_up: int, run: Run
+) -> list[Row]:
+    """Every round goes through all works on all clusters, after so many requests, pipelined, that
+    warm each of them up, and some of each work.
+    """
+    for cluster in clusters.values():
+        programs.connections(cluster.broker, "--count", run.scaled(warm_up))
+        for work in works:
+            work.measure(cluster, WARM_UP_EACH)
+    found = {work.name: {who: Rounds() for who in clusters} for work in works}
+    for _ in range(_rounds(run)):
+        for who, cluster in clusters.items():
+            for work in works:
+                _once(work, cluster, run, found[work.name][who])
+    return [
+        row
+        for work in works
+        for row in release_rows(workload, work.name, found[work.name], work.rate_min)
+    ]
+
+
+def steady(clusters: Mapping[str, Cluster], run: Run) -> list[Row]:
+    """How long a send takes at a steady rate, and a message from producer to consumer."""
+    seconds = run.scaled(STEADY_SECONDS)
+    rows: list[Row] = []
+    for what, program in (("send", programs.pace), ("end to end", programs.delivery)):
+        found: dict[str, list[programs.Figures]] = {who: [] for who in clusters}
+        for _ in range(_rounds(run)):
             for who, cluster in clusters.items():
-                for work in WORKS:
-                    _once(work, cluster, run, found[work.name][who])
-                seconds = run.scaled(STEADY_SECONDS)
-                latencies[who].append(programs.pace(cluster.namesrv, STEADY_RATE, seconds))
-    for work in WORKS:
-        rows += release_rows("peers", work.name, found[work.name], work.rate_min)
-    return rows + latency_rows(latencies)
+                found[who].append(program(cluster.namesrv, STEADY_RATE, seconds))
+        rows += latency_rows(f"{STEADY_RATE:,} a second, {what}", found)
+    return rows
 
 
-def _prepare(cluster: Cluster, run: Run) -> None:
-    """Fill the backlog, and warm every kind of load up."""
+def _rounds(run: Run) -> int:
+    return ROUNDS_QUICK if run.quick else ROUNDS
+
+
+def _fill_backlog(cluster: Cluster, run: Run) -> None:
     make_topics(cluster.namesrv, cluster.broker, [BACKLOG_TOPIC], BACKLOG_QUEUES)
     programs.connections(
         cluster.broker, "--topic", BACKLOG_TOPIC, "--queues", BACKLOG_QUEUES,
         "--count", run.scaled(BACKLOG),
     )  # fmt: skip
-    programs.connections(cluster.broker, "--count", run.scaled(WARM_UP))
-    for work in WORKS:
-        work.measure(cluster, WARM_UP_EACH)
 
 
 def _once(work: Work, cluster: Cluster, run: Run, into: Rounds) -> None:
@@ -110,9 +151,8 @@ def _once(work: Work, cluster: Cluster, run: Run, into: Rounds) -> None:
     into.peak_mib = max(into.peak_mib, memory.mib)
 
 
-def latency_rows(found: Mapping[str, Sequence[programs.Figures]]) -> list[Row]:
-    """How long sends took that should have left at a steady rate; medians of the rounds."""
-    work = f"{STEADY_RATE:,} sends a second"
+def latency_rows(work: str, found: Mapping[str, Sequence[programs.Figures]]) -> list[Row]:
+    """How long it took since messages should have left; medians of the rounds."""
     rows: list[Row] = []
     p99: dict[str, float] = {}
     for who, rounds in found.items():

@@ -1,4 +1,4 @@
-"""Opening a store after a crash that left nothing but the commit log."""
+"""Opening a store after a crash: one that left nothing but the commit log, and `kill -9`."""
 
 import asyncio
 import os
@@ -7,8 +7,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench import programs
+from bench.releases import JAVA, OURS
 from bench.rows import Row
+from bench.servers import Ours, Theirs
+from bench.topics import make_topics
 from bench.workloads import Run
+from gantrymq import Admin
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.disk import OsDisk
 from gantrymq.base.offload import ThreadOffload
@@ -22,6 +27,14 @@ from gantrymq.store.shared import StorePorts
 MIB = 1 << 20
 QUEUES, TURN = 16, 200
 HOST = bytes((127, 0, 0, 1, 0, 0, 0x2A, 0x9F))
+TOPIC, KILLED_QUEUES, BATCH = "killed", 8, 32
+STORED = 3_500_000
+"""Messages of 1 KiB: 4 GiB of log."""
+VERSION = "5.3.3"
+
+
+class MessagesLost(Exception):
+    """Confirmed messages are not there after the next start."""
 
 
 def recovery(run: Run) -> list[Row]:
@@ -86,3 +99,31 @@ async def _open_and_close(directory: Path, count: int) -> None:
     found = sum(store.queues.max_offset("orders", queue) for queue in range(QUEUES))
     assert found == count, f"{found} of {count} messages recovered"
     await store.close()
+
+
+def killed(run: Run) -> list[Row]:
+    """A broker with 4 GiB is killed while nobody sends, and started again."""
+    rows: list[Row] = []
+    for who, server in ((OURS, Ours(profile=run.profile)), (f"{JAVA} {VERSION}", Theirs(VERSION))):
+        with server as cluster:
+            make_topics(cluster.namesrv, cluster.broker, [TOPIC], KILLED_QUEUES)
+            figures = programs.connections(
+                cluster.broker, "--topic", TOPIC, "--queues", KILLED_QUEUES, "--batch", BATCH,
+                "--count", run.scaled(STORED) // BATCH,
+            )  # fmt: skip
+            first = cluster.started_in
+            cluster.kill()
+            cluster.start()
+            if (found := asyncio.run(_stored(cluster.namesrv))) != figures["count"] * BATCH:
+                raise MessagesLost(f"{who}: {found} of {figures['count'] * BATCH}")
+            rows += [
+                Row("recovery-killed", f"{who}: start without messages", first, "s"),
+                Row("recovery-killed", f"{who}: start after kill -9", cluster.started_in, "s"),
+            ]
+    ours, theirs = rows[1].value, rows[3].value
+    return [*rows, Row("recovery-killed", "start against RocketMQ's", theirs / ours, "x", 3)]
+
+
+async def _stored(namesrv: str) -> int:
+    async with Admin(namesrv) as admin:
+        return sum(row.max_offset for row in (await admin.topic_stats(TOPIC)).values())

@@ -53,7 +53,7 @@ def test_latencies_are_medians_of_the_rounds() -> None:
     """
     ours = [{"p50_ms": 1.0, "p99_ms": p99, "p999_ms": 9.0} for p99 in (3.0, 2.0, 50.0)]
     theirs = [{"p50_ms": 1.0, "p99_ms": 6.0, "p999_ms": 9.0}]
-    rows = latency_rows({OURS: ours, "theirs": theirs})
+    rows = latency_rows("sends", {OURS: ours, "theirs": theirs})
 
     assert rows[-1].value == 0.5
     assert rows[-1].verdict == "ok"
