@@ -25,6 +25,7 @@ from gantrymq.access.accounts import Account, Permission, group_resource, parse_
 from gantrymq.access.addresses import parse_pattern
 from gantrymq.access.signature import SigningKey
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.hidden import repr_without
 
 KEY_LENGTH_MIN: Final = 7
 """RocketMQ: access key and secret key are longer than six characters."""
@@ -65,6 +66,9 @@ class AccessFile(msgspec.Struct, kw_only=True):
     white_addresses: list[str] = []
     version: AclVersion = AclVersion()
     whole: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return repr_without(self, ("whole",))
 
 
 def parse_file(path: str, text: str) -> AccessFile:

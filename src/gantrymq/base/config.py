@@ -35,7 +35,8 @@ def parse_properties(text: str) -> dict[str, str]:
 class WrittenSettings:
     """Settings as the user wrote them, and where each of them stands."""
 
-    values: dict[str, str] = field(default_factory=dict)
+    values: dict[str, str] = field(default_factory=dict, repr=False)
+    """Passwords and keys are among them."""
     places: dict[str, str] = field(default_factory=dict)
 
     @classmethod

@@ -3,11 +3,12 @@
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 import msgspec
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.hidden import HIDDEN, repr_without
 
 EXPORTERS: Final = ("DISABLE", "OTLP_GRPC", "PROM", "LOG")
 """In the order of RocketMQ's numbers, which are accepted as well."""
@@ -21,6 +22,9 @@ _PACKAGE: Final = Path(__file__).parents[1]
 
 class TelemetrySettings(msgspec.Struct, kw_only=True, rename="camel"):
     """What a server tells about itself, and how."""
+
+    SECRET_FIELDS: ClassVar[tuple[str, ...]] = ("metrics_grpc_exporter_header",)
+    """Not shown to people and tools; settings that extend these add their own."""
 
     # --- Metrics ---
 
@@ -77,6 +81,9 @@ class TelemetrySettings(msgspec.Struct, kw_only=True, rename="camel"):
     """Other levels for parts of the server, as `store:DEBUG,remoting:WARNING`; a part is a package
     below `gantrymq`, or a module of it as `broker.announce`."""
 
+    def __repr__(self) -> str:
+        return repr_without(self, self.SECRET_FIELDS)
+
 
 METRICS_KEYS: Final = frozenset(
     key
@@ -87,10 +94,6 @@ METRICS_KEYS: Final = frozenset(
 LOG_KEYS: Final = ("logFormat", "logLevel", "logLevels")
 OURS_OF_LOGS: Final = dict.fromkeys(LOG_KEYS, "logback's files")
 """Keys that RocketMQ does not have, and what it has instead."""
-SECRET_KEYS: Final = ("metricsGrpcExporterHeader",)
-"""Not shown to people and tools."""
-HIDDEN: Final = "(hidden)"
-"""What is shown instead."""
 
 
 def check_telemetry(settings: TelemetrySettings) -> None:
@@ -125,9 +128,11 @@ def check_telemetry(settings: TelemetrySettings) -> None:
     levels_of(settings)
 
 
-def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings as text, as people and tools may see them."""
-    return {**settings, **{key: HIDDEN for key in SECRET_KEYS if settings.get(key)}}
+def without_secrets(kind: type[TelemetrySettings], settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings of a kind of server as text, as people and tools may see them."""
+    names = zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
+    secret = [key for name, key in names if name in kind.SECRET_FIELDS]
+    return {**settings, **{key: HIDDEN for key in secret if settings.get(key)}}
 
 
 def pairs_of(key: str, text: str, *, shown: bool = True) -> dict[str, str]:

@@ -68,7 +68,7 @@ def mqnamesrv(config_file: str | None, show: bool, overrides: tuple[str, ...]) -
         config, OsDisk(), config.config_store_path, fixed=UNCHANGEABLE, stronger=given.values
     )
     if show:
-        print(format_properties(without_secrets(as_text(config))), end="")
+        print(format_properties(without_secrets(type(config), as_text(config))), end="")
         return
     network = tls_network(tls, TcpNetwork())
     listener = start_logging(config.log_directory, "namesrv.log", config)
@@ -123,7 +123,6 @@ def mqbroker(
     from gantrymq.broker.app import real_ports, run_broker
     from gantrymq.broker.settings.config import broker_config
     from gantrymq.broker.settings.live_settings import with_own_file
-    from gantrymq.broker.settings.own_key import without_secret
 
     own, *others = config_files or (None,)
     written, given = _written(own, overrides)
@@ -138,7 +137,7 @@ def mqbroker(
         config.broker_config_path = os.path.abspath(own)
     config = with_own_file(config, OsDisk(), given.values)
     if show or important:
-        print(format_properties(without_secret(as_text(config))), end="")
+        print(format_properties(without_secrets(type(config), as_text(config))), end="")
         return
     network = tls_network(tls, TcpNetwork())
     check_unlocked(f"{config.store_path_root_dir}/lock")  # before any file is opened

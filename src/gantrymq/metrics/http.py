@@ -40,8 +40,8 @@ class HttpRequest:
 
     method: str
     path: str
-    headers: dict[str, str]
-    """By names in small letters."""
+    headers: dict[str, str] = field(repr=False)
+    """By names in small letters; Authorization is among them."""
     keeps_open: bool
 
 

@@ -32,7 +32,7 @@ class NameServerSettings:
     @property
     def shown(self) -> dict[str, str]:
         """All of them, without what nobody may read."""
-        return without_secrets(self.in_force)
+        return without_secrets(NameServerConfig, self.in_force)
 
     async def change(self, wanted: dict[str, str]) -> None:
         """Change settings, all or none; unknown keys are ignored."""

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from gantrymq.base.hidden import repr_without
 from gantrymq.base.javatypes import LONG_MAX, Int32, java_enum
 from gantrymq.model import BrokerData, DataVersion, GroupConfig, Queue, Subscription, TopicConfig
 
@@ -438,3 +439,6 @@ class AccessConfigBody(msgspec.Struct, kw_only=True, rename="camel"):
 
     global_white_addrs: list[str] = []
     plain_access_configs: list[dict[str, Any]] = []
+
+    def __repr__(self) -> str:
+        return repr_without(self, ("plain_access_configs",))

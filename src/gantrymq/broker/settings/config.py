@@ -3,7 +3,7 @@
 import os.path
 import re
 from collections.abc import Callable
-from typing import Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -57,6 +57,12 @@ class BrokerConfig(BrokerLimits, kw_only=True, rename="camel"):
     The keys are flat because RocketMQ's are; limits stand in the base class. The headings are those
     of `docs/broker-settings.md`, which `gantrymq.cli.pages.settings` prints from these sentences.
     """
+
+    SECRET_FIELDS: ClassVar[tuple[str, ...]] = (
+        *BrokerLimits.SECRET_FIELDS,
+        "init_authentication_user",
+        "inner_client_authentication_credentials",
+    )
 
     # --- Identity ---
 

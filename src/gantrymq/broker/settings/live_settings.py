@@ -20,9 +20,9 @@ from gantrymq.base.files import load_text
 from gantrymq.base.offload import Offload
 from gantrymq.base.own_file import take_over, with_saved
 from gantrymq.base.saved import SavedFile
+from gantrymq.base.telemetry_settings import without_secrets
 from gantrymq.broker.errors import BadRequest, NotPermitted
 from gantrymq.broker.settings.config import OLD_NAMES, BrokerConfig
-from gantrymq.broker.settings.own_key import without_secret
 from gantrymq.broker.settings.rocketmq_keys import IGNORED_KEYS, STATED
 from gantrymq.remoting.limits import OURS_OF_LIMITS
 
@@ -145,7 +145,7 @@ class BrokerSettings:
         found = self.in_force
         old_names = {old: found[new] for old, new in OLD_NAMES.items()}
         cpus = {"clientCallbackExecutorThreads": str(os.cpu_count() or 1)}
-        return {**STATED, **cpus, **old_names, **without_secret(found)}
+        return {**STATED, **cpus, **old_names, **without_secrets(BrokerConfig, found)}
 
     async def change(self, wanted: dict[str, str]) -> SettingsChange:
         """Check all settings and take over all, or refuse all. Unknown keys are ignored.

@@ -7,7 +7,6 @@ from typing import Final
 from gantrymq.access.credentials import Credentials, credentials_of
 from gantrymq.access.signature import RequestSigner
 from gantrymq.base.errors import ConfigError
-from gantrymq.base.telemetry_settings import HIDDEN, without_secrets
 from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.protocol.command import Command
 
@@ -15,12 +14,6 @@ KEY: Final = "innerClientAuthenticationCredentials"
 """RocketMQ 5's name for it. Brokers of 4.9 sign nothing: a slave has to be on the white list of its
 master, which works here, too."""
 FIRST_USER_KEY: Final = "initAuthenticationUser"
-
-
-def without_secret(settings: dict[str, str]) -> dict[str, str]:
-    """Settings as they are shown to people and tools."""
-    shown = without_secrets(settings)
-    return shown | {key: HIDDEN for key in (KEY, FIRST_USER_KEY) if settings.get(key)}
 
 
 def own_credentials(config: BrokerConfig) -> Credentials | None:

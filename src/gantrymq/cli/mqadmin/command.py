@@ -1,7 +1,7 @@
 """What a command of `mqadmin` is: a name, options, and a coroutine that carries it out."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gantrymq.base.errors import ConfigError
@@ -34,8 +34,9 @@ class Invocation:
 
     admin: Admin
     out: Output
-    values: Mapping[str, Any]
-    """By the long name of each option; None if it was not given and has no default."""
+    values: Mapping[str, Any] = field(repr=False)
+    """By the long name of each option; None if it was not given and has no default. Passwords are
+    among them."""
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]

@@ -16,6 +16,7 @@ import msgspec
 from gantrymq.base.disk import OsDisk
 from gantrymq.base.errors import ConfigError
 from gantrymq.base.files import save_text
+from gantrymq.base.hidden import repr_without
 from gantrymq.console.access.passwords import CHARACTERS_MAX, CHARACTERS_MIN, hashed, parse
 from gantrymq.console.access.user import FILE_ROLES, Role
 
@@ -30,6 +31,9 @@ class KnownUser(msgspec.Struct, frozen=True):
     role: Role
     password: str
     """Its salted hash."""
+
+    def __repr__(self) -> str:
+        return repr_without(self, ("password",))
 
 
 Users = dict[str, KnownUser]

@@ -1,5 +1,6 @@
 """Users and their rights: access files of 4.9, and access control since 5.3."""
 
+from gantrymq.base.hidden import repr_without
 from gantrymq.protocol.headers.base import Header
 
 
@@ -15,6 +16,9 @@ class AccessConfigRequest(Header, frozen=True, kw_only=True):
     topic_perms: str | None = None
     """`topic=PUB|SUB`, with commas between."""
     group_perms: str | None = None
+
+    def __repr__(self) -> str:
+        return repr_without(self, ("secret_key",))
 
 
 class AccessKeyRequest(Header, frozen=True, kw_only=True):

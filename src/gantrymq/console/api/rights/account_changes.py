@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from gantrymq.access.addresses import parse_pattern
 from gantrymq.base.errors import ConfigError, GantryError
+from gantrymq.base.hidden import repr_without
 from gantrymq.client.admin.admin import Admin
 from gantrymq.client.core.errors import BrokerRefused
 from gantrymq.console.api.ask import Ask
@@ -62,6 +63,9 @@ class NewAccount(OfCluster, frozen=True, kw_only=True):
     topic_perms: Perms = msgspec.field(default_factory=dict)
     group_perms: Perms = msgspec.field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return repr_without(self, ("secret_key",))
+
 
 class AccountChanges(NamedAccount, frozen=True, kw_only=True):
     """What to change of an access key; what is left out stays as each broker has it."""
@@ -75,6 +79,9 @@ class AccountChanges(NamedAccount, frozen=True, kw_only=True):
     topic_perms: Perms | None = None
     """All rules of topics, instead of those that are there."""
     group_perms: Perms | None = None
+
+    def __repr__(self) -> str:
+        return repr_without(self, ("secret_key",))
 
 
 class AccountCopy(NamedAccount, frozen=True, kw_only=True):

@@ -62,7 +62,8 @@ class MemberRules:
     broker: str
     id: int
     address: str
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """RocketMQ's brokers tell admins the secret ones, too."""
     users: Mapping[str, UserInfo] | None = None
     """By name; None if it keeps none, or does not tell."""
     policies: Mapping[str, list[PolicyRule]] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta
 
 from gantrymq.access.policies import SUBJECT_PREFIX
+from gantrymq.base.hidden import repr_without
 from gantrymq.base.plurals import counted
 from gantrymq.client.admin.admin import Admin
 from gantrymq.console.api.ask import Ask
@@ -51,6 +52,9 @@ class NewUser(OfCluster, frozen=True, kw_only=True):
     type: UserKind = "Normal"
     status: UserState = "enable"
 
+    def __repr__(self) -> str:
+        return repr_without(self, ("password",))
+
 
 class UserChanges(NamedUser, frozen=True, kw_only=True):
     """What to change of a user; what is left out stays as each broker has it."""
@@ -58,6 +62,9 @@ class UserChanges(NamedUser, frozen=True, kw_only=True):
     password: Secret | None = None
     type: UserKind | None = None
     status: UserState | None = None
+
+    def __repr__(self) -> str:
+        return repr_without(self, ("password",))
 
 
 class UserCopy(NamedUser, frozen=True, kw_only=True):
