@@ -15,6 +15,7 @@ PARTS: Final = (
     "/", "/c/{cluster}", "/language/{code}", "/c/{cluster}/overview/findings",
     "/c/{cluster}/data/jobs", "/c/{cluster}/message-rows", "/c/{cluster}/tail-rows",
     "/c/{cluster}/message-history/{id}", "/c/{cluster}/samples",
+    "/c/{cluster}/messages/{topic}/{broker}/{queueId}/{offset}/consumers",
     "/c/{cluster}/topics/{topic}/shrink", "/c/{cluster}/topics/{topic}/spread",
     "/c/{cluster}/topics/{topic}/deletion", "/c/{cluster}/groups/{group}/reset",
     "/c/{cluster}/rights/decision", "/c/{cluster}/rights/users/{user}/deletion",

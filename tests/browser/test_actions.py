@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from consumekit import member
 from playwright.sync_api import Browser, Page, expect
 from routes import DECLARED, message
 from world import GUARDED, RAFT, World, process, run, said
@@ -274,6 +275,25 @@ def test_a_note_is_kept_with_the_letters(visitor: Watched, world: World) -> None
     page.locator("#said .ok").wait_for()
     page = visitor.open(world.page("/letters/billing"))
     expect(page.locator("ul.notes")).not_to_contain_text("asked the bank")
+
+
+def test_a_member_consumes_a_message_again(visitor: Watched, world: World) -> None:
+    """
+    Choose a group, then one of its members; it gets the message, and the page says what it made of
+    it.
+    """
+    seen: list[bytes] = []
+    with member(
+        world.pair, "auditing", "reminders", tag="none", handle=lambda each: seen.append(each.body)
+    ):
+        page = visitor.open(message(world, "a book"))
+        unfold(page, "Let a member consume it")
+        part = page.locator("#consumers")
+        part.locator("input[name=group]").fill("auditing")
+        part.get_by_role("button", name="Show members").click()
+        part.locator("select[name=clientId]").wait_for()
+        assert "consumed it" in submit(page, "Consume now")
+    assert any(b"a book" in body for body in seen)
 
 
 def test_a_masked_field_is_seen_nowhere(visitor: Watched, world: World) -> None:

@@ -2,10 +2,11 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from gantrymq import Consumer, Message, Producer
+from gantrymq import Consumer, Message, Producer, SendResult
+from gantrymq.client.messages.delivery import Delivery
 
 SECONDS_MAX = 20.0
 
@@ -19,6 +20,16 @@ def send(namesrv: str, topic: str, count: int) -> None:
                 await producer.send(Message(topic, b"%d" % number))
 
     asyncio.run(run())
+
+
+def send_these(namesrv: str, *messages: Message) -> list[SendResult]:
+    """Send messages, one after the other."""
+
+    async def run() -> list[SendResult]:
+        async with Producer(namesrv, group="test-producer") as producer:
+            return [await producer.send(each) for each in messages]
+
+    return asyncio.run(run())
 
 
 def read(namesrv: str, topic: str, group: str, count: int) -> None:
@@ -41,8 +52,15 @@ def read(namesrv: str, topic: str, group: str, count: int) -> None:
 
 
 @contextmanager
-def member(namesrv: str, group: str, topic: str, *, tag: str = "*") -> Iterator[None]:
-    """A member of a group that runs as long as the block."""
+def member(
+    namesrv: str,
+    group: str,
+    topic: str,
+    *,
+    tag: str = "*",
+    handle: Callable[[Delivery], None] = lambda _: None,
+) -> Iterator[None]:
+    """A member of a group that runs as long as the block; `handle` gets each message."""
     ready, stop = threading.Event(), threading.Event()
 
     async def run() -> None:
@@ -50,8 +68,8 @@ def member(namesrv: str, group: str, topic: str, *, tag: str = "*") -> Iterator[
         consumer.subscribe(topic, tag)
 
         @consumer.handler
-        async def handle(message: object) -> None:
-            """Every message is fine."""
+        async def handle_one(message: Delivery) -> None:
+            handle(message)
 
         async with consumer:
             ready.set()

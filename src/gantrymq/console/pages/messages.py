@@ -7,7 +7,9 @@ from starlette.responses import Response
 
 from gantrymq.base.errors import GantryError
 from gantrymq.console.api.decoding.forms import BodyForm
+from gantrymq.console.api.direct_consumption import ChosenMember, consume_directly
 from gantrymq.console.api.endpoint import OfCluster
+from gantrymq.console.api.groups import NamedGroup, show_group
 from gantrymq.console.api.http import convert
 from gantrymq.console.api.kept_lists import (
     NamedFilter,
@@ -45,6 +47,7 @@ from gantrymq.console.api.messages import (
     poll_messages,
     search_messages,
 )
+from gantrymq.console.api.topics import NamedTopic, list_topic_groups
 from gantrymq.console.pages.forms import edited
 from gantrymq.console.pages.history_picture import picture_of
 from gantrymq.console.pages.page import PageTable, View
@@ -204,6 +207,31 @@ async def resend(view: View) -> str:
     wanted: dict[str, Any] = dict(view.request.path_params)
     wanted |= {"to": fields.get("to")} | edited(fields)
     return (await resend_message(view.ask, convert(wanted, Changed, is_text=True))).text
+
+
+@TABLE.page("/c/{cluster}/messages/{topic}/{broker}/{queueId}/{offset}/consumers")
+async def consumers(view: View) -> Response:
+    """Who may be given the message: the groups of its topic, and the members of the chosen one."""
+    fields = _fields(view)
+    values: dict[str, Any] = {
+        "origin": fields.get("origin") or view.request.path_params["topic"],
+        "group": fields.get("group", ""), "readers": [], "members": [], "trouble": "",
+    }  # fmt: skip
+    try:
+        topic = NamedTopic(cluster=view.cluster, topic=values["origin"])
+        values["readers"] = (await list_topic_groups(view.ask, topic)).readers
+        if values["group"]:
+            asked = NamedGroup(cluster=view.cluster, group=values["group"])
+            values["members"] = (await show_group(view.ask, asked)).members
+    except GantryError as error:
+        values["trouble"] = str(error)
+    return view.show("message_consumers.html", **values)
+
+
+@TABLE.act("/c/{cluster}/messages/{topic}/{broker}/{queueId}/{offset}/consume")
+async def consume(view: View) -> str:
+    done = await consume_directly(view.ask, await view.form(ChosenMember))
+    return f"{done.text}; {done.remark}" if done.remark else done.text
 
 
 # what is kept

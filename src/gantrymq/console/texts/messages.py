@@ -105,6 +105,15 @@ TEXTS: Final = {
     ),
     "messages.own_properties": ("Properties, one NAME=VALUE a line", "属性，每行一个 NAME=VALUE"),
     "messages.resend_now": ("Send as a new message", "作为新消息发送"),
+    "messages.consume": ("Let a member consume it", "由指定成员直接消费"),
+    "messages.consume_hint": (
+        "One member gets the stored message now, whatever it is subscribed to. The progress of its "
+        "group does not move, and the message stays where it lies.",
+        "所选成员立即收到已存储的消息，与其订阅无关。消费者组的进度不变，消息仍保留在原处。",
+    ),
+    "messages.members": ("Show members", "显示成员"),
+    "messages.member": ("Member", "成员"),
+    "messages.consume_now": ("Consume now", "立即消费"),
     "form.auto": ("what suits it", "自动"),
     "form.json": ("JSON", "JSON"),
     "form.text": ("text", "文本"),
