@@ -18,6 +18,7 @@ from gantrymq.base.errors import GantryError, ProtocolError
 from gantrymq.filter.compiler import function_of
 from gantrymq.filter.parser import parse as parse_sql
 from gantrymq.kernel import batches as pure_batches
+from gantrymq.kernel import dispatching as pure_dispatching
 from gantrymq.kernel import frames as pure_frames
 from gantrymq.kernel import records as pure_records
 from gantrymq.kernel import sends as pure_sends
@@ -151,7 +152,10 @@ def read_frame(data: bytes) -> None:
             outcome(header.parse, command.ext)
 
 
-class SendQueue:
+Tail: Any = (fast or pure_dispatching).QueueTail
+
+
+class SendQueue(Tail):  # type: ignore[misc]
     """The end of a queue."""
 
     def __init__(self) -> None:
