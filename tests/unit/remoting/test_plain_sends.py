@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from gantrymq.kernel import SendRules, SendRun, encode_records
+from gantrymq.kernel import QueueTail, SendRules, SendRun, encode_records
 from gantrymq.model import TopicConfig
 from gantrymq.protocol.codes import RequestCode
 from gantrymq.protocol.command import ONEWAY_FLAG, Command
@@ -50,7 +50,7 @@ class Sends:
             run.connection.reply_frames(run.answers(0), run.asked)
 
 
-class Queue:
+class Queue(QueueTail):
     """The end of an empty queue."""
 
     def __init__(self, topic: str, queue_id: int) -> None:
