@@ -84,10 +84,12 @@ def test_a_command_does_its_work(shell: Shell, case: Case) -> None:
         return
     for words in case.needs:
         shell.run(words)
-    out, _ = shell.run(case.words)
+    with case.typed():
+        out, _ = shell.run(case.words)
     for words in (*case.then, *case.needs):
         shell.run(words)
-    value = shell.json(case.words)
+    with case.typed():
+        value = shell.json(case.words)
     for words in case.then:
         shell.run(words)
 

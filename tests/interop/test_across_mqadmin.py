@@ -149,15 +149,18 @@ def test_our_tool_works_on_rocketmqs_brokers(
     row = TABLE.setdefault(case.name, {})
     refusal = case.refused.get(version)
     if refusal is not None:
-        _, err = said(case.words, code=1)
+        with case.typed():
+            _, err = said(case.words, code=1)
         row[f"on {version}"] = "refused"
         assert refusal in err
         assert 1 == err.count("\n")
         return
     for before in case.needs:
         said(before)
-    printed, _ = said(case.words)
-    value = said(f"-o json {case.words}")[0] if not case.needs else '"not twice"'
+    with case.typed():
+        printed, _ = said(case.words)
+    with case.typed():
+        value = said(f"-o json {case.words}")[0] if not case.needs else '"not twice"'
     for after in case.then:
         said(after)
 

@@ -37,6 +37,8 @@ show the options, `gantry admin COMMAND` is the same.
   A change of several brokers of which one fails says what was done; it can be repeated as a whole.
 - Times are `now`, milliseconds, `yyyy-MM-dd#HH:mm:ss:SSS`, or as `gantry` reads them, for instance
   `'yesterday 09:00'`.
+- A password or secret key is given as `-`, because a list of processes shows what stands on a
+  command line: it is asked for twice, or without a terminal it is a line of standard input.
 - Other packages add commands by the entry point `gantrymq.mqadmin`, each an `AdminCommand`
   (`gantrymq.cli.mqadmin.command`).
 
@@ -71,11 +73,13 @@ def example(case: Case, place: Place) -> str:
     """A call and its output, with what differs from run to run made plain."""
     for words in case.needs:
         said(words, place)
-    printed = said(case.words, place)
+    with case.typed():
+        printed = said(case.words, place)
     for words in case.then:
         said(words, place)
     shown = plain(cut(printed), place)
-    return f"```text\n$ mqadmin {plain(place.fill(case.words), place)}\n{shown}\n```"
+    typed = " < secret.txt" if case.types else ""
+    return f"```text\n$ mqadmin {plain(place.fill(case.words), place)}{typed}\n{shown}\n```"
 
 
 def cut(printed: str) -> str:

@@ -6,12 +6,16 @@ RocketMQ's, and by RocketMQ's against ours.
 
 import asyncio
 import fnmatch
+import io
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from unittest import mock
 
 from gantrymq import Consumer, Delivery, Message, Producer, SendResult
 from gantrymq.client.admin.admin import Admin
@@ -27,6 +31,8 @@ class Case:
     """One paragraph of the table."""
 
     words: str
+    types: str = ""
+    """The line that is typed when the command asks for a secret."""
     needs: list[str] = field(default_factory=list)
     then: list[str] = field(default_factory=list)
     other_words: dict[str, str] = field(default_factory=dict)
@@ -39,6 +45,12 @@ class Case:
     @property
     def name(self) -> str:
         return self.words.split()[0]
+
+    @contextmanager
+    def typed(self) -> Iterator[None]:
+        """What is typed stands in the standard input of this process."""
+        with mock.patch("sys.stdin", io.StringIO(f"{self.types}\n")):
+            yield
 
     def words_for(self, *tools: str) -> str | None:
         """What is typed into a tool; None if it is not run there."""
@@ -68,6 +80,8 @@ def _case(lines: list[str]) -> Case:
             case.lines.append((tool, wanted) if mark and " " not in tool else ("", line.strip()))
         elif word == "needs":
             case.needs.append(rest)
+        elif word == "types":
+            case.types = rest
         elif word == "then":
             case.then.append(rest)
         elif word == "broker":

@@ -14,6 +14,7 @@ from gantrymq.base.telemetry_settings import TelemetrySettings, check_telemetry
 from gantrymq.cli.common.guard import guarded
 from gantrymq.cli.common.output import output_option, print_rows
 from gantrymq.cli.common.run_server import run_until_stopped
+from gantrymq.cli.common.secret_input import read_secret
 
 PORT = click.IntRange(0, 65_535)
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -193,11 +194,7 @@ def add(name: str, role: str, data: Path) -> None:
     from gantrymq.console.access.user import Role
     from gantrymq.console.access.users_file import UsersFile
 
-    if sys.stdin.isatty():
-        password = click.prompt("Password", hide_input=True, confirmation_prompt=True)
-    else:
-        password = sys.stdin.readline().rstrip("\r\n")
-    UsersFile(data / "users.json").put(name, Role(role), password)
+    UsersFile(data / "users.json").put(name, Role(role), read_secret("Password"))
     print(f"{name} may log in as {role}", file=sys.stderr)
 
 

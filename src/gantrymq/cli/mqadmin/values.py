@@ -3,8 +3,11 @@
 from gantrymq.base.clock import SystemClock
 from gantrymq.base.errors import ConfigError
 from gantrymq.base.time_text import describe, find_moment, local_zone
+from gantrymq.cli.common.secret_input import read_secret
 
 BROKER_PORT = 10911
+ASK = "-"
+"""Written in the place of a secret: ask for it."""
 
 
 def whole(text: str) -> int:
@@ -31,6 +34,23 @@ def permission(text: str) -> int:
     if text not in ("2", "4", "6"):
         raise ValueError(f"{text!r} is no permission: 2 is write, 4 is read, 6 is both")
     return int(text)
+
+
+def password(text: str) -> str:
+    """A password, or `-` to be asked for it: a list of processes shows what a command is given."""
+    return _secret("password", text)
+
+
+def secret_key(text: str) -> str:
+    """A secret key, or `-` to be asked for it."""
+    return _secret("secret key", text)
+
+
+def _secret(what: str, text: str) -> str:
+    found = read_secret(what.capitalize()) if text == ASK else text
+    if not found.strip():
+        raise ValueError(f"the {what} is empty")
+    return found
 
 
 def address(text: str) -> str:

@@ -6,10 +6,12 @@ from typing import Any
 from gantrymq.cli.mqadmin.command import AdminOption, Invocation, command
 from gantrymq.cli.mqadmin.output import Column
 from gantrymq.cli.mqadmin.targets import BROKER, CLUSTER, ONE_OF, masters, members
-from gantrymq.cli.mqadmin.values import shown_time
+from gantrymq.cli.mqadmin.values import secret_key, shown_time
 
 ACCESS_KEY = AdminOption("a", "accessKey", "Access key of the account.", required=True)
 HIDDEN = "******"
+BY_INPUT = "; - asks for it, or reads a line of standard input."
+"""What a list of processes cannot show."""
 ACCOUNT = (
     "accessKey", "secretKey", "whiteRemoteAddress", "admin", "defaultTopicPerm",
     "defaultGroupPerm", "topicPerms", "groupPerms",
@@ -30,7 +32,9 @@ VERSIONS = (
     BROKER,
     CLUSTER,
     ACCESS_KEY,
-    AdminOption("s", "secretKey", "Secret key of the account.", required=True),
+    AdminOption(
+        "s", "secretKey", f"Secret key of the account{BY_INPUT}", required=True, read=secret_key
+    ),
     AdminOption("w", "whiteRemoteAddress", "Addresses from which the account needs no signature."),
     AdminOption(
         "i", "defaultTopicPerm", "Right to topics without a rule: DENY, PUB, SUB, PUB|SUB."

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from gantrymq.cli.mqadmin.command import AdminOption, Invocation, WrongOption, command
-from gantrymq.cli.mqadmin.commands.access import HIDDEN
+from gantrymq.cli.mqadmin.commands.access import BY_INPUT, HIDDEN
 from gantrymq.cli.mqadmin.output import Column
 from gantrymq.cli.mqadmin.targets import BROKER, CLUSTER, ONE_OF, masters, members
-from gantrymq.cli.mqadmin.values import address
+from gantrymq.cli.mqadmin.values import address, password
 from gantrymq.protocol.bodies import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 
 
@@ -57,7 +57,7 @@ def _words(text: str | None) -> list[str] | None:
     BROKER,
     CLUSTER,
     USERNAME,
-    AdminOption("p", "password", "Its password.", required=True),
+    AdminOption("p", "password", f"Its password{BY_INPUT}", required=True, read=password),
     AdminOption("t", "userType", "Super or Normal.", default="Normal"),
     one_of=ONE_OF,
 )
@@ -78,7 +78,7 @@ async def create_user(call: Invocation) -> None:
     BROKER,
     CLUSTER,
     USERNAME,
-    AdminOption("p", "password", "Its new password."),
+    AdminOption("p", "password", f"Its new password{BY_INPUT}", read=password),
     AdminOption("t", "userType", "Super or Normal."),
     AdminOption("s", "userStatus", "enable or disable."),
     one_of=ONE_OF,
