@@ -3,20 +3,10 @@
 import csv
 import io
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gantrymq.console.api.csv_text import csv_row, csv_value
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "  =HYPERLINK(1)", "=cmd|' /C calc'!A0"],
-)
-def test_what_looks_like_a_formula_is_text(text: str) -> None:
-    """An apostrophe stands in front."""
-    assert csv_value(text) == f"'{text}"
 
 
 def test_other_values_stay() -> None:
@@ -35,4 +25,4 @@ def test_rows_are_read_as_they_were_written(values: list[str]) -> None:
     assert [cell.removeprefix("'") for cell in row] == [
         value.replace("\0", "").removeprefix("'") for value in values
     ]
-    assert not any(cell.lstrip(" ").startswith(("=", "+", "-", "@")) for cell in row)
+    assert not any(cell.lstrip().startswith(("=", "+", "-", "@")) for cell in row)

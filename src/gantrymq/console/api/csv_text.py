@@ -3,10 +3,9 @@
 import csv
 import io
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
-FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""Beginnings that spreadsheets take for a formula, also behind spaces."""
+from gantrymq.base.spreadsheet import plain_cell
 
 
 def csv_row(values: Sequence[Any]) -> bytes:
@@ -22,8 +21,4 @@ def csv_value(value: Any) -> Any:
         return ""
     if isinstance(value, list | tuple):
         value = " ".join(map(str, value))
-    if isinstance(value, str):
-        text = value.replace("\0", "")
-        is_formula = text.lstrip(" ").startswith(FORMULAS)
-        return f"'{text}" if is_formula else text
-    return value
+    return plain_cell(value) if isinstance(value, str) else value

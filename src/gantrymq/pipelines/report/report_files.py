@@ -13,6 +13,7 @@ from typing import Any, Final
 import pyarrow.parquet as pq
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.spreadsheet import plain_cell
 from gantrymq.pipelines.marts.mart import MartTable
 from gantrymq.pipelines.report.page import page
 from gantrymq.pipelines.report.pictures import WIDE, Picture
@@ -26,8 +27,6 @@ TABLES, PICTURES = "tables", "pictures"
 MAKING: Final = ".making"
 VERSION: Final = 1
 """Of the index; it changes when something a reader relies on does."""
-_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
-"""Beginnings that spreadsheets take for a formula."""
 
 
 def write(report: Report, folder: Path) -> Path:
@@ -158,18 +157,17 @@ def as_csv(table: MartTable) -> str:
     names = [each.name for each in table.mart.fields]
     writer.writerow(names)
     for row in table.rows:
-        writer.writerow([_csv_value(row[name]) for name in names])
+        writer.writerow([csv_value(row[name]) for name in names])
     return out.getvalue()
 
 
-def _csv_value(value: Any) -> Any:
+def csv_value(value: Any) -> Any:
+    """A value as a cell."""
     if isinstance(value, datetime):
         return value.isoformat(timespec="milliseconds")
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str) and value.startswith(_FORMULAS):
-        return f"'{value}"
-    return value
+    return plain_cell(value) if isinstance(value, str) else value
 
 
 def as_json(value: Any) -> str:
