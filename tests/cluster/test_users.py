@@ -17,6 +17,7 @@ from gantrymq.base.errors import ConfigError, GantryError
 from gantrymq.base.network import TcpNetwork
 from gantrymq.cli.main import main as gantry
 from gantrymq.cli.mqadmin.main import run as mqadmin
+from gantrymq.client.admin.admin import Admin
 from gantrymq.client.admin.doctor.checks import examine
 from gantrymq.client.admin.doctor.collect import take_snapshot
 from gantrymq.client.core.errors import BrokerRefused, SendFailed
@@ -508,5 +509,45 @@ def test_commands_work_with_a_key(
         assert "userType Super" == explained("root", "Update", "Cluster:DefaultCluster")["rule"]
         assert "User:stranger is not found." == explained("stranger", "Get", "Group:g")["why"]
         assert 2 == CliRunner().invoke(gantry, ["acl", "explain", "a", "Pub", "Topic:*"]).exit_code
+    finally:
+        cluster.close()
+
+
+def test_users_and_policies_are_copied_to_another_broker(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    All of them or those that are named, made there or changed; a name that nobody has is passed.
+    """
+    cluster = GantryCluster(brokers=2, **SETTINGS)
+    monkeypatch.setenv("ROCKETMQ_ACCESS_KEY", "root")
+    monkeypatch.setenv("ROCKETMQ_SECRET_KEY", "root-secret")
+
+    def said(words: str) -> list[str]:
+        assert 0 == mqadmin([*words.split(), "-n", cluster.namesrv]), capsys.readouterr().err
+        return capsys.readouterr().out.splitlines()
+
+    async def places() -> list[str]:
+        async with Admin(cluster.namesrv) as admin:
+            return [*(await admin.masters()).values()]
+
+    try:
+        one, other = asyncio.run(places())
+        for name in ("app", "shop"):
+            said(f"createUser -b {one} -u {name} -p {name}-secret")
+            said(f"createAcl -b {one} -s User:{name} -r Topic:orders -a Pub -d Allow")
+        between = f"-f {one} -t {other}"
+        done = f"from {one} to {other} success."
+
+        assert [f"copy user of app {done}"] == said(f"copyUser {between} -u app,nobody")
+        assert {f"copy user of {name} {done}" for name in ("app", "inner", "root", "shop")} == {
+            *said(f"copyUser {between}")
+        }
+        assert [f"copy acl of User:app {done}"] == said(f"copyAcl {between} -s User:app")
+        assert {f"copy acl of User:{name} {done}" for name in ("app", "shop")} == {
+            *said(f"copyAcl {between}")
+        }
+        assert said(f"listAcl -b {one}") == said(f"listAcl -b {other}")
+        assert len(said(f"listUser -b {one}")) == len(said(f"listUser -b {other}")) > 4
     finally:
         cluster.close()

@@ -1,7 +1,7 @@
 """Commands about users and policies: RocketMQ 5.3's access control."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -11,6 +11,8 @@ from gantrymq.cli.mqadmin.output import Column
 from gantrymq.cli.mqadmin.targets import BROKER, CLUSTER, ONE_OF, masters, members
 from gantrymq.cli.mqadmin.values import address, password
 from gantrymq.protocol.bodies import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
+
+T = TypeVar("T")
 
 
 def _java_list(value: list[str] | None) -> str:
@@ -46,6 +48,31 @@ ACLS = (
 
 def _words(text: str | None) -> list[str] | None:
     return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
+
+
+async def _copy(
+    call: Invocation,
+    what: str,
+    names: list[str] | None,
+    *,
+    name_of: Callable[[T], str | None],
+    read: Callable[[str, str], Awaitable[T | None]],
+    read_all: Callable[[str], Awaitable[list[T]]],
+    create: Callable[[str, T], Awaitable[None]],
+    update: Callable[[str, T], Awaitable[None]],
+) -> None:
+    """Bring what a broker has of these names, or all without names, to another broker."""
+    source, target = call["fromBroker"], call["toBroker"]
+    if names is None:
+        wanted = await read_all(source)
+    else:
+        found = [await read(source, name) for name in names]
+        wanted = [each for each in found if each is not None]
+    for each in wanted:
+        name = name_of(each) or ""
+        is_there = await read(target, name) is not None
+        await (update if is_there else create)(target, each)
+        call.out.done(f"copy {what} of {name} from {source} to {target} success.")
 
 
 # users
@@ -142,17 +169,16 @@ def _show_users(call: Invocation, users: Iterable[UserInfo]) -> None:
     AdminOption("u", "usernames", "Which users, with commas between; all without it."),
 )
 async def copy_users(call: Invocation) -> None:
-    source, target = call["fromBroker"], call["toBroker"]
-    names = _words(call["usernames"])
-    if names is None:
-        users = await call.admin.list_users(source)
-    else:
-        found = [await call.admin.get_user(source, name) for name in names]
-        users = [user for user in found if user is not None]
-    for user in users:
-        known = await call.admin.get_user(target, user.username or "")
-        await (call.admin.create_user if known is None else call.admin.update_user)(target, user)
-        call.out.done(f"copy user of {user.username} from {source} to {target} success.")
+    await _copy(
+        call,
+        "user",
+        _words(call["usernames"]),
+        name_of=lambda user: user.username,
+        read=call.admin.get_user,
+        read_all=call.admin.list_users,
+        create=call.admin.create_user,
+        update=call.admin.update_user,
+    )
 
 
 # policies
@@ -245,17 +271,16 @@ def _entries(acl: AclInfo) -> Iterable[tuple[Any, PolicyEntryInfo]]:
     AdminOption("s", "subjects", "Whose policies, with commas between; all without it."),
 )
 async def copy_acls(call: Invocation) -> None:
-    source, target = call["fromBroker"], call["toBroker"]
-    subjects = _words(call["subjects"])
-    if subjects is None:
-        acls = await call.admin.list_acls(source)
-    else:
-        found = [await call.admin.get_acl(source, subject) for subject in subjects]
-        acls = [acl for acl in found if acl is not None]
-    for acl in acls:
-        known = await call.admin.get_acl(target, acl.subject or "")
-        await (call.admin.create_acl if known is None else call.admin.update_acl)(target, acl)
-        call.out.done(f"copy acl of {acl.subject} from {source} to {target} success.")
+    await _copy(
+        call,
+        "acl",
+        _words(call["subjects"]),
+        name_of=lambda acl: acl.subject,
+        read=call.admin.get_acl,
+        read_all=call.admin.list_acls,
+        create=call.admin.create_acl,
+        update=call.admin.update_acl,
+    )
 
 
 COMMANDS = (
