@@ -1,12 +1,15 @@
 """Everything over TLS: clients, name servers, copies and raft groups; and servers as processes."""
 
 import asyncio
+import http.client
 import os
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from groups import until
@@ -97,6 +100,47 @@ class TestClusters:
                         await admin.topics()
 
         asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def scraped(address: str, authority: Authority | None = None) -> str:
+    """What a scraper reads, which trusts the authority or speaks no TLS."""
+    place = urlsplit(address)
+    port = place.port or 0
+    link: http.client.HTTPConnection
+    if authority is None:
+        link = http.client.HTTPConnection("localhost", port, timeout=20)
+    else:
+        context = ssl.create_default_context(cafile=str(authority.cert))
+        link = http.client.HTTPSConnection("localhost", port, timeout=20, context=context)
+    with closing(link):
+        link.request("GET", place.path)
+        return link.getresponse().read().decode()
+
+
+def test_metrics_are_told_over_tls(authority: Authority, tmp_path: Path) -> None:
+    """
+    Where TLS is enforced, plain HTTP gets nothing, and whoever trusts others does not read on.
+    """
+    certificate = authority.issue("server")
+    own = TlsParty(cert_path=str(certificate.cert), key_path=str(certificate.key))
+    trust = TlsParty(trust_path=str(authority.cert), checks_peer=True)
+    settings = TlsSettings(TlsMode.ENFORCING, "none", own, enable=True, client=trust)
+    other = Authority(tmp_path, "another")
+
+    async def story() -> None:
+        cluster = Cluster(metrics_exporter_type="PROM", metrics_prom_exporter_port=0)
+        cluster.network = tls_network(settings, cluster.network)
+        async with cluster:
+            await cluster.create_topic("orders", 1)
+            address = cluster.broker().metrics_address or ""
+            assert address.startswith("https://")
+            assert "rocketmq_topic_number" in await asyncio.to_thread(scraped, address, authority)
+            with pytest.raises((http.client.HTTPException, OSError)):
+                await asyncio.to_thread(scraped, address)
+            with pytest.raises(ssl.SSLCertVerificationError):
+                await asyncio.to_thread(scraped, address, other)
+
+    asyncio.run(asyncio.wait_for(story(), 60))
 
 
 @contextmanager

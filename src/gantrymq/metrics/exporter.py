@@ -10,6 +10,7 @@ from gantrymq.base.background import Background
 from gantrymq.base.clock import WallClock
 from gantrymq.base.network import Network
 from gantrymq.base.telemetry_settings import TelemetrySettings
+from gantrymq.base.tls.network import TlsNetwork
 from gantrymq.metrics.access import ScrapeAccess
 from gantrymq.metrics.http import MetricsPort
 from gantrymq.metrics.log_lines import MetricsLog
@@ -84,6 +85,7 @@ async def _serve(server: MetricsServer, source: MetricsSource, stack: AsyncExitS
     number = await port.start(server.network, host, settings.metrics_prom_exporter_port)
     stack.push_async_callback(port.close)
     shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{number}/metrics"
+    is_tls = isinstance(server.network, TlsNetwork) and server.network.takes_tls_only
+    address = f"{'https' if is_tls else 'http'}://{shown}:{number}/metrics"
     log.info("metrics at %s", address)
     return address

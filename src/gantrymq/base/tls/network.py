@@ -124,6 +124,11 @@ class TlsNetwork:
     ) -> None:
         self._below, self._server, self._client = below, server, client
 
+    @property
+    def takes_tls_only(self) -> bool:
+        """Whether its ports refuse plain connections."""
+        return self._server is not None and self._server.mode is TlsMode.ENFORCING
+
     async def listen(
         self, host: str, port: int, factory: Callable[[], asyncio.Protocol]
     ) -> Listener:
