@@ -1,25 +1,30 @@
 """`gantry up --secure`: one file opens everything, and nothing opens without it."""
 
 import asyncio
-import socket
+import ssl
 import stat
 import subprocess
 from collections.abc import Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from test_cli import Up, gantry
+from test_up_console import children, up
 from tlskit import Authority
 
 from gantrymq import Admin, ClientError, ClientOptions, Consumer, Credentials, Message, Producer
 from gantrymq.access.key_sources import credentials_of_file
 from gantrymq.protocol.codes import RequestCode
-from gantrymq.protocol.command import Command, encode
+from gantrymq.protocol.command import PREFIX, Command, decode_header, encode
+from gantrymq.replication.ha.wire import REPORT
 
 pytestmark = pytest.mark.timeout(120)
 
 SECONDS_MAX = 60
+SILENT_SECONDS = 12
+"""Longer than a server with access control waits for a key."""
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -118,18 +123,86 @@ def test_nothing_opens_without_it(tmp_path: Path) -> None:
                         await admin.topics()
 
         run(strangers())
-        host, _, port = up.brokers[0].partition(":")
-        assert not speaks_plain(host, int(port))
 
 
-def speaks_plain(host: str, port: int) -> bool:
-    """Whether a port answers a request without TLS."""
-    with socket.create_connection((host, port), timeout=10) as link:
-        link.sendall(encode(Command(code=RequestCode.GET_BROKER_RUNTIME_INFO, ext={})))
-        try:
-            return bool(link.recv(1))
-        except ConnectionError:
-            return False
+TLS_ALERT = b"\x15\x03"
+"""What a handshake that fails may still say."""
+SAID = {
+    "a request": encode(Command(code=RequestCode.GET_BROKER_RUNTIME_INFO, ext={})),
+    "a look-up": encode(Command(code=RequestCode.GET_BROKER_CLUSTER_INFO, ext={})),
+    "a slave": REPORT.pack(0),
+    "a page": b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
+    "metrics": b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
+}
+"""What somebody says who knows which port it is."""
+
+
+@pytest.mark.parametrize("more, ports", [((), 6), (("--mode", "dledger"), 14)])
+def test_no_port_of_any_process_opens(more: tuple[str, ...], ports: int, tmp_path: Path) -> None:
+    """
+    For clients, copies, raft links, metrics or the console: neither plainly nor without a key.
+    """
+    metrics = tmp_path / "metrics.properties"
+    metrics.write_text("metricsExporterType=PROM\nmetricsPromExporterPort=0\n")
+    with up(tmp_path, "--secure", "--config", str(metrics), *more) as (_, _, process):
+        found = sorted(set().union(*map(listening_ports, children(process.pid))))
+        assert ports == len(found), found
+        anybody = ssl.create_default_context()
+        anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
+
+        async def ask(port: int, what: str) -> list[tuple[int, str, bytes]]:
+            """What the port says to this that it should not say, plainly and over TLS."""
+            plain, sealed = await asyncio.gather(
+                answer(port, SAID[what], None), answer(port, SAID[what], anybody)
+            )
+            told = plain if plain and not plain.startswith(TLS_ALERT) else b""
+            return [(port, what, got) for got in (told, sealed if serves(sealed) else b"") if got]
+
+        async def strangers() -> None:
+            each = await asyncio.gather(*(ask(port, what) for port in found for what in SAID))
+            assert [] == [opened for some in each for opened in some]
+
+        run(strangers())
+
+
+def listening_ports(pid: int) -> set[int]:
+    """The TCP ports on which a process listens."""
+    mine = set()
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):  # closed in the meantime
+            mine.add(str(file.readlink()))
+    tables = [path for path in map(Path, ("/proc/net/tcp", "/proc/net/tcp6")) if path.exists()]
+    rows = [line.split() for path in tables for line in path.read_text().splitlines()]
+    return {
+        int(row[1].rpartition(":")[2], 16)
+        for row in rows
+        if row[3] == "0A" and f"socket:[{row[9]}]" in mine
+    }
+
+
+async def answer(port: int, said: bytes, context: ssl.SSLContext | None) -> bytes:
+    """What comes back until the port closes, or for some seconds."""
+    got = b""
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(SILENT_SECONDS):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+            writer.write(said)
+            while chunk := await reader.read(65_536):
+                got += chunk
+    return got
+
+
+def serves(got: bytes) -> bool:
+    """Whether an answer is more than a refusal or the way to the login."""
+    if got.startswith(b"HTTP/"):
+        status = int(got.split()[1])
+        return status < 300 or (status < 400 and b"location: /login" not in got)
+    if not got:
+        return False
+    size, mark = PREFIX.unpack_from(got)
+    assert len(got) == 4 + size, got
+    head = decode_header(mark >> 24, got[8 : 8 + (mark & 0xFFFFFF)])
+    return "No accessKey is configured" not in (head.remark or "")
 
 
 def test_a_raft_group_is_secure_too(tmp_path: Path) -> None:
