@@ -15,6 +15,7 @@ from gantrymq import ClientOptions, Credentials, Message
 from gantrymq.base.tls.files import tls_network
 from gantrymq.base.tls.network import TlsMode
 from gantrymq.base.tls.settings import TlsParty, TlsSettings
+from gantrymq.cli.up.secure import key_file_text
 from gantrymq.testing.cluster import Cluster
 
 pytestmark = pytest.mark.timeout(240)
@@ -53,10 +54,8 @@ class SecuredCluster:
         )
         self.one_file = folder / "client.yml"
         """Both in one, as `gantry up --secure` writes it."""
-        self.one_file.write_text(
-            f"{self.keys.read_text()}tls.enable: true\ntls.client.authServer: true\n"
-            f'authority: "\n{self._authority.cert.read_text()}"\n'
-        )
+        authority = self._authority.cert.read_text()
+        self.one_file.write_text(key_file_text("spark-job", "spark-secret", authority))
         self.namesrv = ""
         self._up, self._end = threading.Event(), asyncio.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)

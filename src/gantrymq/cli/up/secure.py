@@ -63,6 +63,21 @@ def prepare(root: Path, host: str, now: datetime) -> SecureFiles:
     return SecureFiles(settings, key_file, credentials_of_file(key_file).access_key)
 
 
+def key_file_text(access_key: str, secret_key: str, authority: str) -> str:
+    """What a client needs: a key pair, and the certificate of the authority to trust, in PEM."""
+    lines = [
+        "# What a client needs. Who has this file may do everything: copy it over safe ways only.",
+        f"accessKey: {access_key}",
+        f"secretKey: {secret_key}",
+        "tls.enable: true",
+        "tls.client.authServer: true",
+        'authority: "',
+        authority.strip(),
+        '"',
+    ]
+    return "\n".join([*lines, ""])
+
+
 def _make(folder: Path, now: datetime) -> None:
     """Make authority and keys. The folder gets its name when it is complete."""
     fresh = folder.with_name(folder.name + ".new")
@@ -70,17 +85,7 @@ def _make(folder: Path, now: datetime) -> None:
     fresh.mkdir(mode=0o700)
     authority = OwnAuthority(fresh, now).cert_path.read_text()
     secret = secret_text()
-    lines = [
-        "# What a client needs. Who has this file may do everything: copy it over safe ways only.",
-        f"accessKey: {ADMIN}",
-        f"secretKey: {secret}",
-        "tls.enable: true",
-        "tls.client.authServer: true",
-        'authority: "',
-        authority.strip(),
-        '"',
-    ]
-    write_private(fresh / KEY_FILE, "\n".join([*lines, ""]).encode())
+    write_private(fresh / KEY_FILE, key_file_text(ADMIN, secret, authority).encode())
     rules = {
         "globalWhiteRemoteAddresses": [],
         "accounts": [{"accessKey": ADMIN, "secretKey": secret, "admin": True}],
